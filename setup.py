@@ -1,0 +1,48 @@
+"""The optional extensions: mypyc compiles the hot packages where a C compiler is at hand.
+
+``DISQUE_TX_COMPILE=0`` leaves them out, ``=1`` insists on them, anything else tries. Without them
+the same files run as they are, slower.
+"""
+
+import os
+import shutil
+import sysconfig
+from glob import glob
+from pathlib import Path
+
+from setuptools import setup
+
+COMPILED = ["errors.py", "messages.py", "quoting.py", "nodetable.py", "wire/*.py", "core/*.py", "commands/*.py", "services/pump.py"]
+
+
+def sources():
+    """The files to compile; packages' ``__init__`` stay plain."""
+    for pattern in COMPILED:
+        for name in sorted(glob(f"src/disque_tx/{pattern}")):
+            if not name.endswith("__init__.py"):
+                yield name
+
+
+def can_compile():
+    """Whether there is a compiler, Python's headers and mypyc."""
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    headers = Path(sysconfig.get_path("include"), "Python.h")
+    try:
+        import mypyc.build  # noqa: F401
+    except ImportError:
+        return False
+    return bool(shutil.which(compiler) or shutil.which("cc")) and headers.exists()
+
+
+def extensions():
+    """The extension modules, or none."""
+    wish = os.environ.get("DISQUE_TX_COMPILE", "")
+    if wish == "0" or (wish != "1" and not can_compile()):
+        return []
+    from mypyc.build import mypycify
+
+    os.environ.setdefault("MYPYPATH", "src")
+    return mypycify(["--strict", *sources()], opt_level="3", strip_asserts=False)
+
+
+setup(ext_modules=extensions())

@@ -1,0 +1,98 @@
+"""A blocking connection to a server."""
+
+from __future__ import annotations
+
+import socket
+
+from disque_tx.cli.replies import ErrorReply, Reply, read_reply
+from disque_tx.errors import DisqueError, PeerError
+
+
+class CannotConnect(DisqueError):
+    """No connection could be made; the text says where and why."""
+
+
+class ConnectionLost(DisqueError):
+    """The connection ended before the reply was complete; the text says why."""
+
+
+class Address:
+    """Where a server listens: ``host`` and ``port``, or the path ``unix`` of a socket, which wins."""
+
+    def __init__(self, host: str, port: int, unix: str | None = None) -> None:
+        self.host = host
+        self.port = port
+        self.unix = unix
+
+    def __str__(self) -> str:
+        return self.unix if self.unix is not None else f"{self.host}:{self.port}"
+
+    def prompt(self) -> str:
+        """The address as the prompt shows it (client protocol, section 22.1)."""
+        if self.unix is not None:
+            return f"disque {self.unix}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def open(self) -> socket.socket:
+        """A connected socket. Raises ``CannotConnect``."""
+        try:
+            if self.unix is not None:
+                sock = socket.socket(socket.AF_UNIX)
+                sock.connect(self.unix)
+            else:
+                sock = socket.create_connection((self.host, self.port))
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except (OSError, OverflowError, UnicodeError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise CannotConnect(f"Could not connect to Disque at {self}: {why}") from error
+        return sock
+
+
+def encode(args: list[bytes]) -> bytes:
+    """A request as an array of strings (client protocol, section 3.1)."""
+    parts = [b"*%d\r\n" % len(args)]
+    parts += [b"$%d\r\n%b\r\n" % (len(arg), arg) for arg in args]
+    return b"".join(parts)
+
+
+class Connection:
+    """One open connection; requests and replies alternate.
+
+    ``auth_error``: what the server answered to the password when it refused it, else ``None``.
+    """
+
+    def __init__(self, address: Address, password: bytes | None = None) -> None:
+        """Connect and authenticate. Raises ``CannotConnect`` or ``ConnectionLost``."""
+        self.socket = address.open()
+        self._stream = self.socket.makefile("rb")
+        self.auth_error: ErrorReply | None = None
+        if password is not None:
+            answer = self.call([b"AUTH", password])
+            if isinstance(answer, ErrorReply):
+                self.auth_error = answer
+
+    def call(self, args: list[bytes]) -> Reply:
+        """Send a request and wait for its reply. Raises ``ConnectionLost``."""
+        self.send(args)
+        return self.read()
+
+    def send(self, args: list[bytes]) -> None:
+        """Send a request. Raises ``ConnectionLost``."""
+        try:
+            self.socket.sendall(encode(args))
+        except OSError as error:
+            raise ConnectionLost(error.strerror or str(error)) from error
+
+    def read(self) -> Reply:
+        """Wait for the next reply. Raises ``ConnectionLost``, also for bytes that are no reply."""
+        try:
+            return read_reply(self._stream)
+        except EOFError:
+            raise ConnectionLost("Server closed the connection") from None
+        except (OSError, PeerError) as error:
+            raise ConnectionLost(getattr(error, "strerror", None) or str(error)) from error
+
+    def close(self) -> None:
+        """Close it; harmless when it is closed already."""
+        self._stream.close()
+        self.socket.close()

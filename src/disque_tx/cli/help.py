@@ -1,0 +1,248 @@
+"""What each command is for; the source of ``help``, of completion and of hints."""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUPS: Final = ("connection", "server", "cluster", "queues", "jobs")
+LOCAL_WORDS: Final = ("HELP", "QUIT", "EXIT", "CLEAR", "CONNECT")
+
+
+class Entry:
+    """One command, or one subcommand. ``params``: its arguments in order, optional ones in square
+    brackets."""
+
+    def __init__(self, group: str, name: str, params: tuple[str, ...], summary: str) -> None:
+        self.group = group
+        self.name = name
+        self.params = params
+        self.summary = summary
+
+    @property
+    def syntax(self) -> str:
+        """Name and arguments."""
+        return " ".join((self.name, *self.params))
+
+
+_SCAN: Final = ("[cursor]", "[COUNT n]", "[BUSYLOOP]")
+_IDS: Final = ("[job-id ...]",)
+
+ENTRIES: Final = (
+    Entry("connection", "AUTH", ("password",), "Show the password of the server"),
+    Entry("connection", "PING", ("[message]",), "Ask whether the server answers"),
+    Entry("connection", "QUIT", (), "Close the connection"),
+    Entry("connection", "CLIENT LIST", (), "List the connections of clients"),
+    Entry("connection", "CLIENT GETNAME", (), "Tell the name of this connection"),
+    Entry("connection", "CLIENT SETNAME", ("name",), "Give this connection a name"),
+    Entry(
+        "connection",
+        "CLIENT KILL",
+        ("[ip:port]", "[ID n]", "[ADDR ip:port]", "[TYPE normal]", "[SKIPME yes|no]"),
+        "Close connections of clients",
+    ),
+    Entry("connection", "CLIENT PAUSE", ("milliseconds",), "Let all clients wait for a while"),
+    Entry("connection", "CLIENT REPLY", ("ON|OFF|SKIP",), "Choose whether commands are answered"),
+    Entry("server", "INFO", ("[section]",), "Tell figures and state of the server"),
+    Entry("server", "TIME", (), "Tell the clock of the server: seconds and microseconds"),
+    Entry("server", "COMMAND", (), "Describe all commands"),
+    Entry("server", "COMMAND COUNT", (), "Count the commands"),
+    Entry("server", "COMMAND INFO", ("[name ...]",), "Describe some commands"),
+    Entry("server", "CONFIG GET", ("pattern",), "Show settings whose names match"),
+    Entry("server", "CONFIG SET", ("name", "value"), "Change a setting while the server runs"),
+    Entry("server", "CONFIG REWRITE", (), "Write the settings in force to the config file"),
+    Entry("server", "CONFIG RESETSTAT", (), "Set the statistics of INFO to zero"),
+    Entry("server", "MONITOR", (), "Show every command of every client as it comes"),
+    Entry("server", "SLOWLOG GET", ("[count]",), "Show the latest slow commands"),
+    Entry("server", "SLOWLOG LEN", (), "Count the slow commands that are kept"),
+    Entry("server", "SLOWLOG RESET", (), "Forget the slow commands"),
+    Entry("server", "LATENCY LATEST", (), "Show the latest delay of each kind"),
+    Entry("server", "LATENCY HISTORY", ("event",), "Show the delays of one kind over time"),
+    Entry("server", "LATENCY GRAPH", ("event",), "Draw the delays of one kind"),
+    Entry("server", "LATENCY DOCTOR", (), "Explain the delays in words"),
+    Entry("server", "LATENCY RESET", ("[event ...]",), "Forget delays, of all kinds or of some"),
+    Entry("server", "BGREWRITEAOF", (), "Write the append only file anew, without old records"),
+    Entry("server", "SHUTDOWN", ("[REWRITE-AOF]",), "Stop the server"),
+    Entry("server", "LOADJOB", ("blob",), "Record of the append only file, not for clients"),
+    Entry("server", "DEBUG FLUSHALL", (), "Delete all jobs and queues of this node"),
+    Entry("server", "DEBUG LOADAOF", (), "Delete all jobs, then load the append only file"),
+    Entry("server", "DEBUG SLEEP", ("seconds",), "Let the whole server stand still"),
+    Entry("server", "DEBUG ERROR", ("text",), "Answer with an error of your choice"),
+    Entry("server", "DEBUG STRUCTSIZE", (), "Tell the sizes of inner structures"),
+    Entry("server", "DEBUG RESTART", ("[milliseconds]",), "Restart the server in good order"),
+    Entry("server", "DEBUG CRASH-AND-RECOVER", ("[milliseconds]",), "Restart as after a crash"),
+    Entry("server", "DEBUG SEGFAULT", (), "Crash the server"),
+    Entry("server", "DEBUG ASSERT", (), "Crash the server by a failed assertion"),
+    Entry("server", "DEBUG OOM", (), "Crash the server as if memory had run out"),
+    Entry("cluster", "HELLO", (), "List this node and all others, with addresses and priorities"),
+    Entry("cluster", "CLUSTER MEET", ("ip", "port"), "Join this node with another one"),
+    Entry("cluster", "CLUSTER NODES", (), "List the known nodes and the state of their links"),
+    Entry("cluster", "CLUSTER INFO", (), "Tell figures of the cluster"),
+    Entry("cluster", "CLUSTER MYID", (), "Tell the ID of this node"),
+    Entry("cluster", "CLUSTER FORGET", ("node-id",), "Drop a node from the table of this one"),
+    Entry("cluster", "CLUSTER RESET", ("[SOFT|HARD]",), "Leave the cluster and delete all jobs"),
+    Entry("cluster", "CLUSTER LEAVING", ("[yes|no]",), "Show or set that this node will go away"),
+    Entry("cluster", "CLUSTER SAVECONFIG", (), "Write the nodes file now"),
+    Entry("queues", "QLEN", ("queue",), "Count the jobs queued on this node"),
+    Entry("queues", "QPEEK", ("queue", "count"), "Show queued jobs and leave them there"),
+    Entry("queues", "QSTAT", ("queue",), "Tell figures and state of a queue"),
+    Entry(
+        "queues",
+        "QSCAN",
+        (*_SCAN, "[MINLEN n]", "[MAXLEN n]", "[IMPORTRATE n]"),
+        "Walk through the queues of this node",
+    ),
+    Entry(
+        "queues",
+        "PAUSE",
+        ("queue", "[none|in|out|all|state|bcast ...]"),
+        "Stop a queue from taking or giving jobs, or let it go on",
+    ),
+    Entry(
+        "jobs",
+        "ADDJOB",
+        (
+            "queue",
+            "body",
+            "ms-timeout",
+            "[REPLICATE count]",
+            "[DELAY seconds]",
+            "[RETRY seconds]",
+            "[TTL seconds]",
+            "[MAXLEN count]",
+            "[ASYNC]",
+        ),
+        "Put a job into a queue",
+    ),
+    Entry(
+        "jobs",
+        "GETJOB",
+        (
+            "[NOHANG]",
+            "[WITHCOUNTERS]",
+            "[TIMEOUT milliseconds]",
+            "[COUNT n]",
+            "FROM",
+            "queue",
+            "[queue ...]",
+        ),
+        "Take jobs from queues, and wait for them if need be",
+    ),
+    Entry("jobs", "ACKJOB", _IDS, "Tell the cluster that jobs are done"),
+    Entry("jobs", "FASTACK", _IDS, "The same with less traffic; a job may come again"),
+    Entry("jobs", "DELJOB", _IDS, "Delete jobs from this node only"),
+    Entry("jobs", "NACK", _IDS, "Give jobs back, since processing them failed"),
+    Entry("jobs", "WORKING", ("job-id",), "Claim more time for a job"),
+    Entry("jobs", "ENQUEUE", _IDS, "Queue jobs now if they are not queued"),
+    Entry("jobs", "DEQUEUE", _IDS, "Take jobs out of their queues"),
+    Entry("jobs", "SHOW", ("job-id",), "Tell everything about a job"),
+    Entry(
+        "jobs",
+        "JSCAN",
+        (
+            *_SCAN,
+            "[QUEUE name]",
+            "[STATE wait-repl|active|queued|acked]",
+            "[REPLY all|id]",
+        ),
+        "Walk through the jobs of this node",
+    ),
+)
+
+_INTRODUCTION: Final = """\
+To get help:
+  help <command>       about one command, such as "help ADDJOB" or "help cluster"
+  help @<group>        about a group: connection, server, cluster, queues, jobs
+Local words: help or ?, connect <host> <port>, clear, quit or exit
+A number before a command repeats it: 5 PING
+"""
+
+
+def find(topic: str) -> list[Entry]:
+    """The entries of ``@group``, of a command with all its subcommands, or of one subcommand."""
+    topic = " ".join(topic.upper().split())
+    if topic.startswith("@"):
+        return [entry for entry in ENTRIES if entry.group == topic[1:].lower()]
+    return [entry for entry in ENTRIES if (entry.name + " ").startswith(topic + " ")]
+
+
+def render(topic: str, colour: bool = False) -> str:
+    """The help text for what stands after ``help``; the introduction when that is nothing."""
+    if not topic.strip():
+        return _INTRODUCTION
+    entries = find(topic)
+    if not entries:
+        return 'No help for this. Try "help", or "help @<group>": ' + ", ".join(GROUPS) + "\n"
+    return "\n".join([""] + [_describe(entry, colour) for entry in entries] + [""])
+
+
+def _describe(entry: Entry, colour: bool) -> str:
+    syntax = f"\x1b[1m{entry.name}\x1b[0m" if colour else entry.name
+    syntax = " ".join((syntax, *entry.params))
+    return f"  {syntax}\n  summary: {entry.summary}\n  group: {entry.group}\n"
+
+
+def hint(line: str) -> str:
+    """The arguments that may still follow what is typed; empty for an unknown command."""
+    words = line.split()
+    entry = _typed(words)
+    if entry is None:
+        return ""
+    text = " ".join(_remaining(entry, words[len(entry.name.split()) :]))
+    return text if line.endswith(" ") or not text else " " + text
+
+
+def _remaining(entry: Entry, words: list[str]) -> list[str]:
+    rest = list(entry.params)
+    values = 0
+    for word in words:
+        values = values - 1 if values else _consume(rest, word.upper())
+    return rest
+
+
+def _typed(words: list[str]) -> Entry | None:
+    for size in (2, 1):
+        name = " ".join(words[:size]).upper()
+        for entry in ENTRIES:
+            if entry.name == name:
+                return entry
+    return None
+
+
+def _consume(rest: list[str], word: str) -> int:
+    """Take what ``word`` fills out of ``rest``; returns how many values of an option follow."""
+    for index, param in enumerate(rest):
+        option, *values = param.strip("[]").split()
+        if param.startswith("[") and option == word:
+            del rest[index]
+            return len(values)
+    for index, param in enumerate(rest):
+        if not param.startswith("["):
+            del rest[index]
+            break
+    return 0
+
+
+def completions(line: str) -> list[str]:
+    """What the last word of ``line`` may become: command, subcommand or option."""
+    before, _, last = line.upper().rpartition(" ")
+    words = before.split()
+    if not words:
+        candidates = [entry.name.split()[0] for entry in ENTRIES] + list(LOCAL_WORDS)
+    elif words[0] in ("HELP", "?"):
+        candidates = [entry.name for entry in ENTRIES] + ["@" + group.upper() for group in GROUPS]
+    else:
+        candidates = _followers(words)
+    return sorted({word for word in candidates if word.startswith(last)})
+
+
+def _followers(words: list[str]) -> list[str]:
+    if len(words) == 1:
+        subcommands = [e.name.split()[1] for e in ENTRIES if e.name.startswith(words[0] + " ")]
+        if subcommands:
+            return subcommands
+    entry = _typed(words)
+    if entry is None:
+        return []
+    firsts = [param.strip("[]").split()[0] for param in entry.params]
+    choices = [first.upper().split("|") for first in firsts if first.isupper() or "|" in first]
+    return [word for words in choices for word in words]

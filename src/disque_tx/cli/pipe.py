@@ -1,0 +1,126 @@
+"""Mass insertion: a stream of requests as it is, and the replies counted (``--pipe``)."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable
+from socket import socket
+from typing import BinaryIO, Final, TextIO
+
+import hiredis
+
+from disque_tx.cli.connection import Connection, ConnectionLost, encode
+
+MARK_LENGTH: Final = 20
+_CHUNK: Final = 65536
+
+
+class Pipe:
+    """Copies ``source`` (a file descriptor) to a connection and reads what comes back.
+
+    The end is known by a mark: a PING with 20 random bytes, whose answer is the last one.
+    ``errors`` and ``replies`` do not count it. ``poll_s``: how often to look for a silent server.
+    """
+
+    def __init__(
+        self, connection: Connection, source: int, out: BinaryIO, err: TextIO, mark: bytes
+    ) -> None:
+        self.socket = connection.socket
+        self.source = source
+        self.out = out
+        self.err = err
+        self.mark = mark
+        self.poll_s = 1.0
+        self.errors = 0
+        self.replies = 0
+        self._reader = hiredis.Reader()
+        self._unsent = b""
+        self._source_ended = False
+        self._finished = False
+
+    def run(self, timeout_s: float, clock: Callable[[], float]) -> int:
+        """Copy until the mark comes back; returns the exit status.
+
+        ``timeout_s``: give up when the server is silent for so long after the end of the input;
+        0 waits for ever. Raises ``ConnectionLost``.
+        """
+        self.socket.setblocking(False)
+        heard_s = clock()
+        while not self._finished:
+            readable, writable = self._wait()
+            if self.socket in readable:
+                self._receive()
+                heard_s = clock()
+            if self.source in readable:
+                self._fill()
+                heard_s = clock()
+            if writable:
+                self._transmit()
+            if self._source_ended and timeout_s and clock() - heard_s > timeout_s:
+                self._give_up(timeout_s)
+        self.out.write(b"errors: %d, replies: %d\n" % (self.errors, self.replies))
+        self.out.flush()
+        return 1 if self.errors else 0
+
+    def _wait(self) -> tuple[list[socket | int], list[socket]]:
+        readers: list[socket | int] = [self.socket]
+        writers = [self.socket] if self._unsent else []
+        if not self._unsent and not self._source_ended:
+            readers.append(self.source)
+        readable, writable, _ = select.select(readers, writers, [], self.poll_s)
+        return readable, writable
+
+    def _fill(self) -> None:
+        self._unsent = os.read(self.source, _CHUNK)
+        if not self._unsent:
+            self._source_ended = True
+            # The line end closes an inline request that the input left open.
+            self._unsent = b"\r\n" + encode([b"PING", self.mark])
+            self._say(b"All data transferred. Waiting for the last reply...\n")
+
+    def _transmit(self) -> None:
+        try:
+            sent = self.socket.send(self._unsent)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise ConnectionLost(error.strerror or str(error)) from error
+        self._unsent = self._unsent[sent:]
+
+    def _receive(self) -> None:
+        try:
+            data = self.socket.recv(_CHUNK)
+        except OSError as error:
+            raise ConnectionLost(error.strerror or str(error)) from error
+        if not data:
+            raise ConnectionLost("Server closed the connection")
+        try:
+            self._reader.feed(data)
+            while self._reader.has_data() and self._count(self._reader.gets(False)):
+                pass
+        except hiredis.ProtocolError as error:
+            raise ConnectionLost(f"this is no Disque server: {error}") from error
+
+    def _count(self, reply: object) -> bool:
+        """Count a reply; ``False`` when there was none, or when it is the mark."""
+        if reply is False:
+            return False
+        if reply == self.mark and self._source_ended:
+            self._say(b"Last reply received from server.\n")
+            self._finished = True
+            return False
+        self.replies += 1
+        if isinstance(reply, hiredis.ReplyError):
+            self.errors += 1
+            print(reply, file=self.err, flush=True)
+        return True
+
+    def _give_up(self, timeout_s: float) -> None:
+        print(f"No replies for {timeout_s:g} seconds: exiting.", file=self.err, flush=True)
+        self.errors += 1
+        self._finished = True
+
+    def _say(self, text: bytes) -> None:
+        self.out.write(text)
+        self.out.flush()

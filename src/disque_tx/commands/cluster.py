@@ -1,0 +1,101 @@
+"""CLUSTER: the node table and this node's place in it (client protocol, section 12)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disque_tx.commands.arguments import NOT_A_NUMBER, integer
+from disque_tx.commands.context import Server
+from disque_tx.commands.refusals import shown
+from disque_tx.commands.subcommands import Subcommand, run
+from disque_tx.core.client import Client
+from disque_tx.errors import CommandError, syntax_error
+from disque_tx.messages import NODE_ID_LENGTH
+
+
+def cluster(server: Server, client: Client, argv: list[bytes]) -> None:
+    """CLUSTER MEET | NODES | MYID | INFO | FORGET | RESET | LEAVING | SAVECONFIG."""
+    refusal = CommandError("ERR", "Wrong CLUSTER subcommand or number of arguments")
+    run(_SUBCOMMANDS, server, client, argv, refusal)
+
+
+def _meet(server: Server, client: Client, argv: list[bytes]) -> None:
+    port = integer(argv[3])
+    if port == NOT_A_NUMBER:
+        raise CommandError("ERR", f"Invalid TCP port specified: {shown(argv[3])}")
+    node = server.node
+    if not node.membership.meet(argv[2], port, node.now_ms):
+        raise CommandError("ERR", f"Invalid node address specified: {shown(argv[2])}:{port}")
+    client.replies.status(b"OK")
+
+
+def _nodes(server: Server, client: Client, argv: list[bytes]) -> None:
+    client.replies.bulk(server.node.membership.nodes_text())
+
+
+def _myid(server: Server, client: Client, argv: list[bytes]) -> None:
+    client.replies.bulk(server.node.membership.myself.id)
+
+
+def _info(server: Server, client: Client, argv: list[bytes]) -> None:
+    membership = server.node.membership
+    fields = (
+        (b"state", b"ok"),
+        (b"known_nodes", b"%d" % len(membership.nodes)),
+        (b"reachable_nodes", b"%d" % len(membership.reachable)),
+        (b"size", b"%d" % membership.size),
+        (b"stats_messages_sent", b"%d" % membership.messages_sent),
+        (b"stats_messages_received", b"%d" % membership.messages_received),
+    )
+    client.replies.bulk(b"".join([b"cluster_%s:%s\r\n" % field for field in fields]))
+
+
+def _forget(server: Server, client: Client, argv: list[bytes]) -> None:
+    node, node_id = server.node, argv[2]
+    if len(node_id) != NODE_ID_LENGTH:
+        raise CommandError("ERR", "Invalid node identifier")
+    entry = node.membership.nodes.get(node_id)
+    if entry is None:
+        raise CommandError("ERR", f"Unknown node {shown(node_id)}")
+    if entry is node.membership.myself:
+        raise CommandError("ERR", "I tried hard but I can't forget myself...")
+    node.membership.forget(node_id, node.now_ms)
+    client.replies.status(b"OK")
+
+
+def _reset(server: Server, client: Client, argv: list[bytes]) -> None:
+    how = argv[2].lower() if len(argv) == 3 else b"soft"
+    if how not in (b"soft", b"hard"):
+        raise syntax_error()
+    server.node.flush_all()
+    server.node.membership.reset(how == b"hard")
+    client.replies.status(b"OK")
+
+
+def _leaving(server: Server, client: Client, argv: list[bytes]) -> None:
+    membership = server.node.membership
+    if len(argv) == 2:
+        client.replies.status(b"yes" if membership.leaving else b"no")
+        return
+    word = argv[2].lower()
+    if word not in (b"yes", b"no"):
+        raise CommandError("ERR", "Wrong argument for CLUSTER LEAVING. Use 'yes' or 'no'")
+    membership.set_leaving(word == b"yes")
+    client.replies.status(b"OK")
+
+
+def _saveconfig(server: Server, client: Client, argv: list[bytes]) -> None:
+    server.control.save_nodes()
+    client.replies.status(b"OK")
+
+
+_SUBCOMMANDS: Final = {
+    b"meet": Subcommand(_meet, 4, 4),
+    b"nodes": Subcommand(_nodes, 2, 2),
+    b"myid": Subcommand(_myid, 2, 2),
+    b"info": Subcommand(_info, 2, 2),
+    b"forget": Subcommand(_forget, 3, 3),
+    b"reset": Subcommand(_reset, 2, 3),
+    b"leaving": Subcommand(_leaving, 2, 3),
+    b"saveconfig": Subcommand(_saveconfig, 2, 2),
+}

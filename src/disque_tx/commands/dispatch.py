@@ -1,0 +1,175 @@
+"""Every request on its way to its handler: the checks in the original's order, then the books.
+
+Client protocol, section 5. This is the hot path of the daemon: one clock reading per request, and
+nothing that is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.commands.context import Server
+from disque_tx.commands.monitor import monitor_line
+from disque_tx.commands.registry import Command, Registry
+from disque_tx.core.client import (
+    NOT_BLOCKED,
+    REPLY_OFF,
+    REPLY_ON,
+    REPLY_SKIP,
+    REPLY_SKIP_NEXT,
+    Client,
+)
+from disque_tx.core.eviction import evict
+from disque_tx.errors import CommandError
+from disque_tx.messages import RequestSource
+
+_SHOWN_NAME_MAX: Final = 128
+
+
+class Dispatcher:
+    """Runs requests. ``clock_ns``: a monotonic clock in nanoseconds."""
+
+    def __init__(self, server: Server, registry: Registry, clock_ns: Callable[[], int]) -> None:
+        self._server = server
+        self._registry = registry
+        self._node = server.node
+        self._clock_ns = clock_ns
+        self._last_ns: i64 = 0
+        self._exact: dict[bytes, Command] = {}
+        self.names_changed()
+
+    def names_changed(self) -> None:
+        """The table of names was changed: names are found as given in lower and upper case."""
+        self._exact = {}
+        for name, command in self._registry.by_name.items():
+            self._exact[name] = command
+            self._exact[name.upper()] = command
+
+    def begin(self) -> None:
+        """A turn begins: the first request's time is counted from here."""
+        self._last_ns = self._clock_ns()
+
+    def drain(self, client: Client, source: RequestSource, limit: i64) -> bool:
+        """Run up to ``limit`` requests that ``source`` holds complete; ``True`` when there may be
+        more of them.
+
+        Stops early when the client blocks, is about to be closed, or all are paused. Lets the
+        ``PeerError`` of a malformed request through.
+        """
+        self._node.outbox.touch(client)
+        while limit > 0:
+            if client.blocked != NOT_BLOCKED or client.closing or client.doomed:
+                return False
+            if self._server.paused_until_ms != 0:
+                return False
+            argv = source.next()
+            if argv is None:
+                return False
+            self._run(client, argv)
+            limit -= 1
+        return True
+
+    def run(self, client: Client, argv: list[bytes]) -> None:
+        """Run one request and leave its answer with the client's sink."""
+        self._last_ns = self._clock_ns()
+        self._run(client, argv)
+
+    def _run(self, client: Client, argv: list[bytes]) -> None:
+        if client.reply_mode == REPLY_ON:
+            self._answer(client, argv)
+            return
+        if client.reply_mode == REPLY_SKIP_NEXT:
+            client.reply_mode = REPLY_SKIP
+        mark = client.replies.mark()
+        self._answer(client, argv)
+        if client.reply_mode == REPLY_OFF or client.reply_mode == REPLY_SKIP:
+            client.replies.rewind(mark)
+        if client.reply_mode == REPLY_SKIP:
+            client.reply_mode = REPLY_ON
+
+    def _answer(self, client: Client, argv: list[bytes]) -> None:
+        name = argv[0]
+        command = self._exact.get(name)
+        if command is None:
+            command = self._exact.get(name.lower())
+            if command is None:
+                self._unknown(client, name)
+                return
+        client.last_command = command.name
+        try:
+            self._check(client, command, argv)
+            if self._server.monitors:
+                self._show(client, command, argv)
+            command.handler(self._server, client, argv)
+        except CommandError as error:
+            client.replies.error(error.reply())
+            if client.refused:
+                client.refused = False
+                return
+        self._account(command, argv)
+        if self._node.waiters.ready:
+            self._node.serve()
+
+    def _unknown(self, client: Client, name: bytes) -> None:
+        client.last_command = b""
+        if name.upper() == b"QUIT":
+            client.closing = True
+            client.reply_mode = REPLY_ON
+            client.replies.status(b"OK")
+            return
+        shown = name.split(b"\0")[0][:_SHOWN_NAME_MAX].decode("latin-1")
+        client.replies.error(CommandError("ERR", f"unknown command '{shown}'").reply())
+
+    def _check(self, client: Client, command: Command, argv: list[bytes]) -> None:
+        """Raises ``CommandError`` for what is refused before it runs, and marks it so."""
+        client.refused = True
+        if not command.accepts(argv):
+            raise CommandError(
+                "ERR", f"wrong number of arguments for '{command.name.decode()}' command"
+            )
+        server = self._server
+        if server.guarded and not client.authenticated and not command.before_auth(argv):
+            raise CommandError("NOAUTH", "Authentication required.")
+        memory = self._node.memory
+        if memory.limit != 0 and memory.level() == 2:
+            enough = evict(self._node, server.eviction_allowed, self._node.random)
+            if not enough and command.denyoom:
+                raise CommandError("OOM", "command not allowed when used memory > 'maxmemory'.")
+        if server.troubled:
+            self._check_log(command)
+        client.refused = False
+
+    def _check_log(self, command: Command) -> None:
+        """Something is wrong with the log, or it is being loaded."""
+        reason = self._server.control.write_error()
+        if reason and (command.write or command.name == b"ping"):
+            raise CommandError("MISCONF", f"Errors writing to the AOF file: {reason}")
+        if self._server.control.loading() and not command.loading:
+            raise CommandError("LOADING", "Disque is loading the dataset in memory")
+
+    def _show(self, client: Client, command: Command, argv: list[bytes]) -> None:
+        line = monitor_line(client, argv, self._node.wall_us, command.name)
+        for monitor in self._server.monitors:
+            monitor.replies.status(line)
+            self._node.outbox.touch(monitor)
+
+    def _account(self, command: Command, argv: list[bytes]) -> None:
+        now_ns: i64 = self._clock_ns()
+        taken_ns = now_ns - self._last_ns
+        self._last_ns = now_ns
+        command.calls += 1
+        command.ns += taken_ns
+        server = self._server
+        server.stats.commands_processed += 1
+        slowlog = server.slowlog
+        if slowlog.slower_than_us >= 0 and taken_ns >= slowlog.slower_than_us * 1000:
+            slowlog.note(
+                argv, self._node.wall_us // 1_000_000, taken_ns // 1000, command.name
+            )
+        latency = server.latency
+        if latency.threshold_ms > 0 and taken_ns >= latency.threshold_ms * 1_000_000:
+            event = b"fast-command" if command.fast else b"command"
+            latency.sample(event, self._node.wall_us // 1_000_000, taken_ns // 1_000_000)

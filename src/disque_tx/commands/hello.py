@@ -1,0 +1,119 @@
+"""HELLO: Disque's own, bare, and the one of Redis, which also chooses the protocol.
+
+Client protocol, section 11. ``HELLO`` alone lists the nodes. ``HELLO 2|3 [AUTH user password]
+[SETNAME name]`` is how clients of Redis begin a connection; it is answered their way.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disque_tx.commands.admin import password_matches
+from disque_tx.commands.arguments import integer
+from disque_tx.commands.clients import check_name
+from disque_tx.commands.context import Server
+from disque_tx.commands.refusals import shown
+from disque_tx.core.client import Client
+from disque_tx.core.membership import priority
+from disque_tx.errors import CommandError
+
+_FORMAT_VERSION: Final = 1
+#: The only user there is, under the name Redis gives it.
+_USER: Final = b"default"
+_UNAUTHENTICATED: Final = (
+    "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH "
+    "<user> <pass> option can be used to authenticate the client and select the RESP protocol "
+    "version at the same time"
+)
+
+
+def hello(server: Server, client: Client, argv: list[bytes]) -> None:
+    """HELLO | HELLO version [AUTH user password] [SETNAME name].
+
+    The bare form comes here authenticated; the other one may authenticate, so it checks itself.
+    """
+    if len(argv) == 1:
+        _nodes(server, client)
+        return
+    version = integer(argv[1])
+    if version not in (2, 3):
+        raise CommandError("NOPROTO", "unsupported protocol version")
+    _begin(server, client, version, _options(argv))
+
+
+def _nodes(server: Server, client: Client) -> None:
+    membership, replies = server.node.membership, client.replies
+    replies.array(2 + len(membership.nodes))
+    replies.integer(_FORMAT_VERSION)
+    replies.bulk(membership.myself.id)
+    for entry in membership.nodes.values():
+        replies.array(4)
+        replies.bulk(entry.id)
+        replies.bulk(entry.ip)
+        replies.bulk(b"%d" % entry.port)
+        replies.bulk(b"%d" % priority(entry))
+
+
+class _Options:
+    """What the words after the version ask for; ``None`` where they do not."""
+
+    __slots__ = ("user", "password", "name")
+
+    def __init__(self) -> None:
+        self.user: bytes | None = None
+        self.password: bytes = b""
+        self.name: bytes | None = None
+
+
+def _options(argv: list[bytes]) -> _Options:
+    options = _Options()
+    place = 2
+    while place < len(argv):
+        word, more = argv[place].lower(), len(argv) - place - 1
+        if word == b"auth" and more >= 2:
+            options.user, options.password = argv[place + 1], argv[place + 2]
+            place += 3
+        elif word == b"setname" and more >= 1:
+            options.name = argv[place + 1]
+            place += 2
+        else:
+            raise CommandError("ERR", f"syntax error in HELLO option '{shown(argv[place])}'")
+    return options
+
+
+def _begin(server: Server, client: Client, version: int, options: _Options) -> None:
+    if options.name is not None:
+        check_name(options.name)
+    if options.user is not None:
+        matches = password_matches(server, client, options.password)
+        if options.user != _USER or not matches:
+            client.authenticated = False
+            raise CommandError("WRONGPASS", "invalid username-password pair or user is disabled.")
+    if server.guarded and not client.authenticated:
+        raise CommandError("NOAUTH", _UNAUTHENTICATED)
+    if options.name is not None:
+        client.name = options.name
+    client.protocol = version
+    server.control.set_protocol(client, version)
+    _introduce(server, client)
+
+
+def _introduce(server: Server, client: Client) -> None:
+    """Say who we are in the words a Redis client looks for."""
+    replies = client.replies
+    version = dict(server.control.info_server())["disque_version"]
+    replies.mapping(7)
+    replies.bulk(b"server")
+    replies.bulk(b"disque")
+    replies.bulk(b"version")
+    replies.bulk(version.encode())
+    replies.bulk(b"proto")
+    replies.integer(client.protocol)
+    replies.bulk(b"id")
+    replies.integer(client.id)
+    replies.bulk(b"mode")
+    replies.bulk(b"standalone")
+    replies.bulk(b"role")
+    replies.bulk(b"master")
+    replies.bulk(b"modules")
+    replies.array(0)

@@ -1,0 +1,137 @@
+"""INFO: the state of the process as text (client protocol, section 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from disque_tx.commands.context import Server
+from disque_tx.commands.registry import Command
+from disque_tx.core.client import Client
+from disque_tx.errors import syntax_error
+
+Fields = list[tuple[str, str]]
+_UNITS: Final = ("K", "M", "G", "T", "P")
+
+
+def info(server: Server, client: Client, argv: list[bytes]) -> None:
+    """INFO [section]; an unknown section is an empty one."""
+    if len(argv) > 2:
+        raise syntax_error()
+    word = argv[1].decode("latin-1").lower() if len(argv) == 2 else "default"
+    client.replies.bulk(info_text(server, word).encode("utf-8", "surrogateescape"))
+
+
+def info_text(server: Server, word: str) -> str:
+    """The sections that ``word`` names, in their order, lines ended by CRLF."""
+    sections: list[str] = []
+    for title, fields in _SECTIONS.items():
+        wanted = word in (title.lower(), "all") or (word == "default" and title != _OPTIONAL)
+        if wanted:
+            lines = [f"{name}:{value}\r\n" for name, value in fields(server)]
+            sections.append(f"# {title}\r\n" + "".join(lines))
+    return "\r\n".join(sections)
+
+
+def human(size: int) -> str:
+    """Bytes in the largest unit that leaves a number of at least 1."""
+    if size < 1024:
+        return f"{size}B"
+    value, unit = float(size), "B"
+    for larger in _UNITS:
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.2f}{unit}"
+
+
+def _server(server: Server) -> Fields:
+    return server.control.info_server()
+
+
+def _clients(server: Server) -> Fields:
+    longest_output = biggest_input = 0
+    for client in server.clients.values():
+        unread, _, pieces = server.control.client_buffers(client)
+        longest_output = max(longest_output, pieces)
+        biggest_input = max(biggest_input, unread)
+    return [
+        ("connected_clients", str(len(server.clients))),
+        ("client_longest_output_list", str(longest_output)),
+        ("client_biggest_input_buf", str(biggest_input)),
+        ("blocked_clients", str(server.node.blocked_clients)),
+    ]
+
+
+def _memory(server: Server) -> Fields:
+    used, peak = server.node.used_memory(), server.node.peak_memory
+    process = dict(server.control.info_memory())
+    resident = int(process["used_memory_rss"])
+    return [
+        ("used_memory", str(used)),
+        ("used_memory_human", human(used)),
+        ("used_memory_rss", str(resident)),
+        ("used_memory_peak", str(peak)),
+        ("used_memory_peak_human", human(peak)),
+        ("mem_fragmentation_ratio", f"{resident / max(used, 1):.2f}"),
+        ("mem_allocator", process["mem_allocator"]),
+    ]
+
+
+def _jobs(server: Server) -> Fields:
+    return [("registered_jobs", str(len(server.node.jobs)))]
+
+
+def _queues(server: Server) -> Fields:
+    return [("registered_queues", str(len(server.node.queues)))]
+
+
+def _persistence(server: Server) -> Fields:
+    return server.control.info_persistence()
+
+
+def _stats(server: Server) -> Fields:
+    stats = server.stats
+    return [
+        ("total_connections_received", str(stats.connections_received)),
+        ("total_commands_processed", str(stats.commands_processed)),
+        ("instantaneous_ops_per_sec", str(int(stats.ops.per_second()))),
+        ("total_net_input_bytes", str(stats.net_input_bytes)),
+        ("total_net_output_bytes", str(stats.net_output_bytes)),
+        ("instantaneous_input_kbps", f"{stats.net_input.per_second() / 1024:.2f}"),
+        ("instantaneous_output_kbps", f"{stats.net_output.per_second() / 1024:.2f}"),
+        ("rejected_connections", str(stats.rejected_connections)),
+        ("latest_fork_usec", str(stats.latest_fork_us)),
+    ]
+
+
+def _cpu(server: Server) -> Fields:
+    return server.control.info_cpu()
+
+
+def _commandstats(server: Server) -> Fields:
+    return [
+        ("cmdstat_" + command.name.decode("ascii"), _calls(command))
+        for command in server.registry.table
+        if command.calls
+    ]
+
+
+def _calls(command: Command) -> str:
+    total_us = float(command.ns) / 1000
+    mean_us = total_us / float(command.calls)
+    return f"calls={command.calls},usec={int(total_us)},usec_per_call={mean_us:.2f}"
+
+
+_OPTIONAL: Final = "Commandstats"
+_SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
+    "Server": _server,
+    "Clients": _clients,
+    "Memory": _memory,
+    "Jobs": _jobs,
+    "Queues": _queues,
+    "Persistence": _persistence,
+    "Stats": _stats,
+    "CPU": _cpu,
+    _OPTIONAL: _commandstats,
+}

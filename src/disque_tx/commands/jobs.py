@@ -1,0 +1,136 @@
+"""Commands on jobs: from words to calls on the node (client protocol, sections 14 to 18)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.commands.arguments import integer, job_ids, timeout_ms
+from disque_tx.commands.context import Server
+from disque_tx.commands.show import show_job
+from disque_tx.core.client import Client
+from disque_tx.errors import CommandError, syntax_error
+
+_UINT32_MAX: Final = 4_294_967_295
+
+#: Option of ADDJOB → (index of its value, least, most, error text).
+_ADD_OPTIONS: Final[dict[bytes, tuple[int, int, int, str]]] = {
+    b"REPLICATE": (0, 1, 65535, "REPLICATE must be between 1 and 65535"),
+    b"TTL": (1, 1, _UINT32_MAX, "TTL must be a number > 0"),
+    b"RETRY": (2, 0, _UINT32_MAX, "RETRY time must be a non negative number"),
+    b"DELAY": (3, 0, _UINT32_MAX, "DELAY time must be a non negative number"),
+    b"MAXLEN": (4, 1, (1 << 63) - 1, "MAXLEN must be a positive number"),
+}
+_DEFAULT_TTL_S: Final = 86_400
+
+_FROM: Final = 1
+_NOHANG: Final = 2
+_WITHCOUNTERS: Final = 3
+_TIMEOUT: Final = 4
+_COUNT: Final = 5
+_GET_OPTIONS: Final[dict[bytes, int]] = {
+    b"FROM": _FROM,
+    b"NOHANG": _NOHANG,
+    b"WITHCOUNTERS": _WITHCOUNTERS,
+    b"TIMEOUT": _TIMEOUT,
+    b"COUNT": _COUNT,
+}
+
+
+def addjob(server: Server, client: Client, argv: list[bytes]) -> None:
+    """ADDJOB queue body ms-timeout [option ...]"""
+    if len(argv) == 4:
+        timeout_ms(argv[3])
+        server.node.add_job(client, argv[1], argv[2], -1, _DEFAULT_TTL_S, -1, 0, -1)
+        return
+    values: list[int] = [-1, _DEFAULT_TTL_S, -1, 0, -1]
+    at = 4
+    while at < len(argv):
+        word = argv[at].upper()
+        option = _ADD_OPTIONS.get(word)
+        if option is None:
+            if word != b"ASYNC":
+                raise syntax_error()
+            at += 1
+            continue
+        if at + 1 >= len(argv):
+            raise syntax_error()
+        index, least, most, text = option
+        value = integer(argv[at + 1])
+        if value < least or value > most:
+            raise CommandError("ERR", text)
+        values[index] = value
+        at += 2
+    timeout_ms(argv[3])
+    server.node.add_job(
+        client, argv[1], argv[2], values[0], values[1], values[2], values[3], values[4]
+    )
+
+
+def getjob(server: Server, client: Client, argv: list[bytes]) -> None:
+    """GETJOB [NOHANG] [WITHCOUNTERS] [TIMEOUT ms] [COUNT n] FROM queue [queue ...]"""
+    no_hang = False
+    counters = False
+    count: i64 = 1
+    timeout: i64 = 0
+    at = 1
+    size = len(argv)
+    while at < size:
+        option = _GET_OPTIONS.get(argv[at], 0)
+        if option == 0:
+            option = _GET_OPTIONS.get(argv[at].upper(), 0)
+        at += 1
+        if option == _FROM and at < size:
+            server.node.get_jobs(client, argv[at:], count, timeout, no_hang, counters)
+            return
+        if option == _NOHANG:
+            no_hang = True
+        elif option == _WITHCOUNTERS:
+            counters = True
+        elif option == _TIMEOUT and at < size:
+            timeout = timeout_ms(argv[at])
+            at += 1
+        elif option == _COUNT and at < size:
+            value = integer(argv[at])
+            if value <= 0 or value >= 1 << 63:
+                raise CommandError("ERR", "COUNT must be a number greater than zero")
+            count = value
+            at += 1
+        else:
+            raise syntax_error()
+    raise syntax_error()
+
+
+def ackjob(server: Server, client: Client, argv: list[bytes]) -> None:
+    """ACKJOB, FASTACK, DELJOB [id ...]"""
+    client.replies.integer(server.node.remove(job_ids(argv)))
+
+
+def enqueue(server: Server, client: Client, argv: list[bytes]) -> None:
+    """ENQUEUE [id ...]"""
+    client.replies.integer(server.node.enqueue(job_ids(argv), False))
+
+
+def nack(server: Server, client: Client, argv: list[bytes]) -> None:
+    """NACK [id ...]"""
+    client.replies.integer(server.node.enqueue(job_ids(argv), True))
+
+
+def dequeue(server: Server, client: Client, argv: list[bytes]) -> None:
+    """DEQUEUE [id ...]"""
+    client.replies.integer(server.node.dequeue(job_ids(argv)))
+
+
+def working(server: Server, client: Client, argv: list[bytes]) -> None:
+    """WORKING id"""
+    client.replies.integer(server.node.working(job_ids(argv)[0]))
+
+
+def show(server: Server, client: Client, argv: list[bytes]) -> None:
+    """SHOW id"""
+    job = server.node.jobs.get(job_ids(argv)[0])
+    if job is None:
+        client.replies.null()
+    else:
+        show_job(client.replies, job, server.node.now_ms)

@@ -1,0 +1,218 @@
+"""Commands on queues (client protocol, section 19) and the scan over jobs (section 18)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disque_tx.commands.arguments import cursor, required_integer
+from disque_tx.commands.context import Server
+from disque_tx.commands.show import show_job
+from disque_tx.core.client import Client
+from disque_tx.core.job import Job
+from disque_tx.core.queues import PAUSE_ALL, PAUSE_IN, PAUSE_NAMES, PAUSE_NONE, PAUSE_OUT, Queue
+from disque_tx.errors import CommandError, syntax_error
+from disque_tx.messages import STATE_NAMES
+
+_PAUSE_OPTIONS: Final = {b"IN": PAUSE_IN, b"OUT": PAUSE_OUT, b"ALL": PAUSE_ALL}
+#: Parts of the table looked at per item wanted, when few items match.
+_PARTS_PER_ITEM: Final = 10
+_DEFAULT_COUNT: Final = 100
+_NO_FILTER: Final = -1
+
+
+def qlen(server: Server, client: Client, argv: list[bytes]) -> None:
+    """QLEN queue"""
+    queue = server.node.queues.get(argv[1])
+    client.replies.integer(0 if queue is None else queue.jobs.size)
+
+
+def qpeek(server: Server, client: Client, argv: list[bytes]) -> None:
+    """QPEEK queue count"""
+    count = required_integer(argv[2])
+    queue = server.node.queues.get(argv[1])
+    jobs: list[Job] = []
+    if queue is not None and count != 0:
+        # Never more than are there: the sums below must not leave the machine's words.
+        wanted = min(abs(count), queue.jobs.size)
+        jobs = queue.jobs.oldest(wanted) if count > 0 else queue.jobs.newest(wanted)
+    client.replies.jobs(list(jobs), False)
+
+
+def qstat(server: Server, client: Client, argv: list[bytes]) -> None:
+    """QSTAT queue"""
+    queue = server.node.queues.get(argv[1])
+    replies = client.replies
+    if queue is None:
+        replies.null_array()
+        return
+    now_ms = server.node.now_ms
+    replies.array(20)
+    replies.bulk(b"name")
+    replies.bulk(queue.name)
+    numbers: list[tuple[bytes, int]] = [
+        (b"len", queue.jobs.size),
+        (b"age", (now_ms - queue.created_ms) // 1000),
+        (b"idle", (now_ms - queue.used_ms) // 1000),
+        (b"blocked", queue.blocked()),
+    ]
+    for name, value in numbers:
+        replies.bulk(name)
+        replies.integer(value)
+    replies.bulk(b"import-from")
+    replies.array(0)
+    numbers = [
+        (b"import-rate", 0),
+        (b"jobs-in", queue.jobs_in),
+        (b"jobs-out", queue.jobs_out),
+    ]
+    for name, value in numbers:
+        replies.bulk(name)
+        replies.integer(value)
+    replies.bulk(b"pause")
+    replies.bulk(PAUSE_NAMES[queue.paused])
+
+
+def pause(server: Server, client: Client, argv: list[bytes]) -> None:
+    """PAUSE queue option [option ...]"""
+    flags = PAUSE_NONE
+    change = False
+    for word in argv[2:]:
+        option = word.upper()
+        if option == b"NONE":
+            flags = PAUSE_NONE
+            change = True
+        elif option in _PAUSE_OPTIONS:
+            flags |= _PAUSE_OPTIONS[option]
+            change = True
+        elif option != b"STATE" and option != b"BCAST":
+            raise syntax_error()
+    if change:
+        server.node.pause(argv[1], flags)
+    queue = server.node.queues.get(argv[1])
+    client.replies.status(PAUSE_NAMES[PAUSE_NONE if queue is None else queue.paused])
+
+
+class _Scan:
+    """The words of a QSCAN or JSCAN: cursor, COUNT, BUSYLOOP, and its filters."""
+
+    def __init__(self, argv: list[bytes], valued: tuple[bytes, ...]) -> None:
+        self.cursor = 0
+        self.count = _DEFAULT_COUNT
+        self.busy_loop = False
+        self.options: list[tuple[bytes, bytes]] = []
+        seen_cursor = False
+        at = 1
+        while at < len(argv):
+            word = argv[at].upper()
+            value = argv[at + 1] if at + 1 < len(argv) else None
+            if word == b"BUSYLOOP":
+                self.busy_loop = True
+            elif word == b"COUNT" and value is not None:
+                self.count = required_integer(value)
+                at += 1
+            elif word in valued and value is not None:
+                self._filter(word, value)
+                at += 1
+            elif seen_cursor:
+                raise syntax_error()
+            else:
+                self.cursor = cursor(argv[at])
+                seen_cursor = True
+            at += 1
+
+    def _filter(self, word: bytes, value: bytes) -> None:
+        """Check a filter where it stands: the first word that is wrong gives the error."""
+        if word == b"STATE":
+            if value.lower() not in STATE_NAMES:
+                raise CommandError("ERR", "Invalid job state name")
+            value = value.lower()
+        elif word == b"REPLY":
+            if value.upper() not in (b"ID", b"ALL"):
+                raise CommandError("ERR", "Invalid REPLY type, try ID or ALL")
+            value = value.upper()
+        elif word != b"QUEUE":
+            required_integer(value)
+        self.options.append((word, value))
+
+    def number(self, name: bytes) -> int:
+        """The last value of a numeric filter, -1 for none."""
+        result = _NO_FILTER
+        for word, value in self.options:
+            if word == name:
+                result = required_integer(value)
+        return result
+
+    def finished(self, items: int, parts: int) -> bool:
+        """Whether this call has given, or looked at, as much as it was asked for."""
+        if self.busy_loop or self.count < 0:
+            return False
+        return items >= self.count or parts >= self.count * _PARTS_PER_ITEM
+
+
+def qscan(server: Server, client: Client, argv: list[bytes]) -> None:
+    """QSCAN [cursor] [COUNT n] [BUSYLOOP] [MINLEN n] [MAXLEN n] [IMPORTRATE n]"""
+    scan = _Scan(argv, (b"MINLEN", b"MAXLEN", b"IMPORTRATE"))
+    least = scan.number(b"MINLEN")
+    most = scan.number(b"MAXLEN")
+    rate = scan.number(b"IMPORTRATE")
+    found: list[Queue] = []
+    position = scan.cursor
+    parts = 0
+    while True:
+        position, queues = server.node.queues.table.scan(position)
+        parts += 1
+        for queue in queues:
+            size = queue.jobs.size
+            if (
+                (least == _NO_FILTER or size >= least)
+                and (most == _NO_FILTER or size <= most)
+                and (rate == _NO_FILTER or rate <= 0)
+            ):
+                found.append(queue)
+        if position == 0 or scan.finished(len(found), parts):
+            break
+    replies = client.replies
+    replies.array(2)
+    replies.bulk(b"%d" % position)
+    replies.array(len(found))
+    for queue in found:
+        replies.bulk(queue.name)
+
+
+def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
+    """JSCAN [cursor] [COUNT n] [BUSYLOOP] [QUEUE name] [STATE s]... [REPLY id|all]"""
+    scan = _Scan(argv, (b"QUEUE", b"STATE", b"REPLY"))
+    queue: bytes | None = None
+    states: list[int] = []
+    everything = False
+    for word, value in scan.options:
+        if word == b"QUEUE":
+            queue = value
+        elif word == b"STATE":
+            states.append(STATE_NAMES.index(value))
+        else:
+            everything = value == b"ALL"
+    found: list[Job] = []
+    position = scan.cursor
+    parts = 0
+    while True:
+        position, jobs = server.node.jobs.table.scan(position)
+        parts += 1
+        for job in jobs:
+            if (
+                not job.dummy
+                and (queue is None or job.queue == queue)
+                and (not states or job.state in states)
+            ):
+                found.append(job)
+        if position == 0 or scan.finished(len(found), parts):
+            break
+    replies = client.replies
+    replies.array(2)
+    replies.bulk(b"%d" % position)
+    replies.array(len(found))
+    for job in found:
+        if everything:
+            show_job(replies, job, server.node.now_ms)
+        else:
+            replies.status(job.id)

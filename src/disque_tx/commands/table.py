@@ -1,0 +1,71 @@
+"""The 32 commands, in the original's order (client protocol, section 7)."""
+
+from __future__ import annotations
+
+from disque_tx.commands import (
+    admin,
+    clients,
+    cluster,
+    command,
+    config,
+    debug,
+    diagnosis,
+    hello,
+    info,
+    jobs,
+    monitor,
+    queues,
+)
+from disque_tx.commands.arguments import NOT_A_NUMBER, integer
+from disque_tx.commands.registry import Command, Registry
+
+
+class HelloCommand(Command):
+    """HELLO takes no words in the original; with a number it is the greeting of Redis clients,
+    which may bring the password along."""
+
+    def accepts(self, argv: list[bytes]) -> bool:
+        return len(argv) == 1 or integer(argv[1]) != NOT_A_NUMBER
+
+    def before_auth(self, argv: list[bytes]) -> bool:
+        return len(argv) > 1
+
+
+def standard_registry() -> Registry:
+    """A fresh table: statistics zero, no command renamed."""
+    return Registry(
+        [
+            Command(b"auth", 2, "readonly loading fast", admin.auth),
+            Command(b"ping", -1, "readonly fast", admin.ping),
+            Command(b"info", -1, "readonly loading", info.info),
+            Command(b"shutdown", -1, "readonly admin loading", admin.shutdown),
+            Command(b"monitor", 1, "readonly admin", monitor.monitor),
+            Command(b"debug", -2, "admin", debug.debug),
+            Command(b"config", -2, "readonly admin", config.config),
+            Command(b"cluster", -2, "readonly admin", cluster.cluster),
+            Command(b"client", -2, "readonly admin", clients.client),
+            Command(b"slowlog", -2, "readonly", diagnosis.slowlog),
+            Command(b"time", 1, "readonly fast", admin.time),
+            Command(b"command", 0, "readonly loading", command.command),
+            Command(b"latency", -2, "readonly admin loading", diagnosis.latency),
+            HelloCommand(b"hello", 1, "readonly fast", hello.hello),
+            Command(b"addjob", -4, "write denyoom fast", jobs.addjob),
+            Command(b"getjob", -2, "write fast", jobs.getjob),
+            Command(b"ackjob", -1, "write fast", jobs.ackjob),
+            Command(b"fastack", -1, "write fast", jobs.ackjob),
+            Command(b"deljob", -1, "write fast", jobs.ackjob),
+            Command(b"show", 2, "readonly fast", jobs.show),
+            Command(b"loadjob", 2, "write", admin.loadjob),
+            Command(b"bgrewriteaof", 1, "readonly admin", admin.bgrewriteaof),
+            Command(b"qlen", 2, "readonly fast", queues.qlen),
+            Command(b"qpeek", 3, "readonly", queues.qpeek),
+            Command(b"qstat", 2, "readonly fast", queues.qstat),
+            Command(b"qscan", -1, "readonly", queues.qscan),
+            Command(b"jscan", -1, "readonly", queues.jscan),
+            Command(b"enqueue", -1, "write denyoom fast", jobs.enqueue),
+            Command(b"nack", -1, "write denyoom fast", jobs.nack),
+            Command(b"dequeue", -1, "write fast", jobs.dequeue),
+            Command(b"working", 2, "write fast", jobs.working),
+            Command(b"pause", -3, "readonly fast", queues.pause),
+        ]
+    )

@@ -1,0 +1,83 @@
+"""A connected client as the node sees it: identity, flags, and what it is blocked on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.messages import ReplySink
+
+#: What a client waits for.
+NOT_BLOCKED: Final = 0
+BLOCKED_GETJOB: Final = 1
+BLOCKED_ADDJOB: Final = 2
+
+#: CLIENT REPLY modes.
+REPLY_ON: Final = 0
+REPLY_OFF: Final = 1
+REPLY_SKIP_NEXT: Final = 2
+REPLY_SKIP: Final = 3
+
+
+class Client:
+    """One row per connection, made by a listener, gone when the connection is.
+
+    ``addr`` and ``monitor_addr``: as CLIENT LIST and MONITOR show it. ``created_ms`` and
+    ``seen_ms``: the node's steady clock. ``touched``: the client is in the outbox's list of
+    clients with something to write; the runtime clears it. ``closing``: no further request is
+    executed, the connection closes once everything was written. ``doomed``: closes at once.
+    ``soft_limit_ms``: since when its output is above the soft limit, -1 while it is not.
+    ``refused``: the request being looked at has not passed the checks.
+    """
+
+    __slots__ = (
+        "id",
+        "replies",
+        "addr",
+        "monitor_addr",
+        "fd",
+        "unix",
+        "name",
+        "created_ms",
+        "seen_ms",
+        "authenticated",
+        "monitor",
+        "reply_mode",
+        "protocol",
+        "last_command",
+        "refused",
+        "closing",
+        "doomed",
+        "touched",
+        "blocked",
+        "blocked_queues",
+        "blocked_counters",
+        "timeout_slot",
+        "soft_limit_ms",
+    )
+
+    def __init__(self, client_id: int, replies: ReplySink, addr: bytes, now_ms: i64) -> None:
+        self.id: i64 = client_id
+        self.replies: ReplySink = replies
+        self.addr: bytes = addr
+        self.monitor_addr: bytes = addr
+        self.fd: i64 = -1
+        self.unix: bool = False
+        self.name: bytes = b""
+        self.created_ms: i64 = now_ms
+        self.seen_ms: i64 = now_ms
+        self.authenticated: bool = False
+        self.monitor: bool = False
+        self.reply_mode: i64 = REPLY_ON
+        self.protocol: i64 = 2
+        self.last_command: bytes = b""
+        self.refused: bool = False
+        self.closing: bool = False
+        self.doomed: bool = False
+        self.touched: bool = False
+        self.blocked: i64 = NOT_BLOCKED
+        self.blocked_queues: list[bytes] = []
+        self.blocked_counters: bool = False
+        self.timeout_slot: i64 = -1
+        self.soft_limit_ms: i64 = -1

@@ -1,0 +1,110 @@
+"""A job on this node: the record, its bookkeeping, and the one table of transitions.
+
+Case by case (cluster protocol, section 10.1): a job is born waiting for copies; ``QUEUE`` puts it
+in this node's queue, ``HOLD`` lets it wait here outside the queue, ``ACK`` ends its life for
+clients. What the table does not allow raises ``LocalError`` before anything has changed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.errors import LocalError
+from disque_tx.messages import ACKED, ACTIVE, QUEUED, STATE_NAMES, WAIT_REPL, JobRecord
+
+#: Events.
+QUEUE: Final = 0
+HOLD: Final = 1
+ACK: Final = 2
+_EVENT_NAMES: Final = ("queue", "hold", "ack")
+
+_FORBIDDEN: Final = -1
+_TRANSITIONS: Final = {
+    (WAIT_REPL, QUEUE): QUEUED,
+    (WAIT_REPL, HOLD): ACTIVE,
+    (WAIT_REPL, ACK): ACKED,
+    (ACTIVE, QUEUE): QUEUED,
+    (ACTIVE, ACK): ACKED,
+    (QUEUED, HOLD): ACTIVE,
+    (QUEUED, ACK): ACKED,
+}
+#: The same table by number, for the hot path: state * 3 + event.
+_NEXT: Final = [
+    _TRANSITIONS.get((state, event), _FORBIDDEN) for state in range(4) for event in range(3)
+]
+
+#: Value of ``Job.slot`` while nothing is scheduled.
+UNSCHEDULED: Final = -1
+
+
+class Job(JobRecord):
+    """A registered job.
+
+    All times are milliseconds of the node's steady clock. ``expire_ms``: when its life ends.
+    ``qtime_ms``: when it is queued again, 0 for never. ``slot``: where the schedule keeps it.
+    ``confirmed``: nodes that confirmed the copy (waiting for copies) or the acknowledgement
+    (acked), otherwise ``None``. ``gc_retry``: collection attempts so far. ``dummy``: only the
+    memory that this ID was acknowledged, without queue and body.
+    """
+
+    __slots__ = ("expire_ms", "qtime_ms", "slot", "gc_retry", "dummy", "confirmed")
+
+    def __init__(
+        self,
+        job_id: bytes,
+        queue: bytes,
+        body: bytes,
+        nodes: tuple[bytes, ...],
+        ctime: i64,
+        etime_s: i64,
+        delay_s: i64,
+        retry_s: i64,
+        repl: i64,
+    ) -> None:
+        super().__init__(job_id, queue, body, nodes, ctime, etime_s, delay_s, retry_s, repl)
+        self.expire_ms: i64 = 0
+        self.qtime_ms: i64 = 0
+        self.slot: i64 = UNSCHEDULED
+        self.gc_retry: i64 = 0
+        self.dummy: bool = False
+        self.confirmed: set[bytes] | None = None
+
+    def step(self, event: i64) -> None:
+        """Make the transition; raises ``LocalError`` for one that the table does not hold."""
+        state = _NEXT[self.state * 3 + event]
+        if state == _FORBIDDEN:
+            raise LocalError(
+                f"job {self.id.decode('latin-1')}: no {_EVENT_NAMES[event]}"
+                f" in state {STATE_NAMES[self.state].decode()}"
+            )
+        self.state = state
+
+
+def before(a: Job, b: Job) -> bool:
+    """Queue order: creation time, then ID bytes (client protocol, section 13.2)."""
+    if a.ctime != b.ctime:
+        return a.ctime < b.ctime
+    return a.id < b.id
+
+
+def valid_id(job_id: bytes) -> bool:
+    """Whether this can be a job ID: length and the four fixed bytes (client protocol, 6.3)."""
+    return (
+        len(job_id) == 40
+        and job_id[0] == 68
+        and job_id[1] == 45
+        and job_id[10] == 45
+        and job_id[35] == 45
+    )
+
+
+def may_repeat(job_id: bytes) -> bool:
+    """Whether the ID says that the job may be delivered more than once: an odd last digit."""
+    digit = job_id[39]
+    if 48 <= digit <= 57:
+        return digit % 2 == 1
+    if 97 <= digit <= 102 or 65 <= digit <= 70:
+        return digit % 2 == 0
+    return False

@@ -1,0 +1,121 @@
+"""Queues: jobs in order, pause flags, statistics, and the clients that wait at each."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.client import Client
+from disque_tx.core.memory import QUEUE_BYTES, Memory
+from disque_tx.core.order import JobOrder
+from disque_tx.core.table import Table
+
+#: Pause flags (cluster protocol, section 11.6).
+PAUSE_NONE: Final = 0
+PAUSE_IN: Final = 1
+PAUSE_OUT: Final = 2
+PAUSE_ALL: Final = 3
+PAUSE_NAMES: Final = (b"none", b"in", b"out", b"all")
+
+#: How long an empty queue without clients lives, by memory level, in milliseconds (11.7).
+IDLE_MS: Final = (300_000, 10_000, 2_000)
+
+
+class Queue:
+    """One queue. ``created_ms`` and ``used_ms`` (last enqueue or fetch): the steady clock.
+
+    ``waiters``: clients blocked here, in the order in which they came; ``None`` while nobody ever
+    waited. ``ready``: stands in the node's list of queues whose waiters may be served.
+    """
+
+    __slots__ = (
+        "name",
+        "jobs",
+        "waiters",
+        "paused",
+        "created_ms",
+        "used_ms",
+        "jobs_in",
+        "jobs_out",
+        "ready",
+    )
+
+    def __init__(self, name: bytes, now_ms: i64) -> None:
+        self.name: bytes = name
+        self.jobs: JobOrder = JobOrder()
+        self.waiters: OrderedDict[Client, None] | None = None
+        self.paused: i64 = PAUSE_NONE
+        self.created_ms: i64 = now_ms
+        self.used_ms: i64 = now_ms
+        self.jobs_in: i64 = 0
+        self.jobs_out: i64 = 0
+        self.ready: bool = False
+
+    def blocked(self) -> int:
+        """How many clients wait here."""
+        return len(self.waiters) if self.waiters is not None else 0
+
+    def idle(self, now_ms: i64, limit_ms: i64) -> bool:
+        """Whether nobody would miss this queue (client protocol, section 13.7)."""
+        return (
+            self.jobs.size == 0
+            and not self.waiters
+            and self.paused == PAUSE_NONE
+            and now_ms - self.used_ms >= limit_ms
+        )
+
+
+class Queues:
+    """All queues by name, and the sweep that removes idle ones a few at a time."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.table: Table[Queue] = Table()
+        self._memory = memory
+        self._cursor = 0
+
+    def __len__(self) -> int:
+        return self.table.count
+
+    def get(self, name: bytes) -> Queue | None:
+        """The queue called ``name``, if it exists."""
+        return self.table.get(name)
+
+    def obtain(self, name: bytes, now_ms: i64) -> Queue:
+        """The queue called ``name``, made if need be."""
+        queue = self.table.get(name)
+        if queue is None:
+            queue = Queue(name, now_ms)
+            self.table.put(name, queue)
+            self._memory.take(QUEUE_BYTES + len(name))
+        return queue
+
+    def discard(self, queue: Queue) -> None:
+        """Remove a queue; its statistics are gone with it."""
+        self.table.remove(queue.name)
+        self._memory.give(QUEUE_BYTES + len(queue.name))
+
+    def clear(self) -> None:
+        """Remove every queue, whatever is in it."""
+        for queue in self.table.values():
+            self._memory.give(QUEUE_BYTES + len(queue.name))
+        self.table.clear()
+        self._cursor = 0
+
+    def sweep(self, now_ms: i64, limit: int) -> int:
+        """Look at about ``limit`` queues where the last sweep ended, remove the idle ones, and
+        return how many were removed."""
+        limit_ms = IDLE_MS[self._memory.level()]
+        removed = 0
+        seen = 0
+        while seen < limit and self.table.count > 0:
+            self._cursor, some = self.table.scan(self._cursor)
+            seen += len(some) + 1
+            for queue in some:
+                if queue.idle(now_ms, limit_ms):
+                    self.discard(queue)
+                    removed += 1
+            if self._cursor == 0:
+                break
+        return removed

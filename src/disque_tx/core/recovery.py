@@ -1,0 +1,74 @@
+"""Jobs that come back from the log (cluster protocol, section 14.6).
+
+1. What is expired, or here already, is dropped.
+2. RETRY > 0: queued again RETRY after the load, or after the rest of its DELAY.
+3. RETRY 0: nobody can know whether it was delivered since the record was written, so it is not
+   queued again; except one whose DELAY is still running, and one that an orderly stop left in the
+   queue when the operator asked for that (``aof-enqueue-jobs-once``).
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from disque_tx.core.job import Job
+from disque_tx.core.node import Node
+from disque_tx.errors import PeerError
+from disque_tx.messages import (
+    ACTIVE,
+    BCAST_QUEUED,
+    BCAST_WILLQUEUE,
+    DELIVERED,
+    QUEUED,
+    JobRecord,
+)
+
+
+def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
+    """Register a job from a LOADJOB record; ``False`` when it was dropped.
+
+    ``enqueue``: put it into its queue at once if it was queued when the record was written.
+    Raises ``PeerError`` for a state that no log holds.
+    """
+    if record.state != ACTIVE and record.state != QUEUED:
+        raise PeerError(f"a logged job in state {record.state}")
+    left_ms = record.etime_s * 1000 - node.wall_us // 1000
+    if left_ms <= 0 or node.jobs.get(record.id) is not None:
+        return False
+    queue = node.queues.get(record.queue)
+    job = Job(
+        record.id,
+        record.queue if queue is None else queue.name,
+        record.body,
+        record.nodes,
+        record.ctime,
+        record.etime_s,
+        record.delay_s,
+        record.retry_s,
+        record.repl,
+    )
+    job.state = ACTIVE
+    job.flags = record.flags & ~BCAST_WILLQUEUE
+    job.nacks = record.nacks
+    job.deliveries = record.deliveries
+    job.expire_ms = node.now_ms + left_ms
+    job.qtime_ms = _requeue_ms(node, job)
+    node.jobs.add(job)
+    if enqueue and record.state == QUEUED:
+        job.flags &= ~BCAST_QUEUED  # it goes back where it was: that counts nothing
+        node.delivery.enqueue(job, False, node.now_ms)
+    return True
+
+
+def _requeue_ms(node: Node, job: Job) -> i64:
+    """The first requeue time after the load, 0 for never."""
+    since_creation_ms = node.wall_us // 1000 - job.ctime // 1_000_000
+    delay_left_ms = max(0, job.delay_s * 1000 - since_creation_ms)
+    never_queued = not job.flags & BCAST_QUEUED and job.delay_s > 0
+    if job.retry_s == 0:
+        waiting = delay_left_ms > 0 and not job.flags & DELIVERED
+        return node.now_ms + delay_left_ms if waiting else 0
+    if never_queued:
+        return node.now_ms + delay_left_ms
+    job.flags |= BCAST_WILLQUEUE
+    return node.delivery.requeue_ms(job, node.now_ms + delay_left_ms)

@@ -1,0 +1,93 @@
+"""The registered jobs: by ID, by time, by memory; what is recorded about them.
+
+Every change of a job's life goes through here, so that table, schedule, count of memory and log
+never disagree.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from disque_tx.core.job import UNSCHEDULED, Job
+from disque_tx.core.memory import Memory, job_bytes
+from disque_tx.core.outbox import Outbox
+from disque_tx.core.schedule import Schedule
+from disque_tx.core.table import Table
+from disque_tx.messages import ACTIVE, BCAST_WILLQUEUE, QUEUED
+
+#: How long before its requeue time a job announces it to the other holders (milliseconds).
+WILLQUEUE_ADVANCE_MS = 500
+
+
+class JobStore:
+    """``table``: every job known here, dummy acknowledgements included."""
+
+    def __init__(self, memory: Memory, outbox: Outbox) -> None:
+        self.table: Table[Job] = Table()
+        self.schedule: Schedule[Job] = Schedule()
+        self._memory = memory
+        self._outbox = outbox
+
+    def __len__(self) -> int:
+        return self.table.count
+
+    def get(self, job_id: bytes) -> Job | None:
+        """The job with this ID, if it is known here."""
+        return self.table.get(job_id)
+
+    def add(self, job: Job) -> None:
+        """Register a job that is not known yet, and schedule it."""
+        self.table.put(job.id, job)
+        self._memory.take(job_bytes(job))
+        job.slot = self.schedule.add(job, awake_ms(job))
+
+    def reschedule(self, job: Job) -> None:
+        """Its times or its state changed: wake it when it matters next."""
+        self.unschedule(job)
+        job.slot = self.schedule.add(job, awake_ms(job))
+
+    def unschedule(self, job: Job) -> None:
+        """Do not wake it any more."""
+        if job.slot != UNSCHEDULED:
+            self.schedule.remove(job, job.slot)
+            job.slot = UNSCHEDULED
+
+    def record(self, job: Job) -> None:
+        """Write down that the job exists (cluster protocol, section 14.3)."""
+        if self._outbox.log is not None:
+            self._outbox.log.load_job(job)
+
+    def record_end(self, job: Job) -> None:
+        """Write down that the job will not be delivered any more."""
+        if self._outbox.log is not None:
+            self._outbox.log.delete_job(job.id)
+
+    def discard(self, job: Job) -> None:
+        """Forget a job that is in no queue; recorded when it could still have been delivered."""
+        if job.state == ACTIVE or job.state == QUEUED:
+            self.record_end(job)
+        self.unschedule(job)
+        self.table.remove(job.id)
+        self._memory.give(job_bytes(job))
+
+    def clear(self) -> None:
+        """Forget every job; those that could still have been delivered are recorded."""
+        for job in self.table.values():
+            if job.state == ACTIVE or job.state == QUEUED:
+                self.record_end(job)
+            job.slot = UNSCHEDULED
+            self._memory.give(job_bytes(job))
+        self.table.clear()
+        self.schedule.clear()
+
+
+def awake_ms(job: Job) -> i64:
+    """When the node next has to look at a job (cluster protocol, section 10.3)."""
+    at = job.expire_ms
+    if job.qtime_ms != 0 and (job.state == ACTIVE or job.state == QUEUED):
+        next_ms = job.qtime_ms
+        if job.flags & BCAST_WILLQUEUE:
+            next_ms -= WILLQUEUE_ADVANCE_MS
+        if next_ms < at:
+            at = next_ms
+    return at

@@ -1,0 +1,165 @@
+"""The values that travel between layers: the job record, and the sinks for what leaves a node.
+
+A sink is how the state machine says something to the outside without knowing bytes: it calls the
+method, and whoever owns the sink (``wire`` for bytes, the embedding API for Python values) keeps
+it until the runtime lets it out in the right order.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+JOB_ID_LENGTH: Final = 40
+NODE_ID_LENGTH: Final = 40
+
+# Job states (cluster protocol, section 1.3).
+WAIT_REPL: Final = 0
+ACTIVE: Final = 1
+QUEUED: Final = 2
+ACKED: Final = 3
+STATE_NAMES: Final = (b"wait-repl", b"active", b"queued", b"acked")
+
+# Job flags (cluster protocol, section 1.3).
+BCAST_QUEUED: Final = 1
+BCAST_WILLQUEUE: Final = 2
+DELIVERED: Final = 4
+
+
+@mypyc_attr(allow_interpreted_subclasses=False)
+class JobRecord:
+    """A job as it travels and as it is stored (cluster protocol, sections 1.3 and 5).
+
+    ``etime_s``: absolute expiry, unix seconds. ``ctime``: creation, nanosecond-like number.
+    ``delay_s``, ``retry_s``: seconds; retry 0 means at most once. ``nodes``: IDs of the nodes that
+    may hold a copy. ``queue`` and ``body`` are empty for a dummy acknowledgement.
+    """
+
+    __slots__ = (
+        "id",
+        "queue",
+        "body",
+        "nodes",
+        "ctime",
+        "etime_s",
+        "delay_s",
+        "retry_s",
+        "repl",
+        "state",
+        "flags",
+        "nacks",
+        "deliveries",
+    )
+
+    def __init__(
+        self,
+        job_id: bytes,
+        queue: bytes,
+        body: bytes,
+        nodes: tuple[bytes, ...],
+        ctime: i64,
+        etime_s: i64,
+        delay_s: i64,
+        retry_s: i64,
+        repl: i64,
+    ) -> None:
+        self.id: bytes = job_id
+        self.queue: bytes = queue
+        self.body: bytes = body
+        self.nodes: tuple[bytes, ...] = nodes
+        self.ctime: i64 = ctime
+        self.etime_s: i64 = etime_s
+        self.delay_s: i64 = delay_s
+        self.retry_s: i64 = retry_s
+        self.repl: i64 = repl
+        self.state: i64 = WAIT_REPL
+        self.flags: i64 = 0
+        self.nacks: i64 = 0
+        self.deliveries: i64 = 0
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class IdSource:
+    """Where the IDs of new jobs come from."""
+
+    def next_id(self, node_id: bytes, ttl_s: i64, retry_s: i64) -> bytes:
+        """An ID never used before for a job made by ``node_id`` (cluster protocol, 15.2)."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class RequestSource:
+    """Where the requests of a client come from, each a list of words, the command first."""
+
+    def next(self) -> list[bytes] | None:
+        """The next complete request, never empty; ``None`` when there is none.
+
+        Raises ``PeerError`` when the client sent something that is none.
+        """
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ReplySink:
+    """Where the answer to a request goes; one per client, in order of its requests.
+
+    Arrays and maps are announced with their size, then their elements follow.
+    """
+
+    def status(self, text: bytes) -> None:
+        """A short status word, such as ``OK`` or a job ID."""
+        raise NotImplementedError
+
+    def error(self, line: bytes) -> None:
+        """An error: code and text, without line breaks."""
+        raise NotImplementedError
+
+    def integer(self, value: int) -> None:
+        """A signed 64-bit number."""
+        raise NotImplementedError
+
+    def bulk(self, data: bytes) -> None:
+        """A binary-safe string."""
+        raise NotImplementedError
+
+    def null(self) -> None:
+        """No value where a string could be."""
+        raise NotImplementedError
+
+    def null_array(self) -> None:
+        """No value where an array could be."""
+        raise NotImplementedError
+
+    def array(self, size: int) -> None:
+        """Announce an array of ``size`` elements."""
+        raise NotImplementedError
+
+    def mapping(self, size: int) -> None:
+        """Announce ``size`` pairs of key and value."""
+        raise NotImplementedError
+
+    def jobs(self, jobs: list[JobRecord], with_counters: bool) -> None:
+        """An array of jobs as GETJOB answers it (client protocol, section 15)."""
+        raise NotImplementedError
+
+    def mark(self) -> int:
+        """A position to go back to with :meth:`rewind`."""
+        raise NotImplementedError
+
+    def rewind(self, mark: int) -> None:
+        """Forget everything said since ``mark``."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LogSink:
+    """Where a node records what must survive a restart (cluster protocol, section 14.3)."""
+
+    def load_job(self, job: JobRecord) -> None:
+        """The job exists, in its present state."""
+        raise NotImplementedError
+
+    def delete_job(self, job_id: bytes) -> None:
+        """The job is no more."""
+        raise NotImplementedError

@@ -1,0 +1,387 @@
+"""The append only file of a node: what it recorded, on the disk (cluster protocol, section 14).
+
+The node records to ``outbox.log``. At the end of every turn the runtime calls
+:meth:`AppendOnlyFile.commit`, which takes the records once and gives them to the log and to a
+rewrite under way; they are on the disk as far as the policy says so before any reply leaves.
+
+State ``off``: nothing is recorded, except for a rewrite, which works all the same. ``on``: there is
+a log. ``wait-rewrite``: turned on at run time, the first log is still being written.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.interfaces import IReactorTime
+from twisted.python.failure import Failure
+
+from disque_tx.configpaths import os_error_text
+from disque_tx.core.node import Node
+from disque_tx.errors import CommandError, ConfigError, LocalError
+from disque_tx.services.aofload import Loader, open_log
+from disque_tx.services.aofrewrite import Rewrite, write_snapshot
+from disque_tx.services.aofstatus import (
+    RewriteStatus,
+    flag,
+    loading_fields,
+    log_fields,
+    rewrite_fields,
+)
+from disque_tx.services.aofwriter import LogSettings, LogWriter, Means
+from disque_tx.services.interfaces import IFile, IFiles
+from disque_tx.services.log import DaemonLog
+from disque_tx.wire.aoflog import LogEncoder
+
+#: How long after a failure a rewrite is not begun by itself again.
+_REWRITE_RETRY_MS: Final = 10_000
+
+
+class AppendOnlyFile(Service):
+    """The log as a service. ``state``: see above. ``loaded_once``: it was loaded on behalf of
+    ``aof-enqueue-jobs-once``, which must be turned off now.
+
+    ``defer_to_thread``: runs a function off the reactor. ``fatal``: told why the process must end.
+    ``monotonic``: seconds, to measure slices of work with.
+    """
+
+    name = "aof"
+
+    def __init__(
+        self,
+        node: Node,
+        files: IFiles,
+        clock: IReactorTime,
+        settings: LogSettings,
+        defer_to_thread: Callable[..., Deferred[Any]],
+        fatal: Callable[[str], None],
+        log: DaemonLog,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.state = "off"
+        self.loaded_once = False
+        self._means = Means(node, files, clock, settings, defer_to_thread, fatal, log, monotonic)
+        self._node = node
+        self._settings = settings
+        self._log = log
+        self._records = LogEncoder()
+        self._writer: LogWriter | None = None
+        self._rewrite: Rewrite | None = None
+        self._loader: Loader | None = None
+        self._rewrites = RewriteStatus()
+        self._retry_ms = 0
+
+    @property
+    def path(self) -> str:
+        """Where the log is, or will be."""
+        return os.path.join(self._settings.dir, self._settings.appendfilename)
+
+    @property
+    def loading(self) -> bool:
+        """The log is being loaded."""
+        return self._loader is not None
+
+    @property
+    def write_error(self) -> str:
+        """Why the log does not hold what was recorded; empty when it does."""
+        writer = self._writer
+        return writer.error or writer.sync_error if writer is not None else ""
+
+    # -- every turn --------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """Write, and by policy sync, what the turn recorded.
+
+        Raises ``LocalError`` when the log failed under ``always``: nothing may be answered.
+        """
+        if self._records.size:
+            data = self._records.take()
+            if self._writer is not None:
+                self._writer.add(data)
+            if self._rewrite is not None:
+                self._rewrite.add(data)
+        if self._writer is not None:
+            self._writer.flush()
+
+    def tick(self) -> None:
+        """Ten times a second: syncs, retries, rewrites that are due."""
+        if self.loading:
+            return
+        if self._writer is not None:
+            self._writer.tick()
+        reason = self._rewrite_reason()
+        if reason and self._rewrite is None and self._node.now_ms >= self._retry_ms:
+            self._log.notice(f"Starting a rewrite of the append only file: {reason}")
+            try:
+                self._begin_rewrite()
+            except OSError as error:
+                self._rewrite_failed(error)
+
+    def _record_if_needed(self) -> None:
+        needed = self._writer is not None or self._rewrite is not None
+        self._node.outbox.log = self._records if needed else None
+
+    # -- start and stop ----------------------------------------------------------------------
+
+    def open_and_load(self) -> Deferred[None]:
+        """Load the log, if there is to be one or what it holds is wanted, and begin to record.
+
+        Fails with ``ConfigError`` that says what is wrong where, and what to do about it.
+        """
+        if not (self._settings.appendonly or self._settings.aof_enqueue_jobs_once):
+            return succeed(None)
+        path = self.path
+        enqueue = self._settings.aof_enqueue_jobs_once
+        try:
+            file = open_log(self._means.files, path, not enqueue)
+        except ConfigError:
+            return fail()
+        self._loader = Loader(self._means, path, file, enqueue)
+        return self._loader.run().addCallbacks(
+            self._loaded, self._load_failed, (file, enqueue), errbackArgs=(file,)
+        )
+
+    def _loaded(self, _result: None, file: IFile, enqueue: bool) -> None:
+        self._loader = None
+        self.loaded_once = enqueue
+        if self._settings.appendonly:
+            self._use(file)
+        else:
+            file.close()
+
+    def _load_failed(self, failure: Failure, file: IFile) -> Failure:
+        self._loader = None
+        file.close()
+        return failure
+
+    def flush_and_sync(self) -> None:
+        """Before the process stops: everything recorded is on the disk afterwards.
+
+        ``OSError`` when it cannot be.
+        """
+        self._distribute()
+        writer = self._writer
+        if self.state == "wait-rewrite" or (writer is not None and writer.sync_error):
+            self.rewrite_now()
+        elif writer is not None:
+            writer.flush_and_sync()
+
+    def _distribute(self) -> None:
+        try:
+            self.commit()
+        except LocalError:
+            pass  # was told when it happened; the writer refuses everything from then on
+
+    def stopService(self) -> None:
+        """Write and sync what is left, and close everything."""
+        super().stopService()
+        if self._loader is not None:
+            self._loader.stop()
+        try:
+            self.flush_and_sync()
+        except OSError as error:
+            self._log.warning(f"The log could not be written at the end: {os_error_text(error)}")
+        self._abandon_rewrite()
+        self._release()
+
+    def _use(self, file: IFile) -> None:
+        """Go on with this file as the log."""
+        old = self._writer
+        self._writer = LogWriter(self._means, file, self._syncs_suspended)
+        self.state = "on"
+        if old is not None:
+            self._writer.delayed_syncs = old.delayed_syncs
+            old.retire()
+        self._record_if_needed()
+
+    def _release(self) -> None:
+        """Have no log."""
+        if self._writer is not None:
+            self._writer.retire()
+            self._writer = None
+        self.state = "off"
+        self._record_if_needed()
+
+    def _syncs_suspended(self) -> bool:
+        return self._rewrite is not None and self._settings.no_appendfsync_on_rewrite
+
+    # -- switching at run time ---------------------------------------------------------------
+
+    def enable(self) -> None:
+        """Begin a log: with a rewrite, to which the records go until it is done.
+
+        ``OSError`` when the file cannot be made.
+        """
+        if self.state != "off" or self.loading:
+            return
+        if self._rewrite is None:
+            self._begin_rewrite()
+        self.state = "wait-rewrite"
+
+    def disable(self) -> None:
+        """Have no log any more; what it holds is written and synced, if the disk lets us."""
+        if self.state == "off":
+            return
+        self._abandon_rewrite()
+        self._distribute()
+        try:
+            if self._writer is not None:
+                self._writer.flush_and_sync()
+        except OSError as error:
+            self._log.warning(
+                "The append only file is turned off, but lacks the last records:"
+                f" {os_error_text(error)}"
+            )
+        self._rewrites.scheduled = False
+        self._release()
+
+    # -- rewrite -----------------------------------------------------------------------------
+
+    def rewrite(self) -> None:
+        """BGREWRITEAOF; refused with ``CommandError`` while one is running."""
+        if self._rewrite is not None:
+            raise CommandError("ERR", "Background append only file rewriting already in progress")
+        try:
+            self._begin_rewrite()
+        except OSError as error:
+            raise CommandError(
+                "ERR", f"Can't write the append only file: {os_error_text(error)}"
+            ) from error
+
+    def rewrite_now(self) -> None:
+        """Write a complete log before anything else happens, with the log on or off.
+
+        ``OSError`` when it fails: everything is as it was then.
+        """
+        self._abandon_rewrite()
+        self._distribute()
+        path = self.path
+        file = write_snapshot(self._means, path)
+        self._rewritten(file)
+
+    def _rewrite_reason(self) -> str:
+        """Why the log must be rewritten without anybody asking; empty when it must not be."""
+        writer = self._writer
+        if self.state == "wait-rewrite":
+            return "the first one is not written yet"
+        if self._rewrites.scheduled:
+            return "it was interrupted"
+        if writer is None:
+            return ""
+        if writer.sync_error:
+            return "a sync failed"
+        return "it grew" if writer.grown() else ""
+
+    def _begin_rewrite(self) -> None:
+        path = self.path
+        self._rewrite = Rewrite(self._means, path, self._rewritten, self._rewrite_failed)
+        self._rewrites.begin(int(self._node.now_ms))
+        self._record_if_needed()
+
+    def _abandon_rewrite(self) -> None:
+        if self._rewrite is not None:
+            self._rewrite.stop()
+            self._rewrite = None
+            self._record_if_needed()
+
+    def _rewritten(self, file: IFile) -> None:
+        """The new file has its name: go on with it, or just let it be."""
+        if self._rewrite is not None:
+            self._rewrites.end(int(self._node.now_ms), True)
+        self._rewrite = None
+        self._log.notice(f"The append only file was rewritten: {file.size()} bytes")
+        recording = self.state != "off"
+        if recording:
+            self._use(file)
+        self._sync_name()
+        if not recording:
+            self._means.defer_to_thread(file.close)
+            self._record_if_needed()
+
+    def _sync_name(self) -> None:
+        try:
+            self._means.files.sync_folder(self.path)
+        except OSError as error:
+            if self._writer is None:
+                self._log.warning(f"The new log may be lost by a crash: {os_error_text(error)}")
+                return
+            try:
+                self._writer.distrust(error)
+            except LocalError:
+                pass  # every later turn says it again
+
+    def _rewrite_failed(self, error: OSError) -> None:
+        self._log.warning(f"Rewriting the append only file failed: {os_error_text(error)}")
+        self._rewrites.end(int(self._node.now_ms), False)
+        self._rewrite = None
+        self._retry_ms = int(self._node.now_ms) + _REWRITE_RETRY_MS
+        self._record_if_needed()
+
+    # -- reload ------------------------------------------------------------------------------
+
+    def reload(self) -> None:
+        """Forget everything and load the log again, before anything else happens (DEBUG LOADAOF).
+
+        Raises ``CommandError`` without having forgotten anything when the file is missing, empty
+        or damaged, or cannot be written.
+        """
+        self.commit()
+        if self._writer is not None:
+            self._flush_for_reload(self._writer)
+        path = self.path
+        try:
+            file = self._means.files.open(path)
+        except OSError as error:
+            raise CommandError("ERR", f"Can't load {path}: {os_error_text(error)}") from error
+        try:
+            self._reload(path, file)
+        except (ConfigError, OSError) as error:
+            raise CommandError("ERR", str(error)) from error
+        finally:
+            file.close()
+            self._record_if_needed()
+
+    def _flush_for_reload(self, writer: LogWriter) -> None:
+        try:
+            writer.flush_and_sync()
+        except OSError as error:
+            raise CommandError(
+                "ERR", f"The log lacks the last records: {os_error_text(error)}"
+            ) from error
+
+    def _reload(self, path: str, file: IFile) -> None:
+        if file.size() == 0:
+            raise CommandError("ERR", "")
+        loader = Loader(self._means, path, file, self._settings.aof_enqueue_jobs_once)
+        loader.check()
+        self._rewrites.scheduled = self._rewrite is not None
+        self._abandon_rewrite()
+        self._node.outbox.log = None  # what is forgotten here is not gone
+        self._node.flush_all()
+        loader.run_now()
+
+    # -- facts -------------------------------------------------------------------------------
+
+    def reset_statistics(self) -> None:
+        """Zero the count of delayed syncs (CONFIG RESETSTAT)."""
+        if self._writer is not None:
+            self._writer.delayed_syncs = 0
+
+    def info(self) -> list[tuple[str, str]]:
+        """The Persistence fields of INFO, in order (client protocol, section 10)."""
+        fields = [
+            ("loading", flag(self.loading)),
+            ("aof_enabled", flag(self.state != "off")),
+            ("aof_state", self.state),
+            *rewrite_fields(self._rewrite, self._rewrites, int(self._node.now_ms)),
+            ("aof_last_write_status", "err" if self.write_error else "ok"),
+        ]
+        if self.state != "off":
+            fields += log_fields(self._writer, self._rewrite, self._rewrites.scheduled)
+        if self._loader is not None:
+            fields += loading_fields(self._loader)
+        return fields

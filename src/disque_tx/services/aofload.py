@@ -1,0 +1,249 @@
+"""Reading the log back, in slices so that clients can be told to wait (cluster protocol, 14.6).
+
+1. Only LOADJOB and DELJOB are taken, in any case; the original would execute any command.
+2. The file ends within a record: a write was cut short. With ``aof-load-truncated`` the rest is cut
+   off and kept in a file beside the log.
+3. Anything else that is not as it must be is damage, and refused: also a last record that seems
+   incomplete because its length is wrong, which shows by complete records behind its beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
+from twisted.python.failure import Failure
+
+from disque_tx.configpaths import os_error_text
+from disque_tx.core import recovery
+from disque_tx.core.job import valid_id
+from disque_tx.errors import ConfigError, PeerError
+from disque_tx.messages import JobRecord
+from disque_tx.services.aofwriter import Means
+from disque_tx.services.interfaces import IFile, IFiles
+from disque_tx.wire.aoflog import LogDecoder
+from disque_tx.wire.jobcodec import decode_stored
+
+SLICE_S: Final = 0.010
+_PIECE_BYTES: Final = 1024 * 1024
+_RECORD_START: Final = re.compile(rb"\n(?=\*2\r\n\$(?:7\r\nLOADJOB|6\r\nDELJOB)\r\n)")
+#: A body may contain what looks like the start of a record: so many are tried.
+_STARTS_TRIED: Final = 100
+
+
+class Loader:
+    """One load of one file. ``start_s``: unix time it began. ``total_bytes``: size of the file,
+    ``loaded_bytes``: of the records read so far. ``jobs``: how many were taken in."""
+
+    def __init__(self, means: Means, path: str, file: IFile, enqueue: bool) -> None:
+        self.start_s = int(means.node.wall_us // 1_000_000)
+        self.total_bytes = file.size()
+        self.loaded_bytes = 0
+        self.jobs = 0
+        self._means = means
+        self._path = path
+        self._file = file
+        self._enqueue = enqueue
+        self._decoder = LogDecoder()
+        self._read_bytes = 0
+        self._began_s = means.monotonic()
+        self._call: IDelayedCall | None = None
+        self._done: Deferred[None] = Deferred()
+
+    @property
+    def eta_s(self) -> int:
+        """Seconds this will probably still take."""
+        elapsed_s = self._means.monotonic() - self._began_s
+        left = self.total_bytes - self.loaded_bytes
+        return int(elapsed_s * left / self.loaded_bytes) if self.loaded_bytes else 1
+
+    def run(self) -> Deferred[None]:
+        """Load the file; fails with ``ConfigError`` that says what is wrong where, and what to do
+        about it."""
+        self._later()
+        return self._done
+
+    def run_now(self) -> None:
+        """The same within one step."""
+        while self._slice():
+            pass
+
+    def check(self) -> None:
+        """Read the file without taking anything in; raises ``ConfigError`` for damage."""
+        decoder = LogDecoder()
+        read_bytes = offset = 0
+        try:
+            while data := self._file.read(read_bytes, max(_PIECE_BYTES, decoder.rest())):
+                read_bytes += len(data)
+                decoder.feed(data)
+                while (words := decoder.next()) is not None:
+                    understand(words)
+                    offset = int(decoder.offset)
+        except PeerError as error:
+            raise self._damaged(str(error), offset) from error
+
+    def stop(self) -> None:
+        """Leave it; the Deferred does not fire."""
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
+
+    # -- slices ------------------------------------------------------------------------------
+
+    def _later(self) -> None:
+        self._call = self._means.clock.callLater(0, self._go_on)
+
+    def _go_on(self) -> None:
+        self._call = None
+        try:
+            more = self._slice()
+        except Exception:
+            self._done.errback(Failure())
+            return
+        if more:
+            self._later()
+        else:
+            self._done.callback(None)
+
+    def _slice(self) -> bool:
+        """Some records; whether there are more. Raises ``ConfigError``."""
+        monotonic = self._means.monotonic
+        end_s = monotonic() + SLICE_S
+        try:
+            while monotonic() < end_s:
+                if not self._step():
+                    self._finish()
+                    return False
+        except OSError as error:
+            raise ConfigError(
+                f"The append only file {self._path} can't be read or repaired:"
+                f" {os_error_text(error)}. Check the disk."
+            ) from error
+        return True
+
+    def _step(self) -> bool:
+        """One record or one more piece of the file; whether there was any."""
+        decoder = self._decoder
+        offset = int(decoder.offset)
+        try:
+            words = decoder.next()
+            if words is None:
+                return self._refill()
+            self._apply(understand(words))
+        except PeerError as error:
+            raise self._damaged(str(error), offset) from error
+        self.loaded_bytes = int(decoder.offset)
+        return True
+
+    def _refill(self) -> bool:
+        # A record that is longer than a piece is read in pieces that double.
+        data = self._file.read(self._read_bytes, max(_PIECE_BYTES, self._decoder.rest()))
+        self._read_bytes += len(data)
+        self._decoder.feed(data)
+        return bool(data)
+
+    def _apply(self, record: JobRecord | bytes) -> None:
+        node = self._means.node
+        if isinstance(record, JobRecord):
+            self.jobs += recovery.load(node, record, self._enqueue)
+            return
+        job = node.jobs.get(record)
+        if job is not None:
+            node.delivery.remove(job)
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        if self._decoder.rest():
+            self._cut(int(self._decoder.offset))
+        duration_s = self._means.monotonic() - self._began_s
+        self._means.log.notice(
+            f"DB loaded from append only file: {duration_s:.3f} seconds, {self.jobs} jobs"
+        )
+
+    def _cut(self, offset: int) -> None:
+        """Case 2, or 3: the file goes on behind its last complete record."""
+        tail = self._file.read(offset, self._read_bytes - offset)
+        if holds_records(tail):
+            raise self._damaged("the record is incomplete, but others follow it", offset)
+        if not self._means.settings.aof_load_truncated:
+            raise ConfigError(
+                f"The append only file {self._path} ends within the record at offset {offset}."
+                f" Make a copy of it, then run 'disque-check-aof --fix {self._path}', or set"
+                " 'aof-load-truncated yes', and start again."
+            )
+        beside = f"{self._path}.cut-{offset}"
+        self._keep(beside, tail)
+        self._file.truncate(offset)
+        self._file.sync()
+        self._means.log.warning(
+            f"The append only file {self._path} ended within a record: it was cut at offset"
+            f" {offset}, the last {len(tail)} bytes are kept in {beside}."
+        )
+
+    def _keep(self, path: str, data: bytes) -> None:
+        files = self._means.files
+        file = files.create(path)
+        try:
+            file.append(data)
+            file.sync()
+        finally:
+            file.close()
+        files.sync_folder(path)
+
+    def _damaged(self, what: str, offset: int) -> ConfigError:
+        return ConfigError(
+            f"Bad file format: the append only file {self._path} is damaged at offset {offset}:"
+            f" {what}. Make a copy of it, then run 'disque-check-aof --fix {self._path}' and start"
+            " again."
+        )
+
+
+def open_log(files: IFiles, path: str, may_be_new: bool) -> IFile:
+    """The log at the start of the node; raises ``ConfigError`` when there can be none."""
+    try:
+        try:
+            return files.open(path)
+        except FileNotFoundError:
+            if not may_be_new:
+                raise
+            file = files.create(path)
+            files.sync_folder(path)
+            return file
+    except OSError as error:
+        raise ConfigError(
+            f"Can't open the append only file {path}: {os_error_text(error)}. Check 'dir' and"
+            " 'appendfilename'; 'aof-enqueue-jobs-once yes' needs a file to load."
+        ) from error
+
+
+def understand(words: list[bytes]) -> JobRecord | bytes:
+    """The job of a LOADJOB record, or the ID in a DELJOB record.
+
+    Raises ``PeerError`` for any other record.
+    """
+    command = words[0].upper()
+    if command not in (b"LOADJOB", b"DELJOB"):
+        raise PeerError(f"unknown command {words[0][:40]!r}")
+    if len(words) != 2:
+        raise PeerError(f"{command.decode()} with {len(words) - 1} arguments instead of one")
+    return decode_stored(words[1]) if command == b"LOADJOB" else words[1]
+
+
+def holds_records(tail: bytes) -> bool:
+    """Whether complete records lie somewhere behind the beginning of an incomplete one."""
+    for number, match in enumerate(_RECORD_START.finditer(tail)):
+        if number == _STARTS_TRIED:
+            break
+        decoder = LogDecoder()
+        decoder.feed(tail[match.end() : match.end() + _PIECE_BYTES])
+        try:
+            words = decoder.next()
+            record = understand(words) if words is not None else b""
+        except PeerError:
+            continue
+        if isinstance(record, JobRecord) or valid_id(record):
+            return True
+    return False

@@ -1,0 +1,283 @@
+"""Writing the log: one open file, the records that still have to go there, and when it is synced.
+
+Cluster protocol, section 14.4. Case by case:
+
+1. ``always``: every turn is written and synced before anybody hears of it. An error is fatal: after
+   a failed sync nobody knows what the disk holds, so it is never tried again.
+2. ``everysec``: a turn is written at once, a thread syncs once a second. While it is at work a
+   write could block, so it is postponed, by two seconds at most: that much can be lost.
+3. ``no``: the system decides when data reaches the disk.
+4. A write fails, 2 or 3: the part that was written is cut off, the records are kept and tried again
+   every second. Until that works, clients are refused.
+5. A sync fails, 2 or 3: what the file holds is uncertain, a later success would not change that.
+   Clients are refused until a rewrite has made a new file of what is in memory.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import attrs
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.python.failure import Failure
+
+from disque_tx.configpaths import os_error_text
+from disque_tx.core.node import Node
+from disque_tx.errors import LocalError
+from disque_tx.services.interfaces import IFile, IFiles
+from disque_tx.services.log import DaemonLog
+
+_SYNC_EVERY_MS: Final = 1_000
+_POSTPONED_MS_MAX: Final = 2_000
+_RETRY_MS: Final = 1_000
+
+
+class LogSettings(Protocol):
+    """The settings of the log (cluster protocol, section 14.1)."""
+
+    dir: str
+    appendonly: bool
+    appendfilename: str
+    appendfsync: str
+    no_appendfsync_on_rewrite: bool
+    auto_aof_rewrite_percentage: int
+    auto_aof_rewrite_min_size: int
+    aof_rewrite_incremental_fsync: bool
+    aof_load_truncated: bool
+    aof_enqueue_jobs_once: bool
+
+
+@attrs.frozen
+class Means:
+    """What the parts of the log work with.
+
+    ``monotonic``: seconds, for measuring slices. ``defer_to_thread``: runs a function off the
+    reactor. ``fatal``: told why the process must end.
+    """
+
+    node: Node
+    files: IFiles
+    clock: IReactorTime
+    settings: LogSettings
+    defer_to_thread: Callable[..., Deferred[Any]]
+    fatal: Callable[[str], None]
+    log: DaemonLog
+    monotonic: Callable[[], float]
+
+
+class LogWriter:
+    """The open log. ``size``: bytes of complete records in the file. ``base_size``: the same at the
+    last rewrite or at the start. ``buffered``: bytes that are not in the file yet. ``syncing``: a
+    thread syncs. ``error``: why the last write failed, ``sync_error``: why a sync failed, empty
+    otherwise. ``delayed_syncs``: writes that did not wait for a slow sync any longer.
+    """
+
+    def __init__(self, means: Means, file: IFile, suspended: Callable[[], bool]) -> None:
+        self.size = file.size()
+        self.base_size = self.size
+        self.buffered = 0
+        self.syncing = False
+        self.error = ""
+        self.sync_error = ""
+        self.delayed_syncs = 0
+        self._means = means
+        self._file = file
+        self._suspended = suspended
+        self._chunks: list[bytes] = []
+        self._torn = False
+        self._dirty = False
+        self._synced_ms = int(means.node.now_ms)
+        self._postponed_ms = -1
+        self._retry_ms = 0
+        self._dead = ""
+        self._retired = False
+
+    def add(self, data: bytes) -> None:
+        """Records to be written, in order."""
+        self._chunks.append(data)
+        self.buffered += len(data)
+
+    def flush(self) -> None:
+        """Write what was added and sync it, as far as the policy says so now.
+
+        Raises ``LocalError`` once the log failed under ``always``: nothing may be answered then.
+        """
+        if self._dead:
+            raise LocalError(self._dead)
+        if self._chunks and not self._must_wait():
+            self._write()
+
+    def flush_and_sync(self) -> None:
+        """Everything added is on the disk afterwards; ``OSError`` when it cannot be."""
+        try:
+            if not self._dead and self._chunks:
+                self._write()
+            if not self._dead and not self.error and (self._dirty or self.syncing):
+                self._sync_now()
+        except LocalError:
+            pass
+        reason = self._dead or self.error or self.sync_error
+        if reason:
+            raise OSError(errno.EIO, reason)
+
+    def tick(self) -> None:
+        """Ten times a second: sync what is due, try again what failed."""
+        if self._dead:
+            return
+        now_ms = self._means.node.now_ms
+        if self.error and now_ms >= self._retry_ms:
+            self._write()
+        if not self._dirty or self._suspended():
+            return
+        policy = self._means.settings.appendfsync
+        if policy == "always":
+            self._sync_now()
+        elif policy == "everysec" and now_ms - self._synced_ms >= _SYNC_EVERY_MS:
+            self._sync_later()
+
+    def grown(self) -> bool:
+        """The file is worth a rewrite: large, and much larger than after the last one."""
+        percentage = self._means.settings.auto_aof_rewrite_percentage
+        if percentage == 0 or self.size <= self._means.settings.auto_aof_rewrite_min_size:
+            return False
+        base_size = max(self.base_size, 1)
+        return (self.size - base_size) * 100 // base_size >= percentage
+
+    def retire(self) -> None:
+        """Close the file, off the reactor, as soon as no sync uses it."""
+        self._retired = True
+        if not self.syncing:
+            self._means.defer_to_thread(self._file.close).addErrback(self._close_failed)
+
+    def distrust(self, error: OSError) -> None:
+        """A sync the log depends on failed: see cases 1 and 5."""
+        text = os_error_text(error)
+        if self._means.settings.appendfsync == "always":
+            self._die(f"Syncing the append only file failed: {text}")
+        self._means.log.warning(
+            f"Syncing the append only file failed: {text}. Jobs are refused until the file has"
+            " been rewritten; check the disk."
+        )
+        self.sync_error = text
+
+    # -- writing -----------------------------------------------------------------------------
+
+    def _must_wait(self) -> bool:
+        policy = self._means.settings.appendfsync
+        if self.error and policy != "always":
+            return True  # case 4: the tick tries again
+        if not self.syncing or policy != "everysec":
+            return False
+        now_ms = int(self._means.node.now_ms)
+        if self._postponed_ms < 0:
+            self._postponed_ms = now_ms
+        if now_ms - self._postponed_ms < _POSTPONED_MS_MAX:
+            return True
+        self.delayed_syncs += 1
+        self._means.log.notice(
+            "The disk is slow: a sync of the append only file takes longer than two seconds,"
+            " so records are written without waiting for it. This may slow down clients."
+        )
+        return False
+
+    def _write(self) -> None:
+        data = b"".join(self._chunks)
+        self._chunks = [data]
+        try:
+            if self._torn:
+                self._mend()
+            self._torn = True
+            self._file.append(data)
+        except OSError as error:
+            self._write_failed(error)
+            return
+        self._torn = False
+        self._chunks = []
+        self.buffered = 0
+        self.size += len(data)
+        self._dirty = True
+        self._postponed_ms = -1
+        if self.error:
+            self.error = ""
+            self._means.log.warning("Writing to the append only file works again.")
+        if self._means.settings.appendfsync == "always" and not self._suspended():
+            self._sync_now()
+
+    def _mend(self) -> None:
+        """Cut off the part of a record that a failed write left behind."""
+        self._file.truncate(self.size)
+        self._torn = False
+
+    def _write_failed(self, error: OSError) -> None:
+        text = os_error_text(error)
+        if self._torn:
+            try:
+                self._mend()
+            except OSError as problem:
+                self._means.log.warning(
+                    f"The append only file ends in an incomplete record: {os_error_text(problem)}"
+                )
+        if self._means.settings.appendfsync == "always":
+            self._die(f"Writing to the append only file failed: {text}")
+        if text != self.error:
+            self._means.log.warning(
+                f"Writing to the append only file failed: {text}. Jobs are refused until it works;"
+                " it is tried again every second."
+            )
+        self.error = text
+        self._retry_ms = int(self._means.node.now_ms) + _RETRY_MS
+
+    def _die(self, what: str) -> None:
+        """Case 1: the process ends, and nothing is answered any more."""
+        self._dead = (
+            f"{what}. With 'appendfsync always' the node stops here: what it answered until now is"
+            " on the disk. Check the disk, then start again."
+        )
+        self.error = self._dead
+        self._means.fatal(self._dead)
+        raise LocalError(self._dead)
+
+    # -- syncing -----------------------------------------------------------------------------
+
+    def _sync_now(self) -> None:
+        try:
+            self._file.sync()
+        except OSError as error:
+            self.distrust(error)
+        self._dirty = False
+        self._synced_ms = int(self._means.node.now_ms)
+
+    def _sync_later(self) -> None:
+        if self.syncing:
+            return
+        self.syncing = True
+        self._dirty = False
+        self._synced_ms = int(self._means.node.now_ms)
+        self._means.defer_to_thread(self._file.sync).addCallbacks(self._synced, self._sync_failed)
+
+    def _synced(self, _result: object) -> None:
+        self.syncing = False
+        if self._retired:
+            self.retire()
+
+    def _sync_failed(self, failure: Failure) -> None:
+        self._synced(None)
+        if self._retired:
+            return
+        try:
+            self.distrust(_as_os_error(failure))
+        except LocalError:
+            pass  # said already; every later flush says it again
+
+    def _close_failed(self, failure: Failure) -> None:
+        self._means.log.warning(
+            f"Closing the old append only file failed: {failure.getErrorMessage()}"
+        )
+
+
+def _as_os_error(failure: Failure) -> OSError:
+    value = failure.value
+    return value if isinstance(value, OSError) else OSError(errno.EIO, failure.getErrorMessage())

@@ -1,0 +1,68 @@
+"""What a setting changes in the running node, at start and after CONFIG SET."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from disque_tx.core.eviction import evict
+
+if TYPE_CHECKING:
+    from disque_tx.commands.context import Server
+    from disque_tx.services.log import DaemonLog
+    from disque_tx.settings import Settings
+
+Apply = Callable[["Settings", "Server", "DaemonLog"], None]
+
+
+def _maxmemory(settings: Settings, server: Server, log: DaemonLog) -> None:
+    memory = server.node.memory
+    memory.limit = settings.maxmemory
+    if 0 < settings.maxmemory < memory.used:
+        log.warning(
+            "WARNING: the new maxmemory value set via CONFIG SET is smaller than the current memory"
+            " usage. Jobs may be evicted or new ones refused."
+        )
+    evict(server.node, server.eviction_allowed, server.node.random)
+
+
+def _policy(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.eviction_allowed = settings.maxmemory_policy != "noeviction"
+
+
+def _password(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.guarded = bool(settings.requirepass)
+
+
+def _slow(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.slowlog.slower_than_us = settings.slowlog_log_slower_than
+
+
+def _slow_length(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.slowlog.set_length(settings.slowlog_max_len)
+
+
+def _latency(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.latency.threshold_ms = settings.latency_monitor_threshold
+
+
+def _level(settings: Settings, server: Server, log: DaemonLog) -> None:
+    log.level = settings.loglevel
+
+
+#: Directive → what follows from its value. Directives that are read where they are used are not here.
+APPLY: Final[dict[str, Apply]] = {
+    "maxmemory": _maxmemory,
+    "maxmemory-policy": _policy,
+    "requirepass": _password,
+    "slowlog-log-slower-than": _slow,
+    "slowlog-max-len": _slow_length,
+    "latency-monitor-threshold": _latency,
+    "loglevel": _level,
+}
+
+
+def apply_all(settings: Settings, server: Server, log: DaemonLog) -> None:
+    """Give the node its settings at start."""
+    for apply in APPLY.values():
+        apply(settings, server, log)

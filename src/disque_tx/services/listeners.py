@@ -1,0 +1,173 @@
+"""Where clients connect: TCP on every bind address, the Unix socket, and ``listen`` directives."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING, Any, Final
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IListeningPort, IProtocolFactory
+from twisted.internet.protocol import Factory
+
+from disque_tx.errors import ConfigError
+from disque_tx.services.transport import FastPort, Hub, listen_tcp
+
+if TYPE_CHECKING:
+    from disque_tx.services.log import DaemonLog
+    from disque_tx.services.root import NodeRoot
+    from disque_tx.settings import Settings
+
+_WILDCARDS: Final = ("::", "0.0.0.0")
+#: The bus listens this much above the port.
+BUS_OFFSET: Final = 10_000
+PORT_MAX: Final = 65_535 - BUS_OFFSET
+
+
+class FastReactor:
+    """A reactor whose plain TCP and Unix ports are served by the hub, for endpoints to use."""
+
+    def __init__(self, reactor: Any, hub: Hub) -> None:
+        self._reactor = reactor
+        self._hub = hub
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reactor, name)
+
+    def _port(self, sock: socket.socket, factory: IProtocolFactory) -> FastPort:
+        port = FastPort(self._reactor, self._hub, sock, factory)
+        port.startListening()
+        return port
+
+    def listenTCP(
+        self, port: int, factory: IProtocolFactory, backlog: int = 511, interface: str = ""
+    ) -> FastPort:
+        """Listen on one address."""
+        return self._port(listen_tcp(interface or "0.0.0.0", port, backlog), factory)
+
+    def listenUNIX(
+        self,
+        address: str,
+        factory: IProtocolFactory,
+        backlog: int = 511,
+        mode: int = 0,
+        wantPID: bool = False,
+    ) -> FastPort:
+        """Listen on a path; a socket left there by a process that died is removed first."""
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            if os.path.exists(address):
+                os.unlink(address)
+            sock.bind(address)
+            if mode:
+                os.chmod(address, mode)
+            sock.listen(backlog)
+        except OSError:
+            sock.close()
+            raise
+        return self._port(sock, factory)
+
+    def adoptStreamPort(
+        self, fileDescriptor: int, addressFamily: int, factory: IProtocolFactory
+    ) -> FastPort:
+        """Listen on a socket that somebody else opened, such as systemd."""
+        return self._port(socket.fromfd(fileDescriptor, addressFamily, socket.SOCK_STREAM), factory)
+
+
+class Listeners(Service):
+    """All listening ports of a node.
+
+    Ports are opened by :meth:`open`, before the node does anything that a second one must not do;
+    raises ``ConfigError`` when an address cannot be had.
+    """
+
+    def __init__(self, root: NodeRoot, factory: Factory, hub: Hub, reactor: Any) -> None:
+        self._root = root
+        self._settings: Settings = root.settings
+        self._log: DaemonLog = root.log
+        self._factory = factory
+        self._hub = hub
+        self._reactor = FastReactor(reactor, hub)
+        self._ports: list[IListeningPort] = []
+
+    def open(self) -> None:
+        """Listen everywhere the configuration says."""
+        settings = self._settings
+        self._hub.start()
+        if settings.port > PORT_MAX:
+            raise ConfigError(
+                f"Port {settings.port} is too high: the cluster bus listens {BUS_OFFSET} above it,"
+                f" so at most {PORT_MAX} is possible."
+            )
+        if settings.port:
+            self._open_tcp()
+        if settings.unixsocket:
+            self._open_unix()
+        for protocol, endpoint in settings.listen:
+            self._open_endpoint(protocol, endpoint)
+        if not self._ports:
+            raise ConfigError("Configured to not listen anywhere, exiting.")
+
+    def _open_tcp(self) -> None:
+        settings = self._settings
+        failures: list[str] = []
+        for host in settings.bind or _WILDCARDS:
+            try:
+                port = self._reactor.listenTCP(
+                    settings.port, self._factory, settings.tcp_backlog, host
+                )
+            except OSError as error:
+                failures.append(f"{host}:{settings.port}: {error.strerror or error}")
+                continue
+            self._ports.append(port)
+        # One wildcard address is enough; of the addresses that were asked for, none may be missing.
+        if failures and (settings.bind or not self._ports):
+            raise ConfigError("Could not listen on " + "; ".join(failures))
+        self._log.notice(
+            f"The server is now ready to accept connections on port {settings.port}"
+        )
+
+    def _open_unix(self) -> None:
+        path = self._settings.unixsocket
+        try:
+            port = self._reactor.listenUNIX(
+                path, self._factory, self._settings.tcp_backlog, self._settings.unixsocketperm
+            )
+        except OSError as error:
+            raise ConfigError(f"Could not listen on the Unix socket {path}: {error}") from error
+        self._ports.append(port)
+        self._log.notice(f"The server is now ready to accept connections at {path}")
+
+    def _open_endpoint(self, protocol: str, endpoint: str) -> None:
+        """A ``listen`` directive; imports of plugins and endpoints happen only here."""
+        from twisted.internet.endpoints import serverFromString
+
+        from disque_tx.services.plugins import client_protocol
+
+        factory = client_protocol(protocol).factory(self._root)
+        where = f"listen {protocol} {endpoint}"
+        try:
+            listening = serverFromString(self._reactor, endpoint).listen(factory)
+        except (ValueError, TypeError, KeyError, OSError) as error:
+            raise ConfigError(f"{where}: this endpoint cannot be used: {error}") from error
+        failures: list[Any] = []
+        listening.addCallbacks(self._ports.append, failures.append)
+        if failures:
+            raise ConfigError(f"{where}: {failures[0].getErrorMessage()}")
+        self._log.notice(f"The server is now ready to accept connections at {endpoint}")
+
+    def close(self) -> None:
+        """Accept nobody any more."""
+        ports, self._ports = self._ports, []
+        for port in ports:
+            port.stopListening()
+        if ports and self._settings.unixsocket and os.path.exists(self._settings.unixsocket):
+            os.unlink(self._settings.unixsocket)
+
+    def stopService(self) -> Deferred[None]:
+        """Close the ports and every connection."""
+        super().stopService()
+        self.close()
+        self._hub.stop()
+        return succeed(None)

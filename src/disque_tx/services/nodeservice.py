@@ -1,0 +1,77 @@
+"""The node's operations as Deferreds, for plugin protocols, for programs that embed a node, and
+for tests. No bytes are encoded on the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+
+from disque_tx.commands.values import Error, ValueReplies
+from disque_tx.core.client import Client
+from disque_tx.errors import CommandError
+
+if TYPE_CHECKING:
+    from disque_tx.services.runtime import Runtime
+
+
+class _Call:
+    """One operation under way: a client row whose sink keeps values."""
+
+    def __init__(self, service: NodeService, client: Client, replies: ValueReplies) -> None:
+        self._service = service
+        self.client = client
+        self._replies = replies
+        self.result: Deferred[Any] = Deferred(self._cancelled)
+
+    def flush(self) -> None:
+        """The answer is there, or the client was closed."""
+        if self._replies.values:
+            value = self._replies.values[0]
+            self._service.ended(self.client)
+            if isinstance(value, Error):
+                code, _, text = value.line.decode("latin-1").partition(" ")
+                self.result.errback(CommandError(code, text))
+            else:
+                self.result.callback(value)
+
+    def _cancelled(self, _result: Deferred[Any]) -> None:
+        self._service.ended(self.client)
+
+
+class NodeService(Service):
+    """Operations on the node of ``runtime``."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._last_id = 0
+
+    def call(self, *words: bytes) -> Deferred[Any]:
+        """Run any command of the client protocol; fires with its reply as a value.
+
+        Status replies are ``Status``, strings ``bytes``, numbers ``int``, nulls ``None``, arrays
+        lists. Fails with ``CommandError`` for an error reply. A blocked call may be cancelled: no
+        job is lost by it.
+        """
+        runtime = self._runtime
+        # Negative IDs: these rows are no connections and CLIENT LIST does not show them.
+        self._last_id -= 1
+        replies = ValueReplies()
+        client = Client(self._last_id, replies, b"embedded", runtime.node.now_ms)
+        client.authenticated = True
+        call = _Call(self, client, replies)
+        runtime.calls[client.id] = call
+        nested = runtime.in_turn
+        if not nested:
+            runtime.begin()
+        runtime.dispatcher.run(client, list(words))
+        runtime.node.outbox.touch(client)
+        if not nested:
+            runtime.end()
+        return call.result
+
+    def ended(self, client: Client) -> None:
+        """The call is over: nothing is held for it any more."""
+        if self._runtime.calls.pop(client.id, None) is not None:
+            self._runtime.node.client_gone(client)

@@ -1,0 +1,184 @@
+"""The hot loop between sockets and commands: compiled, and free of Twisted.
+
+For sockets that the fast acceptor serves, a request costs one receive, one send and what is in
+this file and the compiled packages. Everything unusual (a connection that ends, a socket that is
+full, a protocol error) is handed to the protocol object, which does it the ordinary way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from mypy_extensions import i64
+
+from disque_tx.commands.dispatch import Dispatcher
+from disque_tx.core.client import Client
+from disque_tx.errors import CommandError, PeerError
+from disque_tx.wire.replies import Resp3Writer, RespWriter
+from disque_tx.wire.resp import RequestParser
+
+if TYPE_CHECKING:
+    from disque_tx.commands.context import Server
+
+#: Bytes received from one socket per turn: what one client may do before the others. A client that
+#: sends little gets a small buffer, which the allocator hands out much faster.
+RECEIVE_BYTES: Final = 64 * 1024
+_RECEIVE_SOME: Final = 4 * 1024
+_RECEIVE_LITTLE: Final = 448
+#: Requests executed for one client before the others have their turn.
+REQUESTS_PER_TURN: Final = 5_000
+#: More unprocessed input than this ends a connection (client protocol, section 2).
+QUERY_BYTES_MAX: Final = 1024 * 1024 * 1024
+_LARGE_READ: Final = 1024
+_EPOLLIN: Final = 1
+
+
+class Session(Client):
+    """A client with its parser and its writer.
+
+    ``connection``: the Twisted protocol it belongs to. ``send``: sends at once what the socket takes
+    and returns how much that was; ``None`` when only the transport can write. ``paused``: the
+    socket is full, replies stay in ``writer`` until the protocol says otherwise.
+    """
+
+    __slots__ = ("connection", "parser", "paused", "recv", "room", "send", "writer")
+
+    def __init__(self, client_id: int, addr: bytes, now_ms: i64, connection: Any) -> None:
+        writer = RespWriter()
+        super().__init__(client_id, writer, addr, now_ms)
+        self.writer: RespWriter = writer
+        self.parser: RequestParser = RequestParser()
+        self.connection: Any = connection
+        self.recv: Callable[[int], bytes] | None = None
+        self.send: Callable[[bytes], int] | None = None
+        self.paused: bool = False
+        self.room: i64 = _RECEIVE_LITTLE
+
+    def adapt(self, size: i64) -> None:
+        """Choose the buffer for the next read by the size of this one."""
+        if size == self.room:
+            self.room = _RECEIVE_SOME if size == _RECEIVE_LITTLE else RECEIVE_BYTES
+        elif size * 16 < self.room and size < _RECEIVE_LITTLE:
+            self.room = _RECEIVE_LITTLE
+
+    def speak(self, version: int) -> None:
+        """Answer in RESP2 or RESP3 from now on."""
+        writer = Resp3Writer() if version == 3 else RespWriter()
+        earlier = self.writer.take()
+        if earlier:
+            writer.encoded(earlier)
+        self.writer = writer
+        self.replies = writer
+
+
+class Pump:
+    """Moves requests in and replies out for all sessions of a node.
+
+    ``late``: sessions that have more requests than one turn may take.
+    """
+
+    def __init__(self, server: Server, dispatcher: Dispatcher) -> None:
+        self.late: list[Session] = []
+        self._server = server
+        self._node = server.node
+        self._stats = server.stats
+        self._dispatcher = dispatcher
+
+    def serve(
+        self, events: list[tuple[int, int]], sessions: dict[int, Session]
+    ) -> list[tuple[int, int]]:
+        """Receive and execute for every session that is ready; returns the events that need the
+        ordinary way."""
+        unusual: list[tuple[int, int]] = []
+        for event in events:
+            session = sessions.get(event[0])
+            if session is None or event[1] != _EPOLLIN:
+                unusual.append(event)
+                continue
+            recv = session.recv
+            if recv is None:
+                unusual.append(event)
+                continue
+            try:
+                data = recv(session.room)
+            except BlockingIOError:
+                continue
+            except OSError:
+                unusual.append(event)
+                continue
+            if data:
+                self.receive(session, data)
+            else:
+                unusual.append(event)
+        return unusual
+
+    def receive(self, session: Session, data: bytes) -> None:
+        """Take what a client sent and execute what is complete."""
+        size: i64 = len(data)
+        session.seen_ms = self._node.now_ms
+        self._stats.net_input_bytes += size
+        if size == session.room or size * 16 < session.room:
+            session.adapt(size)
+        session.parser.feed(data)
+        self.drain(session)
+        if size >= _LARGE_READ and session.parser.pending_bytes() > QUERY_BYTES_MAX:
+            self._refuse(session, "sent more than 1 GiB that is no complete request")
+
+    def drain(self, session: Session) -> None:
+        """Execute what is complete and may be executed now."""
+        try:
+            if self._dispatcher.drain(session, session.parser, REQUESTS_PER_TURN):
+                self.late.append(session)
+        except PeerError as error:
+            if error.silent:
+                self._refuse(session, str(error))
+            else:
+                session.replies.error(CommandError("ERR", str(error)).reply())
+                session.closing = True
+        if session.parser.restricted and session.authenticated:
+            session.parser.restricted = False
+
+    def _refuse(self, session: Session, why: str) -> None:
+        session.connection.refused(why)
+        session.doomed = True
+        self._node.outbox.touch(session)
+
+    def flush_all(self, clients: list[Client]) -> list[Client]:
+        """Let the replies of a turn leave; returns the clients that are no sessions."""
+        others: list[Client] = []
+        for client in clients:
+            client.touched = False
+            if isinstance(client, Session):
+                self.flush(client)
+            else:
+                others.append(client)
+        return others
+
+    def flush(self, session: Session) -> None:
+        """Send what was answered, and end the connection if that is what is left to do."""
+        if session.doomed:
+            session.connection.abort()
+            return
+        if session.paused:
+            return
+        data = session.writer.take()
+        if data:
+            size: i64 = len(data)
+            self._stats.net_output_bytes += size
+            send = session.send
+            if send is None:
+                session.connection.write(data)
+            else:
+                sent: i64 = 0
+                try:
+                    sent = send(data)
+                except BlockingIOError:
+                    pass
+                except OSError as error:
+                    session.connection.broken(error)
+                    return
+                if sent < size:
+                    session.connection.write(data[sent:])
+        if session.closing and not session.paused:
+            session.connection.finish()

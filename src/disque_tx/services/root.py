@@ -1,0 +1,218 @@
+"""The whole node as one MultiService: what ``disque-server`` and ``twistd disque`` both run.
+
+Start (cluster protocol, section 16): listen, lock and read the nodes file, load the log while
+clients are told to wait, then work. Stop (DESIGN section 7): accept nobody, send blocked clients
+away, write and sync the log, close.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import secrets
+import time
+from typing import Any, Final
+
+from twisted.application.service import MultiService
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThreadPool
+from twisted.python.failure import Failure
+
+from disque_tx import __version__
+from disque_tx.commands.context import Server
+from disque_tx.commands.dispatch import Dispatcher
+from disque_tx.commands.table import standard_registry
+from disque_tx.core.membership import membership_from_file
+from disque_tx.core.node import Node
+from disque_tx.errors import CommandError, ConfigError, DisqueError
+from disque_tx.services.admission import Admission
+from disque_tx.services.aof import AppendOnlyFile
+from disque_tx.services.applied import apply_all
+from disque_tx.services.clients import RespFactory
+from disque_tx.services.control import NodeControl, raise_fd_limit
+from disque_tx.services.cron import Cron
+from disque_tx.services.files import RealFiles
+from disque_tx.services.listeners import Listeners
+from disque_tx.services.log import DaemonLog
+from disque_tx.services.nodeservice import NodeService
+from disque_tx.services.nodesfile import NodesFile
+from disque_tx.services.processinfo import DISQUE_VERSION, ProcessInfo
+from disque_tx.services.runtime import Runtime, SystemClock
+from disque_tx.services.systemd import Watchdog, notify
+from disque_tx.services.transport import Hub
+from disque_tx.settings import Settings
+from disque_tx.wire.jobid import JobIdSource
+
+_STOPPING: Final = b"LEAVING This node is shutting down, please connect to a different one"
+
+
+def new_node_id() -> bytes:
+    """40 random lower-case hexadecimal digits."""
+    return secrets.token_hex(20).encode()
+
+
+class NodeRoot(MultiService):
+    """A node and everything around it.
+
+    ``exit``: called with an exit status when the process is to end; by default it stops the
+    reactor. ``exit_status`` and ``restart_wanted`` tell the program how to go on after that.
+    """
+
+    def __init__(self, settings: Settings, log: DaemonLog, reactor: Any) -> None:
+        super().__init__()
+        self.settings = settings
+        self.log = log
+        self.exit_status = 0
+        self.restart_wanted: tuple[bool, int] | None = None
+        self._reactor = reactor
+        self._stop_asked = False
+        clock = SystemClock()
+        self.process = ProcessInfo(settings, secrets.token_hex(20))
+        self.files = RealFiles()
+        self._nodes_file = NodesFile(settings.cluster_config_file)
+        self._nodes_file.lock()
+        entries = self._nodes_file.load(time.time_ns() // 1_000_000, clock.steady_ms())
+        membership = membership_from_file(entries, settings.port, new_node_id)
+        node = Node(membership, JobIdSource(secrets.token_hex(20).encode()), random.random)
+        registry = standard_registry()
+        for old, new in settings.renames:
+            registry.rename(old, new)
+        self.server = Server(node, NodeControl(self), registry)
+        dispatcher = Dispatcher(self.server, registry, time.perf_counter_ns)
+        self.runtime = Runtime(node, self.server, dispatcher, clock, reactor)
+        self.node_service = NodeService(self.runtime)
+        self.admission = Admission(self.runtime, settings, log)
+        self.aof = AppendOnlyFile(
+            node, self.files, reactor, settings, self._in_thread, self._fatal, log
+        )
+        self.runtime.log = self.aof
+        self.cron = Cron(self.runtime, settings, self.aof, self._nodes_file, log, reactor)
+        self.listeners = Listeners(
+            self, RespFactory(self.runtime, self.admission), Hub(reactor, self.runtime), reactor
+        )
+        for service in (self.listeners, self.aof, self.cron, Watchdog(reactor), self.node_service):
+            service.setServiceParent(self)
+        apply_all(settings, self.server, log)
+
+    def _in_thread(self, work: Any, *args: Any) -> Deferred[Any]:
+        return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), work, *args)
+
+    # -- start -------------------------------------------------------------------------------
+
+    def privilegedStartService(self) -> None:
+        """Listen, and take possession of the nodes file, before anything else happens."""
+        super().privilegedStartService()
+        settings, log = self.settings, self.log
+        fitting = raise_fd_limit(settings.maxclients)
+        if fitting < settings.maxclients:
+            if fitting < 1:
+                raise ConfigError(
+                    "The limit on open files is too low to serve a single client: raise it"
+                    " ('ulimit -n', LimitNOFILE)."
+                )
+            log.warning(
+                f"The limit on open files allows {fitting} clients instead of"
+                f" {settings.maxclients}: maxclients is lowered. Raise it with 'ulimit -n'."
+            )
+            settings.maxclients = fitting
+        self.cron.save_nodes()
+        self.listeners.open()
+        log.warning(f"Server started, Disque version {DISQUE_VERSION} (disque-tx {__version__})")
+        self._tame_collector()
+
+    @staticmethod
+    def _tame_collector() -> None:
+        """Jobs hold no cycles: the collector must not walk over all of them again and again."""
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(5_000, 5, 1_000_000_000)
+
+    def startService(self) -> None:
+        """Load the log, then say that the node is ready."""
+        super().startService()
+        self.server.troubled = True
+        notify("STATUS=Loading the log")
+        self.aof.open_and_load().addCallbacks(self._loaded, self._load_failed)
+
+    def _loaded(self, _result: object) -> None:
+        settings = self.settings
+        if self.aof.loaded_once:
+            settings.aof_enqueue_jobs_once = False
+            if settings.config_file:
+                try:
+                    self.server.control.config_rewrite()
+                except CommandError as error:
+                    self.log.warning(f"aof-enqueue-jobs-once is still on in the file: {error.text}")
+        self.server.troubled = False
+        notify("READY=1\nSTATUS=Serving clients")
+
+    def _load_failed(self, failure: Failure) -> None:
+        if failure.check(DisqueError, OSError):
+            self._fatal(failure.getErrorMessage())
+        else:
+            self._fatal(f"Loading the log failed: {failure.getTraceback()}")
+
+    # -- stop --------------------------------------------------------------------------------
+
+    def _fatal(self, message: str) -> None:
+        self.log.warning(message)
+        self.request_stop(1)
+
+    def request_stop(self, status: int) -> None:
+        """End the process in an orderly way, after the turn that is under way."""
+        self.exit_status = max(self.exit_status, status)
+        if not self._stop_asked:
+            self._stop_asked = True
+            notify("STOPPING=1")
+            self._reactor.callLater(0, self._reactor.stop)
+
+    def request_restart(self, graceful: bool, delay_ms: int) -> None:
+        """End this process and let the program begin anew with the same words."""
+        self.restart_wanted = (graceful, delay_ms)
+        self.request_stop(0)
+
+    def stopService(self) -> Deferred[Any]:
+        """Let go of everything, nothing accepted is lost."""
+        self.listeners.close()
+        runtime = self.runtime
+        runtime.begin()
+        for client in list(runtime.node.waiters.blocked):
+            client.replies.error(_STOPPING)
+            client.closing = True
+            runtime.node.outbox.touch(client)
+        runtime.end()
+        runtime.stop()
+        try:
+            self.aof.flush_and_sync()
+        except OSError as error:
+            self.log.warning(f"The log could not be written at the end: {error}")
+            self.exit_status = 1
+        stopped: Deferred[Any] = super().stopService()
+        return stopped.addBoth(self._let_go)
+
+    def _let_go(self, result: object) -> object:
+        try:
+            self.cron.save_nodes()
+        except OSError as error:
+            self.log.warning(f"The nodes file could not be written: {error}")
+        self._nodes_file.close()
+        self.log.warning("Disque is now ready to exit, bye bye...")
+        return result
+
+
+def prepare(settings: Settings) -> DaemonLog:
+    """The log that the settings ask for, and the process in its working directory.
+
+    Raises ``ConfigError`` when the directory cannot be entered.
+    """
+    try:
+        os.chdir(settings.dir)
+    except OSError as error:
+        raise ConfigError(f"Can't chdir to '{settings.dir}': {error.strerror}") from error
+    writer = None
+    if settings.syslog_enabled:
+        from disque_tx.services.log import system_log
+
+        writer = system_log(settings.syslog_ident, settings.syslog_facility)
+    return DaemonLog(settings.loglevel, settings.logfile, writer)

@@ -1,0 +1,145 @@
+"""The runtime: tells the node what time it is, and performs what the node wants done.
+
+A turn is one batch of input. Everything in it is executed first; then, in this order, the log is
+written (and synced, if the policy says so), and the replies leave, one write per connection
+(DESIGN section 3). Input of clients that a turn unblocks belongs to the same turn.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from zope.interface import implementer
+
+from disque_tx.services.interfaces import IClock, ITurn
+from disque_tx.services.pump import Pump, Session
+
+if TYPE_CHECKING:
+    from disque_tx.commands.context import Server
+    from disque_tx.commands.dispatch import Dispatcher
+    from disque_tx.core.node import Node
+
+
+@implementer(IClock)
+class SystemClock:
+    """The clocks of the machine."""
+
+    def steady_ms(self) -> int:
+        """Milliseconds of the monotonic clock."""
+        return time.monotonic_ns() // 1_000_000
+
+    def wall_us(self) -> int:
+        """Microseconds since 1970."""
+        return time.time_ns() // 1_000
+
+
+class CommitsLog(Protocol):
+    """What the runtime needs of the log."""
+
+    def commit(self) -> None:
+        """Write, and by policy sync, what was recorded."""
+
+
+@implementer(ITurn)
+class Runtime:
+    """One per node. ``calls``: operations of programs that embed the node, by client ID."""
+
+    def __init__(
+        self,
+        node: Node,
+        server: Server,
+        dispatcher: Dispatcher,
+        clock: IClock,
+        reactor: IReactorTime,
+    ) -> None:
+        self.node = node
+        self.server = server
+        self.dispatcher = dispatcher
+        self.pump = Pump(server, dispatcher)
+        self.calls: dict[int, Any] = {}
+        self.log: CommitsLog | None = None
+        self.in_turn = False
+        self._reactor = reactor
+        self._outbox = node.outbox
+        self._steady_ms = clock.steady_ms
+        self._wall_us = clock.wall_us
+        self._late_call: IDelayedCall | None = None
+        self._timer: IDelayedCall | None = None
+        self._timer_ms = -1
+        self.stopped = False
+        node.begin(self._steady_ms(), self._wall_us())
+
+    def begin(self) -> None:
+        """Input follows: the clocks are read once."""
+        self.in_turn = True
+        self.node.begin(self._steady_ms(), self._wall_us())
+        self.dispatcher.begin()
+
+    def end(self) -> None:
+        """The input is executed: let everything out, in order."""
+        outbox = self._outbox
+        pump = self.pump
+        while outbox.resumed:
+            resumed, outbox.resumed = outbox.resumed, []
+            for client in resumed:
+                if isinstance(client, Session) and client.connection.session is client:
+                    pump.drain(client)
+        if self.log is not None:
+            self.log.commit()
+        touched = outbox.touched
+        if touched:
+            outbox.touched = []
+            for client in pump.flush_all(touched):
+                call = self.calls.get(client.id)
+                if call is not None:
+                    call.flush()
+        if pump.late and self._late_call is None:
+            self._late_call = self._reactor.callLater(0, self._go_on)
+        self.in_turn = False
+        due_ms = self.node.next_due_ms()
+        if due_ms >= 0 and (self._timer_ms < 0 or due_ms < self._timer_ms):
+            self._arm(due_ms)
+
+    def resume_all(self) -> None:
+        """A pause of all clients is over: look at what they sent meanwhile."""
+        for client in self.server.clients.values():
+            if isinstance(client, Session):
+                self.pump.late.append(client)
+
+    def _go_on(self) -> None:
+        self._late_call = None
+        late, self.pump.late = self.pump.late, []
+        self.begin()
+        for session in late:
+            if session.connection.session is session:
+                self.pump.drain(session)
+        self.end()
+
+    # -- time --------------------------------------------------------------------------------
+
+    def _arm(self, due_ms: int) -> None:
+        if self.stopped:
+            return
+        delay_s = max(0, due_ms - self._steady_ms()) / 1000
+        self._timer_ms = due_ms
+        if self._timer is None:
+            self._timer = self._reactor.callLater(delay_s, self._on_time)
+        else:
+            self._timer.reset(delay_s)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._timer_ms = -1
+        self.begin()
+        self.node.run_due()
+        self.end()
+
+    def stop(self) -> None:
+        """No more timers."""
+        self.stopped = True
+        for call in (self._timer, self._late_call):
+            if call is not None and call.active():
+                call.cancel()
+        self._timer = self._late_call = None

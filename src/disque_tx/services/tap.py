@@ -1,0 +1,58 @@
+"""``twistd disque --config <file>``: the same services under Twisted's own daemon program."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from twisted.application.service import IService, IServiceMaker
+from twisted.internet import reactor
+from twisted.plugin import IPlugin
+from twisted.python import usage
+from zope.interface import implementer
+
+from disque_tx import configfile
+from disque_tx.commands.table import standard_registry
+from disque_tx.errors import ConfigError
+from disque_tx.services.root import NodeRoot, prepare
+
+
+class Options(usage.Options):
+    """Words of the command line behind ``twistd disque``."""
+
+    optParameters = [
+        ["config", "c", "", "Path of the configuration file."],
+    ]
+
+    def opt_set(self, directive: str) -> None:
+        """A directive with its value, as in '--set "port 7712"'; may be given often, and overrides
+        the file."""
+        self.setdefault("directives", []).append(directive)
+
+    def words(self) -> list[str]:
+        """What ``disque-server`` would have been given."""
+        words = [self["config"]] if self["config"] else []
+        for directive in self.get("directives", []):
+            name, *values = directive.split()
+            words += [f"--{name}", *values]
+        return words
+
+
+@implementer(IServiceMaker, IPlugin)
+class DisqueServiceMaker:
+    """Makes the node's service for ``twistd``."""
+
+    tapname = "disque"
+    description = "The distributed job queue Disque."
+    options = Options
+
+    def makeService(self, options: Any) -> IService:
+        """The node; its signals, its pid file and its log are twistd's business."""
+        try:
+            settings = configfile.load(
+                options.words(), sys.stdin.buffer.read, commands=standard_registry().by_name
+            )
+            log = prepare(settings)
+            return NodeRoot(settings, log, reactor)
+        except ConfigError as error:
+            raise SystemExit(f"{error}") from error

@@ -1,0 +1,1 @@
+"""Bytes from and to values: the client protocol, the log, identifiers. Knows no state."""

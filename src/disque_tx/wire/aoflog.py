@@ -1,0 +1,122 @@
+"""The append only file as bytes (cluster protocol, section 14.2).
+
+A sequence of RESP arrays, nothing between them: ``LOADJOB <record>`` and ``DELJOB <id>``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.errors import PeerError
+from disque_tx.messages import JobRecord, LogSink
+from disque_tx.wire.jobcodec import encode_stored
+
+_DELETE: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n"
+_LOAD: Final = b"*2\r\n$7\r\nLOADJOB\r\n$%d\r\n"
+_MAX_ARGS: Final = 16
+_MAX_ARGUMENT: Final = 600 * 1024 * 1024
+_MAX_HEADER: Final = 64
+
+
+def load_record(job: JobRecord) -> bytes:
+    """The record that brings ``job`` back at the next start."""
+    stored = encode_stored(job)
+    return b"".join((_LOAD % len(stored), stored, b"\r\n"))
+
+
+class LogEncoder(LogSink):
+    """Records of one turn, to be taken and written in one piece. ``size``: bytes collected."""
+
+    __slots__ = ("size", "_chunks")
+
+    def __init__(self) -> None:
+        self.size: i64 = 0
+        self._chunks: list[bytes] = []
+
+    def load_job(self, job: JobRecord) -> None:
+        record = load_record(job)
+        self._chunks.append(record)
+        self.size += len(record)
+
+    def delete_job(self, job_id: bytes) -> None:
+        record = b"".join((_DELETE, job_id, b"\r\n"))
+        self._chunks.append(record)
+        self.size += len(record)
+
+    def take(self) -> bytes:
+        """Everything collected, in order; the encoder is empty afterwards."""
+        data = b"".join(self._chunks)
+        self._chunks = []
+        self.size = 0
+        return data
+
+
+class LogDecoder:
+    """Records out of a log that is read in pieces.
+
+    ``offset``: position in the file behind the last complete record. Header lines may end in a bare
+    LF and the two bytes behind an argument are not looked at, as the original reads its files.
+    """
+
+    def __init__(self) -> None:
+        self.offset: i64 = 0
+        self._data = b""
+        self._pos: i64 = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take the next piece of the file."""
+        self._data = self._data[self._pos :] + data
+        self._pos = 0
+
+    def rest(self) -> int:
+        """Bytes behind the last complete record."""
+        return len(self._data) - self._pos
+
+    def next(self) -> list[bytes] | None:
+        """The words of the next record; ``None`` when the piece holds no complete one.
+
+        Raises ``PeerError`` for what no log holds, wherever it stands.
+        """
+        header = self._header(self._pos, 42)
+        if header is None:
+            return None
+        argc, pos = header
+        if argc < 1 or argc > _MAX_ARGS:
+            raise PeerError(f"record of {argc} words at offset {self.offset}")
+        words: list[bytes] = []
+        while len(words) < argc:
+            header = self._header(pos, 36)
+            if header is None:
+                return None
+            length, pos = header
+            if length < 0 or length > _MAX_ARGUMENT:
+                raise PeerError(f"word of {length} bytes in the record at offset {self.offset}")
+            if pos + length + 2 > len(self._data):
+                return None
+            words.append(self._data[pos : pos + length])
+            pos += length + 2
+        self.offset += pos - self._pos
+        self._pos = pos
+        return words
+
+    def _header(self, pos: i64, prefix: i64) -> tuple[i64, i64] | None:
+        """The number of a header line at ``pos`` and the position behind the line."""
+        data = self._data
+        if pos >= len(data):
+            return None
+        if data[pos] != prefix:
+            raise PeerError(
+                f"expected {chr(prefix)!r}, found {chr(data[pos])!r}"
+                f" in the record at offset {self.offset}"
+            )
+        end: i64 = data.find(b"\n", pos, pos + _MAX_HEADER)
+        if end < 0:
+            if len(data) - pos >= _MAX_HEADER:
+                raise PeerError(f"header without end in the record at offset {self.offset}")
+            return None
+        digits = data[pos + 1 : end].rstrip(b"\r")
+        if not digits.isdigit() or len(digits) > 15:
+            raise PeerError(f"{digits!r} is no number, in the record at offset {self.offset}")
+        return int(digits), end + 1

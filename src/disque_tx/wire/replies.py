@@ -1,0 +1,129 @@
+"""From replies to bytes: RESP2 and RESP3 (client protocol, section 4; `HELLO` chooses).
+
+One writer per connection collects what the commands of a turn answer; the runtime takes it all in
+one piece.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.messages import JobRecord, ReplySink
+
+_INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
+_LENGTHS: Final = [b"$%d\r\n" % n for n in range(4096)]
+_ARRAYS: Final = [b"*%d\r\n" % n for n in range(64)]
+#: Encoded queue names kept at hand; emptied when full, so that strangers cannot make it grow.
+_NAMES_KEPT: Final = 4096
+_NAME_BYTES_KEPT: Final = 256
+
+
+def _length(size: int) -> bytes:
+    return _LENGTHS[size] if size < 4096 else b"$%d\r\n" % size
+
+
+class RespWriter(ReplySink):
+    """Replies in RESP2. ``size``: bytes collected and not yet taken."""
+
+    __slots__ = ("size", "_chunks", "_names")
+
+    def __init__(self) -> None:
+        self.size: i64 = 0
+        self._chunks: list[bytes] = []
+        self._names: dict[bytes, bytes] = {}
+
+    def take(self) -> bytes:
+        """Everything collected, in order; the writer is empty afterwards."""
+        chunks = self._chunks
+        if not chunks:
+            return b""
+        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        self._chunks = []
+        self.size = 0
+        return data
+
+    def encoded(self, data: bytes) -> None:
+        """Add what is encoded already."""
+        self._put(data)
+
+    def pieces(self) -> int:
+        """How many pieces are collected."""
+        return len(self._chunks)
+
+    def _put(self, data: bytes) -> None:
+        self._chunks.append(data)
+        self.size += len(data)
+
+    def status(self, text: bytes) -> None:
+        self._put(b"".join((b"+", text, b"\r\n")))
+
+    def error(self, line: bytes) -> None:
+        self._put(b"-" + line + b"\r\n")
+
+    def integer(self, value: int) -> None:
+        self._put(_INTEGERS[value] if 0 <= value < 1024 else b":%d\r\n" % value)
+
+    def bulk(self, data: bytes) -> None:
+        self._put(b"".join((_length(len(data)), data, b"\r\n")))
+
+    def null(self) -> None:
+        self._put(b"$-1\r\n")
+
+    def null_array(self) -> None:
+        self._put(b"*-1\r\n")
+
+    def array(self, size: int) -> None:
+        self._put(_ARRAYS[size] if size < 64 else b"*%d\r\n" % size)
+
+    def mapping(self, size: int) -> None:
+        self.array(2 * size)
+
+    def jobs(self, jobs: list[JobRecord], with_counters: bool) -> None:
+        parts: list[bytes] = [_ARRAYS[len(jobs)] if len(jobs) < 64 else b"*%d\r\n" % len(jobs)]
+        for job in jobs:
+            parts.append(b"*7\r\n" if with_counters else b"*3\r\n")
+            parts.append(self._name(job.queue))
+            parts.append(job.id)
+            parts.append(b"\r\n")
+            parts.append(_length(len(job.body)))
+            parts.append(job.body)
+            if with_counters:
+                parts.append(b"\r\n$5\r\nnacks\r\n:%d" % job.nacks)
+                parts.append(b"\r\n$21\r\nadditional-deliveries\r\n:%d" % job.deliveries)
+            parts.append(b"\r\n")
+        self._put(b"".join(parts))
+
+    def _name(self, queue: bytes) -> bytes:
+        """The queue's name as a bulk string, and the header of the job ID that follows it."""
+        name = self._names.get(queue)
+        if name is None:
+            name = b"".join((_length(len(queue)), queue, b"\r\n$40\r\n"))
+            if len(queue) <= _NAME_BYTES_KEPT:
+                if len(self._names) >= _NAMES_KEPT:
+                    self._names.clear()
+                self._names[queue] = name
+        return name
+
+    def mark(self) -> int:
+        return len(self._chunks)
+
+    def rewind(self, mark: int) -> None:
+        while len(self._chunks) > mark:
+            self.size -= len(self._chunks.pop())
+
+
+class Resp3Writer(RespWriter):
+    """Replies in RESP3: one null for all, and real maps."""
+
+    __slots__ = ()
+
+    def null(self) -> None:
+        self._put(b"_\r\n")
+
+    def null_array(self) -> None:
+        self._put(b"_\r\n")
+
+    def mapping(self, size: int) -> None:
+        self._put(b"%%%d\r\n" % size)

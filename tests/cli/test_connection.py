@@ -1,0 +1,83 @@
+"""The blocking connection."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli.connection import Address, CannotConnect, Connection, ConnectionLost
+from tests.cli.double import CLOSE, ScriptedServer, unused_port
+
+
+class AddressTests(SynchronousTestCase):
+    """How an address is shown."""
+
+    def test_prompts(self) -> None:
+        """Host and port, with brackets around IPv6, or the socket."""
+        self.assertEqual("localhost:7711", Address("localhost", 7711).prompt())
+        self.assertEqual("[::1]:7711", Address("::1", 7711).prompt())
+        self.assertEqual("disque /tmp/d", Address("localhost", 7711, "/tmp/d").prompt())
+
+
+class ConnectionTests(SynchronousTestCase):
+    """``Connection``."""
+
+    def open(
+        self, *answers: bytes, password: bytes | None = None, path: str | None = None
+    ) -> tuple[Connection, ScriptedServer]:
+        """A connection to a server with a script."""
+        server = ScriptedServer(*answers, path=path)
+        self.addCleanup(server.stop)
+        connection = Connection(server.address, password)
+        self.addCleanup(connection.close)
+        return connection, server
+
+    def test_call(self) -> None:
+        """Binary arguments arrive as they are, and replies come in order."""
+        connection, server = self.open(b"+PONG\r\n", b"$3\r\na\r\n\r\n")
+        self.assertEqual(b"PONG", connection.call([b"PING"]))
+        self.assertEqual(b"a\r\n", connection.call([b"PING", b"a\r\n"]))
+        self.assertEqual([[b"PING"], [b"PING", b"a\r\n"]], server.requests)
+
+    def test_unix_socket(self) -> None:
+        """A local server can be reached by its socket."""
+        connection, _ = self.open(b":1\r\n", path=self.mktemp())
+        self.assertEqual(1, connection.call([b"QLEN", b"q"]))
+
+    def test_password(self) -> None:
+        """The password goes first."""
+        connection, server = self.open(b"+OK\r\n", b"+PONG\r\n", password=b"secret")
+        connection.call([b"PING"])
+        self.assertEqual([[b"AUTH", b"secret"], [b"PING"]], server.requests)
+        self.assertIsNone(connection.auth_error)
+
+    def test_refused_password(self) -> None:
+        """A refusal is there to be reported."""
+        connection, _ = self.open(b"-ERR invalid password\r\n", password=b"wrong")
+        self.assertEqual(b"ERR invalid password", connection.auth_error)
+
+    def test_lost(self) -> None:
+        """A connection that ends without a reply, or in the middle of one, is lost."""
+        for answers in ((CLOSE,), (b"$10\r\nhal", CLOSE)):
+            connection, _ = self.open(*answers)
+            connection.send([b"PING"])
+            connection.send([b"PING"])
+            error = self.assertRaises(ConnectionLost, connection.read)
+            self.assertIn(str(error), ("Server closed the connection", "Connection reset by peer"))
+
+    def test_other_protocol(self) -> None:
+        """A server of another kind is called so."""
+        connection, _ = self.open(b"HTTP/1.1 400 Bad Request\r\n")
+        error = self.assertRaises(ConnectionLost, connection.call, [b"PING"])
+        self.assertIn("this is no Disque server", str(error))
+
+    def test_nobody_listens(self) -> None:
+        """The error names the address and the reason."""
+        port = unused_port()
+        error = self.assertRaises(CannotConnect, Connection, Address("127.0.0.1", port))
+        self.assertEqual(
+            f"Could not connect to Disque at 127.0.0.1:{port}: Connection refused", str(error)
+        )
+        error = self.assertRaises(CannotConnect, Connection, Address("", 0, "/no/socket"))
+        self.assertEqual(
+            "Could not connect to Disque at /no/socket: No such file or directory", str(error)
+        )

@@ -1,0 +1,107 @@
+"""Help, hints and completion."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli.help import ENTRIES, GROUPS, completions, hint, render
+
+#: The command table of the server (client protocol, section 7).
+COMMANDS = (
+    "auth ping info shutdown monitor debug config cluster client slowlog time command latency "
+    "hello addjob getjob ackjob fastack deljob show loadjob bgrewriteaof qlen qpeek qstat qscan "
+    "jscan enqueue nack dequeue working pause"
+)
+
+
+class EntriesTests(SynchronousTestCase):
+    """The table of texts."""
+
+    def test_complete(self) -> None:
+        """There is help for every command of the server, and for QUIT."""
+        described = {entry.name.split()[0] for entry in ENTRIES}
+        self.assertEqual({*COMMANDS.upper().split(), "QUIT"}, described)
+
+    def test_groups(self) -> None:
+        """Every entry can be found by its group, and no group is empty."""
+        self.assertEqual(set(GROUPS), {entry.group for entry in ENTRIES})
+
+
+class RenderTests(SynchronousTestCase):
+    """``help``."""
+
+    def test_command(self) -> None:
+        """A command is found in any case, with its arguments, purpose and group."""
+        text = render("qlen")
+        self.assertIn("  QLEN queue\n", text)
+        self.assertIn("  group: queues\n", text)
+
+    def test_subcommands(self) -> None:
+        """A container shows all its subcommands; two words show one."""
+        self.assertEqual(8, render("cluster").count("summary"))
+        self.assertEqual(1, render("cluster  meet").count("summary"))
+
+    def test_group(self) -> None:
+        """A group shows its commands and no others."""
+        text = render("@queues")
+        self.assertIn("QSCAN", text)
+        self.assertNotIn("ADDJOB", text)
+
+    def test_introduction_and_unknown(self) -> None:
+        """Nothing and nonsense both lead on."""
+        self.assertIn("help @<group>", render(""))
+        self.assertIn("connection, server, cluster", render("nonsense"))
+
+    def test_colour_only_when_asked(self) -> None:
+        """Without a terminal there are no escape sequences."""
+        self.assertNotIn("\x1b", render("ping"))
+        self.assertIn("\x1b[1mPING\x1b[0m", render("ping", colour=True))
+
+
+class HintTests(SynchronousTestCase):
+    """What may follow the typed words."""
+
+    def test_arguments_shrink(self) -> None:
+        """Typed arguments disappear from the hint."""
+        self.assertEqual(" queue count", hint("qpeek"))
+        self.assertEqual("count", hint("QPEEK mail "))
+        self.assertEqual("", hint("QPEEK mail 5"))
+
+    def test_options_take_their_value(self) -> None:
+        """The value of an option is not mistaken for the next argument."""
+        self.assertEqual(
+            "[WITHCOUNTERS] [TIMEOUT milliseconds] FROM queue [queue ...]",
+            hint("GETJOB nohang COUNT 5 "),
+        )
+
+    def test_subcommand(self) -> None:
+        """Two words can name one command."""
+        self.assertEqual("ip port", hint("cluster meet "))
+
+    def test_unknown(self) -> None:
+        """There is no hint for what is not known."""
+        self.assertEqual("", hint("nonsense "))
+        self.assertEqual("", hint(""))
+
+
+class CompletionTests(SynchronousTestCase):
+    """What TAB offers."""
+
+    def test_commands(self) -> None:
+        """The first word becomes a command or a local word."""
+        self.assertEqual(["QLEN", "QPEEK", "QSCAN", "QSTAT", "QUIT"], completions("q"))
+        self.assertEqual(["HELLO", "HELP"], completions("HEL"))
+
+    def test_subcommands(self) -> None:
+        """The second word of a container becomes a subcommand."""
+        self.assertEqual(["RESETSTAT", "REWRITE"], completions("config re"))
+
+    def test_options(self) -> None:
+        """Later words become options, also those among alternatives."""
+        self.assertEqual(["REPLICATE", "RETRY"], completions("addjob q b 0 re"))
+        self.assertEqual(["IN", "NONE"], [w for w in completions("pause q ") if "N" in w])
+
+    def test_help_topics(self) -> None:
+        """After ``help`` come commands and groups."""
+        self.assertEqual(["@QUEUES"], completions("help @q"))
+        self.assertEqual(["ADDJOB"], completions("? add"))

@@ -1,0 +1,64 @@
+"""The options of the client."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli.options import UsageError, parse
+
+
+class ParseTests(SynchronousTestCase):
+    """``parse``."""
+
+    def test_defaults(self) -> None:
+        """Without options the local server on the usual port is meant."""
+        options = parse(["PING"], {})
+        self.assertEqual("127.0.0.1:7711", str(options.address))
+        self.assertEqual([b"PING"], options.command)
+        self.assertIsNone(options.password)
+
+    def test_stops_at_the_command(self) -> None:
+        """A dash inside the command belongs to the command."""
+        options = parse(["-p", "7712", "ADDJOB", "-p", "--raw", "0"], {})
+        self.assertEqual(7712, options.port)
+        self.assertEqual([b"ADDJOB", b"-p", b"--raw", b"0"], options.command)
+        self.assertIsNone(options.form)
+
+    def test_socket_wins(self) -> None:
+        """Both ``-s`` of the original and ``-u`` name a Unix socket."""
+        for word in ("-s", "-u"):
+            self.assertEqual("/tmp/d", str(parse([word, "/tmp/d", "-p", "1"], {}).address))
+
+    def test_password_from_environment(self) -> None:
+        """The environment keeps the password out of process lists; ``-a`` is nearer."""
+        environ = {"DISQUE_PASSWORD": "secret"}
+        self.assertEqual(b"secret", parse([], environ).password)
+        self.assertEqual(b"other", parse(["-a", "other"], environ).password)
+
+    def test_h_alone_is_help(self) -> None:
+        """``-h`` needs a host, but as the last word it asks for help."""
+        self.assertEqual("help", parse(["-h"], {}).mode)
+        self.assertEqual("::1", parse(["-h", "::1"], {}).host)
+
+    def test_bytes_of_arguments_are_kept(self) -> None:
+        """An argument that is no UTF-8 is sent as the shell passed it."""
+        self.assertEqual([b"\xff"], parse(["\udcff"], {}).command)
+
+    def test_bad_options(self) -> None:
+        """An unknown option, a missing value and an option of Redis alone are refused."""
+        for argv in (["--foo"], ["-p"], ["-n", "1"], ["--bigkeys"], ["-"]):
+            error = self.assertRaises(UsageError, parse, argv, {})
+            self.assertEqual(
+                f"Unrecognized option or bad number of args for: '{argv[0]}'", str(error)
+            )
+
+    def test_bad_values(self) -> None:
+        """A value that is no number, or no sensible one, is named in the error."""
+        for argv in (["-p", "x"], ["-p", "70000"], ["-r", "1.5"], ["-i", "-1"], ["-i", "nan"]):
+            error = self.assertRaises(UsageError, parse, argv, {})
+            self.assertIn(f"{argv[0]} is out of range or no number: '{argv[1]}'", str(error))
+
+    def test_intrinsic_latency_is_a_mode(self) -> None:
+        """The one mode with a value of its own."""
+        options = parse(["--intrinsic-latency", "2"], {})
+        self.assertEqual(("intrinsic-latency", 2.0), (options.mode, options.intrinsic_s))

@@ -1,0 +1,76 @@
+"""Reading replies from a stream."""
+
+from __future__ import annotations
+
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli.connection import encode
+from disque_tx.cli.replies import ErrorReply, Pairs, Reply, Status, read_reply
+from disque_tx.errors import PeerError
+
+
+def read(data: bytes) -> Reply:
+    return read_reply(io.BytesIO(data))
+
+
+class ReadReplyTests(SynchronousTestCase):
+    """``read_reply``."""
+
+    def test_kinds(self) -> None:
+        """Every kind of reply becomes its value."""
+        cases: list[tuple[bytes, Reply]] = [
+            (b"+OK\r\n", b"OK"),
+            (b"-ERR no\r\n", b"ERR no"),
+            (b":-42\r\n", -42),
+            (b"$3\r\na\r\n\r\n", b"a\r\n"),
+            (b"$0\r\n\r\n", b""),
+            (b"$-1\r\n", None),
+            (b"*-1\r\n", None),
+            (b"_\r\n", None),
+            (b"*0\r\n", []),
+            (b"*2\r\n:1\r\n*1\r\n$1\r\nx\r\n", [1, [b"x"]]),
+            (b"%1\r\n+len\r\n:3\r\n", [b"len", 3]),
+        ]
+        for data, expected in cases:
+            self.assertEqual(expected, read(data))
+
+    def test_kinds_of_text_differ(self) -> None:
+        """The forms of output must tell status, error and string apart."""
+        self.assertIs(Status, type(read(b"+OK\r\n")))
+        self.assertIs(ErrorReply, type(read(b"-OK\r\n")))
+        self.assertIs(bytes, type(read(b"$2\r\nOK\r\n")))
+        self.assertIs(Pairs, type(read(b"%0\r\n")))
+
+    def test_consumes_exactly_one(self) -> None:
+        """The next reply starts where this one ends."""
+        stream = io.BytesIO(b"$1\r\nx\r\n:2\r\n")
+        read_reply(stream)
+        self.assertEqual(2, read_reply(stream))
+
+    def test_short_input_is_the_end(self) -> None:
+        """A reply cut anywhere is a lost connection, not a protocol error."""
+        whole = b"*2\r\n$5\r\nhello\r\n+OK\r\n"
+        for size in range(len(whole)):
+            self.assertRaises(EOFError, read, whole[:size])
+
+    def test_nonsense_is_refused(self) -> None:
+        """Something that is no Disque server is called so, and its numbers are not believed."""
+        for data in (
+            b"HTTP/1.1 400 Bad Request\r\n",
+            b"\r\n",
+            b"$x\r\n",
+            b"$99999999999\r\n",
+            b":\r\n",
+            b":1\n",
+            b"*1\r\n" * 100,
+        ):
+            self.assertRaises(PeerError, read, data)
+
+    @given(st.lists(st.binary(max_size=40), max_size=8))
+    def test_reads_what_encode_writes(self, words: list[bytes]) -> None:
+        """Any bytes survive the way through an array of strings."""
+        self.assertEqual(words, read(encode(words)))

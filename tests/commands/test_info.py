@@ -1,0 +1,144 @@
+"""INFO: sections, fields and their order."""
+
+from __future__ import annotations
+
+from disque_tx.commands.info import human, info
+from tests.commands.desk import DeskCase
+
+DEFAULT = ["Server", "Clients", "Memory", "Jobs", "Queues", "Persistence", "Stats", "CPU"]
+
+
+class InfoTests(DeskCase):
+    """The text monitoring tools parse."""
+
+    def text(self, *words: bytes) -> str:
+        """The answer as text."""
+        answer = self.call(info, b"INFO", *words)
+        assert isinstance(answer, bytes)
+        return answer.decode()
+
+    def titles(self, *words: bytes) -> list[str]:
+        """The sections of the answer."""
+        return [line[2:] for line in self.text(*words).split("\r\n") if line.startswith("# ")]
+
+    def fields(self, section: bytes) -> dict[str, str]:
+        """The fields of one section."""
+        lines = self.text(section).split("\r\n")[1:-1]
+        return dict(line.split(":", 1) for line in lines)
+
+    def add_job(self) -> None:
+        """One job in one queue."""
+        self.node.add_job(self.connect(b"x:1"), b"q", b"body", 1, 60, 60, 0, -1)
+
+    def test_sections(self) -> None:
+        """Statistics per command are left out unless asked for, everything else is there."""
+        self.assertEqual(DEFAULT, self.titles())
+        self.assertEqual(DEFAULT, self.titles(b"default"))
+        self.assertEqual([*DEFAULT, "Commandstats"], self.titles(b"ALL"))
+        self.assertEqual(["Queues"], self.titles(b"queues"))
+
+    def test_layout(self) -> None:
+        """Lines end with CRLF, sections are one empty line apart."""
+        self.assertEqual("# Jobs\r\nregistered_jobs:0\r\n", self.text(b"Jobs"))
+        whole = self.text()
+        self.assertIn("registered_jobs:0\r\n\r\n# Queues\r\nregistered_queues:0\r\n\r\n# P", whole)
+        self.assertTrue(whole.endswith("used_cpu_user:0.00\r\n"))
+
+    def test_unknown(self) -> None:
+        """An unknown section is empty, two are a mistake."""
+        self.assertEqual("", self.text(b"nosuchsection"))
+        self.assert_refused(b"ERR syntax error", info, b"INFO", b"a", b"b")
+
+    def test_clients(self) -> None:
+        """The largest buffers of all clients, whoever they belong to."""
+        self.connect(b"x:2")
+        self.control.buffers = {1: (5, 1, 9), 2: (700, 1, 1)}
+        expected = {
+            "connected_clients": "2",
+            "client_longest_output_list": "9",
+            "client_biggest_input_buf": "700",
+            "blocked_clients": "0",
+        }
+        self.assertEqual(expected, self.fields(b"clients"))
+
+    def test_blocked_clients(self) -> None:
+        """A waiting GETJOB shows."""
+        self.node.get_jobs(self.connect(b"x:2"), [b"q"], 1, 0, False, False)
+        self.assertEqual("1", self.fields(b"clients")["blocked_clients"])
+
+    def test_jobs_and_queues(self) -> None:
+        """What is stored is counted."""
+        self.add_job()
+        self.assertEqual({"registered_jobs": "1"}, self.fields(b"jobs"))
+        self.assertEqual({"registered_queues": "1"}, self.fields(b"queues"))
+
+    def test_memory(self) -> None:
+        """Memory in use and at its peak, in bytes and for people."""
+        self.add_job()
+        used = self.node.used_memory()
+        self.node.flush_all()
+        fields = self.fields(b"memory")
+        expected = [
+            "used_memory",
+            "used_memory_human",
+            "used_memory_rss",
+            "used_memory_peak",
+            "used_memory_peak_human",
+            "mem_fragmentation_ratio",
+            "mem_allocator",
+        ]
+        self.assertEqual(expected, list(fields))
+        self.assertEqual(str(used), fields["used_memory_peak"])
+        self.assertEqual("0.00", fields["mem_fragmentation_ratio"])
+
+    def test_human(self) -> None:
+        """Two decimals in the largest unit that fits."""
+        cases = ((0, "0B"), (1023, "1023B"), (1024, "1.00K"), (1 << 30, "1.00G"), (1536, "1.50K"))
+        for size, text in cases:
+            self.assertEqual(text, human(size))
+        self.assertEqual("2048.00P", human(1 << 61))
+
+    def test_stats(self) -> None:
+        """Counters, and rates as they are sampled."""
+        stats = self.server.stats
+        stats.tick(0)
+        stats.connections_received = 1
+        stats.commands_processed = 16
+        stats.net_input_bytes = 2048
+        stats.net_output_bytes = 4096
+        stats.rejected_connections = 5
+        stats.latest_fork_us = 6
+        stats.tick(100)
+        expected = {
+            "total_connections_received": "1",
+            "total_commands_processed": "16",
+            "instantaneous_ops_per_sec": "10",
+            "total_net_input_bytes": "2048",
+            "total_net_output_bytes": "4096",
+            "instantaneous_input_kbps": "1.25",
+            "instantaneous_output_kbps": "2.50",
+            "rejected_connections": "5",
+            "latest_fork_usec": "6",
+        }
+        got = self.fields(b"stats")
+        self.assertEqual(expected, got)
+        self.assertEqual(list(expected), list(got))
+
+    def test_commandstats(self) -> None:
+        """Only commands that ran, in table order, under their original names."""
+        registry = self.server.registry
+        registry.rename(b"auth", b"login")
+        for name, calls, ns in ((b"addjob", 3, 10_000), (b"login", 1, 1_500)):
+            registry.by_name[name].calls, registry.by_name[name].ns = calls, ns
+        self.assertEqual(
+            "# Commandstats\r\n"
+            "cmdstat_auth:calls=1,usec=1,usec_per_call=1.50\r\n"
+            "cmdstat_addjob:calls=3,usec=10,usec_per_call=3.33\r\n",
+            self.text(b"commandstats"),
+        )
+
+    def test_outside(self) -> None:
+        """What only the process knows is shown as it says it."""
+        self.assertEqual("1.0-rc1", self.fields(b"server")["disque_version"])
+        self.control.is_loading = True
+        self.assertEqual("1", self.fields(b"persistence")["loading"])

@@ -1,0 +1,256 @@
+"""The node table and what may be done to it."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.core.membership import (
+    BLACKLIST_MS,
+    Membership,
+    membership_from_file,
+    normal_ip,
+    priority,
+)
+from disque_tx.errors import LocalError
+from disque_tx.nodetable import (
+    FAIL,
+    HANDSHAKE,
+    LEAVING,
+    MEET,
+    MYSELF,
+    NOADDR,
+    PFAIL,
+    NodeEntry,
+    flags_text,
+    parse_flags,
+)
+
+ME = b"a" * 40
+PEER = b"B" * 40
+
+
+class Numbered:
+    """Node IDs that count upwards."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def __call__(self) -> bytes:
+        self.made += 1
+        return b"%040x" % self.made
+
+
+def table(*flags: int) -> Membership:
+    """This node, and one other per argument, with these flags."""
+    membership = Membership(NodeEntry(ME, b"", 7711, MYSELF, 0), Numbered())
+    for number, bits in enumerate(flags):
+        membership.add(NodeEntry(b"%040d" % number, b"10.0.0.%d" % number, 7711, bits, 0))
+    return membership
+
+
+class AddressTests(SynchronousTestCase):
+    """Only literal addresses, each in one spelling."""
+
+    def test_one_spelling(self) -> None:
+        """Two spellings of an address are the same peer, so they must compare equal."""
+        self.assertEqual(b"127.0.0.1", normal_ip(b"127.0.0.1"))
+        self.assertEqual(b"2001:db8::1", normal_ip(b"2001:DB8:0:0:0:0:0:1"))
+        self.assertEqual(b"::ffff:1.2.3.4", normal_ip(b"::FFFF:102:304"))
+
+    def test_not_literal(self) -> None:
+        """Names are never looked up, and nothing strange gets into the table."""
+        for text in (
+            b"",
+            b"localhost",
+            b"1.2.3",
+            b"1.2.3.4.5",
+            b"fe80::1%eth0",
+            b"\xff",
+            b"1.2.3.4\n",
+        ):
+            self.assertEqual(b"", normal_ip(text), text)
+
+
+class HandshakeTests(SynchronousTestCase):
+    """MEET and its time limit."""
+
+    def test_meet_adds_a_stand_in(self) -> None:
+        """The peer is listed at once under a random ID, but does not count as a member."""
+        membership = table()
+        self.assertEqual(True, membership.meet(b"10.0.0.1", 7711, 5))
+        entry = membership.nodes[b"%040x" % 1]
+        self.assertEqual(
+            (b"10.0.0.1", 7711, HANDSHAKE | MEET, 5),
+            (entry.ip, entry.port, entry.flags, entry.created_ms),
+        )
+        self.assertEqual(
+            (2, 1, 0), (len(membership.nodes), membership.size, len(membership.reachable))
+        )
+
+    def test_meet_twice(self) -> None:
+        """Repeating a MEET, in any spelling, does not pile up handshakes."""
+        membership = table()
+        membership.meet(b"::1", 7711, 0)
+        self.assertEqual(True, membership.meet(b"0:0:0:0:0:0:0:1", 7711, 9))
+        self.assertEqual(2, len(membership.nodes))
+        membership.meet(b"::1", 7712, 9)
+        self.assertEqual(3, len(membership.nodes))
+
+    def test_meet_refuses(self) -> None:
+        """An address whose bus port would not exist is refused and leaves no trace."""
+        membership = table()
+        for ip, port in ((b"localhost", 7711), (b"::1", 0), (b"::1", 55536), (b"::1", -1)):
+            self.assertEqual(False, membership.meet(ip, port, 0))
+        self.assertEqual((1, False), (len(membership.nodes), membership.changed))
+
+    def test_expiry(self) -> None:
+        """A peer that never answers disappears after the node time-out, but not before."""
+        membership = table(0)
+        membership.meet(b"::1", 7711, 1000)
+        self.assertEqual([], membership.expire_handshakes(3000, 2000))
+        expired = membership.expire_handshakes(3001, 2000)
+        self.assertEqual([b"::1"], [entry.ip for entry in expired])
+        self.assertEqual([ME, b"%040d" % 0], list(membership.nodes))
+
+    def test_expiry_has_a_floor(self) -> None:
+        """A tiny node time-out still leaves a second for a handshake."""
+        membership = table()
+        membership.meet(b"::1", 7711, 0)
+        self.assertEqual([], membership.expire_handshakes(1000, 1))
+        self.assertEqual(1, len(membership.expire_handshakes(1001, 1)))
+
+
+class CountTests(SynchronousTestCase):
+    """Who counts for what."""
+
+    def test_size_and_reachable(self) -> None:
+        """Failed and leaving nodes are members, but no job copy is sent where it cannot arrive."""
+        membership = table(0, PFAIL, FAIL, LEAVING, NOADDR, HANDSHAKE)
+        self.assertEqual(6, membership.size)
+        self.assertEqual([b"10.0.0.0"], [entry.ip for entry in membership.reachable])
+        self.assertEqual(1, membership.reachable_count)
+
+    def test_priority(self) -> None:
+        """Clients are sent to healthy nodes first; the worst flag decides."""
+        up = NodeEntry(PEER, b"::1", 1, 0, 0)
+        up.connected = True
+        self.assertEqual(1, priority(up))
+        up.flags = LEAVING | PFAIL
+        self.assertEqual(100, priority(up))
+        expected = ((MYSELF, 1), (0, 5), (PFAIL, 10), (FAIL, 100), (MYSELF | LEAVING, 100))
+        for flags, value in expected:
+            self.assertEqual(value, priority(NodeEntry(PEER, b"::1", 1, flags, 0)), flags)
+
+
+class ChangeTests(SynchronousTestCase):
+    """FORGET, RESET and LEAVING."""
+
+    def test_forget(self) -> None:
+        """A forgotten node is gone and stays out of gossip for a minute, in any letter case."""
+        membership = table()
+        membership.add(NodeEntry(PEER, b"::1", 1, 0, 0))
+        self.assertEqual(PEER, membership.forget(PEER, 100).id)
+        self.assertEqual([ME], list(membership.nodes))
+        self.assertEqual((1, []), (membership.size, membership.reachable))
+        self.assertEqual(True, membership.changed)
+        self.assertEqual(True, membership.blacklisted(PEER.lower(), 100 + BLACKLIST_MS - 1))
+        self.assertEqual(False, membership.blacklisted(PEER, 100 + BLACKLIST_MS))
+
+    def test_forget_wrong(self) -> None:
+        """The table can neither lose this node nor a node it does not hold."""
+        membership = table()
+        for node_id in (ME, PEER):
+            with self.assertRaises(LocalError):
+                membership.forget(node_id, 0)
+
+    def test_soft_reset(self) -> None:
+        """All others go, identity, leaving flag and blacklist stay, and the file must follow."""
+        membership = table(0, HANDSHAKE, 0)
+        membership.forget(b"%040d" % 2, 0)
+        membership.set_leaving(True)
+        self.assertEqual([b"10.0.0.0", b"10.0.0.1"], [e.ip for e in membership.reset(False)])
+        self.assertEqual([ME], list(membership.nodes))
+        self.assertEqual((1, 0), (membership.size, membership.reachable_count))
+        self.assertEqual(True, membership.leaving)
+        self.assertEqual(True, membership.blacklisted(b"%040d" % 2, 1))
+        self.assertEqual((True, True), (membership.changed, membership.must_sync))
+
+    def test_hard_reset(self) -> None:
+        """The node comes back as somebody else, everywhere its ID is used."""
+        membership = table(0)
+        membership.reset(True)
+        fresh = b"%040x" % 1
+        self.assertEqual([fresh], list(membership.nodes))
+        self.assertEqual((fresh, (fresh,)), (membership.myself.id, membership.only_me))
+
+    def test_leaving(self) -> None:
+        """Leaving can be taken back, and every change reaches the nodes file."""
+        membership = table()
+        membership.set_leaving(True)
+        self.assertEqual((True, True), (membership.leaving, membership.changed))
+        membership.saved()
+        self.assertEqual(False, membership.changed)
+        membership.set_leaving(False)
+        self.assertEqual((False, True), (membership.leaving, membership.changed))
+
+    def test_add_twice(self) -> None:
+        """One ID is one node: a second row for it would split the peer in two."""
+        membership = table(0)
+        for entry in (NodeEntry(b"%040d" % 0, b"", 0, 0, 0), NodeEntry(PEER, b"", 0, MYSELF, 0)):
+            with self.assertRaises(LocalError):
+                membership.add(entry)
+
+
+class FromFileTests(SynchronousTestCase):
+    """The table at start."""
+
+    def test_new_node(self) -> None:
+        """Without a file this is a new node, and its ID must survive a crash right after start."""
+        membership = membership_from_file([], 7711, Numbered())
+        self.assertEqual((b"%040x" % 1, 7711), (membership.myself.id, membership.myself.port))
+        self.assertEqual((True, True), (membership.changed, membership.must_sync))
+
+    def test_known_node(self) -> None:
+        """Identity and address come from the file, the port from the configuration."""
+        entries = [NodeEntry(PEER, b"::1", 1, 0, 0), NodeEntry(ME, b"10.1.1.1", 9, MYSELF, 0)]
+        membership = membership_from_file(entries, 7711, Numbered())
+        mine = membership.myself
+        self.assertEqual((ME, b"10.1.1.1", 7711), (mine.id, mine.ip, mine.port))
+        self.assertEqual(
+            (2, 1, False), (membership.size, membership.reachable_count, membership.changed)
+        )
+
+    def test_nobody(self) -> None:
+        """A table without this node cannot be."""
+        with self.assertRaises(LocalError):
+            membership_from_file([NodeEntry(PEER, b"::1", 1, 0, 0)], 7711, Numbered())
+
+
+class LineTests(SynchronousTestCase):
+    """The text form of the table."""
+
+    def test_nodes_text(self) -> None:
+        """Tools read these lines field by field, so their form is exact."""
+        membership = table(PFAIL | LEAVING)
+        other = membership.nodes[b"%040d" % 0]
+        other.ping_sent_ms, other.pong_received_ms = 12, 34
+        self.assertEqual(
+            ME
+            + b" :7711 myself 0 0 connected\n"
+            + b"%040d" % 0
+            + b" 10.0.0.0:7711 fail?,leaving 12 34 disconnected\n",
+            membership.nodes_text(),
+        )
+
+    def test_flags(self) -> None:
+        """Flag names keep their order, and flags without a name do not show."""
+        every = MYSELF | PFAIL | FAIL | HANDSHAKE | NOADDR | LEAVING
+        text = b"myself,fail?,fail,handshake,noaddr,leaving"
+        self.assertEqual(text, flags_text(every | MEET))
+        self.assertEqual(every, parse_flags(text.upper()))
+        self.assertEqual((b"noflags", 0), (flags_text(MEET), parse_flags(b"noflags")))
+
+    def test_unknown_flag(self) -> None:
+        """A flag of another program is named in the refusal."""
+        with self.assertRaisesRegex(ValueError, "unknown flag 'master'"):
+            parse_flags(b"myself,master")

@@ -1,0 +1,7 @@
+"""What ``twistd`` and listeners find: the daemon, and the protocols it speaks."""
+
+from disque_tx.services.plugins import RespPlugin
+from disque_tx.services.tap import DisqueServiceMaker
+
+disque = DisqueServiceMaker()
+resp = RespPlugin()
