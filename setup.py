@@ -12,7 +12,16 @@ from pathlib import Path
 
 from setuptools import setup
 
-COMPILED = ["errors.py", "messages.py", "quoting.py", "nodetable.py", "wire/*.py", "core/*.py", "commands/*.py", "services/pump.py"]
+COMPILED = [
+    "errors.py",
+    "messages.py",
+    "nodetable.py",
+    "quoting.py",
+    "wire/*.py",
+    "core/*.py",
+    "commands/*.py",
+    "services/pump.py",
+]
 
 
 def sources():
@@ -41,8 +50,9 @@ def extensions():
         return []
     from mypyc.build import mypycify
 
+    # The type checker must find the package, and must not look for the plugins in setup.cfg.
     os.environ.setdefault("MYPYPATH", "src")
-    return mypycify(["--strict", *sources()], opt_level="3", strip_asserts=False)
+    return mypycify(["--config-file=", "--strict", *sources()], opt_level="3", strip_asserts=False)
 
 
 setup(ext_modules=extensions())

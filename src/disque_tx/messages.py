@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i16, i32, i64, mypyc_attr, u8
 
 JOB_ID_LENGTH: Final = 40
 NODE_ID_LENGTH: Final = 40
@@ -27,8 +27,20 @@ BCAST_WILLQUEUE: Final = 2
 DELIVERED: Final = 4
 
 
-@mypyc_attr(allow_interpreted_subclasses=False)
-class JobRecord:
+@mypyc_attr(acyclic=True)
+class Linked:
+    """Something that can stand in a ring of the schedule: its neighbours, both ``None`` while it
+    stands in none. Kept in the object itself, for there are millions of them."""
+
+    __slots__ = ("next", "prev")
+
+    def __init__(self) -> None:
+        self.prev: Linked | None = None
+        self.next: Linked | None = None
+
+
+@mypyc_attr(acyclic=True)
+class JobRecord(Linked):
     """A job as it travels and as it is stored (cluster protocol, sections 1.3 and 5).
 
     ``etime_s``: absolute expiry, unix seconds. ``ctime``: creation, nanosecond-like number.
@@ -64,6 +76,7 @@ class JobRecord:
         retry_s: i64,
         repl: i64,
     ) -> None:
+        super().__init__()
         self.id: bytes = job_id
         self.queue: bytes = queue
         self.body: bytes = body
@@ -72,11 +85,11 @@ class JobRecord:
         self.etime_s: i64 = etime_s
         self.delay_s: i64 = delay_s
         self.retry_s: i64 = retry_s
-        self.repl: i64 = repl
-        self.state: i64 = WAIT_REPL
-        self.flags: i64 = 0
-        self.nacks: i64 = 0
-        self.deliveries: i64 = 0
+        self.repl: i32 = i32(repl)
+        self.nacks: i32 = 0
+        self.deliveries: i32 = 0
+        self.state: u8 = WAIT_REPL
+        self.flags: i16 = 0
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -27,6 +27,7 @@ ME = b"a" * 40
 PATH = "/data/disque.aof"
 #: Just after the vectors were recorded.
 WALL_US = 1_795_175_660_102_154
+_TURN_S = 2.0**-20
 VECTORS = Path(__file__).parent.parent / "vectors"
 
 
@@ -77,6 +78,19 @@ class Threads:
             maybeDeferred(work, *args).chainDeferred(result)
 
 
+class Turns(Clock):
+    """A reactor that is turned by hand: what a turn wants done at once is done in the next one."""
+
+    def callLater(self, delay: float, *args: Any, **kwargs: Any) -> Any:
+        return super().callLater(max(delay, _TURN_S), *args, **kwargs)
+
+    def turn(self) -> bool:
+        """One turn; whether anything was waiting for it."""
+        waiting = bool(self.getDelayedCalls())
+        self.advance(_TURN_S)
+        return waiting
+
+
 class Bench:
     """One process: a node and its log. ``died``: what was fatal."""
 
@@ -89,7 +103,7 @@ class Bench:
     ) -> None:
         self.files = files
         self.settings = settings
-        self.clock = Clock()
+        self.clock = Turns()
         self.threads = Threads()
         self.log = Lines()
         self.died: list[str] = []
@@ -123,8 +137,8 @@ class Bench:
 
     def settle(self) -> None:
         """Let the reactor turn until nothing is to be done at once."""
-        while [call for call in self.clock.getDelayedCalls() if call.getTime() <= 0]:
-            self.clock.advance(0)
+        while self.clock.turn():
+            pass
 
     def add(
         self,
@@ -142,6 +156,10 @@ class Bench:
         status = replies.values[0]
         assert isinstance(status, Status)
         return status.text
+
+    def remove(self, job_ids: list[bytes]) -> None:
+        """ACKJOB as a turn of its own."""
+        self.turn(lambda: self.node.remove(job_ids))
 
     def get(self, queue: bytes = b"q") -> None:
         """GETJOB of one job that is there."""

@@ -265,7 +265,7 @@ class StartTests(SynchronousTestCase):
         files.put(PATH, records)
         bench = Bench(files, settings(), SteppingTime(SLICE_S / 4))
         done = bench.aof.open_and_load()
-        bench.clock.advance(0)
+        bench.clock.turn()
         self.assertNoResult(done)
         self.assertTrue(bench.aof.loading)
         self.assertEqual(("1", "0"), (bench.field("loading"), bench.field("aof_enabled")))
@@ -274,7 +274,7 @@ class StartTests(SynchronousTestCase):
         self.assertIsNone(bench.node.outbox.log)
         turns = 1
         while bench.aof.loading:
-            bench.clock.advance(0)
+            bench.clock.turn()
             turns += 1
         self.successResultOf(done)
         self.assertGreater(turns, 5)
@@ -289,7 +289,7 @@ class StartTests(SynchronousTestCase):
         files.put(PATH, content)
         bench = Bench(files, settings(), SteppingTime(SLICE_S))
         done: Deferred[None] = bench.aof.open_and_load()
-        bench.clock.advance(0)
+        bench.clock.turn()
         bench.aof.stopService()
         self.assertNoResult(done)
         self.assertEqual([], bench.clock.getDelayedCalls())

@@ -15,7 +15,10 @@ from disque_tx.services.interfaces import IFile, IFiles
 from disque_tx.services.memoryfiles import MemoryFiles
 
 # The contract becomes a test case only together with an implementation.
-_Base = SynchronousTestCase if TYPE_CHECKING else object
+if TYPE_CHECKING:
+    _Base = SynchronousTestCase
+else:
+    _Base = object
 
 
 class FilesContract(_Base):

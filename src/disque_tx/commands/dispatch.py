@@ -166,9 +166,7 @@ class Dispatcher:
         server.stats.commands_processed += 1
         slowlog = server.slowlog
         if slowlog.slower_than_us >= 0 and taken_ns >= slowlog.slower_than_us * 1000:
-            slowlog.note(
-                argv, self._node.wall_us // 1_000_000, taken_ns // 1000, command.name
-            )
+            slowlog.note(argv, self._node.wall_us // 1_000_000, taken_ns // 1000, command.name)
         latency = server.latency
         if latency.threshold_ms > 0 and taken_ns >= latency.threshold_ms * 1_000_000:
             event = b"fast-command" if command.fast else b"command"

@@ -6,7 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.messages import ReplySink
+from disque_tx.messages import Linked, ReplySink
 
 #: What a client waits for.
 NOT_BLOCKED: Final = 0
@@ -20,7 +20,7 @@ REPLY_SKIP_NEXT: Final = 2
 REPLY_SKIP: Final = 3
 
 
-class Client:
+class Client(Linked):
     """One row per connection, made by a listener, gone when the connection is.
 
     ``addr`` and ``monitor_addr``: as CLIENT LIST and MONITOR show it. ``created_ms`` and
@@ -53,11 +53,11 @@ class Client:
         "blocked",
         "blocked_queues",
         "blocked_counters",
-        "timeout_slot",
         "soft_limit_ms",
     )
 
     def __init__(self, client_id: int, replies: ReplySink, addr: bytes, now_ms: i64) -> None:
+        super().__init__()
         self.id: i64 = client_id
         self.replies: ReplySink = replies
         self.addr: bytes = addr
@@ -79,5 +79,4 @@ class Client:
         self.blocked: i64 = NOT_BLOCKED
         self.blocked_queues: list[bytes] = []
         self.blocked_counters: bool = False
-        self.timeout_slot: i64 = -1
         self.soft_limit_ms: i64 = -1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr, u8
 
 from disque_tx.errors import LocalError
 from disque_tx.messages import ACKED, ACTIVE, QUEUED, STATE_NAMES, WAIT_REPL, JobRecord
@@ -35,21 +35,19 @@ _NEXT: Final = [
     _TRANSITIONS.get((state, event), _FORBIDDEN) for state in range(4) for event in range(3)
 ]
 
-#: Value of ``Job.slot`` while nothing is scheduled.
-UNSCHEDULED: Final = -1
 
-
+@mypyc_attr(acyclic=True)
 class Job(JobRecord):
     """A registered job.
 
     All times are milliseconds of the node's steady clock. ``expire_ms``: when its life ends.
-    ``qtime_ms``: when it is queued again, 0 for never. ``slot``: where the schedule keeps it.
+    ``qtime_ms``: when it is queued again, 0 for never.
     ``confirmed``: nodes that confirmed the copy (waiting for copies) or the acknowledgement
     (acked), otherwise ``None``. ``gc_retry``: collection attempts so far. ``dummy``: only the
     memory that this ID was acknowledged, without queue and body.
     """
 
-    __slots__ = ("expire_ms", "qtime_ms", "slot", "gc_retry", "dummy", "confirmed")
+    __slots__ = ("confirmed", "dummy", "expire_ms", "gc_retry", "qtime_ms")
 
     def __init__(
         self,
@@ -66,20 +64,19 @@ class Job(JobRecord):
         super().__init__(job_id, queue, body, nodes, ctime, etime_s, delay_s, retry_s, repl)
         self.expire_ms: i64 = 0
         self.qtime_ms: i64 = 0
-        self.slot: i64 = UNSCHEDULED
-        self.gc_retry: i64 = 0
-        self.dummy: bool = False
         self.confirmed: set[bytes] | None = None
+        self.gc_retry: u8 = 0
+        self.dummy: bool = False
 
     def step(self, event: i64) -> None:
         """Make the transition; raises ``LocalError`` for one that the table does not hold."""
-        state = _NEXT[self.state * 3 + event]
+        state = _NEXT[i64(self.state) * 3 + event]
         if state == _FORBIDDEN:
             raise LocalError(
                 f"job {self.id.decode('latin-1')}: no {_EVENT_NAMES[event]}"
                 f" in state {STATE_NAMES[self.state].decode()}"
             )
-        self.state = state
+        self.state = u8(state)
 
 
 def before(a: Job, b: Job) -> bool:

@@ -15,16 +15,15 @@ from mypy_extensions import i64
 
 from disque_tx.core.client import REPLY_OFF, Client
 from disque_tx.core.delivery import Delivery
-from disque_tx.core.job import HOLD, UNSCHEDULED, Job
+from disque_tx.core.job import HOLD, Job
 from disque_tx.core.membership import Membership
 from disque_tx.core.memory import Memory
 from disque_tx.core.outbox import Outbox
-from disque_tx.core.queues import PAUSE_IN, PAUSE_OUT, Queue, Queues
+from disque_tx.core.queues import PAUSE_IN, PAUSE_OUT, Queues
 from disque_tx.core.store import JobStore
 from disque_tx.core.waiters import Waiters
 from disque_tx.errors import CommandError
 from disque_tx.messages import (
-    ACTIVE,
     BCAST_WILLQUEUE,
     QUEUED,
     IdSource,
@@ -34,6 +33,12 @@ from disque_tx.messages import (
 _ETIME_MAX: Final = 4_294_967_295
 #: Jobs and clients handled per call, so that no turn grows with what is stored.
 DUE_PER_TURN: Final = 2_000
+_AT_MOST_ONCE: Final = (
+    "With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)"
+)
+_NEVER_DELIVERED: Final = (
+    "The specified DELAY is greater than TTL. Job refused since would never be delivered"
+)
 _NOREPL: Final = "Not enough reachable nodes for the requested replication level"
 _LEAVING: Final = "This node is leaving the cluster, please connect to a different one"
 
@@ -100,15 +105,9 @@ class Node:
         size = self.membership.size
         repl: i64 = replicate if replicate > 0 else min(3, size)
         if repl > 1 and retry_s == 0:
-            raise CommandError(
-                "ERR",
-                "With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)",
-            )
+            raise CommandError("ERR", _AT_MOST_ONCE)
         if delay_s >= ttl_s:
-            raise CommandError(
-                "ERR",
-                "The specified DELAY is greater than TTL. Job refused since would never be delivered",
-            )
+            raise CommandError("ERR", _NEVER_DELIVERED)
         if retry_s < 0:
             retry_s = max(1, min(ttl_s // 10, 300))
         self._check_copies(repl)
@@ -226,6 +225,9 @@ class Node:
             job = self.jobs.get(job_id)
             if job is not None and self.delivery.enqueue(job, nack, self.now_ms):
                 count += 1
+                if job.retry_s == 0 and job.delay_s > 0:
+                    # A restart must not take it for one whose delay is still running.
+                    self.jobs.record_again(job)
         return count
 
     def dequeue(self, ids: list[bytes]) -> int:
@@ -282,7 +284,6 @@ class Node:
     def run_due(self) -> None:
         """Handle what is due by now, a bounded part of it; the rest stays due."""
         for job in self.jobs.schedule.due(self.now_ms, DUE_PER_TURN):
-            job.slot = UNSCHEDULED
             self.delivery.awake(job, self.now_ms)
         for client in self.waiters.expired(self.now_ms, DUE_PER_TURN):
             self._release(client)

@@ -15,7 +15,7 @@ from mypy_extensions import i64
 from disque_tx.core.job import Job, before
 from disque_tx.errors import LocalError
 
-_RUN: Final = 256
+_RUN: Final = 128
 
 
 class JobOrder:

@@ -45,30 +45,34 @@ def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
         record.etime_s,
         record.delay_s,
         record.retry_s,
-        record.repl,
+        i64(record.repl),
     )
     job.state = ACTIVE
     job.flags = record.flags & ~BCAST_WILLQUEUE
     job.nacks = record.nacks
     job.deliveries = record.deliveries
     job.expire_ms = node.now_ms + left_ms
-    job.qtime_ms = _requeue_ms(node, job)
+    job.qtime_ms = _requeue_ms(node, job, i64(record.state))
+    again = enqueue and record.state == QUEUED
+    if job.retry_s == 0 and job.qtime_ms == 0 and not again:
+        job.flags |= DELIVERED  # perhaps: no command may queue it again either
     node.jobs.add(job)
-    if enqueue and record.state == QUEUED:
+    if again:
         job.flags &= ~BCAST_QUEUED  # it goes back where it was: that counts nothing
         node.delivery.enqueue(job, False, node.now_ms)
     return True
 
 
-def _requeue_ms(node: Node, job: Job) -> i64:
+def _requeue_ms(node: Node, job: Job, recorded_state: i64) -> i64:
     """The first requeue time after the load, 0 for never."""
-    since_creation_ms = node.wall_us // 1000 - job.ctime // 1_000_000
-    delay_left_ms = max(0, job.delay_s * 1000 - since_creation_ms)
-    never_queued = not job.flags & BCAST_QUEUED and job.delay_s > 0
+    if job.delay_s > 0 and recorded_state == ACTIVE and not job.flags & BCAST_QUEUED:
+        delay_ms = job.delay_s * 1000
+        passed_ms = node.wall_us // 1000 - job.ctime // 1_000_000
+        # The clock of the record may have run ahead of ours: never wait longer than DELAY.
+        left_ms = min(delay_ms, max(0, delay_ms - passed_ms))
+        if job.retry_s > 0 or (left_ms > 0 and not job.flags & DELIVERED):
+            return node.now_ms + left_ms
     if job.retry_s == 0:
-        waiting = delay_left_ms > 0 and not job.flags & DELIVERED
-        return node.now_ms + delay_left_ms if waiting else 0
-    if never_queued:
-        return node.now_ms + delay_left_ms
+        return 0
     job.flags |= BCAST_WILLQUEUE
-    return node.delivery.requeue_ms(job, node.now_ms + delay_left_ms)
+    return node.delivery.requeue_ms(job, node.now_ms)

@@ -1,8 +1,9 @@
 """What must happen at which time.
 
 Times are cut into slots of 20 ms and an item is due at the end of its slot: never early, and at
-most that much late. Adding and taking back cost the same with a million items. Items of one slot
-come out in the order in which they went in, so that a run can be repeated.
+most that much late. The items of a slot form a ring through the items themselves, so adding one and
+taking it back touch nothing but its neighbours, whatever else is stored. They come out in the order
+in which they went in, so that a run can be repeated.
 """
 
 from __future__ import annotations
@@ -12,42 +13,72 @@ from typing import Final, Generic, TypeVar
 
 from mypy_extensions import i64
 
-T = TypeVar("T")
+from disque_tx.errors import LocalError
+from disque_tx.messages import Linked
+
+T = TypeVar("T", bound=Linked)
 
 SLOT_MS: Final = 20
-_HEAP_SLACK: Final = 64
+#: Rings that may stand empty before they are looked for.
+_EMPTY_RINGS: Final = 1_024
 
 
 class Schedule(Generic[T]):
-    """Items by due time. Whoever adds an item keeps the slot it was given, to take it back."""
+    """Items by due time; an item is in one schedule at a time, and in it once."""
 
-    __slots__ = ("_slots", "_heap")
+    __slots__ = ("_count", "_heap", "_rings")
 
     def __init__(self) -> None:
-        self._slots: dict[int, dict[T, None]] = {}
+        self._count: i64 = 0
+        # Slot number → the ring's own item, whose neighbours are the last and the first.
+        self._rings: dict[int, Linked] = {}
         self._heap: list[int] = []
 
-    def add(self, item: T, at_ms: i64) -> i64:
-        """Make ``item`` due at ``at_ms``; returns its slot."""
+    def add(self, item: T, at_ms: i64) -> None:
+        """Make ``item`` due at ``at_ms``."""
+        if item.next is not None:
+            raise LocalError("an item was scheduled twice")
         slot: i64 = (at_ms + SLOT_MS - 1) // SLOT_MS
-        items = self._slots.get(slot)
-        if items is None:
-            self._slots[slot] = {item: None}
-            heappush(self._heap, slot)
-        else:
-            items[item] = None
-        return slot
+        ring = self._rings.get(slot)
+        if ring is None:
+            ring = self._new_ring(slot)
+        last = ring.prev
+        assert last is not None
+        item.prev = last
+        item.next = ring
+        last.next = item
+        ring.prev = item
+        self._count += 1
 
-    def remove(self, item: T, slot: i64) -> None:
-        """Take back what :meth:`add` put into ``slot``."""
-        items = self._slots[slot]
-        del items[item]
-        if not items:
-            del self._slots[slot]
-            if len(self._heap) > 4 * len(self._slots) + _HEAP_SLACK:
-                # Slots that emptied before their time leave their number behind.
-                self._heap = list(self._slots)
-                heapify(self._heap)
+    def _new_ring(self, slot: i64) -> Linked:
+        if len(self._rings) > 4 * self._count + _EMPTY_RINGS:
+            self._drop_empty()
+        ring = Linked()
+        ring.prev = ring
+        ring.next = ring
+        self._rings[slot] = ring
+        heappush(self._heap, slot)
+        return ring
+
+    def _drop_empty(self) -> None:
+        """Items that were taken back before their time left their rings behind."""
+        for slot, ring in list(self._rings.items()):
+            if ring.next is ring:
+                del self._rings[slot]
+                _open(ring)
+        self._heap = list(self._rings)
+        heapify(self._heap)
+
+    def remove(self, item: T) -> None:
+        """Take back an item; nothing happens when it is not scheduled."""
+        before, after = item.prev, item.next
+        if before is None or after is None:
+            return
+        before.next = after
+        after.prev = before
+        item.prev = None
+        item.next = None
+        self._count -= 1
 
     def next_ms(self) -> i64:
         """When the next item is due, -1 when there is none; an empty slot may count as one."""
@@ -56,25 +87,32 @@ class Schedule(Generic[T]):
     def due(self, now_ms: i64, limit: i64) -> list[T]:
         """Take out up to ``limit`` items that are due."""
         result: list[T] = []
-        while self._heap and self._heap[0] * SLOT_MS <= now_ms and len(result) < limit:
-            slot = self._heap[0]
-            items = self._slots.get(slot)
-            if items is None:
-                heappop(self._heap)
-                continue
-            room = limit - len(result)
-            if len(items) <= room:
-                heappop(self._heap)
-                del self._slots[slot]
-                result.extend(items)
-                continue
-            some = list(items)[:room]
-            for item in some:
-                del items[item]
-            result.extend(some)
+        while self._heap and self._heap[0] * SLOT_MS <= now_ms:
+            ring = self._rings[self._heap[0]]
+            item = ring.next
+            while item is not None and item is not ring and len(result) < limit:
+                self.remove(item)  # type: ignore[arg-type]
+                result.append(item)  # type: ignore[arg-type]
+                item = ring.next
+            if item is not ring:
+                break
+            del self._rings[heappop(self._heap)]
+            _open(ring)
         return result
 
     def clear(self) -> None:
-        """Forget everything."""
-        self._slots = {}
+        """Forget everything, item by item: their neighbours must not keep them alive."""
+        for ring in self._rings.values():
+            item = ring.next
+            while item is not None and item is not ring:
+                self.remove(item)  # type: ignore[arg-type]
+                item = ring.next
+            _open(ring)
+        self._rings = {}
         self._heap = []
+
+
+def _open(ring: Linked) -> None:
+    """An empty ring holds itself; let go of it."""
+    ring.prev = None
+    ring.next = None

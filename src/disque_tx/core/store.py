@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from disque_tx.core.job import UNSCHEDULED, Job
+from disque_tx.core.job import Job
 from disque_tx.core.memory import Memory, job_bytes
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.schedule import Schedule
@@ -39,23 +39,22 @@ class JobStore:
         """Register a job that is not known yet, and schedule it."""
         self.table.put(job.id, job)
         self._memory.take(job_bytes(job))
-        job.slot = self.schedule.add(job, awake_ms(job))
+        self.schedule.add(job, awake_ms(job))
 
     def reschedule(self, job: Job) -> None:
         """Its times or its state changed: wake it when it matters next."""
-        self.unschedule(job)
-        job.slot = self.schedule.add(job, awake_ms(job))
-
-    def unschedule(self, job: Job) -> None:
-        """Do not wake it any more."""
-        if job.slot != UNSCHEDULED:
-            self.schedule.remove(job, job.slot)
-            job.slot = UNSCHEDULED
+        self.schedule.remove(job)
+        self.schedule.add(job, awake_ms(job))
 
     def record(self, job: Job) -> None:
         """Write down that the job exists (cluster protocol, section 14.3)."""
         if self._outbox.log is not None:
             self._outbox.log.load_job(job)
+
+    def record_again(self, job: Job) -> None:
+        """Write down that the job is in another state than its record says."""
+        self.record_end(job)
+        self.record(job)
 
     def record_end(self, job: Job) -> None:
         """Write down that the job will not be delivered any more."""
@@ -66,7 +65,7 @@ class JobStore:
         """Forget a job that is in no queue; recorded when it could still have been delivered."""
         if job.state == ACTIVE or job.state == QUEUED:
             self.record_end(job)
-        self.unschedule(job)
+        self.schedule.remove(job)
         self.table.remove(job.id)
         self._memory.give(job_bytes(job))
 
@@ -75,7 +74,6 @@ class JobStore:
         for job in self.table.values():
             if job.state == ACTIVE or job.state == QUEUED:
                 self.record_end(job)
-            job.slot = UNSCHEDULED
             self._memory.give(job_bytes(job))
         self.table.clear()
         self.schedule.clear()

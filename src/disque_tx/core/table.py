@@ -21,9 +21,12 @@ T = TypeVar("T")
 
 _HASH_BITS: Final = 32
 _HASH_MASK: Final = (1 << _HASH_BITS) - 1
-#: Entries per small dict, on average: split above the first, merge below the second.
-_SPLIT: Final = 48
-_MERGE: Final = 12
+#: Entries per small dict, on average: split above the first, merge below the second. Small enough
+#: to be split in no time; so few that what every look-up touches of them stays in the cache.
+_SPLIT: Final = 1_024
+_MERGE: Final = 256
+#: Entries looked for in one step of a scan, on average.
+_STEP: Final = 96
 
 
 class Table(Generic[T]):
@@ -106,19 +109,33 @@ class Table(Generic[T]):
             yield from part.values()
 
     def scan(self, cursor: int) -> tuple[int, list[T]]:
-        """One step: the values of the small dict at ``cursor`` and the next cursor, 0 at the end."""
+        """One step: the next cursor, 0 at the end, and the values found at ``cursor``."""
         position: i64 = cursor & _HASH_MASK
         hashed = _reversed(position)
-        index = self._part(hashed)
-        bits = self._level
-        whole: i64 = 1 << self._level
-        if index >= whole or index < len(self._parts) - whole:
-            bits += 1  # one half of a part that was split already
+        part = self._parts[self._part(hashed)]
+        bits = self._bits(hashed)
+        size: i64 = len(part)
+        while size > _STEP and bits < _HASH_BITS:
+            bits += 1
+            size //= 2
         span: i64 = 1 << (_HASH_BITS - bits)
         following: i64 = (position & ~(span - 1)) + span
         if following > _HASH_MASK:
             following = 0
-        return following, list(self._parts[index].values())
+        low: i64 = (1 << bits) - 1
+        wanted = hashed & low
+        found: list[T] = []
+        for key, value in part.items():
+            here: i64 = hash(key)
+            if here & low == wanted:
+                found.append(value)
+        return following, found
+
+    def _bits(self, hashed: i64) -> i64:
+        """How many low bits of the hash all keys of a part share."""
+        if (hashed & ((1 << self._level) - 1)) < len(self._parts) - (1 << self._level):
+            return self._level + 1
+        return self._level
 
     def pick(self, random: i64) -> T | None:
         """Some value, chosen by ``random`` (any number); ``None`` when the table is empty."""

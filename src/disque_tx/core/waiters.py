@@ -18,7 +18,6 @@ from disque_tx.core.schedule import Schedule
 
 #: Time-outs above this are no time-outs (about 100 years, in milliseconds).
 NO_TIMEOUT_MS = 100 * 366 * 86_400_000
-_NO_SLOT = -1
 
 
 class Waiters:
@@ -45,7 +44,7 @@ class Waiters:
             queue.waiters[client] = None
         self.blocked[client] = None
         if 0 < timeout_ms < NO_TIMEOUT_MS:
-            client.timeout_slot = self.timeouts.add(client, now_ms + timeout_ms)
+            self.timeouts.add(client, now_ms + timeout_ms)
 
     def leave(self, client: Client) -> None:
         """The client waits no more; its further requests are executed again."""
@@ -55,9 +54,7 @@ class Waiters:
             queue = self._queues.get(name)
             if queue is not None and queue.waiters is not None:
                 queue.waiters.pop(client, None)
-        if client.timeout_slot != _NO_SLOT:
-            self.timeouts.remove(client, client.timeout_slot)
-            client.timeout_slot = _NO_SLOT
+        self.timeouts.remove(client)
         client.blocked = NOT_BLOCKED
         client.blocked_queues = []
         del self.blocked[client]
@@ -65,10 +62,7 @@ class Waiters:
 
     def expired(self, now_ms: i64, limit: i64) -> list[Client]:
         """Clients whose time is over, taken out of the schedule but not yet out of line."""
-        clients = self.timeouts.due(now_ms, limit)
-        for client in clients:
-            client.timeout_slot = _NO_SLOT
-        return clients
+        return self.timeouts.due(now_ms, limit)
 
     def note_ready(self, queue: Queue) -> None:
         """Jobs came or a pause ended: somebody in the queue's line may be served."""

@@ -23,15 +23,9 @@ from twisted.python.failure import Failure
 from disque_tx.configpaths import os_error_text
 from disque_tx.core.node import Node
 from disque_tx.errors import CommandError, ConfigError, LocalError
-from disque_tx.services.aofload import Loader, open_log
+from disque_tx.services import aofstatus
+from disque_tx.services.aofload import Loader, open_log, reload_log
 from disque_tx.services.aofrewrite import Rewrite, write_snapshot
-from disque_tx.services.aofstatus import (
-    RewriteStatus,
-    flag,
-    loading_fields,
-    log_fields,
-    rewrite_fields,
-)
 from disque_tx.services.aofwriter import LogSettings, LogWriter, Means
 from disque_tx.services.interfaces import IFile, IFiles
 from disque_tx.services.log import DaemonLog
@@ -72,12 +66,10 @@ class AppendOnlyFile(Service):
         self._writer: LogWriter | None = None
         self._rewrite: Rewrite | None = None
         self._loader: Loader | None = None
-        self._rewrites = RewriteStatus()
+        self._rewrites = aofstatus.RewriteStatus()
         self._retry_ms = 0
 
-    @property
-    def path(self) -> str:
-        """Where the log is, or will be."""
+    def _path(self) -> str:
         return os.path.join(self._settings.dir, self._settings.appendfilename)
 
     @property
@@ -134,8 +126,7 @@ class AppendOnlyFile(Service):
         """
         if not (self._settings.appendonly or self._settings.aof_enqueue_jobs_once):
             return succeed(None)
-        path = self.path
-        enqueue = self._settings.aof_enqueue_jobs_once
+        path, enqueue = self._path(), self._settings.aof_enqueue_jobs_once
         try:
             file = open_log(self._means.files, path, not enqueue)
         except ConfigError:
@@ -159,10 +150,7 @@ class AppendOnlyFile(Service):
         return failure
 
     def flush_and_sync(self) -> None:
-        """Before the process stops: everything recorded is on the disk afterwards.
-
-        ``OSError`` when it cannot be.
-        """
+        """Everything recorded is on the disk afterwards; ``OSError`` when it cannot be."""
         self._distribute()
         writer = self._writer
         if self.state == "wait-rewrite" or (writer is not None and writer.sync_error):
@@ -259,9 +247,7 @@ class AppendOnlyFile(Service):
         """
         self._abandon_rewrite()
         self._distribute()
-        path = self.path
-        file = write_snapshot(self._means, path)
-        self._rewritten(file)
+        self._rewritten(write_snapshot(self._means, self._path()))
 
     def _rewrite_reason(self) -> str:
         """Why the log must be rewritten without anybody asking; empty when it must not be."""
@@ -270,16 +256,13 @@ class AppendOnlyFile(Service):
             return "the first one is not written yet"
         if self._rewrites.scheduled:
             return "it was interrupted"
-        if writer is None:
-            return ""
-        if writer.sync_error:
+        if writer is not None and writer.sync_error:
             return "a sync failed"
-        return "it grew" if writer.grown() else ""
+        return "it grew" if writer is not None and writer.grown() else ""
 
     def _begin_rewrite(self) -> None:
-        path = self.path
-        self._rewrite = Rewrite(self._means, path, self._rewritten, self._rewrite_failed)
         self._rewrites.begin(int(self._node.now_ms))
+        self._rewrite = Rewrite(self._means, self._path(), self._rewritten, self._rewrite_failed)
         self._record_if_needed()
 
     def _abandon_rewrite(self) -> None:
@@ -292,7 +275,7 @@ class AppendOnlyFile(Service):
         """The new file has its name: go on with it, or just let it be."""
         if self._rewrite is not None:
             self._rewrites.end(int(self._node.now_ms), True)
-        self._rewrite = None
+            self._rewrite = None
         self._log.notice(f"The append only file was rewritten: {file.size()} bytes")
         recording = self.state != "off"
         if recording:
@@ -304,15 +287,12 @@ class AppendOnlyFile(Service):
 
     def _sync_name(self) -> None:
         try:
-            self._means.files.sync_folder(self.path)
+            self._means.files.sync_folder(self._path())
         except OSError as error:
             if self._writer is None:
                 self._log.warning(f"The new log may be lost by a crash: {os_error_text(error)}")
-                return
-            try:
+            else:
                 self._writer.distrust(error)
-            except LocalError:
-                pass  # every later turn says it again
 
     def _rewrite_failed(self, error: OSError) -> None:
         self._log.warning(f"Rewriting the append only file failed: {os_error_text(error)}")
@@ -330,39 +310,22 @@ class AppendOnlyFile(Service):
         or damaged, or cannot be written.
         """
         self.commit()
-        if self._writer is not None:
-            self._flush_for_reload(self._writer)
-        path = self.path
         try:
-            file = self._means.files.open(path)
+            if self._writer is not None:
+                self._writer.flush_and_sync()
         except OSError as error:
-            raise CommandError("ERR", f"Can't load {path}: {os_error_text(error)}") from error
+            reason = os_error_text(error)
+            raise CommandError("ERR", f"The log lacks the last records: {reason}") from error
         try:
-            self._reload(path, file)
-        except (ConfigError, OSError) as error:
-            raise CommandError("ERR", str(error)) from error
+            reload_log(self._means, self._path(), self._forget)
         finally:
-            file.close()
             self._record_if_needed()
 
-    def _flush_for_reload(self, writer: LogWriter) -> None:
-        try:
-            writer.flush_and_sync()
-        except OSError as error:
-            raise CommandError(
-                "ERR", f"The log lacks the last records: {os_error_text(error)}"
-            ) from error
-
-    def _reload(self, path: str, file: IFile) -> None:
-        if file.size() == 0:
-            raise CommandError("ERR", "")
-        loader = Loader(self._means, path, file, self._settings.aof_enqueue_jobs_once)
-        loader.check()
+    def _forget(self) -> None:
         self._rewrites.scheduled = self._rewrite is not None
         self._abandon_rewrite()
         self._node.outbox.log = None  # what is forgotten here is not gone
         self._node.flush_all()
-        loader.run_now()
 
     # -- facts -------------------------------------------------------------------------------
 
@@ -374,14 +337,14 @@ class AppendOnlyFile(Service):
     def info(self) -> list[tuple[str, str]]:
         """The Persistence fields of INFO, in order (client protocol, section 10)."""
         fields = [
-            ("loading", flag(self.loading)),
-            ("aof_enabled", flag(self.state != "off")),
+            ("loading", aofstatus.flag(self.loading)),
+            ("aof_enabled", aofstatus.flag(self.state != "off")),
             ("aof_state", self.state),
-            *rewrite_fields(self._rewrite, self._rewrites, int(self._node.now_ms)),
+            *aofstatus.rewrite_fields(self._rewrite, self._rewrites, int(self._node.now_ms)),
             ("aof_last_write_status", "err" if self.write_error else "ok"),
         ]
         if self.state != "off":
-            fields += log_fields(self._writer, self._rewrite, self._rewrites.scheduled)
+            fields += aofstatus.log_fields(self._writer, self._rewrite, self._rewrites.scheduled)
         if self._loader is not None:
-            fields += loading_fields(self._loader)
+            fields += aofstatus.loading_fields(self._loader)
         return fields

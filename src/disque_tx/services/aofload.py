@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from twisted.internet.defer import Deferred
@@ -19,7 +20,7 @@ from twisted.python.failure import Failure
 from disque_tx.configpaths import os_error_text
 from disque_tx.core import recovery
 from disque_tx.core.job import valid_id
-from disque_tx.errors import ConfigError, PeerError
+from disque_tx.errors import CommandError, ConfigError, PeerError
 from disque_tx.messages import JobRecord
 from disque_tx.services.aofwriter import Means
 from disque_tx.services.interfaces import IFile, IFiles
@@ -112,16 +113,16 @@ class Loader:
         monotonic = self._means.monotonic
         end_s = monotonic() + SLICE_S
         try:
-            while monotonic() < end_s:
-                if not self._step():
-                    self._finish()
-                    return False
+            while self._step():
+                if monotonic() >= end_s:
+                    return True
+            self._finish()
         except OSError as error:
             raise ConfigError(
                 f"The append only file {self._path} can't be read or repaired:"
                 f" {os_error_text(error)}. Check the disk."
             ) from error
-        return True
+        return False
 
     def _step(self) -> bool:
         """One record or one more piece of the file; whether there was any."""
@@ -217,6 +218,28 @@ def open_log(files: IFiles, path: str, may_be_new: bool) -> IFile:
             f"Can't open the append only file {path}: {os_error_text(error)}. Check 'dir' and"
             " 'appendfilename'; 'aof-enqueue-jobs-once yes' needs a file to load."
         ) from error
+
+
+def reload_log(means: Means, path: str, forget: Callable[[], None]) -> None:
+    """Load the log of a running node within one step, after ``forget`` has emptied the node.
+
+    Raises ``CommandError`` before that when the file is missing, empty or damaged.
+    """
+    try:
+        file = means.files.open(path)
+    except OSError as error:
+        raise CommandError("ERR", f"Can't load {path}: {os_error_text(error)}") from error
+    try:
+        if file.size() == 0:
+            raise CommandError("ERR", "")
+        loader = Loader(means, path, file, means.settings.aof_enqueue_jobs_once)
+        loader.check()
+        forget()
+        loader.run_now()
+    except (ConfigError, OSError) as error:
+        raise CommandError("ERR", str(error)) from error
+    finally:
+        file.close()
 
 
 def understand(words: list[bytes]) -> JobRecord | bytes:

@@ -153,7 +153,13 @@ class LogWriter:
             self._means.defer_to_thread(self._file.close).addErrback(self._close_failed)
 
     def distrust(self, error: OSError) -> None:
-        """A sync the log depends on failed: see cases 1 and 5."""
+        """A sync the log depends on failed, outside of a turn: see cases 1 and 5."""
+        try:
+            self._sync_broken(error)
+        except LocalError:
+            pass  # said already; every later flush says it again
+
+    def _sync_broken(self, error: OSError) -> None:
         text = os_error_text(error)
         if self._means.settings.appendfsync == "always":
             self._die(f"Syncing the append only file failed: {text}")
@@ -246,7 +252,7 @@ class LogWriter:
         try:
             self._file.sync()
         except OSError as error:
-            self.distrust(error)
+            self._sync_broken(error)
         self._dirty = False
         self._synced_ms = int(self._means.node.now_ms)
 
@@ -265,12 +271,8 @@ class LogWriter:
 
     def _sync_failed(self, failure: Failure) -> None:
         self._synced(None)
-        if self._retired:
-            return
-        try:
+        if not self._retired:
             self.distrust(_as_os_error(failure))
-        except LocalError:
-            pass  # said already; every later flush says it again
 
     def _close_failed(self, failure: Failure) -> None:
         self._means.log.warning(

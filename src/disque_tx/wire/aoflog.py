@@ -11,10 +11,11 @@ from mypy_extensions import i64
 
 from disque_tx.errors import PeerError
 from disque_tx.messages import JobRecord, LogSink
-from disque_tx.wire.jobcodec import encode_stored
+from disque_tx.wire.jobcodec import stored_length, stored_parts
 
 _DELETE: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n"
 _LOAD: Final = b"*2\r\n$7\r\nLOADJOB\r\n$%d\r\n"
+_LOADS: Final = [_LOAD % n for n in range(1024)]
 _MAX_ARGS: Final = 16
 _MAX_ARGUMENT: Final = 600 * 1024 * 1024
 _MAX_HEADER: Final = 64
@@ -22,8 +23,11 @@ _MAX_HEADER: Final = 64
 
 def load_record(job: JobRecord) -> bytes:
     """The record that brings ``job`` back at the next start."""
-    stored = encode_stored(job)
-    return b"".join((_LOAD % len(stored), stored, b"\r\n"))
+    size = stored_length(job)
+    parts = [_LOADS[size] if size < 1024 else _LOAD % size]
+    parts.extend(stored_parts(job))
+    parts.append(b"\r\n")
+    return b"".join(parts)
 
 
 class LogEncoder(LogSink):

@@ -27,38 +27,49 @@ from disque_tx.messages import NODE_ID_LENGTH, JobRecord
 
 _FIXED: Final = struct.Struct("<I40sBBHIQIIHHI")
 _LENGTH: Final = struct.Struct("<I")
+_LENGTHS: Final = [_LENGTH.pack(n) for n in range(4096)]
 _MINIMUM: Final = 84
-_BEHIND_FIXED: Final = 80  # what a length field counts besides queue, body and nodes
+
+
+def stored_length(job: JobRecord) -> int:
+    """Bytes of the storage form."""
+    return _MINIMUM + len(job.queue) + len(job.body) + NODE_ID_LENGTH * len(job.nodes)
+
+
+def stored_parts(job: JobRecord) -> list[bytes]:
+    """The storage form in pieces: everything as it is, expiry absolute."""
+    nodes = job.nodes
+    parts: list[bytes] = [
+        _FIXED.pack(
+            stored_length(job) - 4,
+            job.id,
+            job.state,
+            job.flags,
+            job.repl,
+            job.etime_s,
+            job.ctime,
+            job.delay_s,
+            job.retry_s,
+            job.nacks,
+            job.deliveries,
+            len(job.queue),
+        ),
+        job.queue,
+        _length(len(job.body)),
+        job.body,
+        _length(len(nodes)),
+    ]
+    parts.extend(nodes)
+    return parts
 
 
 def encode_stored(job: JobRecord) -> bytes:
-    """The storage form: everything as it is, expiry absolute."""
-    queue = job.queue
-    body = job.body
-    nodes = job.nodes
-    return b"".join(
-        (
-            _FIXED.pack(
-                _BEHIND_FIXED + len(queue) + len(body) + NODE_ID_LENGTH * len(nodes),
-                job.id,
-                job.state,
-                job.flags,
-                job.repl,
-                job.etime_s,
-                job.ctime,
-                job.delay_s,
-                job.retry_s,
-                job.nacks,
-                job.deliveries,
-                len(queue),
-            ),
-            queue,
-            _LENGTH.pack(len(body)),
-            body,
-            _LENGTH.pack(len(nodes)),
-            *nodes,
-        )
-    )
+    """The storage form in one piece."""
+    return b"".join(stored_parts(job))
+
+
+def _length(size: int) -> bytes:
+    return _LENGTHS[size] if size < 4096 else _LENGTH.pack(size)
 
 
 def decode_stored(data: bytes) -> JobRecord:

@@ -1,0 +1,87 @@
+# Everything works from a fresh clone: the environments are made when they are needed.
+#
+#   make demo     a daemon, a producer and a worker for some seconds
+#   make test     lint, types, and all tests, on the plain and on the compiled package
+#   make bench    speed and memory beside redis-server (needs cc and redis-server)
+
+PYTHON ?= python3
+# Compared on the interpreter that the distribution optimized, if there is one.
+BENCH_PYTHON ?= $(shell test -x /usr/bin/python3 && echo /usr/bin/python3 || echo $(PYTHON))
+VENV := .venv
+BIN := $(VENV)/bin
+COMPILED := build/compiled
+BENCH_VENV := build/bench
+JOBS ?= 2
+CAN_COMPILE = $(shell $(PYTHON) -c 'import shutil, sysconfig, os; print(int(bool(shutil.which("cc")) and os.path.exists(sysconfig.get_path("include") + "/Python.h")))')
+SOURCES := $(shell find src twisted -name '*.py' -o -name py.typed) setup.py setup.cfg pyproject.toml
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+
+export PIP_ROOT_USER_ACTION := ignore
+export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
+
+.PHONY: demo test lint types unit unit-compiled acceptance acceptance-compiled bench docs clean
+
+# -- environments ------------------------------------------------------------------------------
+
+$(VENV)/.made: setup.cfg setup.py pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	DISQUE_TX_COMPILE=0 $(PIP) install --editable .
+	touch $@
+
+$(VENV)/.made-test: $(VENV)/.made
+	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint]'
+	$(PIP) install --target $(VENV)/redis-7 --upgrade 'redis>=7,<8'
+	touch $@
+
+# The compiled package lies in a folder of its own and is put in front of the plain one.
+$(COMPILED)/.made: $(VENV)/.made-test $(SOURCES)
+	rm -rf $(COMPILED)
+	DISQUE_TX_COMPILE=1 $(PIP) install --no-deps --target $(COMPILED) .
+	touch $@
+
+# -- what people run ---------------------------------------------------------------------------
+
+demo: $(VENV)/.made
+	@$(BIN)/python -m disque_tx.cli.demo
+
+test: lint types docs unit acceptance
+ifeq ($(CAN_COMPILE),1)
+	$(MAKE) unit-compiled acceptance-compiled
+else
+	@echo "No C compiler or no Python headers here: the compiled package was not tested."
+endif
+	@$(BIN)/python -m tests.tally
+
+lint: $(VENV)/.made-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.made-test
+	$(BIN)/mypy src tests
+
+UNIT := $(filter-out tests.acceptance,$(subst /,.,$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)) $(basename $(wildcard tests/test_*.py))))
+
+TRIAL = mkdir -p build && $(BIN)/python -m twisted.trial --temp-directory $(1) --jobs $(JOBS) $(2) 2>&1 | $(BIN)/python -m tests.tally $(1)
+
+unit: $(VENV)/.made-test
+	$(call TRIAL,build/trial-unit,$(UNIT))
+
+acceptance: $(VENV)/.made-test
+	$(call TRIAL,build/trial-acceptance,tests.acceptance)
+
+unit-compiled: $(COMPILED)/.made
+	PYTHONPATH=$(CURDIR)/$(COMPILED); export PYTHONPATH; $(call TRIAL,build/trial-unit-compiled,$(UNIT))
+
+acceptance-compiled: $(COMPILED)/.made
+	PYTHONPATH=$(CURDIR)/$(COMPILED); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-compiled,tests.acceptance)
+
+bench:
+	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
+	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall .
+	$(BENCH_VENV)/bin/python benchmarks/bench.py $(BENCH_ARGS)
+
+docs: $(VENV)/.made-test
+	$(BIN)/python -m tests.links README.md ARCHITECTURE.md CHANGELOG.md docs
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis

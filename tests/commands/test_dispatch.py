@@ -1,0 +1,394 @@
+"""Every request on its way: checks in order, books, silence (client protocol, section 5)."""
+
+from __future__ import annotations
+
+from disque_tx.commands.dispatch import Dispatcher
+from disque_tx.commands.secrets import MASK
+from disque_tx.commands.values import Error, Status, Value, ValueReplies
+from disque_tx.core.client import NOT_BLOCKED, REPLY_ON, Client
+from disque_tx.errors import PeerError
+from disque_tx.messages import RequestSource
+from tests.commands.desk import OK, UNIX_S, DeskCase
+
+LOADING = Error(b"LOADING Disque is loading the dataset in memory")
+NOAUTH = Error(b"NOAUTH Authentication required.")
+OOM = Error(b"OOM command not allowed when used memory > 'maxmemory'.")
+MISCONF = Error(b"MISCONF Errors writing to the AOF file: No space left on device")
+
+
+class Waiting(RequestSource):
+    """Requests that a client has sent already; behind them perhaps something that is none."""
+
+    def __init__(self, requests: list[list[bytes]], error: str = "") -> None:
+        self.requests = requests
+        self.error = error
+
+    def next(self) -> list[bytes] | None:
+        if self.requests:
+            return self.requests.pop(0)
+        if self.error:
+            raise PeerError(self.error)
+        return None
+
+
+class DispatchCase(DeskCase):
+    """Runs requests through the dispatcher, with a clock that the test moves."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.now_ns = 1_000_000_000
+        self.tick_ns = 0
+        self.server.slowlog.slower_than_us = -1
+        self.dispatcher = Dispatcher(self.server, self.server.registry, self.clock_ns)
+
+    def clock_ns(self) -> int:
+        self.now_ns += self.tick_ns
+        return self.now_ns
+
+    def said(self, client: Client | None = None) -> list[Value]:
+        """What a client was answered since this was last asked."""
+        replies = (client or self.client).replies
+        assert isinstance(replies, ValueReplies)
+        values = replies.values
+        replies.clear()
+        return values
+
+    def do(self, line: str, client: Client | None = None) -> list[Value]:
+        """All answers to one request, its words separated by blanks."""
+        self.dispatcher.run(client or self.client, line.encode().split(b" "))
+        return self.said(client)
+
+    def calls(self, name: bytes) -> int:
+        return int(self.server.registry.by_name[name].calls)
+
+
+class CheckTests(DispatchCase):
+    """What is refused before it runs."""
+
+    def test_names(self) -> None:
+        """Command names are found in any case."""
+        for name in ("PING", "ping", "PiNg"):
+            self.assertEqual([Status(b"PONG")], self.do(name))
+
+    def test_unknown(self) -> None:
+        """The name is shown as sent, on one line, up to a NUL, and not without end."""
+        for name, shown in (
+            (b"Foo", b"Foo"),
+            (b"foo\r\nbar", b"foo  bar"),
+            (b"foo\0bar", b"foo"),
+            (b"\xff", b"\xff"),
+            (b"x" * 1000, b"x" * 128),
+        ):
+            self.dispatcher.run(self.client, [name])
+            self.assertEqual([Error(b"ERR unknown command '%s'" % shown)], self.said())
+            self.assertEqual(b"", self.client.last_command)
+
+    def test_arity(self) -> None:
+        """P12: the original name is shown, also of a renamed command."""
+        line = Error(b"ERR wrong number of arguments for 'show' command")
+        self.assertEqual([line], self.do("SHOW a b"))
+        self.server.registry.rename(b"show", b"look")
+        self.dispatcher.names_changed()
+        self.assertEqual([line], self.do("Look a b"))
+        self.assertEqual([Error(b"ERR unknown command 'SHOW'")], self.do("SHOW a"))
+
+    def test_order(self) -> None:
+        """Unknown, arity, password, memory, log, loading: the first that fails answers (P11)."""
+        self.server.guarded = True
+        self.server.eviction_allowed = False
+        self.node.memory.limit, self.node.memory.used = 1000, 960
+        self.server.troubled = True
+        self.control.log_error = "No space left on device"
+        self.control.is_loading = True
+        self.assertEqual([Error(b"ERR unknown command 'NOPE'")], self.do("NOPE"))
+        wrong = Error(b"ERR wrong number of arguments for 'addjob' command")
+        self.assertEqual([wrong], self.do("ADDJOB q"))
+        self.assertEqual([NOAUTH], self.do("ADDJOB q b 0"))
+        self.client.authenticated = True
+        self.assertEqual([OOM], self.do("ADDJOB q b 0"))
+        self.node.memory.limit = 0
+        self.assertEqual([MISCONF], self.do("ADDJOB q b 0"))
+        self.control.log_error = ""
+        self.assertEqual([LOADING], self.do("ADDJOB q b 0"))
+        self.control.is_loading = False
+        self.assertIsInstance(self.do("ADDJOB q b 0")[0], Status)
+        self.assertEqual((1, 1), (self.calls(b"addjob"), self.server.stats.commands_processed))
+
+    def test_password(self) -> None:
+        """Only AUTH, and the greeting that brings a password along, go without one."""
+        self.server.guarded = True
+        self.control.settings[b"requirepass"] = b"secret"
+        self.assertEqual([NOAUTH], self.do("HELLO"))
+        self.assertEqual([Error(b"ERR invalid password")], self.do("AUTH wrong"))
+        self.assertEqual([NOAUTH], self.do("PING"))
+        self.assertEqual([OK], self.do("AUTH secret"))
+        self.assertEqual([Status(b"PONG")], self.do("PING"))
+
+    def test_out_of_memory(self) -> None:
+        """Only commands that need memory are refused; every command tries to make room first."""
+        self.do("ADDJOB q b 0 RETRY 0")
+        self.do("GETJOB FROM q")
+        self.node.memory.limit = 1_000
+        self.node.memory.used += 1_000
+        self.assertEqual([OOM], self.do("NACK"))
+        self.assertEqual(0, len(self.node.jobs))
+        self.assertEqual([0], self.do("ACKJOB"))
+        self.node.memory.used = 0
+        self.assertEqual([0], self.do("NACK"))
+
+    def test_room_is_made(self) -> None:
+        """When eviction frees enough, the command runs."""
+        for _ in range(100):
+            self.do("ADDJOB q b 0 RETRY 0")
+        self.do("GETJOB COUNT 100 FROM q")
+        self.node.memory.limit = self.node.memory.used
+        self.assertEqual([0], self.do("NACK"))
+        self.assertTrue(80 < len(self.node.jobs) < 100)
+
+    def test_log_trouble(self) -> None:
+        """A log that cannot be written stops writing commands and PING, nothing else."""
+        self.server.troubled = True
+        self.control.log_error = "No space left on device"
+        for line in ("GETJOB NOHANG FROM q", "ACKJOB", "PING"):
+            self.assertEqual([MISCONF], self.do(line))
+        self.assertEqual([0], self.do("QLEN q"))
+
+    def test_loading(self) -> None:
+        """While the log is loaded some commands work."""
+        self.server.troubled = True
+        self.control.is_loading = True
+        for line in ("PING", "QLEN q", "CONFIG GET x", "HELLO"):
+            self.assertEqual([LOADING], self.do(line))
+        for line in ("INFO", "COMMAND COUNT", "LATENCY LATEST", "AUTH x"):
+            self.assertNotEqual([LOADING], self.do(line))
+
+
+class QuitTests(DispatchCase):
+    """QUIT."""
+
+    def test_quit(self) -> None:
+        """P8: always allowed, with any words; what was sent behind it is not executed."""
+        self.server.guarded = True
+        more = self.dispatcher.drain(self.client, Waiting([[b"Quit", b"now"], [b"PING"]]), 10)
+        self.assertFalse(more)
+        self.assertEqual([OK], self.said())
+        self.assertTrue(self.client.closing)
+        self.assertEqual(0, self.server.stats.commands_processed)
+
+    def test_while_silent(self) -> None:
+        """P9: under REPLY OFF too it closes, and answers."""
+        for mode in ("OFF", "SKIP"):
+            client = self.connect(b"127.0.0.1:6000")
+            self.do(f"CLIENT REPLY {mode}", client)
+            self.assertEqual([OK], self.do("QUIT", client))
+            self.assertTrue(client.closing)
+
+    def test_name_is_exact(self) -> None:
+        """P5: what only begins like it is another command."""
+        self.dispatcher.run(self.client, [b"QUIT\0"])
+        self.assertFalse(self.client.closing)
+
+
+class SilenceTests(DispatchCase):
+    """CLIENT REPLY."""
+
+    def test_off(self) -> None:
+        """No answer, no error, until ON."""
+        self.assertEqual([], self.do("CLIENT REPLY OFF"))
+        for line in ("PING", "NOPE", "SHOW", "CLIENT REPLY SKIP", "PING"):
+            self.assertEqual([], self.do(line))
+        self.assertEqual([OK], self.do("CLIENT REPLY ON"))
+        self.assertEqual([Status(b"PONG")], self.do("PING"))
+
+    def test_skip(self) -> None:
+        """One answer less, then as before."""
+        for line in ("PING", "NOPE", "ADDJOB q b 0"):
+            self.assertEqual([], self.do("CLIENT REPLY SKIP"))
+            self.assertEqual([], self.do(line))
+            self.assertEqual([Status(b"PONG")], self.do("PING"))
+        self.assertEqual(1, len(self.node.jobs))
+
+    def test_skip_twice(self) -> None:
+        """A second SKIP is itself what is skipped, and skips the next one."""
+        self.do("CLIENT REPLY SKIP")
+        self.assertEqual([], self.do("CLIENT REPLY SKIP"))
+        self.assertEqual([], self.do("PING"))
+        self.assertEqual([Status(b"PONG")], self.do("PING"))
+
+    def test_skip_of_a_blocking_command(self) -> None:
+        """P10: the job that comes later is answered."""
+        self.do("CLIENT REPLY SKIP")
+        self.assertEqual([], self.do("GETJOB FROM q"))
+        other = self.connect(b"127.0.0.1:5002")
+        self.do("ADDJOB q b 0", other)
+        self.assertEqual(1, len(self.said()))
+
+    def test_off_and_a_blocking_command(self) -> None:
+        """P10: the job is consumed without an answer."""
+        self.do("CLIENT REPLY OFF")
+        self.do("GETJOB FROM q")
+        self.do("ADDJOB q b 0", self.connect(b"127.0.0.1:5002"))
+        self.assertEqual([], self.said())
+        self.assertEqual(NOT_BLOCKED, self.client.blocked)
+        self.assertEqual([OK], self.do("CLIENT REPLY ON"))
+
+    def test_others_hear(self) -> None:
+        """Silence for one client is not silence for the one it serves."""
+        waiting = self.connect(b"127.0.0.1:5002")
+        self.do("GETJOB FROM q", waiting)
+        self.do("CLIENT REPLY OFF")
+        self.do("ADDJOB q b 0")
+        self.assertEqual(1, len(self.said(waiting)))
+        self.assertEqual(REPLY_ON, waiting.reply_mode)
+
+
+class DrainTests(DispatchCase):
+    """Several requests in one turn."""
+
+    def test_limit(self) -> None:
+        """No more than the limit runs, and the caller hears that there may be more."""
+        source = Waiting([[b"PING"]] * 5)
+        self.assertTrue(self.dispatcher.drain(self.client, source, 3))
+        self.assertEqual(3, len(self.said()))
+        self.assertFalse(self.dispatcher.drain(self.client, source, 3))
+        self.assertEqual(2, len(self.said()))
+
+    def test_blocked(self) -> None:
+        """What is sent behind a command that blocks waits, and runs afterwards."""
+        source = Waiting([[b"GETJOB", b"FROM", b"q"], [b"PING"]])
+        self.assertFalse(self.dispatcher.drain(self.client, source, 10))
+        self.assertFalse(self.dispatcher.drain(self.client, source, 10))
+        self.assertEqual([], self.said())
+        self.do("ADDJOB q b 0", self.connect(b"127.0.0.1:5002"))
+        self.assertEqual([self.client], self.node.outbox.resumed)
+        self.dispatcher.drain(self.client, source, 10)
+        self.assertEqual(Status(b"PONG"), self.said()[1])
+
+    def test_paused(self) -> None:
+        """CLIENT PAUSE holds all clients, from the next request on."""
+        source = Waiting([[b"CLIENT", b"PAUSE", b"100"], [b"PING"]])
+        self.dispatcher.drain(self.client, source, 10)
+        self.assertEqual([OK], self.said())
+        self.assertEqual([[b"PING"]], source.requests)
+        self.server.paused_until_ms = 0
+        self.dispatcher.drain(self.client, source, 10)
+        self.assertEqual([Status(b"PONG")], self.said())
+
+    def test_doomed(self) -> None:
+        """A client that is being closed executes nothing more."""
+        self.client.doomed = True
+        self.dispatcher.drain(self.client, Waiting([[b"PING"]]), 10)
+        self.assertEqual([], self.said())
+
+    def test_malformed(self) -> None:
+        """Requests before something malformed are answered; the error goes to the caller."""
+        source = Waiting([[b"PING"]], "Protocol error: x")
+        self.assertRaises(PeerError, self.dispatcher.drain, self.client, source, 10)
+        self.assertEqual([Status(b"PONG")], self.said())
+
+    def test_touched(self) -> None:
+        """Who may have been answered is looked at when the turn ends, once."""
+        self.dispatcher.drain(self.client, Waiting([[b"PING"]] * 3), 10)
+        self.assertEqual([self.client], self.node.outbox.touched)
+
+
+class BooksTests(DispatchCase):
+    """Statistics, slow log, latency, MONITOR."""
+
+    def test_only_executed_commands_count(self) -> None:
+        """Refused before they run: not counted. Refused by their handler: counted."""
+        for line in ("NOPE", "SHOW", "QUIT"):
+            self.do(line)
+        self.assertEqual(0, self.server.stats.commands_processed)
+        self.do("SHOW nonsense")
+        self.do("PING")
+        self.assertEqual(2, self.server.stats.commands_processed)
+        self.assertEqual((1, 1), (self.calls(b"show"), self.calls(b"ping")))
+
+    def test_time_per_command(self) -> None:
+        """Each command is charged with its own time, not with the pause before it."""
+        self.tick_ns = 3_000
+        self.do("PING")
+        self.now_ns += 10**12
+        self.do("PING")
+        self.dispatcher.drain(self.client, Waiting([[b"PING"]] * 2), 10)
+        self.assertEqual(4 * 3_000, self.server.registry.by_name[b"ping"].ns)
+
+    def test_slow_log(self) -> None:
+        """What took as long as the limit is kept, with passwords hidden."""
+        self.server.slowlog.slower_than_us = 5
+        self.tick_ns = 4_999
+        self.do("PING")
+        self.tick_ns = 5_000
+        self.do("AUTH secret")
+        entries = [(e.unix_s, e.duration_us, e.words) for e in self.server.slowlog.entries]
+        self.assertEqual([(UNIX_S, 5, [b"AUTH", MASK])], entries)
+
+    def test_latency(self) -> None:
+        """Slow commands are sampled, fast ones under their own event."""
+        self.server.latency.threshold_ms = 2
+        for tick_ns in (1_999_999, 2_500_000):
+            self.tick_ns = tick_ns
+            self.do("PING")
+            self.do("CONFIG GET x")
+        samples = {name: list(s.samples) for name, s in self.server.latency.series.items()}
+        expected = [(UNIX_S, 2)]
+        self.assertEqual({b"fast-command": expected, b"command": expected}, samples)
+
+    def test_extreme_limits(self) -> None:
+        """The largest limits that can be configured keep nothing."""
+        self.server.slowlog.slower_than_us = (1 << 63) - 1
+        self.server.latency.threshold_ms = (1 << 63) - 1
+        self.tick_ns = 10**9
+        self.do("PING")
+        self.assertEqual(0, len(self.server.slowlog.entries) + len(self.server.latency.series))
+
+    def test_monitor(self) -> None:
+        """Requests are shown before they run, as they were sent, but without passwords."""
+        monitor = self.connect(b"127.0.0.1:5002")
+        self.assertEqual([OK], self.do("MONITOR", monitor))
+        self.assertEqual([OK], self.do("monitor", monitor)[1:])
+        for line in ("PiNg a", "AUTH secret", "NOPE", "SHOW", "SHOW x", "QUIT"):
+            self.do(line)
+        start = b"%d.183936 [127.0.0.1:5001] " % UNIX_S
+        expected = [start + b'"PiNg" "a"', start + b'"AUTH" "(redacted)"', start + b'"SHOW" "x"']
+        self.assertEqual([Status(line) for line in expected], self.said(monitor))
+        self.assertIn(monitor, self.node.outbox.touched)
+
+    def test_monitor_hides_renamed_secrets(self) -> None:
+        """A password is hidden under whatever name the command goes."""
+        self.server.registry.rename(b"auth", b"open")
+        self.dispatcher.names_changed()
+        self.do("MONITOR")
+        (line,) = self.do("OPEN secret", self.connect(b"127.0.0.1:5002")) and self.said()
+        assert isinstance(line, Status)
+        self.assertNotIn(b"secret", line.text)
+
+    def test_last_command(self) -> None:
+        """CLIENT LIST shows the last command that was found, by its original name."""
+        self.do("SHOW")
+        self.assertEqual(b"show", self.client.last_command)
+
+
+class ServiceTests(DispatchCase):
+    """Waiting clients are served at the end of the command that queued the job."""
+
+    def test_after_each_command(self) -> None:
+        """The first waiter has its job before the second ADDJOB of the same turn runs."""
+        first, second = self.connect(b"1"), self.connect(b"2")
+        for client in (first, second):
+            self.do("GETJOB FROM q", client)
+        add = [b"ADDJOB", b"q", b"b", b"0"]
+        source = Waiting([add, [b"QLEN", b"q"], add])
+        self.dispatcher.drain(self.client, source, 10)
+        self.assertEqual(0, self.said()[1])
+        self.assertEqual([1, 1], [len(self.said(client)) for client in (first, second)])
+
+    def test_pause_ends(self) -> None:
+        """PAUSE none serves who waits behind the pause, at once."""
+        self.do("PAUSE q out")
+        self.do("ADDJOB q b 0")
+        waiting = self.connect(b"1")
+        self.assertEqual([], self.do("GETJOB FROM q", waiting))
+        self.do("PAUSE q none")
+        self.assertEqual(1, len(self.said(waiting)))

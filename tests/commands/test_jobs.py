@@ -1,0 +1,214 @@
+"""Commands on jobs (client protocol, sections 14 to 17)."""
+
+from __future__ import annotations
+
+from disque_tx.commands.jobs import (
+    ackjob,
+    addjob,
+    dequeue,
+    enqueue,
+    getjob,
+    nack,
+    show,
+    working,
+)
+from disque_tx.commands.values import Status
+from disque_tx.core.client import BLOCKED_GETJOB
+from tests.commands.desk import DeskCase
+
+HUGE = (1 << 63, 1 << 64, -(1 << 63) - 1, 10**30)
+EDGES = ((1 << 63) - 1, -(1 << 63), *HUGE)
+UNKNOWN = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-05a1"
+BAD_ID = b"BADID Invalid Job ID format."
+SYNTAX = b"ERR syntax error"
+
+
+class JobsCase(DeskCase):
+    """Adds and gets jobs by command."""
+
+    def add(self, *words: bytes) -> bytes:
+        """ADDJOB; the ID."""
+        reply = self.call(addjob, b"ADDJOB", *words)
+        assert isinstance(reply, Status), reply
+        return reply.text
+
+    def assert_add_refused(self, line: bytes, *options: bytes) -> None:
+        """ADDJOB with these options is answered with this error, and nothing is stored."""
+        before = len(self.node.jobs)
+        self.assert_refused(line, addjob, b"ADDJOB", b"q", b"b", b"0", *options)
+        self.assertEqual(before, len(self.node.jobs), options)
+
+
+class AddJobTests(JobsCase):
+    """ADDJOB."""
+
+    def test_options(self) -> None:
+        """Options come in any order and case; the last of two wins."""
+        words = b"retry 1 TTL 50 Delay 3 REPLICATE 1 MAXLEN 9 ASYNC TTL 60 RETRY 5".split()
+        job = self.node.jobs.get(self.add(b"q", b"b", b"100", *words))
+        assert job is not None
+        self.assertEqual((5, 3, 1), (job.retry_s, job.delay_s, job.repl))
+        self.assertEqual(self.node.now_ms + 60_000, job.expire_ms)
+
+    def test_same_with_and_without_options(self) -> None:
+        """The short form and the defaults said aloud make the same job."""
+        ids = [
+            self.add(b"q", b"b", b"0"),
+            self.add(b"q", b"b", b"0", *b"REPLICATE 1 TTL 86400 RETRY 300 DELAY 0".split()),
+        ]
+        first, second = (self.node.jobs.get(job_id) for job_id in ids)
+        assert first is not None and second is not None
+        for name in ("etime_s", "retry_s", "delay_s", "repl", "state", "flags", "qtime_ms"):
+            self.assertEqual(getattr(first, name), getattr(second, name), name)
+
+    def test_ranges(self) -> None:
+        """Every option has its range and its own error (J5: nothing wraps around)."""
+        uint32 = 4_294_967_295
+        for option, text, bad, good in (
+            (b"REPLICATE", b"REPLICATE must be between 1 and 65535", (0, -1, 65_536), (1,)),
+            (b"TTL", b"TTL must be a number > 0", (0, -1, uint32 + 1), (1, 1 << 31)),
+            (
+                b"RETRY",
+                b"RETRY time must be a non negative number",
+                (-1, uint32 + 1),
+                (0, uint32),
+            ),
+            (
+                b"DELAY",
+                b"DELAY time must be a non negative number",
+                (-1, uint32 + 1, (1 << 63) - 1),
+                (0, 86_399),
+            ),
+            (b"MAXLEN", b"MAXLEN must be a positive number", (0, -1), (100, (1 << 63) - 1)),
+        ):
+            for number in (*bad, *HUGE, -(1 << 63)):
+                self.assert_add_refused(b"ERR " + text, option, b"%d" % number)
+            for word in (b"", b"x", b"1x", b"1.5"):
+                self.assert_add_refused(b"ERR " + text, option, word)
+            for number in good:
+                self.add(b"q", b"b", b"0", option, b"%d" % number)
+
+    def test_syntax(self) -> None:
+        """Unknown words and options without their value are syntax errors."""
+        for options in ((b"WHAT",), (b"TTL",), (b"ASYNC", b"RETRY"), (b"TTL", b"5", b"x")):
+            self.assert_add_refused(SYNTAX, *options)
+
+    def test_first_error_wins(self) -> None:
+        """Options are checked from left to right, and all before the time-out."""
+        self.assert_add_refused(b"ERR TTL must be a number > 0", b"TTL", b"0", b"RETRY", b"-1")
+        self.assert_add_refused(SYNTAX, b"WHAT", b"TTL", b"0")
+        line = b"ERR TTL must be a number > 0"
+        self.assert_refused(line, addjob, b"ADDJOB", b"q", b"b", b"-1", b"TTL", b"0")
+
+    def test_timeout(self) -> None:
+        """The time-out is checked with and without options, at every edge."""
+        for options in ((), (b"RETRY", b"5")):
+            for word, line in (
+                (b"-1", b"ERR timeout is negative"),
+                (b"-9223372036854775808", b"ERR timeout is negative"),
+                (b"x", b"ERR timeout is not an integer or out of range"),
+                (b"9223372036854775808", b"ERR timeout is not an integer or out of range"),
+                (b"18446744073709551616", b"ERR timeout is not an integer or out of range"),
+            ):
+                self.assert_refused(line, addjob, b"ADDJOB", b"q", b"b", word, *options)
+            self.add(b"q", b"b", b"9223372036854775807", *options)
+
+
+class GetJobTests(JobsCase):
+    """GETJOB."""
+
+    def get(self, *words: bytes) -> object:
+        return self.call(getjob, b"GETJOB", *words)
+
+    def test_reply(self) -> None:
+        """A job is queue, ID and body; with WITHCOUNTERS also its counters by name."""
+        first, second = self.add(b"q", b"one", b"0"), self.add(b"q", b"two", b"0")
+        self.assertEqual([[b"q", first, b"one"]], self.get(b"FROM", b"q"))
+        self.assertEqual(
+            [[b"q", second, b"two", b"nacks", 0, b"additional-deliveries", 0]],
+            self.get(b"withcounters", b"timeout", b"5", b"from", b"q"),
+        )
+        self.assertIsNone(self.get(b"NOHANG", b"FROM", b"q"))
+
+    def test_everything_behind_from_is_a_name(self) -> None:
+        """Queues may be called like options."""
+        self.add(b"COUNT", b"b", b"0")
+        reply = self.get(b"NOHANG", b"FROM", b"NOHANG", b"COUNT")
+        assert isinstance(reply, list)
+        self.assertEqual(b"COUNT", reply[0][0])
+
+    def test_syntax(self) -> None:
+        """Unknown words, options without value, no FROM and no queue are syntax errors."""
+        for words in (
+            (b"q",),
+            (b"FROM",),
+            (b"NOHANG",),
+            (b"COUNT",),
+            (b"TIMEOUT",),
+            (b"COUNT", b"5"),
+            (b"NOHANG", b"FROM"),
+            (b"WHAT", b"FROM", b"q"),
+        ):
+            self.assert_refused(SYNTAX, getjob, b"GETJOB", *words)
+
+    def test_count(self) -> None:
+        """COUNT is a positive number; the largest one is not too large."""
+        line = b"ERR COUNT must be a number greater than zero"
+        for word in [b"0", b"-1", b"x", b""] + [b"%d" % number for number in EDGES[1:]]:
+            self.assert_refused(line, getjob, b"GETJOB", b"COUNT", word, b"FROM", b"q")
+        ids = [self.add(b"q", b"b", b"0") for _ in range(3)]
+        reply = self.get(b"COUNT", b"%d" % EDGES[0], b"FROM", b"q")
+        self.assertEqual([[b"q", job_id, b"b"] for job_id in ids], reply)
+
+    def test_timeout(self) -> None:
+        """TIMEOUT is checked like every time-out; the largest one waits for ever."""
+        for word, line in (
+            (b"-1", b"ERR timeout is negative"),
+            (b"%d" % EDGES[1], b"ERR timeout is negative"),
+            (b"x", b"ERR timeout is not an integer or out of range"),
+            (b"%d" % HUGE[0], b"ERR timeout is not an integer or out of range"),
+            (b"%d" % HUGE[1], b"ERR timeout is not an integer or out of range"),
+        ):
+            self.assert_refused(line, getjob, b"GETJOB", b"TIMEOUT", word, b"FROM", b"q")
+        words = (b"GETJOB", b"TIMEOUT", b"%d" % EDGES[0], b"FROM", b"q")
+        self.assertEqual([], self.answers(getjob, *words))
+        self.assertEqual(BLOCKED_GETJOB, self.client.blocked)
+        self.assertEqual(-1, self.node.next_due_ms())
+
+
+class ChangeTests(JobsCase):
+    """Commands that take job IDs."""
+
+    def test_bad_id(self) -> None:
+        """One ID that is none refuses them all, and nothing is done."""
+        job_id = self.add(b"q", b"b", b"0")
+        for handler in (ackjob, enqueue, nack, dequeue):
+            self.assert_refused(BAD_ID, handler, b"X", job_id, b"nonsense")
+        for handler in (working, show):
+            self.assert_refused(BAD_ID, handler, b"X", b"nonsense")
+        self.assertEqual(1, len(self.node.jobs))
+
+    def test_none(self) -> None:
+        """J34: without IDs the answer is zero."""
+        for handler in (ackjob, enqueue, nack, dequeue):
+            self.assertEqual(0, self.call(handler, b"X"))
+
+    def test_counts(self) -> None:
+        """The answer is how many jobs changed."""
+        job_id = self.add(b"q", b"b", b"0")
+        for handler, expected in (
+            (enqueue, 0),
+            (dequeue, 1),
+            (dequeue, 0),
+            (nack, 1),
+            (ackjob, 1),
+            (ackjob, 0),
+        ):
+            self.assertEqual(expected, self.call(handler, b"X", job_id, job_id, UNKNOWN))
+
+    def test_working(self) -> None:
+        """WORKING answers RETRY, or that the job is unknown."""
+        job_id = self.add(b"q", b"b", b"0", b"RETRY", b"7")
+        self.assertEqual(7, self.call(working, b"WORKING", job_id))
+        line = b"NOJOB Job not known in the context of this node."
+        self.assert_refused(line, working, b"WORKING", UNKNOWN)

@@ -1,0 +1,218 @@
+"""Commands on queues, and the scans (client protocol, sections 18 and 19)."""
+
+from __future__ import annotations
+
+from disque_tx.commands.jobs import getjob
+from disque_tx.commands.queues import jscan, pause, qlen, qpeek, qscan, qstat
+from disque_tx.commands.registry import Handler
+from disque_tx.commands.values import Status
+from tests.commands.test_jobs import EDGES, HUGE, SYNTAX, JobsCase
+
+NOT_INTEGER = b"ERR value is not an integer or out of range"
+
+
+class LookTests(JobsCase):
+    """QLEN, QPEEK, QSTAT."""
+
+    def test_qlen(self) -> None:
+        """Queued jobs are counted, delayed ones and missing queues are not."""
+        self.assertEqual(0, self.call(qlen, b"QLEN", b"q"))
+        self.add(b"q", b"b", b"0")
+        self.add(b"q", b"b", b"0", b"DELAY", b"5")
+        self.call(pause, b"PAUSE", b"q", b"all")
+        self.assertEqual(1, self.call(qlen, b"QLEN", b"q"))
+
+    def test_qpeek(self) -> None:
+        """Positive counts show the oldest, negative ones the newest first; nothing is taken."""
+        items = [[b"q", self.add(b"q", b"%d" % n, b"0"), b"%d" % n] for n in range(4)]
+        for count, expected in (
+            (b"2", items[:2]),
+            (b"-3", items[:0:-1]),
+            (b"0", []),
+            (b"9223372036854775807", items),
+            (b"-9223372036854775808", items[::-1]),
+        ):
+            self.assertEqual(expected, self.call(qpeek, b"QPEEK", b"q", count), count)
+        self.assertEqual([], self.call(qpeek, b"QPEEK", b"missing", b"1"))
+        self.assertEqual(4, self.call(qlen, b"QLEN", b"q"))
+        for number in HUGE:
+            self.assert_refused(NOT_INTEGER, qpeek, b"QPEEK", b"q", b"%d" % number)
+
+    def test_qstat(self) -> None:
+        """The twenty elements are those of the original, in its order."""
+        self.assertIsNone(self.call(qstat, b"QSTAT", b"q"))
+        self.add(b"q", b"b", b"0")
+        self.add(b"q", b"b", b"0")
+        self.call(getjob, b"GETJOB", b"FROM", b"q")
+        self.node.begin(self.node.now_ms + 7_300, self.node.wall_us)
+        self.call(pause, b"PAUSE", b"q", b"out")
+        blocked = self.connect(b"127.0.0.1:5002")
+        self.node.get_jobs(blocked, [b"q"], 1, 0, False, False)
+        expected = [b"name", b"q", b"len", 1, b"age", 7, b"idle", 7, b"blocked", 1]
+        expected += [b"import-from", [], b"import-rate", 0]
+        expected += [b"jobs-in", 2, b"jobs-out", 1, b"pause", b"out"]
+        self.assertEqual(expected, self.call(qstat, b"QSTAT", b"q"))
+
+
+class PauseTests(JobsCase):
+    """PAUSE."""
+
+    def test_states(self) -> None:
+        """The words build a new set, which replaces the old one (J26)."""
+        for words, state in (
+            (b"in", b"in"),
+            (b"out", b"out"),
+            (b"IN out", b"all"),
+            (b"state", b"all"),
+            (b"bcast", b"all"),
+            (b"none in", b"in"),
+            (b"all none", b"none"),
+            (b"all state bcast", b"all"),
+            (b"none", b"none"),
+        ):
+            reply = self.call(pause, b"PAUSE", b"q", *words.split())
+            self.assertEqual(Status(state), reply, words)
+
+    def test_wrong_word(self) -> None:
+        """A wrong word refuses the whole request."""
+        self.assert_refused(SYNTAX, pause, b"PAUSE", b"q", b"all", b"what")
+        self.assertIsNone(self.node.queues.get(b"q"))
+
+    def test_missing_queue(self) -> None:
+        """Only a pause makes a queue."""
+        for word in (b"state", b"none", b"bcast"):
+            self.assertEqual(Status(b"none"), self.call(pause, b"PAUSE", b"q", word))
+            self.assertIsNone(self.node.queues.get(b"q"))
+        self.call(pause, b"PAUSE", b"q", b"in")
+        self.assertIsNotNone(self.node.queues.get(b"q"))
+
+
+class ScanCase(JobsCase):
+    """Scans to the end."""
+
+    def step(self, handler: Handler, *words: bytes) -> tuple[bytes, list[object]]:
+        reply = self.call(handler, b"SCAN", *words)
+        assert isinstance(reply, list)
+        cursor, items = reply
+        assert isinstance(cursor, bytes) and isinstance(items, list)
+        return cursor, list(items)
+
+    def all(self, handler: Handler, *words: bytes) -> list[object]:
+        """Everything, over as many steps as it takes."""
+        items: list[object] = []
+        cursor = b"0"
+        while True:
+            cursor, some = self.step(handler, cursor, *words)
+            items += some
+            if cursor == b"0":
+                return items
+
+    def assert_common(self, handler: Handler, numeric: tuple[bytes, ...]) -> None:
+        """What both scans refuse."""
+        line = b"ERR invalid cursor or option name"
+        for word in (b"x", b"1x", b"18446744073709551616", b"COUNT"):
+            self.assert_refused(line, handler, b"SCAN", word)
+        self.assert_refused(SYNTAX, handler, b"SCAN", b"0", b"0")
+        self.assert_refused(SYNTAX, handler, b"SCAN", b"0", b"WHAT")
+        for name in numeric:
+            for word in [b"x", b""] + [b"%d" % number for number in HUGE]:
+                self.assert_refused(NOT_INTEGER, handler, b"SCAN", b"0", name, word)
+            for number in EDGES[:2]:
+                self.step(handler, b"0", name, b"%d" % number)
+
+
+class QscanTests(ScanCase):
+    """QSCAN."""
+
+    def test_one_queue(self) -> None:
+        """The example of section 25: one queue, one step."""
+        self.add(b"q", b"b", b"0")
+        self.assertEqual((b"0", [b"q"]), self.step(qscan))
+
+    def test_many(self) -> None:
+        """Every queue is listed once, COUNT limits a step, BUSYLOOP needs one."""
+        names = [b"q%d" % number for number in range(500)]
+        for name in names:
+            self.node.queues.obtain(name, self.node.now_ms)
+        self.assertEqual(sorted(names), sorted(self.all(qscan), key=repr))
+        cursor, some = self.step(qscan, b"COUNT", b"10")
+        self.assertNotEqual(b"0", cursor)
+        self.assertTrue(10 <= len(some) < 250)
+        for words in ((b"busyloop",), (b"COUNT", b"-1"), (b"COUNT", b"%d" % EDGES[0])):
+            cursor, some = self.step(qscan, *words)
+            self.assertEqual((b"0", 500), (cursor, len(some)))
+
+    def test_filters(self) -> None:
+        """MINLEN and MAXLEN are inclusive, -1 is none; nothing imports on a single node."""
+        for name, size in ((b"none", 0), (b"one", 1), (b"three", 3)):
+            self.node.queues.obtain(name, self.node.now_ms)
+            for _ in range(size):
+                self.add(name, b"b", b"0")
+        for words, expected in (
+            (b"MINLEN 1", {b"one", b"three"}),
+            (b"MAXLEN 1", {b"none", b"one"}),
+            (b"MINLEN 1 MAXLEN 1", {b"one"}),
+            (b"MINLEN -1 MAXLEN -1 IMPORTRATE -1", {b"none", b"one", b"three"}),
+            (b"IMPORTRATE 1", set()),
+            (b"MINLEN 9 MINLEN 3", {b"three"}),
+            (b"MINLEN 9223372036854775807", set()),
+            (b"MAXLEN -9223372036854775808", set()),
+        ):
+            self.assertEqual(expected, set(self.all(qscan, *words.split())), words)
+
+    def test_refused(self) -> None:
+        """Cursors and numbers are checked."""
+        self.assert_common(qscan, (b"COUNT", b"MINLEN", b"MAXLEN", b"IMPORTRATE"))
+
+
+class JscanTests(ScanCase):
+    """JSCAN."""
+
+    def test_ids(self) -> None:
+        """J21: IDs are status replies; every job is listed once."""
+        ids = [self.add(b"q", b"b", b"0") for _ in range(300)]
+        found = self.all(jscan, b"COUNT", b"20")
+        texts = [item.text for item in found if isinstance(item, Status)]
+        self.assertEqual(sorted(ids), sorted(texts))
+        self.assertEqual(300, len(found))
+
+    def test_filters(self) -> None:
+        """QUEUE and STATE choose; several states are alternatives."""
+        queued = self.add(b"q", b"b", b"0")
+        delayed = self.add(b"q", b"b", b"0", b"DELAY", b"5")
+        other = self.add(b"r", b"b", b"0")
+        for words, ids in (
+            (b"QUEUE q", {queued, delayed}),
+            (b"QUEUE q STATE queued", {queued}),
+            (b"state ACTIVE", {delayed}),
+            (b"STATE active STATE queued", {queued, delayed, other}),
+            (b"STATE acked", set()),
+            (b"QUEUE missing", set()),
+        ):
+            found = self.all(jscan, *words.split())
+            self.assertEqual({Status(job_id) for job_id in ids}, set(found), words)
+
+    def test_reply_all(self) -> None:
+        """REPLY ALL shows each job as SHOW does; REPLY ID is the default said aloud."""
+        job_id = self.add(b"q", b"b", b"0")
+        _, items = self.step(jscan, b"REPLY", b"all")
+        assert isinstance(items[0], list)
+        self.assertEqual((30, job_id), (len(items[0]), items[0][1]))
+        self.assertEqual((b"0", [Status(job_id)]), self.step(jscan, b"reply", b"ID"))
+
+    def test_dummies_are_hidden(self) -> None:
+        """J6: what only remembers an acknowledgement is not listed; a job without nodes is."""
+        first, second = self.add(b"q", b"b", b"0"), self.add(b"q", b"b", b"0")
+        for job_id, dummy in ((first, True), (second, False)):
+            job = self.node.jobs.get(job_id)
+            assert job is not None
+            job.nodes = ()
+            job.dummy = dummy
+        self.assertEqual([Status(second)], self.all(jscan))
+
+    def test_refused(self) -> None:
+        """Cursors, numbers, states and kinds of reply are checked where they stand."""
+        self.assert_common(jscan, (b"COUNT",))
+        self.assert_refused(b"ERR Invalid job state name", jscan, b"JSCAN", b"STATE", b"x")
+        line = b"ERR Invalid REPLY type, try ID or ALL"
+        self.assert_refused(line, jscan, b"JSCAN", b"REPLY", b"x", b"STATE", b"x")

@@ -1,0 +1,171 @@
+"""A node with nothing around it, whose time and chance are in the hands of the test."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.commands.values import Value, ValueReplies
+from disque_tx.core.client import Client
+from disque_tx.core.job import Job
+from disque_tx.core.membership import Membership
+from disque_tx.core.node import Node
+from disque_tx.errors import CommandError
+from disque_tx.messages import IdSource, JobRecord, LogSink
+from disque_tx.nodetable import MYSELF, NodeEntry
+
+ME = b"a" * 40
+NOW_MS = 50_000
+UNIX_S = 1_795_176_084
+
+
+class NumberedIds(IdSource):
+    """Job IDs that count upwards; odd last digit for jobs with RETRY, even without."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def next_id(self, node_id: bytes, ttl_s: int, retry_s: int) -> bytes:
+        self.made += 1
+        last = b"05a1" if retry_s > 0 else b"05a0"
+        return b"D-%s-%024d-%s" % (node_id[:8], self.made, last)
+
+
+class MemoryLog(LogSink):
+    """The records of a log, as a restarted node would find them. ``records``: by job ID, as they
+    were written; ``lines``: every record in order."""
+
+    def __init__(self) -> None:
+        self.records: dict[bytes, JobRecord] = {}
+        self.lines: list[tuple[str, bytes]] = []
+
+    def load_job(self, job: JobRecord) -> None:
+        self.records[job.id] = copied(job)
+        self.lines.append(("load", job.id))
+
+    def delete_job(self, job_id: bytes) -> None:
+        self.records.pop(job_id, None)
+        self.lines.append(("delete", job_id))
+
+
+def copied(job: JobRecord) -> JobRecord:
+    """The record as it is now; the job itself goes on changing."""
+    record = JobRecord(
+        job.id,
+        job.queue,
+        job.body,
+        job.nodes,
+        job.ctime,
+        job.etime_s,
+        job.delay_s,
+        job.retry_s,
+        job.repl,
+    )
+    record.state = job.state
+    record.flags = job.flags
+    record.nacks = job.nacks
+    record.deliveries = job.deliveries
+    return record
+
+
+def new_membership() -> Membership:
+    """A cluster of this node alone."""
+    ids = [b"%040x" % number for number in range(9, 0, -1)]
+    return Membership(NodeEntry(ME, b"", 7711, MYSELF, 0), ids.pop)
+
+
+def make_job(number: int, ctime: int = 1, queue: bytes = b"q") -> Job:
+    """A job that is registered nowhere."""
+    job_id = b"D-aaaaaaaa-%024d-05a1" % number
+    return Job(job_id, queue, b"body", (ME,), ctime, UNIX_S + 86_400, 0, 300, 1)
+
+
+class NodeCase(SynchronousTestCase):
+    """Calls the node as the commands do. Jitter is zero: chance is always one half."""
+
+    def setUp(self) -> None:
+        self.chance = 0.5
+        self.node = self.new_node()
+        self.begin(NOW_MS, UNIX_S * 1_000_000)
+        self.log = MemoryLog()
+        self.node.outbox.log = self.log
+        self.client = self.connect()
+
+    def new_node(self) -> Node:
+        """A node that knows nothing yet."""
+        return Node(new_membership(), NumberedIds(), lambda: self.chance)
+
+    def begin(self, now_ms: int, wall_us: int) -> None:
+        """Set both clocks."""
+        self.now_ms = now_ms
+        self.wall_us = wall_us
+        self.node.begin(now_ms, wall_us)
+
+    def pass_ms(self, ms: int) -> None:
+        """Let time pass, and the node do what became due."""
+        self.begin(self.now_ms + ms, self.wall_us + ms * 1000)
+        self.node.run_due()
+
+    def connect(self) -> Client:
+        """A client, connected now."""
+        return Client(7, ValueReplies(), b"127.0.0.1:5001", self.now_ms)
+
+    def said(self, client: Client) -> list[Value]:
+        """What a client was answered since this was last asked."""
+        replies = client.replies
+        assert isinstance(replies, ValueReplies)
+        values = replies.values
+        replies.clear()
+        return values
+
+    def add(
+        self,
+        queue: bytes = b"q",
+        body: bytes = b"body",
+        replicate: int = -1,
+        ttl_s: int = 86_400,
+        retry_s: int = -1,
+        delay_s: int = 0,
+        maxlen: int = -1,
+    ) -> bytes:
+        """ADDJOB; the ID of the job."""
+        client = self.connect()
+        self.node.add_job(client, queue, body, replicate, ttl_s, retry_s, delay_s, maxlen)
+        self.node.serve()
+        return self.status(client)
+
+    def status(self, client: Client) -> bytes:
+        """The one status a client was answered."""
+        (value,) = self.said(client)
+        text: bytes = getattr(value, "text", b"")
+        self.assertNotEqual(b"", text)
+        return text
+
+    def refusal(self, **options: int) -> tuple[str, str]:
+        """Code and text with which ADDJOB is refused."""
+        with self.assertRaises(CommandError) as caught:
+            self.add(**options)  # type: ignore[arg-type]
+        return caught.exception.code, caught.exception.text
+
+    def get(self, *names: bytes, count: int = 1) -> list[bytes]:
+        """GETJOB NOHANG; the IDs it gave."""
+        self.node.get_jobs(self.client, list(names), count, 0, True, False)
+        (jobs,) = self.said(self.client)
+        return [] if jobs is None else [job[1] for job in jobs]  # type: ignore
+
+    def wait(self, *names: bytes, timeout_ms: int = 0, count: int = 1) -> Client:
+        """GETJOB of a new client that blocks."""
+        client = self.connect()
+        self.node.get_jobs(client, list(names), count, timeout_ms, False, False)
+        self.assertEqual([], self.said(client))
+        return client
+
+    def job(self, job_id: bytes) -> Job:
+        """A job that must be known."""
+        job = self.node.jobs.get(job_id)
+        assert job is not None
+        return job
+
+    def length(self, name: bytes = b"q") -> int:
+        """Jobs queued."""
+        queue = self.node.queues.get(name)
+        return 0 if queue is None else queue.jobs.size

@@ -1,0 +1,306 @@
+"""How jobs come back, are put back, and are let alone (client protocol, sections 13 and 17)."""
+
+from __future__ import annotations
+
+from disque_tx.core.queues import PAUSE_IN
+from disque_tx.errors import CommandError
+from disque_tx.messages import ACTIVE, QUEUED
+from tests.core.bench import NodeCase
+
+
+class RequeueTests(NodeCase):
+    """The requeue clock of jobs with RETRY > 0 (section 13.3)."""
+
+    def test_comes_back(self) -> None:
+        """A job that nobody acknowledged is delivered again after RETRY, and counted."""
+        job_id = self.add(retry_s=10)
+        self.assertEqual([job_id], self.get(b"q"))
+        self.pass_ms(9_980)
+        self.assertEqual([], self.get(b"q"))
+        self.pass_ms(20)
+        self.assertEqual([job_id], self.get(b"q"))
+        self.assertEqual((1, 0), (self.job(job_id).deliveries, self.job(job_id).nacks))
+
+    def test_clock_starts_at_queueing(self) -> None:
+        """J9: time spent in the queue counts, so a job fetched late comes back soon."""
+        job_id = self.add(retry_s=10)
+        self.pass_ms(7_000)
+        self.get(b"q")
+        self.pass_ms(3_000)
+        self.assertEqual([job_id], self.get(b"q"))
+
+    def test_still_queued(self) -> None:
+        """A job that still waits in the queue only moves its clock on; nothing is counted."""
+        job_id = self.add(retry_s=10)
+        self.pass_ms(10_000)
+        self.pass_ms(5_000)
+        self.assertEqual(0, self.job(job_id).deliveries)
+        self.get(b"q")
+        self.pass_ms(5_000)
+        self.assertEqual([job_id], self.get(b"q"))
+
+    def test_jitter(self) -> None:
+        """Requeue times lie within a quarter of a second around RETRY, so that nodes differ."""
+        for chance, ms in ((0.0, 9_750), (0.999, 10_249)):
+            self.chance = chance
+            job_id = self.add(retry_s=10)
+            self.assertEqual(self.now_ms + ms, self.job(job_id).qtime_ms)
+
+    def test_paused_in(self) -> None:
+        """In a queue paused in input the job is postponed by RETRY, not queued."""
+        job_id = self.add(retry_s=10)
+        self.get(b"q")
+        self.node.pause(b"q", PAUSE_IN)
+        self.pass_ms(10_000)
+        self.assertEqual(0, self.length())
+        self.node.pause(b"q", 0)
+        self.pass_ms(9_000)
+        self.assertEqual(0, self.length())
+        self.pass_ms(1_000)
+        self.assertEqual([job_id], self.get(b"q"))
+
+    def test_back_to_its_place(self) -> None:
+        """A job that comes back goes ahead of newer ones (section 13.2)."""
+        old = self.add(retry_s=10)
+        self.get(b"q")
+        self.pass_ms(5_000)
+        new = self.add(retry_s=10)
+        self.pass_ms(5_000)
+        self.assertEqual([old, new], self.get(b"q", count=2))
+
+    def test_long_retry(self) -> None:
+        """J5: a RETRY of a hundred years does not wrap around to a second."""
+        job_id = self.add(retry_s=4_294_967_295)
+        self.get(b"q")
+        self.pass_ms(3_600_000)
+        self.assertEqual(ACTIVE, self.job(job_id).state)
+
+    def test_at_most_once(self) -> None:
+        """RETRY 0: whatever happens after the delivery, there is no second one."""
+        job_id = self.add(retry_s=0)
+        self.assertEqual([job_id], self.get(b"q"))
+        self.assertEqual(0, self.node.enqueue([job_id], False))
+        self.assertEqual(0, self.node.enqueue([job_id], True))
+        self.assertEqual(0, self.node.working(job_id))
+        self.pass_ms(3_600_000)
+        self.assertEqual([], self.get(b"q"))
+        self.assertEqual(0, self.job(job_id).nacks)
+
+    def test_counters_end(self) -> None:
+        """Counters stop at 65535, which is all that the record can hold."""
+        job_id = self.add(retry_s=10)
+        self.job(job_id).nacks = self.job(job_id).deliveries = 65_535
+        for nack in (True, False):
+            self.get(b"q")
+            self.assertEqual(1, self.node.enqueue([job_id], nack))
+        self.assertEqual((65_535, 65_535), (self.job(job_id).nacks, self.job(job_id).deliveries))
+
+
+class DelayTests(NodeCase):
+    """DELAY (section 13.4)."""
+
+    def test_delay(self) -> None:
+        """Not before its time; then queued, and nothing is counted for the first time."""
+        job_id = self.add(delay_s=10, retry_s=5)
+        self.pass_ms(9_999)
+        self.assertEqual([], self.get(b"q"))
+        self.pass_ms(1)
+        self.assertEqual([job_id], self.get(b"q"))
+        self.assertEqual(0, self.job(job_id).deliveries)
+
+    def test_retry_0_in_a_paused_queue(self) -> None:
+        """J27: such a job enters a queue paused in input, because it would be lost otherwise."""
+        job_id = self.add(delay_s=10, retry_s=0)
+        self.node.pause(b"q", PAUSE_IN)
+        self.pass_ms(10_000)
+        self.assertEqual([job_id], self.get(b"q"))
+
+    def test_retry_in_a_paused_queue(self) -> None:
+        """A job with RETRY waits for another RETRY instead."""
+        job_id = self.add(delay_s=10, retry_s=5)
+        self.node.pause(b"q", PAUSE_IN)
+        self.pass_ms(10_000)
+        self.assertEqual(0, self.length())
+        self.node.pause(b"q", 0)
+        self.pass_ms(5_000)
+        self.assertEqual([job_id], self.get(b"q"))
+
+    def test_queued_early(self) -> None:
+        """ENQUEUE and NACK end a delay; only NACK counts, and the delay's end changes nothing."""
+        for nack, nacks in ((False, 0), (True, 1)):
+            job_id = self.add(delay_s=10, retry_s=100)
+            self.assertEqual(1, self.node.enqueue([job_id], nack))
+            job = self.job(job_id)
+            self.assertEqual((nacks, 0), (job.nacks, job.deliveries))
+            self.assertEqual([job_id], self.get(b"q"))
+            self.pass_ms(10_000)
+            self.assertEqual([], self.get(b"q"))
+
+    def test_retry_0_queued_early(self) -> None:
+        """A delayed job with RETRY 0 can be queued early once."""
+        job_id = self.add(delay_s=10, retry_s=0)
+        self.assertEqual(1, self.node.enqueue([job_id], False))
+        self.assertEqual([job_id], self.get(b"q"))
+        self.assertEqual(0, self.node.enqueue([job_id], False))
+        self.pass_ms(10_000)
+        self.assertEqual([], self.get(b"q"))
+
+
+class ExpiryTests(NodeCase):
+    """TTL (section 13.5)."""
+
+    def test_gone(self) -> None:
+        """At the end of its life a job vanishes, queued, fetched or delayed, and is recorded."""
+        ids = [self.add(ttl_s=10), self.add(b"r", ttl_s=10), self.add(b"s", ttl_s=10, delay_s=9)]
+        self.get(b"r")
+        self.pass_ms(9_980)
+        self.assertEqual(3, len(self.node.jobs))
+        self.pass_ms(20)
+        self.assertEqual(0, len(self.node.jobs))
+        self.assertEqual(0, self.length())
+        self.assertEqual({}, self.log.records)
+        self.assertEqual(sorted(ids), sorted([i for kind, i in self.log.lines if kind == "delete"]))
+
+    def test_milliseconds(self) -> None:
+        """J10: a TTL of one second lasts a second, whatever the fraction of the clock."""
+        self.begin(self.now_ms, self.wall_us + 950_000)
+        self.add(ttl_s=1)
+        self.pass_ms(900)
+        self.assertEqual(1, self.length())
+        self.pass_ms(100)
+        self.assertEqual(0, self.length())
+
+    def test_retry_longer_than_life(self) -> None:
+        """A job may die before it would come back."""
+        self.add(ttl_s=10, retry_s=20)
+        self.get(b"q")
+        self.pass_ms(10_000)
+        self.assertEqual(0, len(self.node.jobs))
+
+    def test_queue_and_memory(self) -> None:
+        """What expired takes no memory and no place in line."""
+        keep = self.add()
+        for _ in range(10):
+            self.add(ttl_s=5)
+        self.pass_ms(5_000)
+        self.assertEqual([keep], self.get(b"q", count=20))
+
+
+class CommandTests(NodeCase):
+    """ENQUEUE, NACK, DEQUEUE, WORKING (section 17)."""
+
+    def test_enqueue(self) -> None:
+        """A fetched job goes back, is counted, and its clock starts again."""
+        job_id = self.add(retry_s=10)
+        self.get(b"q")
+        self.pass_ms(9_000)
+        self.assertEqual(1, self.node.enqueue([job_id], False))
+        self.assertEqual((1, 0), (self.job(job_id).deliveries, self.job(job_id).nacks))
+        self.get(b"q")
+        self.pass_ms(9_000)
+        self.assertEqual([], self.get(b"q"))
+        self.pass_ms(1_000)
+        self.assertEqual([job_id], self.get(b"q"))
+
+    def test_nack(self) -> None:
+        """A refused job goes back and is counted as refused."""
+        job_id = self.add()
+        self.get(b"q")
+        self.assertEqual(1, self.node.enqueue([job_id], True))
+        self.assertEqual((0, 1), (self.job(job_id).deliveries, self.job(job_id).nacks))
+
+    def test_ignored(self) -> None:
+        """Unknown and queued jobs do not count, a job named twice counts once."""
+        queued, fetched = self.add(), self.add(b"r")
+        self.get(b"r")
+        unknown = b"D-aaaaaaaa-" + b"x" * 24 + b"-05a1"
+        self.assertEqual(1, self.node.enqueue([queued, unknown, fetched, fetched], False))
+        self.assertEqual(0, self.node.enqueue([], True))
+        self.assertEqual(0, self.job(queued).deliveries)
+
+    def test_input_pause_is_no_matter(self) -> None:
+        """J25: the commands put jobs into a queue paused in input."""
+        job_id = self.add()
+        self.get(b"q")
+        self.node.pause(b"q", PAUSE_IN)
+        self.assertEqual(1, self.node.enqueue([job_id], True))
+
+    def test_dequeue(self) -> None:
+        """A job leaves the queue and comes back at its own time."""
+        job_id = self.add(retry_s=10)
+        self.pass_ms(4_000)
+        self.assertEqual(1, self.node.dequeue([job_id, job_id]))
+        self.assertEqual(ACTIVE, self.job(job_id).state)
+        self.assertEqual([], self.get(b"q"))
+        self.pass_ms(6_000)
+        self.assertEqual([job_id], self.get(b"q"))
+
+    def test_dequeued_retry_0(self) -> None:
+        """J8: a job with RETRY 0 that was never delivered can be put back."""
+        job_id = self.add(retry_s=0)
+        self.assertEqual(1, self.node.dequeue([job_id]))
+        self.pass_ms(3_600_000)
+        self.assertEqual([], self.get(b"q"))
+        self.assertEqual(1, self.node.enqueue([job_id], False))
+        self.assertEqual([job_id], self.get(b"q"))
+        self.assertEqual(0, self.node.enqueue([job_id], False))
+
+    def test_working(self) -> None:
+        """Each WORKING gives the worker another RETRY, which is also the answer."""
+        job_id = self.add(retry_s=10)
+        self.get(b"q")
+        for _ in range(5):
+            self.pass_ms(9_000)
+            self.assertEqual(10, self.node.working(job_id))
+        self.assertEqual([], self.get(b"q"))
+        self.pass_ms(10_000)
+        self.assertEqual([job_id], self.get(b"q"))
+        self.assertEqual(1, self.job(job_id).deliveries)
+
+    def test_working_on_a_queued_job(self) -> None:
+        """A job that came back too early is taken out of the queue again."""
+        job_id = self.add(retry_s=10)
+        self.assertEqual(10, self.node.working(job_id))
+        self.assertEqual((ACTIVE, 0), (self.job(job_id).state, self.length()))
+        self.pass_ms(10_000)
+        self.assertEqual([job_id], self.get(b"q"))
+
+    def test_working_on_a_queued_retry_0(self) -> None:
+        """J8: it stays in the queue, since nobody can be working on it."""
+        job_id = self.add(retry_s=0)
+        self.assertEqual(0, self.node.working(job_id))
+        self.assertEqual(QUEUED, self.job(job_id).state)
+        self.assertEqual([job_id], self.get(b"q"))
+
+    def test_working_too_late(self) -> None:
+        """Up to half of its life a job can be postponed, not later."""
+        job_id = self.add(ttl_s=100, retry_s=10)
+        self.get(b"q")
+        self.pass_ms(50_000)
+        self.assertEqual(10, self.node.working(job_id))
+        self.pass_ms(1)
+        error = self.assertRaises(CommandError, self.node.working, job_id)
+        self.assertEqual(
+            (
+                "TOOLATE",
+                "Half of job TTL already elapsed, you are no longer allowed to postpone the"
+                " next delivery.",
+            ),
+            (error.code, error.text),
+        )
+
+    def test_working_on_nothing(self) -> None:
+        """An unknown job is an error that the worker can tell apart."""
+        error = self.assertRaises(CommandError, self.node.working, b"D-" + b"x" * 38)
+        self.assertEqual("NOJOB Job not known in the context of this node.", error.reply().decode())
+
+    def test_remove(self) -> None:
+        """ACKJOB and its kin end a job in any state; named twice it counts once."""
+        queued, fetched, delayed = self.add(), self.add(b"r"), self.add(delay_s=10)
+        self.get(b"r")
+        ids = [queued, fetched, delayed]
+        self.assertEqual(3, self.node.remove(ids + ids))
+        self.assertEqual((0, 0), (len(self.node.jobs), self.length()))
+        self.assertEqual({}, self.log.records)
+        self.pass_ms(3_600_000)
+        self.assertEqual([], self.get(b"q", b"r"))

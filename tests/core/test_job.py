@@ -1,0 +1,73 @@
+"""The table of transitions, queue order, and job IDs."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.core.job import ACK, HOLD, QUEUE, before, may_repeat, valid_id
+from disque_tx.errors import LocalError
+from disque_tx.messages import ACKED, ACTIVE, QUEUED, WAIT_REPL
+from tests.core.bench import make_job
+
+#: Cluster protocol, section 10.1: (state, event) → state, everything that may happen.
+ALLOWED = {
+    (WAIT_REPL, QUEUE): QUEUED,
+    (WAIT_REPL, HOLD): ACTIVE,
+    (WAIT_REPL, ACK): ACKED,
+    (ACTIVE, QUEUE): QUEUED,
+    (ACTIVE, ACK): ACKED,
+    (QUEUED, HOLD): ACTIVE,
+    (QUEUED, ACK): ACKED,
+}
+
+
+class TransitionTests(SynchronousTestCase):
+    """``Job.step``."""
+
+    def test_all(self) -> None:
+        """What the life cycle allows happens; anything else raises and changes nothing."""
+        for state in (WAIT_REPL, ACTIVE, QUEUED, ACKED):
+            for event in (QUEUE, HOLD, ACK):
+                job = make_job(1)
+                job.state = state
+                expected = ALLOWED.get((state, event))
+                if expected is None:
+                    error = self.assertRaises(LocalError, job.step, event)
+                    self.assertIn(job.id.decode(), str(error))
+                    self.assertEqual(state, job.state)
+                else:
+                    job.step(event)
+                    self.assertEqual(expected, job.state)
+
+
+class OrderTests(SynchronousTestCase):
+    """``before``."""
+
+    def test_creation_time_then_id(self) -> None:
+        """Older jobs come first; of the same moment, the smaller ID (client protocol, 13.2)."""
+        self.assertTrue(before(make_job(2, 1), make_job(1, 2)))
+        self.assertFalse(before(make_job(1, 2), make_job(2, 1)))
+        self.assertTrue(before(make_job(1, 5), make_job(2, 5)))
+        self.assertFalse(before(make_job(2, 5), make_job(1, 5)))
+        self.assertFalse(before(make_job(1, 5), make_job(1, 5)))
+
+
+class IdTests(SynchronousTestCase):
+    """What is a job ID, and what its last digit says (client protocol, 6.3)."""
+
+    def test_valid(self) -> None:
+        """Length and four fixed bytes decide, nothing else is looked at."""
+        good = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-05a1"
+        self.assertTrue(valid_id(good))
+        self.assertTrue(valid_id(b"D-" + b"\0" * 8 + b"-" + b"\xff" * 24 + b"-zzzz"))
+        for bad in (b"", good[:-1], good + b"x", b"d" + good[1:], good.replace(b"-", b"_")):
+            self.assertFalse(valid_id(bad), bad)
+        for place in (1, 10, 35):
+            self.assertFalse(valid_id(good[:place] + b"x" + good[place + 1 :]), place)
+
+    def test_may_repeat(self) -> None:
+        """Odd TTL fields mark jobs that may be delivered again; a digit that is none counts 0."""
+        odd = b"13579bdfBDF"
+        for digit in b"0123456789abcdefABCDEFgz\0\xff":
+            job_id = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-05a" + bytes([digit])
+            self.assertEqual(digit in odd, may_repeat(job_id), digit)

@@ -1,0 +1,83 @@
+"""Queues: made on first use, removed when nobody would miss them (client protocol, 13.7)."""
+
+from __future__ import annotations
+
+from disque_tx.core.queues import PAUSE_IN, PAUSE_NONE
+from tests.core.bench import NodeCase
+
+ALL = 1 << 30
+
+
+class IdleTests(NodeCase):
+    """When a queue goes."""
+
+    def sweep(self, limit: int = ALL) -> int:
+        return self.node.queues.sweep(self.now_ms, limit)
+
+    def test_limit_by_memory_level(self) -> None:
+        """An empty queue lives 300 s, 10 s above 75 % of memory, 2 s above 95 %."""
+        for used, limit_ms in ((0, 300_000), (800_000, 10_000), (960_000, 2_000)):
+            self.node.memory.limit = 1_000_000
+            self.get(b"q")
+            self.node.memory.used += used
+            self.pass_ms(limit_ms - 1)
+            self.assertEqual(0, self.sweep(), used)
+            self.pass_ms(1)
+            self.assertEqual(1, self.sweep(), used)
+            self.node.memory.used -= used
+        self.assertEqual(0, self.node.used_memory())
+
+    def test_in_use(self) -> None:
+        """Queues with jobs, clients in line, or a pause stay for ever."""
+        self.add(b"full")
+        client = self.wait(b"waited-for")
+        self.node.pause(b"paused", PAUSE_IN)
+        self.pass_ms(3_600_000)
+        self.assertEqual(0, self.sweep())
+        self.node.client_gone(client)
+        self.node.pause(b"paused", PAUSE_NONE)
+        self.get(b"full")
+        self.assertEqual(2, self.sweep())
+        self.assertIsNotNone(self.node.queues.get(b"full"))
+
+    def test_use(self) -> None:
+        """Enqueues and fetches count as use; asking an empty queue in vain does not."""
+        self.add(b"q", retry_s=0)
+        self.pass_ms(299_000)
+        self.assertEqual(1, len(self.get(b"q")))
+        self.pass_ms(299_000)
+        self.assertEqual([], self.get(b"q"))
+        self.assertEqual(0, self.sweep())
+        self.pass_ms(1_000)
+        self.assertEqual(1, self.sweep())
+
+    def test_statistics_start_again(self) -> None:
+        """A queue that comes back is a new one."""
+        self.add(b"q", retry_s=0)
+        self.get(b"q")
+        self.pass_ms(300_000)
+        self.sweep()
+        self.get(b"q")
+        queue = self.node.queues.get(b"q")
+        assert queue is not None
+        self.assertEqual((0, 0, self.now_ms), (queue.jobs_in, queue.jobs_out, queue.created_ms))
+
+    def test_bounded(self) -> None:
+        """One sweep looks at few of many queues, and repeated sweeps at all of them."""
+        for number in range(3000):
+            self.node.queues.obtain(b"q%d" % number, self.now_ms)
+        self.pass_ms(300_000)
+        first = self.sweep(100)
+        self.assertTrue(0 < first < 300)
+        for _ in range(100):
+            self.sweep(100)
+        self.assertEqual((0, 0), (len(self.node.queues), self.node.used_memory()))
+
+    def test_delayed_job(self) -> None:
+        """A delayed job finds a queue again though its own was removed meanwhile."""
+        self.get(b"q")
+        self.add(b"q", delay_s=400)
+        self.pass_ms(300_000)
+        self.assertEqual(1, self.sweep())
+        self.pass_ms(100_000)
+        self.assertEqual(1, self.length(b"q"))

@@ -1,0 +1,167 @@
+"""Jobs that come back from the log (cluster protocol, section 14.6)."""
+
+from __future__ import annotations
+
+from disque_tx.core.recovery import load
+from disque_tx.errors import PeerError
+from disque_tx.messages import ACKED, QUEUED, WAIT_REPL
+from tests.core.bench import MemoryLog, NodeCase, copied
+
+
+class LoadTests(NodeCase):
+    """``load`` into a node that just started, after some time down."""
+
+    def restart(self, down_ms: int = 0, enqueue: bool = False, stopped: bool = False) -> int:
+        """A new node from the log; with ``stopped`` from one that was rewritten at the end.
+        Returns how many records were taken."""
+        old = self.node
+        records = list(self.log.records.values())
+        if stopped:
+            records = [copied(job) for job in old.jobs.table.values()]
+        self.node = self.new_node()
+        self.begin(90_000, self.wall_us + down_ms * 1000)
+        self.log = MemoryLog()
+        taken = sum(load(self.node, record, enqueue) for record in records)
+        self.node.outbox.log = self.log
+        return taken
+
+    def test_job(self) -> None:
+        """A job comes back as it was, and is delivered again after RETRY."""
+        job_id = self.add(b"q", b"\0body", ttl_s=1000, retry_s=10)
+        ctime, etime_s = self.job(job_id).ctime, self.job(job_id).etime_s
+        self.assertEqual(1, self.restart(5_000))
+        job = self.job(job_id)
+        self.assertEqual((b"\0body", ctime, etime_s), (job.body, job.ctime, job.etime_s))
+        self.pass_ms(9_980)
+        self.assertEqual([], self.get(b"q"))
+        self.pass_ms(20)
+        self.assertEqual([job_id], self.get(b"q"))
+
+    def test_expired(self) -> None:
+        """What expired while the node was down is dropped; the rest dies at its time."""
+        self.add(ttl_s=10)
+        kept = self.add(ttl_s=11)
+        self.assertEqual(1, self.restart(10_000))
+        self.assertIsNotNone(self.node.jobs.get(kept))
+        self.pass_ms(1_000)
+        self.assertEqual(0, len(self.node.jobs))
+
+    def test_twice(self) -> None:
+        """A record that was there already is dropped, and nothing is counted twice."""
+        record = copied(self.job(self.add()))
+        used = self.node.used_memory()
+        self.assertFalse(load(self.node, record, True))
+        self.assertEqual((1, used), (len(self.node.jobs), self.node.used_memory()))
+
+    def test_bad_state(self) -> None:
+        """States that no log holds are refused, and the node is unchanged."""
+        record = copied(self.job(self.add()))
+        self.restart()
+        self.node.flush_all()
+        for state in (WAIT_REPL, ACKED):
+            record.state = state
+            self.assertRaises(PeerError, load, self.node, record, False)
+        self.assertEqual(0, len(self.node.jobs))
+
+    def test_counters(self) -> None:
+        """Counters survive; coming back by the timer counts as always."""
+        job_id = self.add(retry_s=10)
+        self.get(b"q")
+        self.node.enqueue([job_id], True)
+        self.restart(stopped=True)
+        self.assertEqual((1, 0), (self.job(job_id).nacks, self.job(job_id).deliveries))
+        self.pass_ms(10_000)
+        self.assertEqual((1, 1), (self.job(job_id).nacks, self.job(job_id).deliveries))
+
+    def test_enqueue_once(self) -> None:
+        """J14: what an orderly stop left in the queue is there again, and nothing is counted."""
+        ids = [self.add(), self.add(retry_s=0)]
+        fetched = self.add(b"r")
+        self.get(b"r")
+        self.restart(1_000, enqueue=True, stopped=True)
+        self.assertEqual(0, self.length(b"r"))
+        self.assertEqual([0, 0], [self.job(job_id).deliveries for job_id in ids])
+        self.assertEqual(ids, self.get(b"q", count=5))
+        self.assertIsNotNone(self.node.jobs.get(fetched))
+
+    def test_retry_0(self) -> None:
+        """RETRY 0: after a crash nobody knows whether it was delivered, so it is not."""
+        delivered, waiting = self.add(retry_s=0), self.add(b"r", retry_s=0)
+        self.get(b"q")
+        self.restart()
+        self.pass_ms(3_600_000)
+        self.assertEqual([], self.get(b"q", b"r"))
+        self.assertEqual(0, self.node.enqueue([delivered, waiting], False))
+
+    def test_retry_0_delivered_before_the_stop(self) -> None:
+        """A RETRY 0 job that is recorded as delivered stays undeliverable, whatever is asked."""
+        job_id = self.add(retry_s=0)
+        self.get(b"q")
+        self.restart(enqueue=True, stopped=True)
+        self.assertEqual(0, self.node.enqueue([job_id], False))
+        self.pass_ms(3_600_000)
+        self.assertEqual([], self.get(b"q"))
+
+    def test_delay(self) -> None:
+        """J36: a delay ends at creation + DELAY, for RETRY 0 too, and nothing is counted."""
+        ids = [self.add(delay_s=60, retry_s=5), self.add(delay_s=60, retry_s=0)]
+        self.restart(20_000)
+        self.pass_ms(39_980)
+        self.assertEqual([], self.get(b"q"))
+        self.pass_ms(20)
+        self.assertEqual(ids, self.get(b"q", count=5))
+        self.assertEqual([0, 0], [self.job(job_id).deliveries for job_id in ids])
+
+    def test_delay_ended_by_command(self) -> None:
+        """A RETRY 0 job that was queued early and perhaps delivered does not come back."""
+        for nack in (False, True):
+            job_id = self.add(delay_s=600, retry_s=0)
+            self.assertEqual(1, self.node.enqueue([job_id], nack))
+            self.assertEqual([job_id], self.get(b"q"))
+            self.assertEqual(1, self.restart())
+            self.pass_ms(600_000)
+            self.assertEqual([], self.get(b"q"))
+            self.node.flush_all()
+
+    def test_delay_ended_meanwhile(self) -> None:
+        """With RETRY the job is queued at once; without, it may have been delivered before."""
+        repeated = self.add(delay_s=10, retry_s=5)
+        once = self.add(delay_s=10, retry_s=0)
+        self.restart(20_000)
+        self.pass_ms(20)
+        self.assertEqual([repeated], self.get(b"q", count=5))
+        self.pass_ms(3_000)
+        self.assertEqual([], self.get(b"q", count=5))
+        self.assertIsNotNone(self.node.jobs.get(once))
+
+    def test_delay_over_and_queued_before(self) -> None:
+        """A delayed job that was queued before the stop comes back after RETRY like any other."""
+        job_id = self.add(delay_s=10, retry_s=5)
+        self.pass_ms(10_000)
+        self.get(b"q")
+        self.restart(stopped=True)
+        self.pass_ms(4_980)
+        self.assertEqual([], self.get(b"q"))
+        self.pass_ms(20)
+        self.assertEqual([job_id], self.get(b"q"))
+
+    def test_acknowledged(self) -> None:
+        """What was acknowledged does not come back."""
+        self.node.remove([self.add()])
+        self.assertEqual(0, self.restart())
+
+    def test_clock_in_the_future(self) -> None:
+        """A record from a machine whose clock ran ahead is a job like any other."""
+        job_id = self.add(ttl_s=1000, retry_s=10)
+        record = self.log.records[job_id]
+        record.ctime = record.ctime + 3_600 * 10**9
+        self.restart()
+        self.pass_ms(10_000)
+        self.assertEqual([job_id], self.get(b"q"))
+
+    def test_state_in_memory(self) -> None:
+        """A job that was queued is not, after a load that was not asked to put it back."""
+        job_id = self.add()
+        self.assertEqual(QUEUED, self.log.records[job_id].state)
+        self.restart()
+        self.assertEqual(0, self.length())

@@ -1,0 +1,176 @@
+"""The hash table that is scanned while it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.core.table import Table
+from tests import profiles  # noqa: F401
+
+
+def name(number: int) -> bytes:
+    """A key."""
+    return b"key-%d" % number
+
+
+def filled(count: int) -> Table[int]:
+    """A table of so many entries."""
+    table: Table[int] = Table()
+    for number in range(count):
+        table.put(name(number), number)
+    return table
+
+
+def scanned(table: Table[int], between: Callable[[], None] = lambda: None) -> list[int]:
+    """Everything a whole scan gives, with something happening between its steps."""
+    found: list[int] = []
+    cursor = 0
+    while True:
+        cursor, some = table.scan(cursor)
+        found += some
+        if cursor == 0:
+            return found
+        between()
+
+
+class TableMachine(RuleBasedStateMachine):
+    """``Table`` beside a dict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table: Table[int] = Table()
+        self.model: dict[bytes, int] = {}
+
+    @rule(start=st.integers(0, 2000), count=st.integers(1, 500))
+    def put(self, start: int, count: int) -> None:
+        """Entries come."""
+        for number in range(start, start + count):
+            if name(number) not in self.model:
+                self.table.put(name(number), number)
+                self.model[name(number)] = number
+
+    @rule(start=st.integers(0, 2000), count=st.integers(1, 1000))
+    def remove(self, start: int, count: int) -> None:
+        """Entries go."""
+        for number in range(start, start + count):
+            if name(number) in self.model:
+                self.table.remove(name(number))
+                del self.model[name(number)]
+
+    @rule()
+    def clear(self) -> None:
+        """All entries go at once."""
+        self.table.clear()
+        self.model.clear()
+
+    @rule(number=st.integers(-(2**63), 2**63 - 1))
+    def pick(self, number: int) -> None:
+        """Some entry is picked as long as there are any."""
+        picked = self.table.pick(number)
+        assert (picked in self.model.values()) if self.model else picked is None
+
+    @invariant()
+    def same(self) -> None:
+        """Both hold the same; an undisturbed scan gives every entry once."""
+        assert len(self.model) == len(self.table) == self.table.count
+        assert sorted(self.model.values()) == sorted(self.table.values())
+        assert sorted(self.model.values()) == sorted(scanned(self.table))
+        for number in range(0, 2500, 97):
+            assert self.model.get(name(number)) == self.table.get(name(number))
+
+
+class TableTests(SynchronousTestCase):
+    """``Table``."""
+
+    def test_like_a_dict(self) -> None:
+        """Growing and shrinking loses nothing and invents nothing."""
+        run_state_machine_as_test(
+            TableMachine, settings=settings(max_examples=25, stateful_step_count=15)
+        )
+
+    def test_remove_unknown(self) -> None:
+        """Removing what is not there is an error, and nothing is counted."""
+        table = filled(3)
+        self.assertRaises(KeyError, table.remove, b"x")
+        self.assertEqual(3, len(table))
+
+    def test_scan_of_few(self) -> None:
+        """A handful of queues is listed in one step and without duplicates (section 25)."""
+        self.assertEqual((0, [0]), filled(1).scan(0))
+        self.assertEqual((0, []), filled(0).scan(0))
+
+    @given(st.integers(0, 1500), st.integers(-60, 60), st.integers(0, 3))
+    def test_scan_guarantee(self, count: int, pace: int, churn: int) -> None:
+        """What is there during the whole scan is returned, while the table grows or shrinks and
+        other entries come and go between the steps (client protocol, section 18)."""
+        table = filled(1500)
+        stay = set(range(0, 1500, 3)) if pace < 0 else set(range(1500))
+        state = {"next": 2000, "gone": 0}
+        leaving = [number for number in range(1500) if number not in stay]
+        for number in leaving[count:]:
+            table.remove(name(number))
+        del leaving[count:]
+
+        def between() -> None:
+            for _ in range(pace):
+                table.put(name(state["next"]), state["next"])
+                state["next"] += 1
+            for _ in range(min(-pace, len(leaving))):
+                table.remove(name(leaving.pop()))
+            for number in range(churn):
+                table.put(b"churn-%d" % number, -1)
+            for number in range(churn):
+                table.remove(b"churn-%d" % number)
+
+        steps = {"left": 400}
+
+        def bounded() -> None:
+            steps["left"] -= 1
+            if steps["left"] > 0:
+                between()
+
+        self.assertEqual(set(), stay - set(scanned(table, bounded)))
+
+    def test_scan_while_it_collapses(self) -> None:
+        """The same when a table of thousands is emptied down to a few during one scan."""
+        table = filled(5000)
+        leaving = list(range(10, 5000))
+
+        def between() -> None:
+            for _ in range(min(500, len(leaving))):
+                table.remove(name(leaving.pop()))
+
+        self.assertEqual(set(range(10)), set(scanned(table, between)) & set(range(10)))
+
+    @given(st.integers(0, 2**64 - 1))
+    def test_any_cursor(self, cursor: int) -> None:
+        """A cursor made up by a client gives some entries and leads to the end."""
+        table = filled(300)
+        for _ in range(300):
+            cursor, some = table.scan(cursor)
+            self.assertTrue(all(number in range(300) for number in some))
+            if cursor == 0:
+                return
+        self.fail("the scan does not end")
+
+    def test_scan_steps_stay_small(self) -> None:
+        """One step costs the same in a table of any size."""
+        table = filled(20_000)
+        cursor = 0
+        longest = 0
+        while True:
+            cursor, some = table.scan(cursor)
+            longest = max(longest, len(some))
+            if cursor == 0:
+                break
+        self.assertLess(longest, 200)
+
+    def test_pick_reaches_all(self) -> None:
+        """No entry is out of reach of chance, so eviction finds what can go."""
+        table = filled(200)
+        self.assertEqual(set(range(200)), {table.pick(number) for number in range(20_000)})

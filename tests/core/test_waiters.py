@@ -1,0 +1,232 @@
+"""Clients that wait for jobs (client protocol, section 20)."""
+
+from __future__ import annotations
+
+from disque_tx.commands.values import Error
+from disque_tx.core.client import NOT_BLOCKED, REPLY_OFF
+from disque_tx.core.queues import PAUSE_IN, PAUSE_NONE, PAUSE_OUT
+from disque_tx.nodetable import LEAVING
+from tests.core.bench import NodeCase
+
+DAY_MS = 86_400_000
+
+
+class FairnessTests(NodeCase):
+    """Who gets which job."""
+
+    def test_first_come_first_served(self) -> None:
+        """The client that waits longest gets the next job, one each, whatever its COUNT."""
+        first, second = self.wait(b"q", count=10), self.wait(b"q")
+        one, two, three = self.add(), self.add(), self.add()
+        self.assertEqual([[[b"q", one, b"body"]]], self.said(first))
+        self.assertEqual([[[b"q", two, b"body"]]], self.said(second))
+        self.assertEqual([three], self.get(b"q"))
+
+    def test_lines_of_several_queues(self) -> None:
+        """A client in several lines keeps its place in each, and leaves all when served."""
+        both, only_b = self.wait(b"a", b"b"), self.wait(b"b")
+        job_b = self.add(b"b")
+        self.assertEqual([[[b"b", job_b, b"body"]]], self.said(both))
+        self.add(b"a")
+        self.assertEqual([], self.said(both))
+        self.assertEqual(1, self.length(b"a"))
+        next_b = self.add(b"b")
+        self.assertEqual([[[b"b", next_b, b"body"]]], self.said(only_b))
+
+    def test_named_twice(self) -> None:
+        """A queue named twice is one place in line and one job."""
+        client = self.wait(b"q", b"q")
+        queue = self.node.queues.get(b"q")
+        assert queue is not None
+        self.assertEqual(1, queue.blocked())
+        self.add()
+        self.assertEqual(1, len(self.said(client)))
+        self.assertEqual(0, queue.blocked())
+        self.add()
+        self.assertEqual(1, self.length())
+
+    def test_oldest_job(self) -> None:
+        """When several jobs come at once, the oldest goes to the client that waited longest."""
+        old, new = self.add(), self.add()
+        self.get(b"q", count=2)
+        first, second = self.wait(b"q"), self.wait(b"q")
+        self.node.enqueue([new, old], False)
+        self.node.serve()
+        self.assertEqual([[[b"q", old, b"body"]]], self.said(first))
+        self.assertEqual([[[b"q", new, b"body"]]], self.said(second))
+
+    def test_counters(self) -> None:
+        """WITHCOUNTERS holds for a job that comes later too."""
+        client = self.connect()
+        self.node.get_jobs(client, [b"q"], 1, 0, False, True)
+        job_id = self.add()
+        expected = [b"q", job_id, b"body", b"nacks", 0, b"additional-deliveries", 0]
+        self.assertEqual([[expected]], self.said(client))
+
+    def test_requeued_by_the_timer(self) -> None:
+        """A job that comes back by itself serves a waiting client like a new one."""
+        job_id = self.add(retry_s=10)
+        self.get(b"q")
+        client = self.wait(b"q")
+        self.pass_ms(10_000)
+        self.assertEqual([[[b"q", job_id, b"body"]]], self.said(client))
+
+
+class LeavingTheLineTests(NodeCase):
+    """Ways to stop waiting."""
+
+    def assert_free(self, *clients_names: bytes) -> None:
+        """Nobody is in any line, and nothing is due for anybody."""
+        self.assertEqual(0, self.node.blocked_clients)
+        for name in clients_names:
+            queue = self.node.queues.get(name)
+            self.assertEqual(0, 0 if queue is None else queue.blocked())
+
+    def test_time_out(self) -> None:
+        """No earlier than asked, at most 20 ms later, a nil array."""
+        client = self.wait(b"a", b"b", timeout_ms=1)
+        self.assertEqual([], self.said(client))
+        self.pass_ms(20)
+        self.assertEqual([None], self.said(client))
+        self.assertEqual(NOT_BLOCKED, client.blocked)
+        self.assertIn(client, self.node.outbox.resumed)
+        self.assertIn(client, self.node.outbox.touched)
+        self.assert_free(b"a", b"b")
+
+    def test_not_early(self) -> None:
+        """A time-out never ends before its time."""
+        client = self.wait(b"q", timeout_ms=1001)
+        self.pass_ms(1000)
+        self.assertEqual([], self.said(client))
+        self.pass_ms(20)
+        self.assertEqual([None], self.said(client))
+
+    def test_no_time_out(self) -> None:
+        """Zero waits for ever, and so does what nobody lives to see (P15)."""
+        for timeout_ms in (0, 1 << 60, (1 << 63) - 1):
+            client = self.wait(b"q", timeout_ms=timeout_ms)
+            self.pass_ms(400 * DAY_MS)
+            self.assertEqual([], self.said(client))
+            self.node.client_gone(client)
+
+    def test_served_client_does_not_time_out(self) -> None:
+        """Who got a job gets no nil array behind it."""
+        client = self.wait(b"q", timeout_ms=1000)
+        self.add()
+        self.assertEqual(1, len(self.said(client)))
+        self.pass_ms(2000)
+        self.assertEqual([], self.said(client))
+
+    def test_disconnect(self) -> None:
+        """A client that goes away loses no job to the void, at whatever moment it goes."""
+        client = self.wait(b"a", b"b", timeout_ms=1000)
+        self.node.client_gone(client)
+        self.node.client_gone(client)
+        self.add(b"a")
+        self.assertEqual(1, self.length(b"a"))
+        self.assert_free(b"a", b"b")
+        self.pass_ms(2000)
+        self.assertEqual([], self.said(client))
+
+    def test_disconnect_between_job_and_service(self) -> None:
+        """The job came, the client goes before it is served: the next in line gets it."""
+        job_id = self.add()
+        self.get(b"q")
+        first, second = self.wait(b"q"), self.wait(b"q")
+        self.node.enqueue([job_id], False)
+        self.node.client_gone(first)
+        self.node.serve()
+        self.assertEqual([], self.said(first))
+        self.assertEqual(1, len(self.said(second)))
+
+    def test_last_one_disconnects_between(self) -> None:
+        """The same without anybody left in line: the job stays queued, and the queue works on."""
+        job_id = self.add()
+        self.get(b"q")
+        only = self.wait(b"q")
+        self.node.enqueue([job_id], False)
+        self.node.client_gone(only)
+        self.node.serve()
+        self.assertEqual(1, self.length())
+        self.get(b"q")
+        later = self.wait(b"q")
+        self.add()
+        self.assertEqual(1, len(self.said(later)))
+
+    def test_doomed(self) -> None:
+        """A client that is being closed gets no job that nobody would read (CLIENT KILL)."""
+        doomed, alive = self.wait(b"q"), self.wait(b"q")
+        doomed.doomed = True
+        self.add()
+        self.assertEqual([], self.said(doomed))
+        self.assertEqual(1, len(self.said(alive)))
+
+    def test_flush(self) -> None:
+        """DEBUG FLUSHALL answers a nil array to all who wait, and queues start afresh."""
+        clients = [self.wait(b"q"), self.wait(b"r", timeout_ms=100)]
+        self.node.flush_all()
+        self.assertEqual([[None], [None]], [self.said(client) for client in clients])
+        self.assertEqual(0, self.node.used_memory())
+        self.pass_ms(1000)
+        self.assertEqual([[], []], [self.said(client) for client in clients])
+        waiting = self.wait(b"q")
+        self.add()
+        self.assertEqual(1, len(self.said(waiting)))
+
+    def test_node_leaves(self) -> None:
+        """A node that leaves the cluster sends those who wait elsewhere, with all names left."""
+        client = self.wait(b"a", b"b")
+        self.node.release_leaving()
+        self.assertEqual([], self.said(client))
+        self.node.membership.myself.flags |= LEAVING
+        self.node.release_leaving()
+        (error,) = self.said(client)
+        assert isinstance(error, Error)
+        self.assertEqual(
+            b"LEAVING This node is leaving the cluster, please connect to a different one",
+            error.line,
+        )
+        self.assert_free(b"a", b"b")
+
+    def test_silenced(self) -> None:
+        """P10: with CLIENT REPLY OFF neither job nor time-out nor farewell is answered."""
+        served, late, sent_away = (self.wait(name, timeout_ms=60) for name in (b"a", b"b", b"c"))
+        for client in (served, late, sent_away):
+            client.reply_mode = REPLY_OFF
+        self.add(b"a")
+        self.assertEqual(0, self.length(b"a"))
+        self.node.client_gone(sent_away)
+        self.pass_ms(100)
+        sent_away = self.wait(b"c")
+        sent_away.reply_mode = REPLY_OFF
+        self.node.membership.myself.flags |= LEAVING
+        self.node.release_leaving()
+        self.assertEqual([], self.said(served) + self.said(late) + self.said(sent_away))
+        self.assert_free(b"a", b"b", b"c")
+
+
+class PauseTests(NodeCase):
+    """Queues paused in output."""
+
+    def test_output(self) -> None:
+        """Jobs collect behind the pause, and its end serves who waits."""
+        self.node.pause(b"q", PAUSE_OUT)
+        client = self.wait(b"q")
+        self.add()
+        self.assertEqual([], self.said(client))
+        self.node.pause(b"q", PAUSE_IN)
+        self.node.serve()
+        self.assertEqual(1, len(self.said(client)))
+
+    def test_pause_before_service(self) -> None:
+        """A pause that comes between the job and the service holds."""
+        job_id = self.add()
+        self.get(b"q")
+        client = self.wait(b"q")
+        self.node.enqueue([job_id], False)
+        self.node.pause(b"q", PAUSE_OUT)
+        self.node.serve()
+        self.assertEqual([], self.said(client))
+        self.node.pause(b"q", PAUSE_NONE)
+        self.node.serve()
+        self.assertEqual(1, len(self.said(client)))

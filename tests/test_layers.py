@@ -1,0 +1,119 @@
+"""The rules that keep the layers apart and the files short."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+import disque_tx
+
+SOURCE = Path(disque_tx.__file__).parent
+FILE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 60
+
+#: Modules of the package that everybody may use.
+COMMON = {"errors", "messages", "quoting", "nodetable"}
+#: Package → other parts of ``disque_tx`` that it may use.
+ALLOWED = {
+    "wire": COMMON,
+    "core": COMMON | {"config"},
+    "commands": COMMON | {"config", "core"},
+    "client": set(),
+    "spark": {"wire", *COMMON},
+}
+#: What would make the state machine depend on the moment and the place where it runs.
+OUTSIDE = {"twisted", "time", "random", "socket", "os", "sys", "threading", "asyncio", "secrets"}
+#: Where a process begins.
+NAMES_THE_REACTOR = {"services/tap.py", "cli/server.py"}
+
+
+def files(package: str = "") -> Iterator[tuple[str, ast.Module]]:
+    """Every source file of a package: its path in the package, and its syntax tree."""
+    for path in sorted((SOURCE / package).rglob("*.py")):
+        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(), str(path))
+
+
+def imported(name: str, tree: ast.Module) -> Iterator[str]:
+    """The full name of everything that a file imports, at any depth."""
+    package = ["disque_tx", *name.split("/")[:-1]]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join(base + ([node.module] if node.module else []))
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+class LayerTests(SynchronousTestCase):
+    """Imports point one way."""
+
+    def test_inner_packages(self) -> None:
+        """Bytes, state and commands can be tested, simulated and compiled on their own."""
+        for package, allowed in ALLOWED.items():
+            for name, tree in files(package):
+                for target in imported(name, tree):
+                    parts = target.split(".")
+                    if parts[0] == "disque_tx" and len(parts) > 1 and parts[1] != "__version__":
+                        self.assertIn(parts[1], allowed | {package}, f"{name} imports {target}")
+
+    def test_no_outside(self) -> None:
+        """State has no clock, no chance and no input or output of its own."""
+        for package in ("wire", "core", "commands"):
+            for name, tree in files(package):
+                for target in imported(name, tree):
+                    self.assertNotIn(target.split(".")[0], OUTSIDE, f"{name} imports {target}")
+
+    def test_global_reactor(self) -> None:
+        """Only where a process begins is it known which reactor runs."""
+        for name, tree in files():
+            if name in NAMES_THE_REACTOR:
+                continue
+            for target in imported(name, tree):
+                self.assertFalse(
+                    target.startswith("twisted.internet.reactor"), f"{name} names the reactor"
+                )
+
+    def test_services_are_not_used_below(self) -> None:
+        """Nothing that the services are made of knows them."""
+        for name, tree in files():
+            if name.split("/")[0] in ("services", "cli", "sim"):
+                continue
+            for target in imported(name, tree):
+                self.assertFalse(
+                    target.startswith(("disque_tx.services", "disque_tx.cli")),
+                    f"{name} imports {target}",
+                )
+
+    def test_rules_look_at_files(self) -> None:
+        """The rules above are about files that are there."""
+        for package in ("wire", "core", "commands", "services", "cli"):
+            self.assertGreater(len(list(files(package))), 2, package)
+        self.assertIn("disque_tx.errors.PeerError", set(self.imports_of("wire/resp.py")))
+        self.assertIn("twisted.internet.reactor", set(self.imports_of("cli/server.py")))
+
+    def imports_of(self, wanted: str) -> Iterator[str]:
+        for name, tree in files():
+            if name == wanted:
+                yield from imported(name, tree)
+
+
+class SizeTests(SynchronousTestCase):
+    """What nobody can read at a glance is split."""
+
+    def test_files(self) -> None:
+        """No file is longer than 500 lines."""
+        for path in SOURCE.rglob("*.py"):
+            lines = len(path.read_text().splitlines())
+            self.assertLessEqual(lines, FILE_LINES_MAX, path.relative_to(SOURCE))
+
+    def test_functions(self) -> None:
+        """No function is longer than 60 lines."""
+        for name, tree in files():
+            for node in ast.walk(tree):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                    self.assertLessEqual(lines, FUNCTION_LINES_MAX, f"{name}: {node.name}")

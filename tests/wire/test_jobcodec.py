@@ -1,0 +1,110 @@
+"""The job record as bytes, against what the original stored."""
+
+from __future__ import annotations
+
+import struct
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.errors import PeerError
+from disque_tx.messages import JobRecord
+from disque_tx.wire.aoflog import LogDecoder
+from disque_tx.wire.jobcodec import decode_stored, encode_stored
+from tests.wire.logvectors import NAMES, log, rows
+
+U16 = st.integers(0, 2**16 - 1)
+U32 = st.integers(0, 2**32 - 1)
+NODE = b"n" * 40
+
+
+def record(queue: bytes = b"queue", body: bytes = b"body", nodes: int = 2) -> JobRecord:
+    """A job with a different value in each field."""
+    made = JobRecord(b"D" * 40, queue, body, (NODE,) * nodes, 2**63 + 5, 2**32 - 1, 7, 8, 3)
+    made.state, made.flags, made.nacks, made.deliveries = 2, 5, 11, 12
+    return made
+
+
+def fields(job: JobRecord) -> tuple[object, ...]:
+    """Everything a record holds."""
+    return tuple(getattr(job, name) for name in JobRecord.__slots__)
+
+
+class StoredTests(SynchronousTestCase):
+    """Storage form."""
+
+    def test_vectors(self) -> None:
+        """Every job that the original stored is read as what it says, and written the same."""
+        seen = 0
+        for name in NAMES:
+            decoder = LogDecoder()
+            decoder.feed(log(name))
+            for row in rows(name):
+                words = decoder.next()
+                assert words is not None
+                if row["command"] != "LOADJOB":
+                    continue
+                seen += 1
+                job, wanted = decode_stored(words[1]), row["job"]
+                self.assertEqual(
+                    (
+                        wanted["id"].encode(),
+                        bytes.fromhex(wanted["queue_hex"]),
+                        bytes.fromhex(wanted["body_hex"]),
+                        tuple(node.encode() for node in wanted["nodes"]),
+                        wanted["ctime"],
+                        wanted["etime"],
+                        wanted["delay"],
+                        wanted["retry"],
+                        wanted["repl"],
+                        wanted["state"],
+                        wanted["flags"],
+                        wanted["num_nacks"],
+                        wanted["num_deliv"],
+                    ),
+                    fields(job),
+                )
+                self.assertEqual(words[1], encode_stored(job))
+        self.assertGreater(seen, 40)
+
+    def test_gc_retry_is_not_state(self) -> None:
+        """The high half of the state byte is something else."""
+        data = bytearray(encode_stored(record()))
+        data[44] |= 0xA0
+        self.assertEqual(2, decode_stored(bytes(data)).state)
+
+    def test_more_behind(self) -> None:
+        """Bytes behind the job are no part of it."""
+        self.assertEqual(fields(record()), fields(decode_stored(encode_stored(record()) + b"x")))
+
+    def test_every_cut(self) -> None:
+        """However short it is, it is refused and nothing beyond its end is looked at."""
+        whole = encode_stored(record())
+        for size in range(len(whole)):
+            self.assertRaises(PeerError, decode_stored, whole[:size])
+
+    def test_lengths_disagree(self) -> None:
+        """Each length is checked against what is there, also if it is enormous."""
+        whole = encode_stored(record())
+        for offset in (0, 72, 76 + 5, 80 + 5 + 4):
+            for wrong in (0, 1, 50, 2**31, 2**32 - 1):
+                data = bytearray(whole)
+                struct.pack_into("<I", data, offset, wrong)
+                self.assertRaises(PeerError, decode_stored, bytes(data))
+
+    @given(st.binary(max_size=50), st.binary(max_size=200), st.integers(0, 5), U16, U32)
+    def test_round_trip(self, queue: bytes, body: bytes, nodes: int, low: int, high: int) -> None:
+        """Any job comes back as it was."""
+        job = record(queue, body, nodes)
+        job.nacks, job.deliveries, job.repl = low, 65535 - low, low
+        job.etime_s, job.delay_s, job.retry_s = high, high, 2**32 - 1 - high
+        self.assertEqual(fields(job), fields(decode_stored(encode_stored(job))))
+
+    @given(st.binary(max_size=300))
+    def test_anything(self, data: bytes) -> None:
+        """Whatever a stranger sends is a job or refused."""
+        try:
+            decode_stored(struct.pack("<I", max(0, len(data) - 4)) + data[4:])
+        except PeerError:
+            pass
