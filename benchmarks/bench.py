@@ -24,6 +24,7 @@ from typing import Any
 HERE = Path(__file__).parent
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+TAKEN: set[int] = set()
 
 
 class Daemon:
@@ -37,7 +38,7 @@ class Daemon:
 
     def _wait(self) -> None:
         deadline_s = time.monotonic() + 20
-        while time.monotonic() < deadline_s:
+        while time.monotonic() < deadline_s and self.process.poll() is None:
             try:
                 if self.ask(b"PING\r\n").startswith(b"+PONG"):
                     return
@@ -75,22 +76,20 @@ class Bench:
         self.jobs = jobs
         self.loadgen = folder / "loadgen"
         subprocess.run(["cc", "-O2", "-o", self.loadgen, HERE / "loadgen.c"], check=True)
-        self.port = 7790
 
     def disque(self, *options: str) -> Daemon:
         """Our daemon, in a folder of its own."""
-        self.port += 1
-        data = self.folder / str(self.port)
-        data.mkdir()
-        command = [sys.executable, "-m", "disque_tx.cli.server", "--port", str(self.port)]
+        port = free_port()
+        data = Path(tempfile.mkdtemp(dir=self.folder))
+        command = [sys.executable, "-m", "disque_tx.cli.server", "--port", str(port)]
         words = ["--bind", "127.0.0.1", "--dir", str(data), "--maxmemory", "4gb", *options]
-        return Daemon("disque", command + words, self.port)
+        return Daemon("disque", command + words, port)
 
     def redis(self) -> Daemon:
         """Redis without persistence."""
-        self.port += 1
-        words = ["--port", str(self.port), "--save", "", "--dir", str(self.folder)]
-        return Daemon("redis", ["redis-server", *words], self.port)
+        port = free_port()
+        words = ["--port", str(port), "--save", "", "--dir", str(self.folder)]
+        return Daemon("redis", ["redis-server", *words], port)
 
     def load(self, daemon: Daemon, depth: int, jobs: int, *options: str) -> tuple[float, float]:
         """Jobs per second, and microseconds of server processor time per job."""
@@ -114,6 +113,16 @@ class Bench:
             rows.append((*a, *b, a[0] / b[0], a[1] / b[1]))
         names = ("one_jobs_s", "one_us", "other_jobs_s", "other_us", "jobs_ratio", "cpu_ratio")
         return {name: statistics.median(row[at] for row in rows) for at, name in enumerate(names)}
+
+
+def free_port() -> int:
+    """A port that nobody listens on, with room for the cluster bus above it."""
+    for port in range(17_000, 55_000):
+        with socket.socket() as sock:
+            if sock.connect_ex(("127.0.0.1", port)) and port not in TAKEN:
+                TAKEN.add(port)
+                return port
+    raise SystemExit("no port is free")
 
 
 def progress(text: str) -> None:

@@ -75,11 +75,13 @@ class Session(Client):
 class Pump:
     """Moves requests in and replies out for all sessions of a node.
 
-    ``late``: sessions that have more requests than one turn may take.
+    ``late``: sessions that have more requests than one turn may take. ``again``: events of sockets
+    that may hold more than was read, to be served in the next round.
     """
 
     def __init__(self, server: Server, dispatcher: Dispatcher) -> None:
         self.late: list[Session] = []
+        self.again: list[tuple[int, int]] = []
         self._server = server
         self._node = server.node
         self._stats = server.stats
@@ -107,10 +109,13 @@ class Pump:
             except OSError:
                 unusual.append(event)
                 continue
-            if data:
-                self.receive(session, data)
-            else:
+            if not data:
                 unusual.append(event)
+                continue
+            if len(data) == session.room:
+                session.adapt(len(data))
+                self.again.append(event)
+            self.receive(session, data)
         return unusual
 
     def receive(self, session: Session, data: bytes) -> None:
@@ -118,7 +123,7 @@ class Pump:
         size: i64 = len(data)
         session.seen_ms = self._node.now_ms
         self._stats.net_input_bytes += size
-        if size == session.room or size * 16 < session.room:
+        if size * 16 < session.room:
             session.adapt(size)
         session.parser.feed(data)
         self.drain(session)

@@ -37,8 +37,11 @@ _EVENTS_PER_TURN: Final = 512
 #: as much as serving several requests.
 _ROUNDS: Final = 16
 _ACCEPTS_PER_TURN: Final = 1000
-_READ: Final = select.EPOLLIN
-_BROKEN: Final = select.EPOLLHUP | select.EPOLLERR
+#: Edge-triggered: the kernel looks at a socket once per arrival, not again on every poll. So a
+#: socket that gave all it was asked for, or whose peer stopped sending, is read again on our own.
+_WATCHED: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+_ENDING: Final = select.EPOLLHUP | select.EPOLLERR | select.EPOLLRDHUP
+_READABLE: Final = select.EPOLLIN | _ENDING
 
 
 def address_of(sock: socket.socket, name: Any) -> IAddress:
@@ -241,12 +244,13 @@ class Hub:
             return
         transport.protocol = protocol
         self._transports[transport.fd] = transport
-        self._epoll.register(transport.fd, _READ)
+        self._epoll.register(transport.fd, _WATCHED)
         protocol.makeConnection(transport)
 
     def want_writes(self, transport: FastTransport, wanted: bool) -> None:
         """Tell when the socket takes bytes, or no longer."""
-        self._epoll.modify(transport.fd, _READ | select.EPOLLOUT if wanted else _READ)
+        events = _WATCHED | select.EPOLLOUT if wanted else _WATCHED
+        self._epoll.modify(transport.fd, events)
 
     def close_soon(self, transport: FastTransport, reason: Failure) -> None:
         """Forget a connection when the turn is over."""
@@ -283,24 +287,37 @@ class Hub:
     def doRead(self) -> None:
         """Serve every socket that is ready, once per round."""
         poll = self._epoll.poll
+        pump = self._turn.pump
         for _ in range(_ROUNDS):
             events = poll(0, _EVENTS_PER_TURN)
+            if pump.again:
+                events += pump.again
+                pump.again = []
             if not events:
                 return
             self._turn.begin()
-            for fd, event in self._turn.pump.serve(events, self.sessions):
+            for fd, event in pump.serve(events, self.sessions):
                 transport = self._transports.get(fd)
-                if transport is None:
-                    continue  # closed by what came before it in this turn
-                if event & select.EPOLLOUT:
-                    transport.writable()
-                if event & (_READ | _BROKEN) and not transport.disconnected:
-                    self._read(transport)
+                if transport is not None:  # else closed by what came before it in this turn
+                    self._serve(transport, event)
             self._turn.end()
             if self._epoll.closed:
                 return
+        if pump.again:
+            self._reactor.callLater(0, self._go_on)
 
-    def _read(self, transport: FastTransport) -> None:
+    def _go_on(self) -> None:
+        if not self._epoll.closed:
+            self.doRead()
+
+    def _serve(self, transport: FastTransport, event: int) -> None:
+        """What the pump does not do."""
+        if event & select.EPOLLOUT:
+            transport.writable()
+        if event & _READABLE and not transport.disconnected:
+            self._read(transport, event)
+
+    def _read(self, transport: FastTransport, event: int) -> None:
         try:
             data = transport.recv(RECEIVE_BYTES)
         except BlockingIOError:
@@ -311,6 +328,9 @@ class Hub:
         if not data:
             self.close(transport, Failure(ConnectionDone()))
             return
+        if event & _ENDING or len(data) == RECEIVE_BYTES:
+            # The rest, and the end, come when this part is answered.
+            self._turn.pump.again.append((transport.fd, event & ~select.EPOLLOUT))
         try:
             transport.protocol.dataReceived(data)
         except Exception:

@@ -31,14 +31,21 @@ def ttl_field(ttl_s: i64, retry_s: i64) -> bytes:
 def unique_part(digest: bytes) -> bytes:
     """24 characters out of a SHA-1 digest of 20 bytes; the fourth of each group is drawn from the
     byte after the one base64 would use, as the original does."""
-    parts: list[bytes] = []
-    p = 0
-    while p < 18:
-        middle = digest[p + 1]
-        parts.append(_PAIRS[digest[p] << 4 | middle >> 4])
-        parts.append(_PAIRS[(middle & 15) << 8 | (digest[p + 2] >> 6) << 6 | (digest[p + 3] & 63)])
-        p += 3
-    return b"".join(parts)
+    return b"".join(
+        (
+            _group(digest[0], digest[1], digest[2], digest[3]),
+            _group(digest[3], digest[4], digest[5], digest[6]),
+            _group(digest[6], digest[7], digest[8], digest[9]),
+            _group(digest[9], digest[10], digest[11], digest[12]),
+            _group(digest[12], digest[13], digest[14], digest[15]),
+            _group(digest[15], digest[16], digest[17], digest[18]),
+        )
+    )
+
+
+def _group(a: i64, b: i64, c: i64, d: i64) -> bytes:
+    """Four characters."""
+    return _PAIRS[a << 4 | b >> 4] + _PAIRS[(b & 15) << 8 | (c & 192) | (d & 63)]
 
 
 class JobIdSource(IdSource):

@@ -1,0 +1,196 @@
+"""A daemon in a process of its own, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+import disque_tx
+from tests.acceptance.resp import ClosedError, Connection, ReplyError
+
+START_S = 20.0
+BUS_OFFSET = 10_000
+#: The package under test is the one that the tests import, wherever the child process runs.
+SOURCE = Path(disque_tx.__file__).resolve().parents[1]
+#: Below the range from which the system takes ports for outgoing connections.
+_PORTS = range(12_000, 22_000)
+
+
+def free_port() -> int:
+    """A port that nobody listens on, nor on the bus port that belongs to it."""
+    while True:
+        port = random.choice(_PORTS)
+        try:
+            for number in (port, port + BUS_OFFSET):
+                with socket.socket() as sock:
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    sock.bind(("127.0.0.1", number))
+        except OSError:
+            continue
+        return port
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """The environment of a child that runs the same package."""
+    paths = [str(SOURCE), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **extra}
+
+
+def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = START_S) -> Any:
+    """Ask until the answer is true, and return it; fails when time is up."""
+    deadline = time.monotonic() + timeout_s
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"Waited {timeout_s} s in vain until {what}")
+        time.sleep(0.01)
+    return value
+
+
+class Daemon:
+    """``directives``: lines of the configuration; on the command line, or with ``in_file`` in
+    ``disque.conf``."""
+
+    program = (sys.executable, "-m", "disque_tx.cli.server")
+
+    def __init__(
+        self, folder: Path, *directives: str, in_file: bool = False, **variables: str
+    ) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.variables = variables
+        self.config = folder / "disque.conf"
+        self.process: subprocess.Popen[bytes] | None = None
+        lines = [f"port {self.port}", "bind 127.0.0.1", f"dir {folder}", *directives]
+        if in_file:
+            self.config.write_text("".join(f"{line}\n" for line in lines))
+            self.words = [str(self.config)]
+        else:
+            self.words = []
+            for line in lines:
+                name, *values = shlex.split(line)
+                self.words += [f"--{name}", *values]
+        self._connections: list[Connection] = []
+
+    # -- life --------------------------------------------------------------------------------
+
+    def spawn(self) -> subprocess.Popen[bytes]:
+        """Start the process and wait for nothing."""
+        with open(self.folder / "daemon.out", "ab") as output:
+            self.process = subprocess.Popen(
+                [*self.program, *self.words],
+                cwd=self.folder,
+                env=environment(**self.variables),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        return self.process
+
+    def start(self) -> Daemon:
+        """Start, and wait until it serves."""
+        self.spawn()
+        wait_for(self.serves, f"the daemon on port {self.port} serves", 60)
+        return self
+
+    def serves(self) -> bool:
+        """Whether PING is answered with PONG; fails if the process has ended."""
+        if self.process is not None and self.process.poll() is not None:
+            raise AssertionError(f"exit status {self.process.returncode}: {self.log()}")
+        try:
+            connection = Connection(("127.0.0.1", self.port))
+        except OSError:
+            return False
+        try:
+            return bool(connection.call("PING") == "PONG")
+        except (ReplyError, ClosedError):
+            return False
+        finally:
+            connection.close()
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        assert self.process is not None
+        return self.process.pid
+
+    def kill(self) -> None:
+        """End it as a power failure would, without a word."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def terminate(self, number: int = signal.SIGTERM) -> int:
+        """End it in the orderly way; returns the exit status."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self, timeout_s: float = START_S) -> int:
+        """Wait for its end; returns the exit status."""
+        assert self.process is not None
+        return self.process.wait(timeout_s)
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        for connection in self._connections:
+            connection.close()
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+
+    # -- talking to it -----------------------------------------------------------------------
+
+    def client(self, address: tuple[str, int] | str | None = None) -> Connection:
+        """A new connection, closed at the end of the test."""
+        connection = Connection(address or ("127.0.0.1", self.port))
+        self._connections.append(connection)
+        return connection
+
+    def log(self) -> str:
+        """What it wrote to standard output and standard error, over all starts."""
+        return (self.folder / "daemon.out").read_text(errors="replace")
+
+    def info(self) -> dict[str, str]:
+        """INFO's fields."""
+        connection = Connection(("127.0.0.1", self.port))
+        try:
+            lines = connection.call("INFO").decode().splitlines()
+        finally:
+            connection.close()
+        return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+class DaemonTestCase(SynchronousTestCase):
+    """Tests whose daemons end with them."""
+
+    def folder(self) -> Path:
+        """A new and empty folder."""
+        path = Path(self.mktemp()).resolve()
+        path.mkdir(parents=True)
+        return path
+
+    def daemon(
+        self,
+        *directives: str,
+        in_file: bool = False,
+        folder: Path | None = None,
+        **variables: str,
+    ) -> Daemon:
+        """A daemon that is not started yet."""
+        daemon = Daemon(folder or self.folder(), *directives, in_file=in_file, **variables)
+        self.addCleanup(daemon.discard)
+        return daemon
+
+    def running(self, *directives: str, in_file: bool = False) -> Daemon:
+        """A daemon that serves."""
+        return self.daemon(*directives, in_file=in_file).start()

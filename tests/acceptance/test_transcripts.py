@@ -1,0 +1,98 @@
+"""Every conversation that was recorded with Disque 1.0-rc1, held again with this daemon.
+
+One fresh daemon and one list of variables for all of them, in their order; connections stay open
+from one session to the next, as they did when the recording was made.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.daemon import Daemon, DaemonTestCase
+from tests.acceptance.resp import ClosedError, Connection, parse
+
+VECTORS = Path(__file__).resolve().parents[1] / "vectors" / "transcripts.json"
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+#: What differs from one job ID to the next; the TTL at the end does not.
+_UNIQUE = re.compile(rb"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-")
+
+
+def as_set(reply: bytes) -> Any:
+    """A reply whose arrays are sorted and whose job IDs are reduced to their TTL."""
+    return deep_sorted(parse(_UNIQUE.sub(bytes(36), reply))[0])
+
+
+def deep_sorted(value: Any) -> Any:
+    """Arrays in arrays, each in the order of its elements' text."""
+    return sorted(map(deep_sorted, value), key=repr) if isinstance(value, list) else value
+
+
+class Replay:
+    """A conversation with one daemon. ``failures``: what was answered differently."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+        self._connections: dict[str, Connection] = {}
+        self.variables = {"port": str(daemon.port)}
+        self.failures: list[str] = []
+
+    def step(self, session: str, number: int, step: dict[str, Any]) -> None:
+        """Do one step and compare."""
+        if step["conn"] not in self._connections:
+            self._connections[step["conn"]] = self._daemon.client()
+        connection = self._connections[step["conn"]]
+        self._ask(connection, step)
+        if step["op"] == "send":
+            return
+        where = f"{session}[{number}] {step.get('args') or step.get('request_hex', 'recv')}"
+        try:
+            reply = b"".join(connection.read_raw() for _ in range(step.get("expect_replies", 1)))
+        except (ClosedError, TimeoutError) as error:
+            self.failures.append(f"{where}: {error!r} instead of {step['reply_text']!r}")
+            return
+        self._compare(where, reply, step)
+        if step.get("closed_after") and not connection.closed():
+            self.failures.append(f"{where}: the connection was not closed")
+
+    def _ask(self, connection: Connection, step: dict[str, Any]) -> None:
+        if step["op"] == "raw":
+            connection.send_raw(bytes.fromhex(step["request_hex"]))
+        elif step["op"] != "recv":
+            words = [_VARIABLE.sub(self._value, word) for word in step["args"]]
+            connection.send(*[word.encode("latin-1") for word in words])
+
+    def _value(self, found: re.Match[str]) -> str:
+        return self.variables[found[1]]
+
+    def _compare(self, where: str, reply: bytes, step: dict[str, Any]) -> None:
+        if step.get("unordered"):
+            mine, theirs = as_set(reply), as_set(bytes.fromhex(step["reply_hex"]))
+            if mine != theirs:
+                self.failures.append(f"{where}: {mine} instead of {theirs}")
+            return
+        pattern = step["reply_pattern"]
+        pattern = _VARIABLE.sub(lambda found: re.escape(self._value(found)), pattern)
+        text = reply.decode("latin-1")
+        match = re.fullmatch(pattern, text, re.DOTALL)
+        if match is None:
+            self.failures.append(f"{where}: {text!r} does not match {pattern!r}")
+        else:
+            self.variables.update(match.groupdict())
+
+
+class TranscriptTests(DaemonTestCase):
+    """What clients of the original rely on, byte for byte."""
+
+    def test_all_sessions(self) -> None:
+        """A client that works with the original cannot tell the difference."""
+        replay = Replay(self.running())
+        steps = 0
+        for session in json.loads(VECTORS.read_text())["sessions"]:
+            for number, step in enumerate(session["steps"]):
+                replay.step(session["name"], number, step)
+                steps += 1
+        self.assertEqual([], replay.failures)
+        self.assertEqual(310, steps)
