@@ -1,7 +1,7 @@
 """Speed and memory beside redis-server, on the same work, in one run (``make bench``).
 
-Every figure that matters is a ratio of two measurements made in turn; the absolute numbers depend on
-the machine and on what else it does. Needs a C compiler and ``redis-server``; prints Markdown.
+Every figure that matters is a ratio of two measurements made in turn; the absolute numbers depend
+on the machine and on what else it does. Needs a C compiler and ``redis-server``; prints Markdown.
 """
 
 from __future__ import annotations
@@ -145,7 +145,9 @@ def machine() -> str:
         if line.startswith("model name"):
             model = line.split(":")[1].strip()
             break
-    redis = subprocess.run(["redis-server", "--version"], capture_output=True, text=True).stdout
+    redis = subprocess.run(
+        ["redis-server", "--version"], capture_output=True, text=True, check=True
+    ).stdout
     version = redis.split("v=")[1].split()[0]
     return (
         f"{os.cpu_count()} cores of {model or platform.machine()}, Linux {platform.release()}, "

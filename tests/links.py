@@ -1,4 +1,4 @@
-"""``python -m tests.links FILE...``: every link between the project's own documents leads somewhere."""
+"""``python -m tests.links FILE...``: every link between the project's documents leads somewhere."""
 
 from __future__ import annotations
 

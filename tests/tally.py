@@ -1,6 +1,6 @@
-"""Counts of what trial ran: ``trial ... | python -m tests.tally <folder>`` shows trial's output, keeps
-its numbers in ``<folder>.tally`` and fails when a test failed; without a folder, all numbers are added
-up and said in one line."""
+"""Counts of what trial ran: ``trial ... | python -m tests.tally <folder>`` shows trial's output,
+keeps its numbers in ``<folder>.tally`` and fails when a test failed; without a folder, all numbers
+are added up and said in one line."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class ClientTests(SynchronousTestCase):
         self.assertEqual([[b"ADDJOB", b"q", b"\x00\xff\n"]], server.requests)
 
     def test_commands_from_input(self) -> None:
-        """Without a command each line of the input is one; blank lines and bad quotes send nothing."""
+        """Without a command each line of input is one; blank lines and bad quotes send nothing."""
         server = self.serve(b":1\r\n", b":2\r\n")
         lines = b'QLEN "a b"\n\nPING "open\nqlen c\nquit\nQLEN never\n'
         result = self.disque(server, stdin=lines)
@@ -87,7 +87,7 @@ class ClientTests(SynchronousTestCase):
         self.assertEqual(b"Invalid argument(s)\n", result.stderr)
 
     def test_input_is_never_sent_twice(self) -> None:
-        """A program's command is not repeated after a lost connection: it may have been executed."""
+        """A program's command is not sent again after a lost connection: it may have been run."""
         server = self.serve(b":1\r\n", CLOSE, b":2\r\n")
         result = self.disque(server, stdin=b"QLEN a\nQLEN b\nQLEN c\n")
         self.assertEqual((1, b"1\n"), (result.returncode, result.stdout))

@@ -58,7 +58,7 @@ def copied(job: JobRecord) -> JobRecord:
         job.etime_s,
         job.delay_s,
         job.retry_s,
-        job.repl,
+        int(job.repl),
     )
     record.state = job.state
     record.flags = job.flags

@@ -17,6 +17,7 @@ ID = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-05a1"
 
 
 def job(queue: bytes, body: bytes, nacks: int = 0, deliveries: int = 0) -> JobRecord:
+    """A job as GETJOB hands it out."""
     record = JobRecord(ID, queue, body, (), 1, 2, 0, 300, 1)
     record.nacks = nacks
     record.deliveries = deliveries

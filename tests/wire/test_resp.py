@@ -17,6 +17,7 @@ requests = st.lists(st.lists(words, min_size=1, max_size=5), max_size=6)
 
 
 def encode(argv: list[bytes]) -> bytes:
+    """A request in the multibulk form."""
     parts = [b"*%d\r\n" % len(argv)]
     for word in argv:
         parts.append(b"$%d\r\n%s\r\n" % (len(word), word))
@@ -24,6 +25,7 @@ def encode(argv: list[bytes]) -> bytes:
 
 
 def drained(parser: RequestParser) -> Requests:
+    """Every request that is complete."""
     result = []
     while (argv := parser.next()) is not None:
         result.append(argv)

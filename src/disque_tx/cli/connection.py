@@ -17,7 +17,7 @@ class ConnectionLost(DisqueError):
 
 
 class Address:
-    """Where a server listens: ``host`` and ``port``, or the path ``unix`` of a socket, which wins."""
+    """Where a server listens: ``host`` and ``port``, or the path ``unix``, which wins."""
 
     def __init__(self, host: str, port: int, unix: str | None = None) -> None:
         self.host = host

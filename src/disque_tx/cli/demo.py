@@ -1,4 +1,4 @@
-"""``make demo``: a real daemon, a producer and a worker for some seconds, and nothing left behind."""
+"""``make demo``: a real daemon, a producer and a worker for some seconds, nothing left behind."""
 
 from __future__ import annotations
 

@@ -109,7 +109,9 @@ def jsonable(reply: Reply) -> object:
     if isinstance(reply, bytes):
         return _text(reply)
     if isinstance(reply, Pairs):
-        return {_key(key): jsonable(value) for key, value in zip(reply[::2], reply[1::2])}
+        return {
+            _key(key): jsonable(value) for key, value in zip(reply[::2], reply[1::2], strict=False)
+        }
     if isinstance(reply, list):
         return [jsonable(element) for element in reply]
     return reply

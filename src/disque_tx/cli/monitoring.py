@@ -147,10 +147,11 @@ def human_size(size_bytes: int) -> str:
     size = float(size_bytes)
     if size < 1024:
         return f"{size_bytes}B"
-    for unit in "KMGT":
-        size /= 1024
+    unit = "B"
+    for larger in "KMGT":
         if size < 1024:
             break
+        size, unit = size / 1024, larger
     return f"{size:.2f}{unit}"
 
 

@@ -23,7 +23,7 @@ def config(server: Server, client: Client, argv: list[bytes]) -> None:
 
 def _get(server: Server, client: Client, argv: list[bytes]) -> None:
     parameters = server.control.config_get(argv[2])
-    client.replies.array(2 * len(parameters))
+    client.replies.mapping(len(parameters))
     for name, value in parameters:
         client.replies.bulk(name)
         client.replies.bulk(value)

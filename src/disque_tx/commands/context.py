@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 class Control:
     """What the process does on request. Every method that can fail raises ``CommandError``."""
 
-    def clock_us(self) -> int:
-        """A monotonic time in microseconds, for measuring durations."""
-        raise NotImplementedError
-
     def config_get(self, pattern: bytes) -> list[tuple[bytes, bytes]]:
         """Name and value of every visible parameter that matches the glob pattern."""
         raise NotImplementedError

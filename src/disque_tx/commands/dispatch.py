@@ -135,12 +135,20 @@ class Dispatcher:
             raise CommandError("NOAUTH", "Authentication required.")
         memory = self._node.memory
         if memory.limit != 0 and memory.level() == 2:
-            enough = evict(self._node, server.eviction_allowed, self._node.random)
+            enough = self._make_room()
             if not enough and command.denyoom:
                 raise CommandError("OOM", "command not allowed when used memory > 'maxmemory'.")
         if server.troubled:
             self._check_log(command)
         client.refused = False
+
+    def _make_room(self) -> bool:
+        """Try to get below 95 % of maxmemory."""
+        begun_ns: i64 = self._clock_ns()
+        enough = evict(self._node, self._server.eviction_allowed, self._node.random)
+        took_ms = (self._clock_ns() - begun_ns) // 1_000_000
+        self._server.latency.sample(b"eviction-cycle", self._node.wall_us // 1_000_000, took_ms)
+        return enough
 
     def _check_log(self, command: Command) -> None:
         """Something is wrong with the log, or it is being loaded."""

@@ -31,9 +31,6 @@ class MemoryControl(Control):
             raise self.refusal
         self.performed.append(operation)
 
-    def clock_us(self) -> int:
-        return self.now_us
-
     def config_get(self, pattern: bytes) -> list[tuple[bytes, bytes]]:
         glob = pattern.decode("latin-1")
         return [

@@ -1,4 +1,4 @@
-"""The command table: name, arity, flags and handler of every command (client protocol, section 7)."""
+"""The command table: name, arity, flags and handler of a command (client protocol, section 7)."""
 
 from __future__ import annotations
 

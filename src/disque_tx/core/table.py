@@ -118,11 +118,12 @@ class Table(Generic[T]):
         while size > _STEP and bits < _HASH_BITS:
             bits += 1
             size //= 2
-        span: i64 = 1 << (_HASH_BITS - bits)
+        one: i64 = 1  # a bare 1 has 32 bits in compiled code, too few to be shifted this far
+        span: i64 = one << (_HASH_BITS - bits)
         following: i64 = (position & ~(span - 1)) + span
         if following > _HASH_MASK:
             following = 0
-        low: i64 = (1 << bits) - 1
+        low: i64 = (one << bits) - 1
         wanted = hashed & low
         found: list[T] = []
         for key, value in part.items():

@@ -20,6 +20,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
+from disque_tx.commands.latency import LatencyMonitor
 from disque_tx.configpaths import os_error_text
 from disque_tx.core.node import Node
 from disque_tx.errors import CommandError, ConfigError, LocalError
@@ -40,7 +41,7 @@ class AppendOnlyFile(Service):
     ``aof-enqueue-jobs-once``, which must be turned off now.
 
     ``defer_to_thread``: runs a function off the reactor. ``fatal``: told why the process must end.
-    ``monotonic``: seconds, to measure slices of work with.
+    ``monotonic``: seconds, to measure work with. ``latency``: told how long the disk took.
     """
 
     name = "aof"
@@ -55,10 +56,21 @@ class AppendOnlyFile(Service):
         fatal: Callable[[str], None],
         log: DaemonLog,
         monotonic: Callable[[], float] = time.monotonic,
+        latency: LatencyMonitor | None = None,
     ) -> None:
         self.state = "off"
         self.loaded_once = False
-        self._means = Means(node, files, clock, settings, defer_to_thread, fatal, log, monotonic)
+        self._means = Means(
+            node,
+            files,
+            clock,
+            settings,
+            defer_to_thread,
+            fatal,
+            log,
+            monotonic,
+            latency or LatencyMonitor(),
+        )
         self._node = node
         self._settings = settings
         self._log = log

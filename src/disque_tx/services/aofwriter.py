@@ -24,6 +24,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
+from disque_tx.commands.latency import LatencyMonitor
 from disque_tx.configpaths import os_error_text
 from disque_tx.core.node import Node
 from disque_tx.errors import LocalError
@@ -54,8 +55,8 @@ class LogSettings(Protocol):
 class Means:
     """What the parts of the log work with.
 
-    ``monotonic``: seconds, for measuring slices. ``defer_to_thread``: runs a function off the
-    reactor. ``fatal``: told why the process must end.
+    ``monotonic``: seconds, for measuring. ``latency``: told how long the disk took.
+    ``defer_to_thread``: runs a function off the reactor. ``fatal``: told why the process must end.
     """
 
     node: Node
@@ -66,6 +67,14 @@ class Means:
     fatal: Callable[[str], None]
     log: DaemonLog
     monotonic: Callable[[], float]
+    latency: LatencyMonitor = attrs.Factory(LatencyMonitor)
+
+    def measured(self, since_s: float, *events: bytes) -> None:
+        """What began at ``since_s`` is done: a sample for the latency monitor, if it wants one."""
+        if self.latency.threshold_ms:
+            duration_ms = int((self.monotonic() - since_s) * 1000)
+            for event in events:
+                self.latency.sample(event, self.node.wall_us // 1_000_000, duration_ms)
 
 
 class LogWriter:
@@ -192,11 +201,14 @@ class LogWriter:
     def _write(self) -> None:
         data = b"".join(self._chunks)
         self._chunks = [data]
+        begun_s = self._means.monotonic()
         try:
             if self._torn:
                 self._mend()
             self._torn = True
             self._file.append(data)
+            kind = b"aof-write-pending-fsync" if self.syncing else b"aof-write-alone"
+            self._means.measured(begun_s, b"aof-write", kind)
         except OSError as error:
             self._write_failed(error)
             return
@@ -249,10 +261,12 @@ class LogWriter:
     # -- syncing -----------------------------------------------------------------------------
 
     def _sync_now(self) -> None:
+        begun_s = self._means.monotonic()
         try:
             self._file.sync()
         except OSError as error:
             self._sync_broken(error)
+        self._means.measured(begun_s, b"aof-fsync-always")
         self._dirty = False
         self._synced_ms = int(self._means.node.now_ms)
 

@@ -50,7 +50,7 @@ def _level(settings: Settings, server: Server, log: DaemonLog) -> None:
     log.level = settings.loglevel
 
 
-#: Directive → what follows from its value. Directives that are read where they are used are not here.
+#: Directive → what follows from its value. What is read where it is used has no entry.
 APPLY: Final[dict[str, Apply]] = {
     "maxmemory": _maxmemory,
     "maxmemory-policy": _policy,

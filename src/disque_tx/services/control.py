@@ -125,7 +125,7 @@ class NodeControl(Control):
 
     def save_nodes(self) -> None:
         try:
-            self._root.cron.save_nodes(sync=True)
+            self._root.save_nodes(sync=True)
         except OSError as error:
             raise CommandError(
                 "ERR", f"error saving the cluster node config: {os_error_text(error)}"

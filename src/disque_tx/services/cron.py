@@ -17,7 +17,6 @@ from disque_tx.services.pump import Session
 if TYPE_CHECKING:
     from disque_tx.services.aof import AppendOnlyFile
     from disque_tx.services.log import DaemonLog
-    from disque_tx.services.nodesfile import NodesFile
     from disque_tx.services.runtime import Runtime
     from disque_tx.settings import Settings
 
@@ -33,14 +32,12 @@ class Cron(Service):
         runtime: Runtime,
         settings: Settings,
         aof: AppendOnlyFile,
-        nodes_file: NodesFile,
         log: DaemonLog,
         reactor: IReactorTime,
     ) -> None:
         self._runtime = runtime
         self._settings = settings
         self._aof = aof
-        self._nodes_file = nodes_file
         self._log = log
         self._loop = LoopingCall(self.run)
         self._loop.clock = reactor
@@ -79,20 +76,12 @@ class Cron(Service):
         node.release_leaving()
         node.queues.sweep(node.now_ms, _QUEUES_PER_RUN)
         node.membership.expire_handshakes(node.now_ms, self._settings.cluster_node_timeout)
-        if node.membership.changed:
-            self.save_nodes()
         if server.paused_until_ms and node.now_ms >= server.paused_until_ms:
             server.paused_until_ms = 0
             runtime.resume_all()
         self._aof.tick()
         server.troubled = bool(self._aof.loading or self._aof.write_error)
         runtime.end()
-
-    def save_nodes(self, sync: bool = False) -> None:
-        """Write the nodes file; an ``OSError`` means that it is out of date."""
-        membership = self._runtime.node.membership
-        self._nodes_file.save(list(membership.nodes.values()), sync or membership.must_sync)
-        membership.saved()
 
     # -- clients -----------------------------------------------------------------------------
 

@@ -124,9 +124,7 @@ class Listeners(Service):
         # One wildcard address is enough; of the addresses that were asked for, none may be missing.
         if failures and (settings.bind or not self._ports):
             raise ConfigError("Could not listen on " + "; ".join(failures))
-        self._log.notice(
-            f"The server is now ready to accept connections on port {settings.port}"
-        )
+        self._log.notice(f"The server is now ready to accept connections on port {settings.port}")
 
     def _open_unix(self) -> None:
         path = self._settings.unixsocket

@@ -37,8 +37,8 @@ _EPOLLIN: Final = 1
 class Session(Client):
     """A client with its parser and its writer.
 
-    ``connection``: the Twisted protocol it belongs to. ``send``: sends at once what the socket takes
-    and returns how much that was; ``None`` when only the transport can write. ``paused``: the
+    ``connection``: the Twisted protocol it belongs to. ``send``: sends at once what the socket
+    takes and returns how much that was; ``None`` when only the transport can write. ``paused``: the
     socket is full, replies stay in ``writer`` until the protocol says otherwise.
     """
 

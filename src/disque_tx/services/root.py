@@ -12,6 +12,7 @@ import os
 import random
 import secrets
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from twisted.application.service import MultiService
@@ -55,17 +56,24 @@ def new_node_id() -> bytes:
 class NodeRoot(MultiService):
     """A node and everything around it.
 
-    ``exit``: called with an exit status when the process is to end; by default it stops the
-    reactor. ``exit_status`` and ``restart_wanted`` tell the program how to go on after that.
+    The orderly end stops the reactor; ``exit_status`` and ``restart_wanted`` tell the program how
+    to go on after that. ``die``: ends the process at once, with an exit status.
     """
 
-    def __init__(self, settings: Settings, log: DaemonLog, reactor: Any) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        log: DaemonLog,
+        reactor: Any,
+        die: Callable[[int], object] = os._exit,
+    ) -> None:
         super().__init__()
         self.settings = settings
         self.log = log
         self.exit_status = 0
         self.restart_wanted: tuple[bool, int] | None = None
         self._reactor = reactor
+        self._die = die
         self._stop_asked = False
         clock = SystemClock()
         self.process = ProcessInfo(settings, secrets.token_hex(20))
@@ -84,10 +92,18 @@ class NodeRoot(MultiService):
         self.node_service = NodeService(self.runtime)
         self.admission = Admission(self.runtime, settings, log)
         self.aof = AppendOnlyFile(
-            node, self.files, reactor, settings, self._in_thread, self._fatal, log
+            node,
+            self.files,
+            reactor,
+            settings,
+            self._in_thread,
+            self._log_broken,
+            log,
+            latency=self.server.latency,
         )
         self.runtime.log = self.aof
-        self.cron = Cron(self.runtime, settings, self.aof, self._nodes_file, log, reactor)
+        self.runtime.save_nodes = self._nodes_changed
+        self.cron = Cron(self.runtime, settings, self.aof, log, reactor)
         self.listeners = Listeners(
             self, RespFactory(self.runtime, self.admission), Hub(reactor, self.runtime), reactor
         )
@@ -116,7 +132,7 @@ class NodeRoot(MultiService):
                 f" {settings.maxclients}: maxclients is lowered. Raise it with 'ulimit -n'."
             )
             settings.maxclients = fitting
-        self.cron.save_nodes()
+        self.save_nodes()
         self.listeners.open()
         log.warning(f"Server started, Disque version {DISQUE_VERSION} (disque-tx {__version__})")
         self._tame_collector()
@@ -153,7 +169,26 @@ class NodeRoot(MultiService):
         else:
             self._fatal(f"Loading the log failed: {failure.getTraceback()}")
 
+    def save_nodes(self, sync: bool = False) -> None:
+        """Write the nodes file; an ``OSError`` means that it is out of date."""
+        membership = self.runtime.node.membership
+        self._nodes_file.save(list(membership.nodes.values()), sync or membership.must_sync)
+        membership.saved()
+
+    def _nodes_changed(self) -> None:
+        """A node that cannot write down who it is must not go on (cluster protocol, section 9)."""
+        try:
+            self.save_nodes()
+        except OSError as error:
+            self.runtime.node.membership.saved()
+            self._fatal(f"The nodes file {self._nodes_file.path} can't be written: {error}")
+
     # -- stop --------------------------------------------------------------------------------
+
+    def _log_broken(self, message: str) -> None:
+        """With ``appendfsync always`` nothing may be answered once the disk failed: end at once."""
+        self.log.warning(message)
+        self._die(1)
 
     def _fatal(self, message: str) -> None:
         self.log.warning(message)
@@ -193,7 +228,7 @@ class NodeRoot(MultiService):
 
     def _let_go(self, result: object) -> object:
         try:
-            self.cron.save_nodes()
+            self.save_nodes()
         except OSError as error:
             self.log.warning(f"The nodes file could not be written: {error}")
         self._nodes_file.close()

@@ -8,6 +8,7 @@ written (and synced, if the policy says so), and the replies leave, one write pe
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
@@ -38,13 +39,21 @@ class SystemClock:
 class CommitsLog(Protocol):
     """What the runtime needs of the log."""
 
+    @property
+    def write_error(self) -> str:
+        """Why the log does not hold what was recorded; empty when it does."""
+
     def commit(self) -> None:
         """Write, and by policy sync, what was recorded."""
 
 
 @implementer(ITurn)
 class Runtime:
-    """One per node. ``calls``: operations of programs that embed the node, by client ID."""
+    """One per node. ``calls``: operations of programs that embed the node, by client ID.
+
+    ``log``: committed before anything leaves. ``save_nodes``: writes the node table down when it
+    changed, also before anything leaves.
+    """
 
     def __init__(
         self,
@@ -60,6 +69,7 @@ class Runtime:
         self.pump = Pump(server, dispatcher)
         self.calls: dict[int, Any] = {}
         self.log: CommitsLog | None = None
+        self.save_nodes: Callable[[], None] = self.node.membership.saved
         self.in_turn = False
         self._reactor = reactor
         self._outbox = node.outbox
@@ -86,8 +96,13 @@ class Runtime:
             for client in resumed:
                 if isinstance(client, Session) and client.connection.session is client:
                     pump.drain(client)
-        if self.log is not None:
-            self.log.commit()
+        log = self.log
+        if log is not None:
+            log.commit()
+            if log.write_error:
+                self.server.troubled = True
+        if self.node.membership.changed:
+            self.save_nodes()
         touched = outbox.touched
         if touched:
             outbox.touched = []
@@ -133,7 +148,10 @@ class Runtime:
         self._timer = None
         self._timer_ms = -1
         self.begin()
+        begun_ms = self.node.now_ms
         self.node.run_due()
+        took_ms = self._steady_ms() - begun_ms
+        self.server.latency.sample(b"jobs-processing", self.node.wall_us // 1_000_000, took_ms)
         self.end()
 
     def stop(self) -> None:

@@ -1,20 +1,20 @@
 """The job record as bytes, on the bus and in the log (cluster protocol, section 5).
 
-    off  size  field
-      0     4  length of what follows, le32
-      4    40  id
-     44     1  state (low nibble), gc_retry (high nibble)
-     45     1  flags
-     46     2  repl, le16
-     48     4  etime, le32: absolute seconds when stored, seconds left in a message
-     52     8  ctime, le64
-     60     4  delay, le32
-     64     4  retry, le32
-     68     2  nacks, le16
-     70     2  additional deliveries, le16
-     72     4  Q, le32, then Q bytes: queue
-            4  B, le32, then B bytes: body
-            4  N, le32, then 40*N bytes: IDs of the nodes that may hold a copy
+off  size  field
+  0     4  length of what follows, le32
+  4    40  id
+ 44     1  state (low nibble), gc_retry (high nibble)
+ 45     1  flags
+ 46     2  repl, le16
+ 48     4  etime, le32: absolute seconds when stored, seconds left in a message
+ 52     8  ctime, le64
+ 60     4  delay, le32
+ 64     4  retry, le32
+ 68     2  nacks, le16
+ 70     2  additional deliveries, le16
+ 72     4  Q, le32, then Q bytes: queue
+        4  B, le32, then B bytes: body
+        4  N, le32, then 40*N bytes: IDs of the nodes that may hold a copy
 """
 
 from __future__ import annotations
@@ -93,9 +93,7 @@ def decode_stored(data: bytes) -> JobRecord:
     if first + NODE_ID_LENGTH * count != end:
         raise PeerError(f"job record of {end} bytes does not end behind its {count} node IDs")
     nodes = tuple([data[at : at + NODE_ID_LENGTH] for at in range(first, end, NODE_ID_LENGTH)])
-    job = JobRecord(
-        fixed[1], queue, body, nodes, fixed[6], fixed[5], fixed[7], fixed[8], fixed[4]
-    )
+    job = JobRecord(fixed[1], queue, body, nodes, fixed[6], fixed[5], fixed[7], fixed[8], fixed[4])
     job.state = fixed[2] & 15
     job.flags = fixed[3]
     job.nacks = fixed[9]
