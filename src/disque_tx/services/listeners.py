@@ -12,7 +12,8 @@ from twisted.internet.interfaces import IListeningPort, IProtocolFactory
 from twisted.internet.protocol import Factory
 
 from disque_tx.errors import ConfigError
-from disque_tx.services.transport import FastPort, Hub, listen_tcp
+from disque_tx.services.hub import Hub
+from disque_tx.services.ports import FastPort, listen_tcp
 
 if TYPE_CHECKING:
     from disque_tx.services.log import DaemonLog

@@ -34,6 +34,7 @@ from disque_tx.services.clients import RespFactory
 from disque_tx.services.control import NodeControl, raise_fd_limit
 from disque_tx.services.cron import Cron
 from disque_tx.services.files import RealFiles
+from disque_tx.services.hub import Hub
 from disque_tx.services.listeners import Listeners
 from disque_tx.services.log import DaemonLog
 from disque_tx.services.nodeservice import NodeService
@@ -41,7 +42,6 @@ from disque_tx.services.nodesfile import NodesFile
 from disque_tx.services.processinfo import DISQUE_VERSION, ProcessInfo
 from disque_tx.services.runtime import Runtime, SystemClock
 from disque_tx.services.systemd import Watchdog, notify
-from disque_tx.services.transport import Hub
 from disque_tx.settings import Settings
 from disque_tx.wire.jobid import JobIdSource
 
