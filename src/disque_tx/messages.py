@@ -103,7 +103,15 @@ class IdSource:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RequestSource:
-    """Where the requests of a client come from, each a list of words, the command first."""
+    """Where the requests of a client come from, each a list of words, the command first.
+
+    ``restricted``: set while the client has not given the password it needs; small limits apply.
+    """
+
+    __slots__ = ("restricted",)
+
+    def __init__(self) -> None:
+        self.restricted: bool = False
 
     def next(self) -> list[bytes] | None:
         """The next complete request, never empty; ``None`` when there is none.

@@ -70,7 +70,7 @@ def facts(port: int, password: str, protocol: int) -> dict[str, Any]:
         "named": [client.client_setname("me"), client.client_getname()],
         "server": client.info("server")["disque_version"],
         "limit": limit,
-        "set": client.config_set("maxclients", limit["maxclients"]),
+        "set": client.config_set("maxclients", limit["maxclients"] or ""),
         "clients": any(row["name"] == "me" for row in client.client_list()),
         "commands": client.command_count(),
         "time": len(client.time()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -99,7 +100,9 @@ class PydisqueTests(DaemonTestCase):
     """All calls of pydisque, which reaches the daemon through the installed redis-py."""
 
     def setUp(self) -> None:
-        """A connected client."""
+        """A connected client. The library tells its log of every error reply, three times."""
+        logging.disable(logging.CRITICAL)
+        self.addCleanup(logging.disable, logging.NOTSET)
         daemon = self.running()
         self.client = pydisque.client.Client([f"127.0.0.1:{daemon.port}"])
         self.client.connect()

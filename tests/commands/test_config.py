@@ -11,15 +11,15 @@ class ConfigTests(DeskCase):
     """Sub-commands and their counts."""
 
     def test_get(self) -> None:
-        """Names and values come in turn, nothing matching is an empty array."""
-        expected = [b"requirepass", b"", b"maxmemory", b"1073741824"]
+        """Names with their values, in RESP2 in turn; nothing matching is empty."""
+        expected = {b"requirepass": b"", b"maxmemory": b"1073741824"}
         self.assertEqual(expected, self.call(config, b"CONFIG", b"get", b"*"))
-        self.assertEqual([], self.call(config, b"CONFIG", b"GET", b"nosuch"))
+        self.assertEqual({}, self.call(config, b"CONFIG", b"GET", b"nosuch"))
 
     def test_set(self) -> None:
         """What was set is what is read."""
         self.assertEqual(OK, self.call(config, b"CONFIG", b"SET", b"MaxMemory", b"10mb"))
-        self.assertEqual([b"maxmemory", b"10mb"], self.call(config, b"CONFIG", b"GET", b"maxm*"))
+        self.assertEqual({b"maxmemory": b"10mb"}, self.call(config, b"CONFIG", b"GET", b"maxm*"))
         line = b"ERR Unsupported CONFIG parameter: foo"
         self.assert_refused(line, config, b"CONFIG", b"SET", b"foo", b"bar")
 

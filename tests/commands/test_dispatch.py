@@ -20,6 +20,7 @@ class Waiting(RequestSource):
     """Requests that a client has sent already; behind them perhaps something that is none."""
 
     def __init__(self, requests: list[list[bytes]], error: str = "") -> None:
+        super().__init__()
         self.requests = requests
         self.error = error
 
@@ -263,6 +264,16 @@ class DrainTests(DispatchCase):
         self.assertEqual([self.client], self.node.outbox.resumed)
         self.dispatcher.drain(self.client, source, 10)
         self.assertEqual(Status(b"PONG"), self.said()[1])
+
+    def test_limits_end_with_the_password(self) -> None:
+        """What is pipelined behind AUTH may be as large as it likes."""
+        self.server.guarded = True
+        self.control.settings[b"requirepass"] = b"secret"
+        source = Waiting([[b"AUTH", b"secret"], [b"PING"]])
+        source.restricted = True
+        self.dispatcher.drain(self.client, source, 1)
+        self.dispatcher.drain(self.client, source, 1)
+        self.assertFalse(source.restricted)
 
     def test_paused(self) -> None:
         """CLIENT PAUSE holds all clients, from the next request on."""

@@ -65,6 +65,8 @@ class Dispatcher:
                 return False
             if self._server.paused_until_ms != 0:
                 return False
+            if source.restricted and client.authenticated:
+                source.restricted = False
             argv = source.next()
             if argv is None:
                 return False

@@ -32,8 +32,10 @@ def qpeek(server: Server, client: Client, argv: list[bytes]) -> None:
     queue = server.node.queues.get(argv[1])
     jobs: list[Job] = []
     if queue is not None and count != 0:
-        # Never more than are there: the sums below must not leave the machine's words.
-        wanted = min(abs(count), queue.jobs.size)
+        # Never more than are there: what follows computes in the machine's words. The comparison
+        # does not, since the count without its sign may be 2 ** 63.
+        held: int = queue.jobs.size
+        wanted = min(abs(count), held)
         jobs = queue.jobs.oldest(wanted) if count > 0 else queue.jobs.newest(wanted)
     client.replies.jobs(list(jobs), False)
 

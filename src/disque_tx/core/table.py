@@ -118,12 +118,12 @@ class Table(Generic[T]):
         while size > _STEP and bits < _HASH_BITS:
             bits += 1
             size //= 2
-        one: i64 = 1  # a bare 1 has 32 bits in compiled code, too few to be shifted this far
-        span: i64 = one << (_HASH_BITS - bits)
+        # Shifted to the right: compiled, a 1 has 32 bits, too few to be shifted this far left.
+        span: i64 = (_HASH_MASK + 1) >> bits
         following: i64 = (position & ~(span - 1)) + span
         if following > _HASH_MASK:
             following = 0
-        low: i64 = (one << bits) - 1
+        low: i64 = _HASH_MASK >> (_HASH_BITS - bits)
         wanted = hashed & low
         found: list[T] = []
         for key, value in part.items():

@@ -148,7 +148,7 @@ class Listeners(Service):
         where = f"listen {protocol} {endpoint}"
         try:
             listening = serverFromString(self._reactor, endpoint).listen(factory)
-        except (ValueError, TypeError, KeyError, OSError) as error:
+        except (ValueError, TypeError, LookupError, OSError) as error:
             raise ConfigError(f"{where}: this endpoint cannot be used: {error}") from error
         failures: list[Any] = []
         listening.addCallbacks(self._ports.append, failures.append)

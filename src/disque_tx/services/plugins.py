@@ -32,8 +32,10 @@ class RespPlugin:
 
 def client_protocol(name: str) -> IClientProtocol:
     """The plugin called ``name``; ``ConfigError`` lists what there is when there is none."""
-    found = {plugin.name: plugin for plugin in getPlugins(IClientProtocol)}
+    # Ours is there even where Twisted does not look for plugins, as in an editable installation.
+    plugins: list[IClientProtocol] = [RespPlugin(), *getPlugins(IClientProtocol)]
+    found = {plugin.name: plugin for plugin in plugins}
     if name not in found:
-        known = ", ".join(sorted(found)) or "none at all"
+        known = ", ".join(sorted(found))
         raise ConfigError(f"listen {name}: no such protocol is installed; there is {known}")
     return found[name]

@@ -141,8 +141,6 @@ class Pump:
             else:
                 session.replies.error(CommandError("ERR", str(error)).reply())
                 session.closing = True
-        if session.parser.restricted and session.authenticated:
-            session.parser.restricted = False
 
     def _refuse(self, session: Session, why: str) -> None:
         session.connection.refused(why)

@@ -75,6 +75,7 @@ class NodeRoot(MultiService):
         self._reactor = reactor
         self._die = die
         self._stop_asked = False
+        self._open = False
         clock = SystemClock()
         self.process = ProcessInfo(settings, secrets.token_hex(20))
         self.files = RealFiles()
@@ -118,6 +119,7 @@ class NodeRoot(MultiService):
 
     def privilegedStartService(self) -> None:
         """Listen, and take possession of the nodes file, before anything else happens."""
+        self._open = True
         super().privilegedStartService()
         settings, log = self.settings, self.log
         fitting = raise_fd_limit(settings.maxclients)
@@ -146,6 +148,8 @@ class NodeRoot(MultiService):
 
     def startService(self) -> None:
         """Load the log, then say that the node is ready."""
+        if not self._open:  # "twist", unlike "twistd", has no privileged step
+            self.privilegedStartService()
         super().startService()
         self.server.troubled = True
         notify("STATUS=Loading the log")

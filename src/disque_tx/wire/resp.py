@@ -29,15 +29,12 @@ _HTTP_VERBS: Final = frozenset(
 
 
 class RequestParser(RequestSource):
-    """Requests out of a stream of bytes.
+    """Requests out of a stream of bytes."""
 
-    ``restricted``: set while the client has not authenticated; small limits then apply.
-    """
-
-    __slots__ = ("restricted", "_data", "_pos", "_late", "_missing", "_argc", "_argv", "_held")
+    __slots__ = ("_data", "_pos", "_late", "_missing", "_argc", "_argv", "_held")
 
     def __init__(self) -> None:
-        self.restricted = False
+        super().__init__()
         self._data = b""
         self._pos: i64 = 0
         # While a large argument is incomplete, what arrives waits in _late until _missing is 0.

@@ -1,0 +1,364 @@
+"""The daemon as a process: its command line, its signals, its files, its sockets."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.acceptance.daemon import Daemon, DaemonTestCase, environment, free_port, wait_for
+from tests.acceptance.resp import Connection
+
+_LEAVING = "LEAVING This node is shutting down, please connect to a different one"
+
+
+class ProgramTestCase(DaemonTestCase):
+    """Runs of the program that are expected to end by themselves."""
+
+    def run_program(
+        self, *words: str, stdin: str = "", folder: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run it to its end."""
+        return subprocess.run(
+            [*Daemon.program, *words],
+            cwd=folder or self.folder(),
+            env=environment(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+
+
+class CommandLineTests(ProgramTestCase):
+    """Client protocol, sections 21.1 and 21.2."""
+
+    def test_version(self) -> None:
+        """Scripts read the version."""
+        done = self.run_program("--version")
+        self.assertEqual(0, done.returncode)
+        self.assertRegex(
+            done.stdout,
+            r"\ADisque server v=1\.0-rc1 sha=\w+:[01] malloc=\w+ bits=64 build=[0-9a-f]+",
+        )
+
+    def test_help(self) -> None:
+        """The usage goes to standard error with status 1, and names nothing of Redis (P42)."""
+        done = self.run_program("--help")
+        self.assertEqual((1, ""), (done.returncode, done.stdout))
+        self.assertIn("disque-server", done.stderr)
+        self.assertNotIn("slaveof", done.stderr)
+
+    def test_bad_directive(self) -> None:
+        """A mistake on the command line is shown with its line, and nothing is touched."""
+        folder = self.folder()
+        done = self.run_program("--maxclients", "0", folder=folder)
+        self.assertEqual(1, done.returncode)
+        self.assertEqual(
+            "\n*** FATAL CONFIG FILE ERROR ***\n"
+            "Reading the configuration file, at line 2\n"
+            ">>> 'maxclients \"0\"'\n"
+            "Invalid max clients limit\n"
+            "(in the command line)\n",
+            done.stderr,
+        )
+        self.assertEqual([], list(folder.iterdir()))
+
+    def test_bad_file(self) -> None:
+        """A mistake in the file is shown with its line."""
+        folder = self.folder()
+        (folder / "my.conf").write_text("# mine\nport 7711\n  nonsense yes  \n")
+        done = self.run_program("my.conf", folder=folder)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("at line 3\n>>> 'nonsense yes'\nBad directive", done.stderr)
+
+    def test_missing_file(self) -> None:
+        """A file that is not there is told in the log."""
+        done = self.run_program("/no/such.conf")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("Fatal error, can't open config file '/no/such.conf'", done.stdout)
+
+    def test_missing_directory(self) -> None:
+        """A working directory that is not there ends the start."""
+        done = self.run_program("--dir", "/no/such/folder")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("Can't chdir to '/no/such/folder'", done.stdout + done.stderr)
+
+    def test_port_too_high(self) -> None:
+        """The bus needs a port too."""
+        done = self.run_program("--port", "60000")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("55535", done.stdout)
+
+    def test_nowhere_to_listen(self) -> None:
+        """A daemon that nobody can reach does not start."""
+        done = self.run_program("--port", "0")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("Configured to not listen anywhere, exiting.", done.stdout)
+
+    def test_standard_input(self) -> None:
+        """The configuration can come through a pipe; there is no file to rewrite then (P30)."""
+        daemon = self.daemon()
+        text = f"port {daemon.port}\nbind 127.0.0.1\nmaxmemory 128mb\n"
+        process = daemon.process = subprocess.Popen(
+            [*Daemon.program, "-", "--hz", "20"],
+            cwd=daemon.folder,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        )
+        (daemon.folder / "daemon.out").touch()
+        assert process.stdin is not None
+        process.stdin.write(text.encode())
+        process.stdin.close()
+        wait_for(daemon.serves, "it serves")
+        client = daemon.client()
+        self.assertEqual([b"maxmemory", b"134217728"], client.call("CONFIG", "GET", "maxmemory"))
+        self.assertEqual([b"hz", b"20"], client.call("CONFIG", "GET", "hz"))
+        self.assertEqual(
+            "ERR The server is running without a config file", client.error("CONFIG", "REWRITE")
+        )
+
+    def test_rename(self) -> None:
+        """Renamed and removed commands (section 21.3)."""
+        client = self.running("rename-command SHUTDOWN ''", "rename-command PAUSE hold").client()
+        self.assertEqual("ERR unknown command 'SHUTDOWN'", client.error("SHUTDOWN"))
+        self.assertEqual("in", client.call("HOLD", "q", "in"))
+        self.assertEqual(31, client.call("COMMAND", "COUNT"))
+
+
+class SignalTests(DaemonTestCase):
+    """Client protocol, section 21.6; DESIGN section 7."""
+
+    def test_graceful(self) -> None:
+        """SIGTERM and SIGINT end the process with status 0; SIGHUP and SIGPIPE do nothing."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            daemon = self.running()
+            os.kill(daemon.pid, signal.SIGHUP)
+            os.kill(daemon.pid, signal.SIGPIPE)
+            self.assertEqual("PONG", daemon.client().call("PING"))
+            self.assertEqual(0, daemon.terminate(number))
+            self.assertIn("bye bye", daemon.log())
+
+    def test_blocked_clients(self) -> None:
+        """Clients that wait for jobs are sent to another node, not just cut off."""
+        daemon = self.running()
+        client, other = daemon.client(), daemon.client()
+        client.send("GETJOB", "FROM", "q")
+        wait_for(lambda: daemon.info()["blocked_clients"] == "1", "it is blocked")
+        self.assertEqual(0, daemon.terminate())
+        self.assertEqual(_LEAVING, str(client.read()))
+        self.assertTrue(client.closed())
+        self.assertTrue(other.closed())
+
+    def test_second_signal(self) -> None:
+        """A second SIGINT does not wait for anything."""
+        daemon = self.running()
+        daemon.client().send("DEBUG", "SLEEP", "15")
+        os.kill(daemon.pid, signal.SIGINT)
+        wait_for(lambda: "Received SIGINT" in daemon.log(), "the first one was seen")
+        self.assertEqual(1, daemon.terminate(signal.SIGINT))
+
+    def test_log_file_moved(self) -> None:
+        """A log that was moved away begins anew, without a signal."""
+        daemon = self.running("logfile disque.log")
+        path = daemon.folder / "disque.log"
+        self.assertIn("Server started, Disque version 1.0-rc1", path.read_text())
+        path.rename(daemon.folder / "old.log")
+        daemon.terminate()
+        self.assertIn("bye bye", path.read_text())
+        self.assertRegex(path.read_text(), r"\A\d+:P \d\d \w{3} \d\d:\d\d:\d\d\.\d{3} [-.*#] ")
+
+    def test_daemonize(self) -> None:
+        """In the background: the pid file names the process and goes away with it."""
+        daemon = self.daemon("daemonize yes", "pidfile my.pid", "logfile my.log")
+        daemon.spawn()
+        self.assertEqual(0, daemon.wait())
+        daemon.process = None
+        wait_for(daemon.serves, "it serves")
+        path = daemon.folder / "my.pid"
+        text = wait_for(path.exists, "there is a pid file") and path.read_text()
+        pid = int(daemon.info()["process_id"])
+        self.assertEqual(f"{pid}\n", text)
+        os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: not path.exists(), "the pid file is gone")
+        wait_for(lambda: not alive(pid), "the process is gone")
+
+    def test_nodes_file_locked(self) -> None:
+        """Two daemons do not share a folder: the second one leaves at once."""
+        daemon = self.running()
+        second = self.daemon(folder=daemon.folder)
+        second.spawn()
+        self.assertEqual(1, second.wait())
+        self.assertIn("nodes.conf", daemon.log())
+        self.assertEqual("PONG", daemon.client().call("PING"))
+
+    def test_port_taken(self) -> None:
+        """A port that somebody else has is named."""
+        daemon = self.running()
+        second = self.daemon(f"port {daemon.port}")
+        second.spawn()
+        self.assertEqual(1, second.wait())
+        self.assertIn(f"127.0.0.1:{daemon.port}", second.log())
+
+    def test_restart(self) -> None:
+        """DEBUG RESTART begins anew with the same words, and rewrites the configuration first."""
+        daemon = self.running("appendonly yes", in_file=True)
+        client = daemon.client()
+        client.call("ADDJOB", "q", "b", 0)
+        client.call("CONFIG", "SET", "maxclients", 77)
+        run_id = daemon.info()["run_id"]
+        client.send("DEBUG", "RESTART")
+        self.assertTrue(client.closed())
+        wait_for(daemon.serves, "it serves again")
+        self.assertNotEqual(run_id, daemon.info()["run_id"])
+        self.assertEqual("1", daemon.info()["registered_jobs"])
+        self.assertEqual(
+            [b"maxclients", b"77"], daemon.client().call("CONFIG", "GET", "maxclients")
+        )
+
+    def test_crash_and_recover(self) -> None:
+        """DEBUG CRASH-AND-RECOVER comes back, too."""
+        daemon = self.running("appendonly yes", "appendfsync always")
+        client = daemon.client()
+        client.call("ADDJOB", "q", "b", 0)
+        client.send("DEBUG", "CRASH-AND-RECOVER", "10")
+        self.assertTrue(client.closed())
+        wait_for(daemon.serves, "it serves again")
+        self.assertEqual("1", daemon.info()["registered_jobs"])
+
+
+class ListenTests(DaemonTestCase):
+    """Where clients connect."""
+
+    def test_unix_socket(self) -> None:
+        """The socket has the mode that was asked for, and a stale one is no obstacle."""
+        daemon = self.daemon("unixsocket d.sock", "unixsocketperm 700", "port 0")
+        path = short(daemon.folder / "d.sock")
+        with socket.socket(socket.AF_UNIX) as stale:
+            stale.bind(path)
+        daemon.spawn()
+        client = wait_for(lambda: attempt(path), "it listens")
+        self.addCleanup(client.close)
+        self.assertEqual("PONG", client.call("PING"))
+        self.assertEqual(0o700, (daemon.folder / "d.sock").stat().st_mode & 0o777)
+        self.assertIn(f"addr={daemon.folder}/d.sock:0".encode(), client.call("CLIENT", "LIST"))
+        daemon.terminate()
+        self.assertFalse((daemon.folder / "d.sock").exists())
+
+    def test_both_loopbacks(self) -> None:
+        """Several addresses, of both families."""
+        daemon = self.running("bind 127.0.0.1 ::1")
+        client = daemon.client(("::1", daemon.port))
+        self.assertIn(b" addr=[::1]:", client.call("CLIENT", "LIST"))
+        self.assertEqual("PONG", daemon.client().call("PING"))
+
+    def test_endpoints(self) -> None:
+        """``listen`` takes endpoints of Twisted, besides the port."""
+        extra = free_port()
+        daemon = self.running(
+            f"listen resp tcp:{extra}:interface=127.0.0.1", "listen resp unix:extra.sock"
+        )
+        client = daemon.client(("127.0.0.1", extra))
+        client.call("ADDJOB", "q", "b", 0)
+        by_path = daemon.client(short(daemon.folder / "extra.sock"))
+        self.assertEqual(1, by_path.call("QLEN", "q"))
+        self.assertEqual(3, by_path.call("CLIENT", "LIST").count(b"\n") + 1)
+
+    def test_unknown_protocol(self) -> None:
+        """A protocol that nobody installed is named, with those that there are."""
+        daemon = self.daemon("listen nonsense tcp:0")
+        daemon.spawn()
+        self.assertEqual(1, daemon.wait())
+        self.assertIn("listen nonsense: no such protocol is installed; there is resp", daemon.log())
+
+    def test_socket_activation(self) -> None:
+        """A socket that systemd opened is used."""
+        daemon = self.daemon("port 0", "listen resp systemd:domain=INET:index=0")
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            port = listening.getsockname()[1]
+            daemon.process = subprocess.Popen(
+                [sys.executable, "-c", _ACTIVATE, str(listening.fileno()), *Daemon.program]
+                + daemon.words,
+                cwd=daemon.folder,
+                env=environment(),
+                pass_fds=[listening.fileno()],
+                stdout=subprocess.DEVNULL,
+            )
+            (daemon.folder / "daemon.out").touch()
+            self.assertEqual("PONG", daemon.client(("127.0.0.1", port)).call("PING"))
+
+    def test_no_socket_from_systemd(self) -> None:
+        """Outside of systemd there is no such socket: the directive is named."""
+        daemon = self.daemon("listen resp systemd:domain=INET:index=0")
+        daemon.spawn()
+        self.assertEqual(1, daemon.wait())
+        self.assertIn("listen resp systemd:domain=INET:index=0: ", daemon.log())
+        self.assertNotIn("Traceback", daemon.log())
+
+    def test_notify(self) -> None:
+        """systemd hears when the node is ready, that it is alive, and when it stops."""
+        folder = self.folder()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(short(folder / "notify"))
+            manager.settimeout(20)
+            daemon = self.daemon(NOTIFY_SOCKET=str(folder / "notify"), WATCHDOG_USEC="200000")
+            daemon.start()
+            self.assertIn("READY=1", hear(manager, "READY"))
+            hear(manager, "WATCHDOG=1")
+            hear(manager, "WATCHDOG=1")
+            daemon.terminate()
+            hear(manager, "STOPPING=1")
+
+    def test_twistd(self) -> None:
+        """The same daemon under Twisted's own program, which has its own way to stop."""
+        daemon = self.daemon(in_file=True)
+        daemon.program = (sys.executable, "-m", "twisted", "disque", "--config")
+        client = daemon.start().client()
+        client.call("ADDJOB", "q", "b", 0)
+        client.send("GETJOB", "FROM", "empty")
+        wait_for(lambda: daemon.info()["blocked_clients"] == "1", "it is blocked")
+        daemon.terminate()
+        self.assertEqual(_LEAVING, str(client.read()))
+        self.assertIn("bye bye", daemon.log())
+
+
+_ACTIVATE = """\
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.set_inheritable(3, True)
+os.environ.update(LISTEN_FDS="1", LISTEN_FDNAMES="resp", LISTEN_PID=str(os.getpid()))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def hear(manager: socket.socket, word: str) -> str:
+    """The next message to the service manager that holds ``word``."""
+    while word not in (text := manager.recv(4096).decode()):
+        pass
+    return text
+
+
+def short(path: Path) -> str:
+    """A name for a path that fits into the address of a Unix socket."""
+    return os.path.relpath(path)
+
+
+def attempt(address: str) -> Connection | None:
+    """A connection, if somebody listens."""
+    try:
+        return Connection(address)
+    except OSError:
+        return None
+
+
+def alive(pid: int) -> bool:
+    """Whether there is such a process that has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
