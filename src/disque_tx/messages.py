@@ -40,7 +40,19 @@ class Linked:
 
 
 @mypyc_attr(acyclic=True)
-class JobRecord(Linked):
+class Keyed(Linked):
+    """Something that a table finds by its ``id``. ``chain``: the next one in the same bucket."""
+
+    __slots__ = ("chain", "id")
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__()
+        self.id: bytes = key
+        self.chain: Keyed | None = None
+
+
+@mypyc_attr(acyclic=True)
+class JobRecord(Keyed):
     """A job as it travels and as it is stored (cluster protocol, sections 1.3 and 5).
 
     ``etime_s``: absolute expiry, unix seconds. ``ctime``: creation, nanosecond-like number.
@@ -49,7 +61,6 @@ class JobRecord(Linked):
     """
 
     __slots__ = (
-        "id",
         "queue",
         "body",
         "nodes",
@@ -76,8 +87,7 @@ class JobRecord(Linked):
         retry_s: i64,
         repl: i64,
     ) -> None:
-        super().__init__()
-        self.id: bytes = job_id
+        super().__init__(job_id)
         self.queue: bytes = queue
         self.body: bytes = body
         self.nodes: tuple[bytes, ...] = nodes

@@ -84,13 +84,15 @@ class EndTests(DaemonTestCase):
     """How connections end."""
 
     def test_half_closed(self) -> None:
-        """Requests that were sent before the client stopped writing are executed."""
+        """Requests that were sent before the client stopped writing are executed and answered."""
         daemon = self.running()
-        client = daemon.client()
-        client.send_raw(encode("ADDJOB", "q", "b", 0) * 3)
+        client, other = daemon.client(), daemon.client()
+        client.send_raw(b"NACK\r\n" * 30_000 + encode("ADDJOB", "q", "b", 0))
         client.sock.shutdown(socket.SHUT_WR)
-        wait_for(lambda: daemon.client().call("QLEN", "q") == 3, "the jobs are there")
-        wait_for(lambda: daemon.info()["connected_clients"] == "2", "the client is gone")
+        self.assertEqual([0] * 30_000, [client.read() for _ in range(30_000)])
+        self.assertEqual(40, len(client.read()))
+        self.assertTrue(client.closed())
+        self.assertEqual(1, other.call("QLEN", "q"))
 
     def test_gone_while_blocked(self) -> None:
         """A job is not given to a client that has gone away while it was waiting."""

@@ -128,7 +128,6 @@ class CountTests(SynchronousTestCase):
         membership = table(0, PFAIL, FAIL, LEAVING, NOADDR, HANDSHAKE)
         self.assertEqual(6, membership.size)
         self.assertEqual([b"10.0.0.0"], [entry.ip for entry in membership.reachable])
-        self.assertEqual(1, membership.reachable_count)
 
     def test_priority(self) -> None:
         """Clients are sent to healthy nodes first; the worst flag decides."""
@@ -170,7 +169,7 @@ class ChangeTests(SynchronousTestCase):
         membership.set_leaving(True)
         self.assertEqual([b"10.0.0.0", b"10.0.0.1"], [e.ip for e in membership.reset(False)])
         self.assertEqual([ME], list(membership.nodes))
-        self.assertEqual((1, 0), (membership.size, membership.reachable_count))
+        self.assertEqual((1, []), (membership.size, membership.reachable))
         self.assertEqual(True, membership.leaving)
         self.assertEqual(True, membership.blacklisted(b"%040d" % 2, 1))
         self.assertEqual((True, True), (membership.changed, membership.must_sync))
@@ -216,9 +215,8 @@ class FromFileTests(SynchronousTestCase):
         membership = membership_from_file(entries, 7711, Numbered())
         mine = membership.myself
         self.assertEqual((ME, b"10.1.1.1", 7711), (mine.id, mine.ip, mine.port))
-        self.assertEqual(
-            (2, 1, False), (membership.size, membership.reachable_count, membership.changed)
-        )
+        self.assertEqual((2, False), (membership.size, membership.changed))
+        self.assertEqual([PEER], [entry.id for entry in membership.reachable])
 
     def test_nobody(self) -> None:
         """A table without this node cannot be."""

@@ -21,14 +21,14 @@ NODE = b"n" * 40
 
 def record(queue: bytes = b"queue", body: bytes = b"body", nodes: int = 2) -> JobRecord:
     """A job with a different value in each field."""
-    made = JobRecord(b"D" * 40, queue, body, (NODE,) * nodes, 2**63 + 5, 2**32 - 1, 7, 8, 3)
+    made = JobRecord(b"D" * 40, queue, body, (NODE,) * nodes, 2**62 + 5, 2**32 - 1, 7, 8, 3)
     made.state, made.flags, made.nacks, made.deliveries = 2, 5, 11, 12
     return made
 
 
 def fields(job: JobRecord) -> tuple[object, ...]:
     """Everything a record holds."""
-    return tuple(getattr(job, name) for name in JobRecord.__slots__)
+    return tuple(getattr(job, name) for name in ("id", *JobRecord.__slots__))
 
 
 class StoredTests(SynchronousTestCase):
@@ -108,3 +108,9 @@ class StoredTests(SynchronousTestCase):
             decode_stored(struct.pack("<I", max(0, len(data) - 4)) + data[4:])
         except PeerError:
             pass
+
+    def test_creation_time_out_of_range(self) -> None:
+        """A creation time that no clock gives is damage, not a crash of the reader."""
+        stored = bytearray(encode_stored(record()))
+        stored[52:60] = b"\xff" * 8
+        self.assertRaises(PeerError, decode_stored, bytes(stored))

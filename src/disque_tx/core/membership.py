@@ -58,7 +58,6 @@ class Membership:
     """The node table; this node is always in it.
 
     ``nodes``: by ID. ``size``: entries without handshakes, failed and leaving ones included.
-    ``reachable``: other nodes that can take a copy of a job; ``reachable_count``: how many.
     ``only_me``: this node's ID, as the list of holders of a job that no other node has.
     ``changed``: the nodes file is out of date; ``must_sync``: it must reach the disk before anybody
     hears of the change; whoever saves calls :meth:`saved`. ``messages_sent``,
@@ -72,7 +71,6 @@ class Membership:
         "myself",
         "size",
         "reachable",
-        "reachable_count",
         "only_me",
         "changed",
         "must_sync",
@@ -88,7 +86,6 @@ class Membership:
         self.myself: NodeEntry = myself
         self.size: i64 = 1
         self.reachable: list[NodeEntry] = []
-        self.reachable_count: i64 = 0
         self.only_me: tuple[bytes, ...] = (myself.id,)
         self.changed: bool = False
         self.must_sync: bool = False
@@ -106,7 +103,6 @@ class Membership:
         """Count again, after entries or flags changed."""
         self.size = len([e for e in self.nodes.values() if not e.flags & HANDSHAKE])
         self.reachable = [e for e in self.nodes.values() if not e.flags & _UNREACHABLE]
-        self.reachable_count = len(self.reachable)
 
     def add(self, entry: NodeEntry) -> None:
         """Take in a node, as it was read from the nodes file or heard of."""

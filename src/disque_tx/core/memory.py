@@ -13,7 +13,7 @@ from mypy_extensions import i64
 from disque_tx.core.job import Job
 
 #: Bytes for a job without its body, its queue's name (shared) and further nodes.
-JOB_BYTES: Final = 440
+JOB_BYTES: Final = 320
 #: Bytes for an empty queue without its name.
 QUEUE_BYTES: Final = 600
 _NODE_BYTES: Final = 16

@@ -57,7 +57,6 @@ class Node:
         self.delivery = Delivery(self.jobs, self.queues, self.waiters, self.outbox, random)
         self.membership = membership
         self.random = random
-        self._only_me: tuple[bytes, ...] = (membership.myself.id,)
         self._ids = ids
         self._ctime: i64 = 0
 
@@ -123,14 +122,11 @@ class Node:
         etime_s = self.wall_us // 1_000_000 + ttl_s
         if etime_s > _ETIME_MAX:
             raise CommandError("ERR", "TTL must be a number > 0")
-        node_id = self.membership.myself.id
-        if self._only_me[0] is not node_id:
-            self._only_me = (node_id,)
         job = Job(
-            self._ids.next_id(node_id, ttl_s, retry_s),
+            self._ids.next_id(self.membership.myself.id, ttl_s, retry_s),
             queue_name,
             body,
-            self._only_me,
+            self.membership.only_me,
             self._next_ctime(),
             etime_s,
             delay_s,
@@ -151,7 +147,8 @@ class Node:
         """Refuse what cannot reach its number of copies (section 14.2, step 5)."""
         external = self.membership.leaving or self.memory.level() > 0
         elsewhere = repl if external else repl - 1
-        reachable = len(self.membership.reachable)
+        # A copy can only go where there is a link.
+        reachable = len([node for node in self.membership.reachable if node.connected])
         if elsewhere <= reachable:
             return
         if external and elsewhere - 1 == reachable:

@@ -11,6 +11,7 @@ from disque_tx.core.client import Client
 from disque_tx.core.memory import QUEUE_BYTES, Memory
 from disque_tx.core.order import JobOrder
 from disque_tx.core.table import Table
+from disque_tx.messages import Keyed
 
 #: Pause flags (cluster protocol, section 11.6).
 PAUSE_NONE: Final = 0
@@ -23,15 +24,14 @@ PAUSE_NAMES: Final = (b"none", b"in", b"out", b"all")
 IDLE_MS: Final = (300_000, 10_000, 2_000)
 
 
-class Queue:
-    """One queue. ``created_ms`` and ``used_ms`` (last enqueue or fetch): the steady clock.
+class Queue(Keyed):
+    """One queue, found by its name. ``created_ms`` and ``used_ms`` (last enqueue or fetch): the steady clock.
 
     ``waiters``: clients blocked here, in the order in which they came; ``None`` while nobody ever
     waited. ``ready``: stands in the node's list of queues whose waiters may be served.
     """
 
     __slots__ = (
-        "name",
         "jobs",
         "waiters",
         "paused",
@@ -43,7 +43,7 @@ class Queue:
     )
 
     def __init__(self, name: bytes, now_ms: i64) -> None:
-        self.name: bytes = name
+        super().__init__(name)
         self.jobs: JobOrder = JobOrder()
         self.waiters: OrderedDict[Client, None] | None = None
         self.paused: i64 = PAUSE_NONE
@@ -52,6 +52,11 @@ class Queue:
         self.jobs_in: i64 = 0
         self.jobs_out: i64 = 0
         self.ready: bool = False
+
+    @property
+    def name(self) -> bytes:
+        """What clients call it."""
+        return self.id
 
     def blocked(self) -> int:
         """How many clients wait here."""
@@ -87,13 +92,13 @@ class Queues:
         queue = self.table.get(name)
         if queue is None:
             queue = Queue(name, now_ms)
-            self.table.put(name, queue)
+            self.table.put(queue)
             self._memory.take(QUEUE_BYTES + len(name))
         return queue
 
     def discard(self, queue: Queue) -> None:
         """Remove a queue; its statistics are gone with it."""
-        self.table.remove(queue.name)
+        self.table.remove(queue)
         self._memory.give(QUEUE_BYTES + len(queue.name))
 
     def clear(self) -> None:

@@ -37,7 +37,7 @@ class JobStore:
 
     def add(self, job: Job) -> None:
         """Register a job that is not known yet, and schedule it."""
-        self.table.put(job.id, job)
+        self.table.put(job)
         self._memory.take(job_bytes(job))
         self.schedule.add(job, awake_ms(job))
 
@@ -66,7 +66,7 @@ class JobStore:
         if job.state == ACTIVE or job.state == QUEUED:
             self.record_end(job)
         self.schedule.remove(job)
-        self.table.remove(job.id)
+        self.table.remove(job)
         self._memory.give(job_bytes(job))
 
     def clear(self) -> None:

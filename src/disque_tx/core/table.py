@@ -1,11 +1,12 @@
 """A hash table that can be scanned while it changes, at a cost that does not grow with its size.
 
-Why not one dict: growing a dict of a million entries stops the node for tens of milliseconds, and
-a dict cannot be scanned in pieces while it changes. Here the entries lie in many small dicts
-(linear hashing): one of them is split or merged at a time.
+Why not a dict: growing one of a million entries stops the node for tens of milliseconds, it cannot
+be scanned in pieces while it changes, and with a million entries its probing waits for the memory
+again and again. Here the entries of a bucket are a chain through the entries themselves, and the
+table grows and shrinks by one bucket at a time (linear hashing).
 
 The scan (client protocol, sections 18 and 19): order all entries by the bit-reversed hash. Every
-small dict then holds one contiguous range of that order, and a split or merge only cuts or joins
+bucket then holds one contiguous range of that order, and splitting or merging only cuts or joins
 ranges. A cursor is a position in the order, everything before it was visited; so an entry that is
 there during the whole scan is returned at least once, whatever happens in between.
 """
@@ -13,146 +14,162 @@ there during the whole scan is returned at least once, whatever happens in betwe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 from mypy_extensions import i64
 
-T = TypeVar("T")
+from disque_tx.messages import Keyed
+
+T = TypeVar("T", bound=Keyed)
 
 _HASH_BITS: Final = 32
 _HASH_MASK: Final = (1 << _HASH_BITS) - 1
-#: Entries per small dict, on average: split above the first, merge below the second. Small enough
-#: to be split in no time; so few that what every look-up touches of them stays in the cache.
-_SPLIT: Final = 1_024
-_MERGE: Final = 256
-#: Entries looked for in one step of a scan, on average.
-_STEP: Final = 96
+#: Buckets per entry up to which the table grows, so that most chains are of one entry, and at which
+#: it begins to shrink.
+_DENSE: Final = 2
+_SPARSE: Final = 8
 
 
 class Table(Generic[T]):
-    """Values by key. ``len()`` is the number of entries."""
+    """Entries by ``id``; an entry is in one table at a time. ``len()`` is their number."""
 
-    __slots__ = ("count", "_parts", "_level")
+    __slots__ = ("_buckets", "_high", "_low", "count")
 
     def __init__(self) -> None:
         self.count: i64 = 0
-        self._parts: list[dict[bytes, T]] = [{}]
-        # 2 ** _level parts at least; those below len(_parts) - 2 ** _level are already split.
-        self._level: i64 = 0
-
-    def __len__(self) -> int:
-        return self.count
-
-    def _part(self, hashed: i64) -> i64:
-        index = hashed & ((2 << self._level) - 1)
-        if index >= len(self._parts):
-            index = hashed & ((1 << self._level) - 1)
-        return index
-
-    def get(self, key: bytes) -> T | None:
-        """The value of ``key``."""
-        hashed: i64 = hash(key)
-        return self._parts[self._part(hashed)].get(key)
-
-    def put(self, key: bytes, value: T) -> None:
-        """Add an entry; ``key`` must not be there."""
-        hashed: i64 = hash(key)
-        self._parts[self._part(hashed)][key] = value
-        self.count += 1
-        if self.count > _SPLIT * len(self._parts):
-            self._split()
-
-    def remove(self, key: bytes) -> None:
-        """Take an entry out; ``KeyError`` when it is not there."""
-        hashed: i64 = hash(key)
-        del self._parts[self._part(hashed)][key]
-        self.count -= 1
-        if len(self._parts) > 1 and self.count < _MERGE * len(self._parts):
-            self._merge()
-
-    def _split(self) -> None:
-        size: i64 = len(self._parts)
-        if size == 2 << self._level:
-            self._level += 1
-        low: i64 = size - (1 << self._level)
-        bit: i64 = 1 << self._level
-        stay: dict[bytes, T] = {}
-        move: dict[bytes, T] = {}
-        for key, value in self._parts[low].items():
-            hashed: i64 = hash(key)
-            if hashed & bit:
-                move[key] = value
-            else:
-                stay[key] = value
-        self._parts[low] = stay
-        self._parts.append(move)
-
-    def _merge(self) -> None:
-        last = self._parts.pop()
-        size: i64 = len(self._parts)
-        if size < (1 << self._level) and self._level > 0:
-            self._level -= 1
-        low: i64 = size - (1 << self._level)
-        merged = dict(self._parts[low])
-        merged.update(last)
-        self._parts[low] = merged
+        self._buckets: list[Keyed | None] = [None]
+        # Masks of the hash: buckets from _low + 1 on were split off those _low + 1 below them.
+        self._low: i64 = 0
+        self._high: i64 = 1
 
     def clear(self) -> None:
         """Forget every entry."""
         self.count = 0
-        self._parts = [{}]
-        self._level = 0
+        self._buckets = [None]
+        self._low = 0
+        self._high = 1
+
+    def __len__(self) -> int:
+        return self.count
+
+    def _at(self, hashed: i64) -> i64:
+        """The bucket of a hash."""
+        at = hashed & self._high
+        return at if at < len(self._buckets) else hashed & self._low
+
+    def get(self, key: bytes) -> T | None:
+        """The entry with this ``id``."""
+        entry = self._buckets[self._at(hash(key))]
+        while entry is not None:
+            if entry.id == key:
+                return cast(T, entry)
+            entry = entry.chain
+        return None
+
+    def put(self, entry: T) -> None:
+        """Add an entry; none with its ``id`` may be there."""
+        at = self._at(hash(entry.id))
+        entry.chain = self._buckets[at]
+        self._buckets[at] = entry
+        self.count += 1
+        while _DENSE * self.count > len(self._buckets):
+            self._split()
+
+    def remove(self, entry: T) -> None:
+        """Take an entry out; ``KeyError`` when it is not there."""
+        at = self._at(hash(entry.id))
+        before: Keyed | None = None
+        here = self._buckets[at]
+        while here is not None and here is not entry:
+            before = here
+            here = here.chain
+        if here is None:
+            raise KeyError(entry.id)
+        if before is None:
+            self._buckets[at] = here.chain
+        else:
+            before.chain = here.chain
+        here.chain = None
+        self.count -= 1
+        if len(self._buckets) > _SPARSE * self.count + _SPARSE:
+            self._merge()
+
+    def _split(self) -> None:
+        """Grow by one bucket, which takes its part from the one below it."""
+        buckets = self._buckets
+        size: i64 = len(buckets)
+        if size > self._high:
+            self._low = self._high
+            self._high = 2 * self._high + 1
+        bit = self._low + 1
+        stay: Keyed | None = None
+        move: Keyed | None = None
+        entry = buckets[size - bit]
+        while entry is not None:
+            following = entry.chain
+            hashed: i64 = hash(entry.id)
+            if hashed & bit:
+                entry.chain = move
+                move = entry
+            else:
+                entry.chain = stay
+                stay = entry
+            entry = following
+        buckets[size - bit] = stay
+        buckets.append(move)
+
+    def _merge(self) -> None:
+        """Shrink by one bucket, which goes back to the one below it."""
+        buckets = self._buckets
+        entry = buckets.pop()
+        size: i64 = len(buckets)
+        if size <= self._low:
+            self._high = self._low
+            self._low = self._low // 2
+        at = size - self._low - 1
+        while entry is not None:
+            following = entry.chain
+            entry.chain = buckets[at]
+            buckets[at] = entry
+            entry = following
 
     def values(self) -> Iterator[T]:
-        """Every value; the table must not change meanwhile."""
-        for part in self._parts:
-            yield from part.values()
+        """Every entry; the table must not change meanwhile."""
+        for entry in self._buckets:
+            while entry is not None:
+                yield cast(T, entry)
+                entry = entry.chain
 
     def scan(self, cursor: int) -> tuple[int, list[T]]:
-        """One step: the next cursor, 0 at the end, and the values found at ``cursor``."""
+        """One step: the next cursor, 0 at the end, and the entries of the bucket at ``cursor``."""
         position: i64 = cursor & _HASH_MASK
         hashed = _reversed(position)
-        part = self._parts[self._part(hashed)]
-        bits = self._bits(hashed)
-        size: i64 = len(part)
-        while size > _STEP and bits < _HASH_BITS:
-            bits += 1
-            size //= 2
-        # Shifted to the right: compiled, a 1 has 32 bits, too few to be shifted this far left.
-        span: i64 = (_HASH_MASK + 1) >> bits
-        following: i64 = (position & ~(span - 1)) + span
-        if following > _HASH_MASK:
-            following = 0
-        low: i64 = _HASH_MASK >> (_HASH_BITS - bits)
-        wanted = hashed & low
+        at = self._at(hashed)
+        # Buckets that were split, and those split off, tell one bit of the hash more.
+        split = (at & self._low) < len(self._buckets) - self._low - 1
+        span = (_HASH_MASK + 1) // ((self._high if split else self._low) + 1)
+        following = position // span * span + span
         found: list[T] = []
-        for key, value in part.items():
-            here: i64 = hash(key)
-            if here & low == wanted:
-                found.append(value)
-        return following, found
-
-    def _bits(self, hashed: i64) -> i64:
-        """How many low bits of the hash all keys of a part share."""
-        if (hashed & ((1 << self._level) - 1)) < len(self._parts) - (1 << self._level):
-            return self._level + 1
-        return self._level
+        entry = self._buckets[at]
+        while entry is not None:
+            found.append(cast(T, entry))
+            entry = entry.chain
+        return (following if following <= _HASH_MASK else 0), found
 
     def pick(self, random: i64) -> T | None:
-        """Some value, chosen by ``random`` (any number); ``None`` when the table is empty."""
+        """Some entry, chosen by ``random`` (any number); ``None`` when the table is empty."""
         if self.count == 0:
             return None
-        size: i64 = len(self._parts)
+        size: i64 = len(self._buckets)
         at = random % size
-        while not self._parts[at]:
+        while self._buckets[at] is None:
             at = (at + 1) % size
-        part = self._parts[at]
-        skip = (random // size) % len(part)
-        for value in part.values():
-            if skip == 0:
-                return value
-            skip -= 1
-        return None
+        chain: list[Keyed] = []
+        entry = self._buckets[at]
+        while entry is not None:
+            chain.append(entry)
+            entry = entry.chain
+        return cast(T, chain[random // size % len(chain)])
 
 
 def _reversed(value: i64) -> i64:

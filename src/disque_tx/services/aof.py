@@ -75,6 +75,7 @@ class AppendOnlyFile(Service):
         self._settings = settings
         self._log = log
         self._records = LogEncoder()
+        self._place = ""
         self._writer: LogWriter | None = None
         self._rewrite: Rewrite | None = None
         self._loader: Loader | None = None
@@ -82,7 +83,10 @@ class AppendOnlyFile(Service):
         self._retry_ms = 0
 
     def _path(self) -> str:
-        return os.path.join(self._settings.dir, self._settings.appendfilename)
+        """Where the log is: a new ``dir`` moves it only while there is none (P31)."""
+        if self.state == "off" and self._rewrite is None:
+            self._place = os.path.join(self._settings.dir, self._settings.appendfilename)
+        return self._place
 
     @property
     def loading(self) -> bool:

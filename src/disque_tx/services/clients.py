@@ -116,10 +116,16 @@ class RespProtocol(Protocol):
     def resumeProducing(self) -> None:
         """The socket takes bytes again, so the client is alive."""
         session = self.session
-        if session is not None:
-            session.paused = False
-            session.seen_ms = self._runtime.node.now_ms
-            self._runtime.pump.flush(session)
+        if session is None:
+            return
+        runtime = self._runtime
+        session.paused = False
+        session.seen_ms = runtime.node.now_ms
+        if runtime.in_turn:
+            # Some of what was kept may depend on records that are written at the end of the turn.
+            runtime.node.outbox.touch(session)
+        else:
+            runtime.pump.flush(session)
 
     def stopProducing(self) -> None:
         """The connection is gone; :meth:`connectionLost` tells."""

@@ -10,6 +10,7 @@ from twisted.internet.abstract import isIPAddress, isIPv6Address
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import (
     IAddress,
+    IDelayedCall,
     IListeningPort,
     IProtocolFactory,
     IReadDescriptor,
@@ -21,6 +22,7 @@ from disque_tx.services.hub import Hub
 from disque_tx.services.transport import address_of
 
 _ACCEPTS_PER_TURN: Final = 1000
+_PAUSE_S: Final = 0.1
 
 
 @implementer(IReadDescriptor, IListeningPort)
@@ -34,6 +36,7 @@ class FastPort:
         self._hub = hub
         self._sock = sock
         self._factory = factory
+        self._pause: IDelayedCall | None = None
 
     def startListening(self) -> None:
         """Accept from now on."""
@@ -42,6 +45,9 @@ class FastPort:
 
     def stopListening(self) -> Deferred[None]:
         """Accept no more."""
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
         self._reactor.removeReader(self)
         self._sock.close()
         return succeed(None)
@@ -72,10 +78,14 @@ class FastPort:
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                     # Out of descriptors: look again when there may be some, do not spin.
                     self._reactor.removeReader(self)
-                    self._reactor.callLater(0.1, self._reactor.addReader, self)
+                    self._pause = self._reactor.callLater(_PAUSE_S, self._go_on)
                     return
                 continue
             self._hub.adopt(sock, self._factory)
+
+    def _go_on(self) -> None:
+        self._pause = None
+        self._reactor.addReader(self)
 
 
 def listen_tcp(host: str, port: int, backlog: int) -> socket.socket:

@@ -39,10 +39,12 @@ class Session(Client):
 
     ``connection``: the Twisted protocol it belongs to. ``send``: sends at once what the socket
     takes and returns how much that was; ``None`` when only the transport can write. ``paused``: the
-    socket is full, replies stay in ``writer`` until the protocol says otherwise.
+    socket is full, replies stay in ``writer`` until the protocol says otherwise. ``late``: it sent
+    more requests than one turn may take; until they are executed, nothing more is received, and
+    nobody notices that it hung up.
     """
 
-    __slots__ = ("connection", "parser", "paused", "recv", "room", "send", "writer")
+    __slots__ = ("connection", "late", "parser", "paused", "recv", "room", "send", "writer")
 
     def __init__(self, client_id: int, addr: bytes, now_ms: i64, connection: Any) -> None:
         writer = RespWriter()
@@ -53,6 +55,7 @@ class Session(Client):
         self.recv: Callable[[int], bytes] | None = None
         self.send: Callable[[bytes], int] | None = None
         self.paused: bool = False
+        self.late: bool = False
         self.room: i64 = _RECEIVE_LITTLE
 
     def adapt(self, size: i64) -> None:
@@ -95,7 +98,13 @@ class Pump:
         unusual: list[tuple[int, int]] = []
         for event in events:
             session = sessions.get(event[0])
-            if session is None or event[1] != _EPOLLIN:
+            if session is None:
+                unusual.append(event)
+                continue
+            if session.late:
+                self.again.append(event)
+                continue
+            if event[1] != _EPOLLIN:
                 unusual.append(event)
                 continue
             recv = session.recv
@@ -126,14 +135,17 @@ class Pump:
         if size * 16 < session.room:
             session.adapt(size)
         session.parser.feed(data)
-        self.drain(session)
+        if not session.late:
+            self.drain(session)
         if size >= _LARGE_READ and session.parser.pending_bytes() > QUERY_BYTES_MAX:
             self._refuse(session, "sent more than 1 GiB that is no complete request")
 
     def drain(self, session: Session) -> None:
         """Execute what is complete and may be executed now."""
+        session.late = False
         try:
             if self._dispatcher.drain(session, session.parser, REQUESTS_PER_TURN):
+                session.late = True
                 self.late.append(session)
         except PeerError as error:
             if error.silent:
@@ -169,6 +181,7 @@ class Pump:
         if data:
             size: i64 = len(data)
             self._stats.net_output_bytes += size
+            session.seen_ms = self._node.now_ms
             send = session.send
             if send is None:
                 session.connection.write(data)

@@ -14,6 +14,7 @@ from disque_tx.messages import JobRecord, LogSink
 from disque_tx.wire.jobcodec import stored_length, stored_parts
 
 _DELETE: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n"
+_DELETE_BYTES: Final = len(_DELETE) + 42
 _LOAD: Final = b"*2\r\n$7\r\nLOADJOB\r\n$%d\r\n"
 _LOADS: Final = [_LOAD % n for n in range(1024)]
 _MAX_ARGS: Final = 16
@@ -24,10 +25,7 @@ _MAX_HEADER: Final = 64
 def load_record(job: JobRecord) -> bytes:
     """The record that brings ``job`` back at the next start."""
     size = stored_length(job)
-    parts = [_LOADS[size] if size < 1024 else _LOAD % size]
-    parts.extend(stored_parts(job))
-    parts.append(b"\r\n")
-    return b"".join(parts)
+    return b"".join((_LOADS[size] if size < 1024 else _LOAD % size, *stored_parts(job), b"\r\n"))
 
 
 class LogEncoder(LogSink):
@@ -40,14 +38,21 @@ class LogEncoder(LogSink):
         self._chunks: list[bytes] = []
 
     def load_job(self, job: JobRecord) -> None:
-        record = load_record(job)
-        self._chunks.append(record)
-        self.size += len(record)
+        # In pieces, so that a job's bytes are copied once, when the turn is written.
+        size = stored_length(job)
+        header = _LOADS[size] if size < 1024 else _LOAD % size
+        chunks = self._chunks
+        chunks.append(header)
+        chunks.extend(stored_parts(job))
+        chunks.append(b"\r\n")
+        self.size += len(header) + size + 2
 
     def delete_job(self, job_id: bytes) -> None:
-        record = b"".join((_DELETE, job_id, b"\r\n"))
-        self._chunks.append(record)
-        self.size += len(record)
+        chunks = self._chunks
+        chunks.append(_DELETE)
+        chunks.append(job_id)
+        chunks.append(b"\r\n")
+        self.size += _DELETE_BYTES
 
     def take(self) -> bytes:
         """Everything collected, in order; the encoder is empty afterwards."""

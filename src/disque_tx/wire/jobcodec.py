@@ -28,7 +28,9 @@ from disque_tx.messages import NODE_ID_LENGTH, JobRecord
 _FIXED: Final = struct.Struct("<I40sBBHIQIIHHI")
 _LENGTH: Final = struct.Struct("<I")
 _LENGTHS: Final = [_LENGTH.pack(n) for n in range(4096)]
+_ONE: Final = _LENGTH.pack(1)
 _MINIMUM: Final = 84
+_CTIME_END: Final = 1 << 63
 
 
 def stored_length(job: JobRecord) -> int:
@@ -36,31 +38,27 @@ def stored_length(job: JobRecord) -> int:
     return _MINIMUM + len(job.queue) + len(job.body) + NODE_ID_LENGTH * len(job.nodes)
 
 
-def stored_parts(job: JobRecord) -> list[bytes]:
+def stored_parts(job: JobRecord) -> tuple[bytes, ...]:
     """The storage form in pieces: everything as it is, expiry absolute."""
     nodes = job.nodes
-    parts: list[bytes] = [
-        _FIXED.pack(
-            stored_length(job) - 4,
-            job.id,
-            job.state,
-            job.flags,
-            job.repl,
-            job.etime_s,
-            job.ctime,
-            job.delay_s,
-            job.retry_s,
-            job.nacks,
-            job.deliveries,
-            len(job.queue),
-        ),
-        job.queue,
-        _length(len(job.body)),
-        job.body,
-        _length(len(nodes)),
-    ]
-    parts.extend(nodes)
-    return parts
+    fixed = _FIXED.pack(
+        stored_length(job) - 4,
+        job.id,
+        job.state,
+        job.flags,
+        job.repl,
+        job.etime_s,
+        job.ctime,
+        job.delay_s,
+        job.retry_s,
+        job.nacks,
+        job.deliveries,
+        len(job.queue),
+    )
+    body = job.body
+    if len(nodes) == 1:
+        return fixed, job.queue, _length(len(body)), body, _ONE, nodes[0]
+    return (fixed, job.queue, _length(len(body)), body, _length(len(nodes)), *nodes)
 
 
 def encode_stored(job: JobRecord) -> bytes:
@@ -81,6 +79,8 @@ def decode_stored(data: bytes) -> JobRecord:
     if size < _MINIMUM:
         raise PeerError(f"job record of {size} bytes, at least {_MINIMUM} are needed")
     fixed = _FIXED.unpack_from(data)
+    if int(fixed[6]) >= _CTIME_END:
+        raise PeerError("job record with a creation time behind the year 2262")
     end = 4 + int(fixed[0])
     if end > size:
         raise PeerError(f"job record announces {end} bytes, {size} are there")

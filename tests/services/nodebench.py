@@ -1,0 +1,146 @@
+"""A node on a bench: real engine, commands and protocols; time, log and reactor are the test's."""
+
+from __future__ import annotations
+
+import select
+import socket
+from typing import Any
+
+from twisted.internet.address import IPv4Address
+from twisted.internet.interfaces import IReadDescriptor
+from twisted.internet.testing import MemoryReactorClock, StringTransport
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+from zope.interface import implementer
+
+from disque_tx.commands.context import Control, Server
+from disque_tx.commands.dispatch import Dispatcher
+from disque_tx.commands.memory import MemoryControl
+from disque_tx.commands.table import standard_registry
+from disque_tx.core.membership import Membership
+from disque_tx.core.node import Node
+from disque_tx.nodetable import MYSELF, NodeEntry
+from disque_tx.services.admission import Admission
+from disque_tx.services.clients import RespFactory, RespProtocol
+from disque_tx.services.hub import Hub
+from disque_tx.services.interfaces import IClock
+from disque_tx.services.log import DaemonLog
+from disque_tx.services.runtime import Runtime
+from disque_tx.settings import Settings
+from tests.commands.desk import ME, UNIX_S, NumberedIds
+
+FIRST_ID = b"D-aaaaaaaa-%024d-05a1" % 1
+
+
+@implementer(IClock)
+class BenchClock:
+    """Both clocks show what the reactor's shows."""
+
+    def __init__(self, reactor: MemoryReactorClock) -> None:
+        self._reactor = reactor
+
+    def steady_ms(self) -> int:
+        return 50_000 + round(self._reactor.seconds() * 1000)
+
+    def wall_us(self) -> int:
+        return UNIX_S * 1_000_000 + round(self._reactor.seconds() * 1_000_000)
+
+
+class BenchLog:
+    """A log that notes, at each commit, what had left the node by then. ``error``: raised."""
+
+    def __init__(self) -> None:
+        self.write_error = ""
+        self.commits = 0
+        self.error: Exception | None = None
+        self.before: Any = None
+
+    def commit(self) -> None:
+        if self.error is not None:
+            raise self.error
+        self.commits += 1
+        if self.before is not None:
+            self.before()
+
+
+class NodeCase(SynchronousTestCase):
+    """Tests on one node; ``self.connect`` makes clients on Twisted's kind of transport,
+    ``self.dial`` on the fast acceptor."""
+
+    def setUp(self) -> None:
+        self.reactor = MemoryReactorClock()
+        self.settings = Settings(dir="/")
+        self.log_path = self.mktemp()
+        self.log = DaemonLog("debug", self.log_path)
+        membership = Membership(NodeEntry(ME, b"", 7711, MYSELF, 0), lambda: b"b" * 40)
+        self.node = Node(membership, NumberedIds(), lambda: 0.5)
+        self.control = self.make_control()
+        self.server = Server(self.node, self.control, standard_registry())
+        dispatcher = Dispatcher(self.server, self.server.registry, lambda: 0)
+        self.runtime = Runtime(
+            self.node, self.server, dispatcher, BenchClock(self.reactor), self.reactor
+        )
+        self.commits = BenchLog()
+        self.runtime.log = self.commits
+        self.admission = Admission(self.runtime, self.settings, self.log)
+        self.factory = RespFactory(self.runtime, self.admission)
+        self.hub = Hub(self.reactor, self.runtime)
+        self.hub.start()
+        self.addCleanup(self.hub.stop)
+        self.addCleanup(self.runtime.stop)
+
+    def make_control(self) -> Control:
+        """What the commands can reach outside."""
+        return MemoryControl({b"requirepass": b"", b"maxmemory": b"1073741824"})
+
+    def logged(self) -> str:
+        """The text of the daemon's log."""
+        try:
+            with open(self.log_path, encoding="utf-8") as file:
+                return file.read()
+        except FileNotFoundError:
+            return ""
+
+    def connect(self, peer: Any = None) -> tuple[RespProtocol, StringTransport]:
+        """A client whose transport is in memory."""
+        protocol = self.factory.buildProtocol(None)
+        transport = StringTransport(peerAddress=peer or IPv4Address("TCP", "127.0.0.1", 5001))
+        protocol.makeConnection(transport)
+        return protocol, transport
+
+    def dial(self) -> socket.socket:
+        """The client's end of a connection to the fast acceptor."""
+        mine, its = socket.socketpair()
+        self.addCleanup(mine.close)
+        mine.settimeout(5)
+        self.hub.adopt(its, self.factory)
+        return mine
+
+    def turn(self, *requests: bytes) -> bytes:
+        """What a new client in memory is answered to inline requests."""
+        protocol, transport = self.connect()
+        protocol.dataReceived(b"".join(request + b"\r\n" for request in requests))
+        return bytes(transport.value())
+
+
+def drive(reactor: MemoryReactorClock) -> None:
+    """Let a reactor in memory serve its descriptors until none is ready."""
+    while True:
+        reactor.advance(0)
+        readers = {d for d in reactor.getReaders() if IReadDescriptor.providedBy(d)}
+        ready = select.select(readers, reactor.getWriters(), [], 0)
+        if not ready[0] and not ready[1]:
+            return
+        for descriptor in ready[0]:
+            ended(descriptor, descriptor.doRead(), reactor)
+        for descriptor in ready[1]:
+            if descriptor in reactor.getWriters():
+                ended(descriptor, descriptor.doWrite(), reactor)
+
+
+def ended(descriptor: Any, why: Exception | Failure | None, reactor: MemoryReactorClock) -> None:
+    """Do what every reactor does when a descriptor says that it is done."""
+    if why is not None:
+        reactor.removeReader(descriptor)
+        reactor.removeWriter(descriptor)
+        descriptor.connectionLost(Failure(why))

@@ -1,0 +1,197 @@
+"""From sockets to commands and back: what leaves when, and how much one client may do."""
+
+from __future__ import annotations
+
+import socket
+
+from disque_tx.errors import LocalError
+from disque_tx.services.pump import REQUESTS_PER_TURN, Session
+from tests.services.nodebench import FIRST_ID, NodeCase, drive
+
+
+class PumpCase(NodeCase):
+    """Clients on the fast acceptor."""
+
+    def session(self, number: int) -> Session:
+        """The row of the client that came as ``number``."""
+        client = self.server.clients[number]
+        assert isinstance(client, Session)
+        return client
+
+    def read(self, sock: socket.socket) -> bytes:
+        """Everything that has left for this client so far."""
+        sock.setblocking(False)
+        data = b""
+        try:
+            while piece := sock.recv(1 << 20):
+                data += piece
+        except BlockingIOError:
+            return data
+        return data + b"<end>"
+
+    def ask(self, sock: socket.socket, *requests: bytes) -> bytes:
+        """Send inline requests in one write, and read what is answered."""
+        sock.sendall(b"".join(request + b"\r\n" for request in requests))
+        drive(self.reactor)
+        return self.read(sock)
+
+
+class OrderTests(PumpCase):
+    """Nothing that tells anybody about a job leaves before the log is written."""
+
+    def test_log_first(self) -> None:
+        """At the moment of the commit no reply has left, afterwards all have."""
+        client = self.dial()
+        early: list[bytes] = []
+        self.commits.before = lambda: early.append(self.read(client))
+        self.assertEqual(b"+%s\r\n+PONG\r\n" % FIRST_ID, self.ask(client, b"ADDJOB q b 0", b"PING"))
+        self.assertEqual({b""}, set(early))
+
+    def test_log_fails(self) -> None:
+        """What could not be written is not answered."""
+        client = self.dial()
+        self.commits.error = LocalError("the disk is full")
+        self.assertRaises(LocalError, self.ask, client, b"ADDJOB q b 0")
+        self.assertEqual(b"", self.read(client))
+
+    def test_log_first_for_a_full_socket(self) -> None:
+        """A socket that takes bytes again gets nothing of this turn before the commit either."""
+        slow, adder = self.dial(), self.dial()
+        self.ask(adder, b"ADDJOB big " + b"x" * 30_000 + b" 0")
+        while not self.session(1).paused:
+            slow.sendall(b"QPEEK big 1\r\n")
+            drive(self.reactor)
+        slow.sendall(b"GETJOB FROM q\r\n")
+        drive(self.reactor)
+        self.read(slow)  # from now on the socket is writable, in the same turn as the next request
+        early: list[bytes] = []
+        self.commits.before = lambda: early.append(self.read(slow))
+        adder.sendall(b"ADDJOB q the-job 0\r\n")
+        drive(self.reactor)
+        self.assertNotIn(b"the-job", early[0])
+        self.assertIn(b"the-job", b"".join(early) + self.read(slow))
+
+    def test_resumed_in_the_same_turn(self) -> None:
+        """What a client sent behind a blocking request is executed when that is answered."""
+        waiting, adder = self.dial(), self.dial()
+        self.assertEqual(b"", self.ask(waiting, b"GETJOB FROM q", b"PING"))
+        commits = self.commits.commits
+        self.ask(adder, b"ADDJOB q b 0")
+        self.assertEqual(
+            b"*1\r\n*3\r\n$1\r\nq\r\n$40\r\n%s\r\n$1\r\nb\r\n+PONG\r\n" % FIRST_ID,
+            self.read(waiting),
+        )
+        self.assertEqual(commits + 1, self.commits.commits)
+
+
+class BoundTests(PumpCase):
+    """One client may do so much before the others."""
+
+    def test_requests_per_turn(self) -> None:
+        """The rest of a long pipeline waits until others had their turn."""
+        greedy, other = self.dial(), self.dial()
+        count = REQUESTS_PER_TURN * 4
+        greedy.sendall(b"NACK\r\n" * count)
+        other.sendall(b"PING\r\n")
+        self.hub.doRead()
+        early = self.read(greedy)
+        self.assertLess(len(early), 4 * count // 2)
+        self.assertEqual(b"+PONG\r\n", self.read(other))
+        drive(self.reactor)
+        self.assertEqual(b":0\r\n" * count, early + self.read(greedy))
+
+    def test_hung_up_behind_a_long_pipeline(self) -> None:
+        """Everything that was sent before the client stopped sending is executed and answered."""
+        client = self.dial()
+        count = 3 * REQUESTS_PER_TURN
+        client.sendall(b"NACK\r\n" * count + b"ADDJOB q b 0\r\n")
+        client.shutdown(socket.SHUT_WR)
+        drive(self.reactor)
+        self.assertEqual(b":0\r\n" * count + b"+%s\r\n<end>" % FIRST_ID, self.read(client))
+        self.assertEqual({}, self.server.clients)
+
+    def test_large_request(self) -> None:
+        """A body larger than any buffer arrives whole."""
+        client = self.dial()
+        body = bytes(range(256)) * 300
+        client.sendall(
+            b"*4\r\n$6\r\nADDJOB\r\n$1\r\nq\r\n$%d\r\n%s\r\n$1\r\n0\r\n" % (len(body), body)
+        )
+        drive(self.reactor)
+        self.assertEqual(b"+%s\r\n" % FIRST_ID, self.read(client))
+        job = self.node.jobs.get(FIRST_ID)
+        self.assertEqual(body, job and job.body)
+
+    def test_not_more_than_the_limit_is_kept(self) -> None:
+        """While a client's requests wait for their turn, nothing more is taken from its socket."""
+        client = self.dial()
+        client.sendall(b"NACK\r\n" * (REQUESTS_PER_TURN * 4))
+        self.hub.doRead()
+        self.assertLess(self.session(1).parser.pending_bytes(), 6 * REQUESTS_PER_TURN * 3)
+
+
+class EndTests(PumpCase):
+    """How the pump ends a connection."""
+
+    def test_quit(self) -> None:
+        """QUIT answers what came before it, then closes; what comes behind is ignored."""
+        self.assertEqual(b"+PONG\r\n+OK\r\n<end>", self.ask(self.dial(), b"PING", b"QUIT", b"PING"))
+
+    def test_protocol_error(self) -> None:
+        """A malformed request is answered with the reason, and ends the connection."""
+        client = self.dial()
+        client.sendall(b"PING\r\n*1\r\nPING\r\n")
+        drive(self.reactor)
+        self.assertEqual(
+            b"+PONG\r\n-ERR Protocol error: expected '$', got 'P'\r\n<end>", self.read(client)
+        )
+
+    def test_web(self) -> None:
+        """HTTP is cut off without a word, and the log tells."""
+        client = self.dial()
+        self.assertEqual(b"<end>", self.ask(client, b"POST / HTTP/1.1", b"ADDJOB q b 0"))
+        self.assertEqual(b":0\r\n", self.ask(self.dial(), b"QLEN q"))
+        self.assertIn("the connection is closed", self.logged())
+
+    def test_full_socket_and_quit(self) -> None:
+        """A client that leaves gets all its replies, however slowly it reads."""
+        client = self.dial()
+        self.ask(client, b"ADDJOB big " + b"x" * 30_000 + b" 0")
+        client.sendall(b"QPEEK big 1\r\n" * 50 + b"QUIT\r\n")
+        received = b""
+        for _ in range(100):
+            drive(self.reactor)
+            received += self.read(client)
+            if received.endswith(b"<end>"):
+                break
+        self.assertEqual(50, received.count(b"x" * 30_000))
+        self.assertTrue(received.endswith(b"+OK\r\n<end>"))
+
+    def test_reset(self) -> None:
+        """A client that breaks off is forgotten, and what it waited for as well."""
+        client = self.dial()
+        self.ask(client, b"GETJOB FROM q")
+        client.close()
+        drive(self.reactor)
+        self.assertEqual({}, self.server.clients)
+        self.assertEqual([], list(self.node.waiters.blocked))
+
+
+class WriterTests(PumpCase):
+    """Protocol versions and counters."""
+
+    def test_protocol(self) -> None:
+        """A change of protocol concerns later answers, and loses none that are waiting."""
+        client = self.dial()
+        session = self.session(1)
+        session.replies.null()
+        session.speak(3)
+        session.replies.null()
+        session.speak(2)
+        self.assertEqual(b"$-1\r\n_\r\n+PONG\r\n", self.ask(client, b"PING"))
+
+    def test_bytes_are_counted(self) -> None:
+        """INFO's network totals are exact (P32)."""
+        self.ask(self.dial(), b"PING")
+        stats = self.server.stats
+        self.assertEqual((6, 7), (stats.net_input_bytes, stats.net_output_bytes))

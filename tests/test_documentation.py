@@ -1,0 +1,109 @@
+"""The reference documentation says what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli.help import ENTRIES
+from disque_tx.cli.options import USAGE
+from disque_tx.commands.table import standard_registry
+from disque_tx.directives import DIRECTIVES, GET_BY_NAME, GET_ORDER, Directive
+from disque_tx.settings import DEFAULTS
+
+_ROOT: Final = Path(__file__).resolve().parents[1]
+_REFERENCE: Final = _ROOT / "docs" / "reference"
+_PYTHON: Final = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_OPTION: Final = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
+
+
+def table(page: str, heading: str) -> list[list[str]]:
+    """Rows, without markup, of the table whose first column has this heading."""
+    lines = (_REFERENCE / page).read_text().splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith(f"| {heading} |"))
+    rows: list[list[str]] = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip().strip("`") for cell in line.strip("|").split(" | ")])
+    return rows
+
+
+def shown_default(directive: Directive) -> str:
+    """A default as a file would say it, in the words of the page."""
+    if directive.name == "dir":
+        return "start directory"
+    line = directive.line(DEFAULTS)
+    text = line.decode().strip('"') if line else ""
+    return text or "none"
+
+
+def listed(directive: Directive) -> str:
+    """How CONFIG GET tells a directive, in the words of the page."""
+    if directive.name in GET_BY_NAME:
+        return "by name"
+    return "yes" if directive.name in GET_ORDER else "no"
+
+
+class ReferenceTests(SynchronousTestCase):
+    """Tables of the reference against tables of the code."""
+
+    def test_configuration(self) -> None:
+        """Operators look up defaults, and what can be changed while a node runs."""
+        expected = [
+            [
+                directive.name,
+                shown_default(directive),
+                "yes" if directive.in_file else "no",
+                listed(directive),
+                "yes" if directive.settable else "no",
+            ]
+            for directive in DIRECTIVES.values()
+        ]
+        rows = table("configuration.md", "Directive")
+        self.assertEqual(expected, [[row[0], *row[2:6]] for row in rows])
+
+    def test_command_table(self) -> None:
+        """Names, arities and flags are those COMMAND tells."""
+        expected = [
+            [command.name.decode(), str(command.arity), " ".join(command.flags)]
+            for command in standard_registry().table
+        ]
+        self.assertEqual(expected, table("commands.md", "Command"))
+
+    def test_syntax(self) -> None:
+        """Every command is described, with the syntax that the client's help gives."""
+        text = (_REFERENCE / "commands.md").read_text()
+        missing = [
+            entry.syntax
+            for entry in ENTRIES
+            if f"`{entry.syntax}`" not in text.replace("`\n", "` ")
+        ]
+        self.assertEqual([], missing)
+
+    def test_options(self) -> None:
+        """The options of the client are all there, and no others."""
+        rows = table("tools.md", "Option")
+        documented = {option for row in rows for option in _OPTION.findall(row[0])}
+        in_usage = {
+            option
+            for line in USAGE.splitlines()
+            if line.startswith("  -")
+            for option in _OPTION.findall(re.split(r"\s{2,}", line.strip())[0])
+        }
+        self.assertEqual(in_usage, documented)
+
+
+class ExampleTests(SynchronousTestCase):
+    """The programs in the documentation."""
+
+    def test_python(self) -> None:
+        """Readers copy them, so they must at least be Python."""
+        pages = [_ROOT / "README.md", *sorted((_ROOT / "docs").rglob("*.md"))]
+        programs = [(page, text) for page in pages for text in _PYTHON.findall(page.read_text())]
+        self.assertTrue(programs)
+        for page, text in programs:
+            compile(text, str(page), "exec")
