@@ -159,6 +159,7 @@ class SignalTests(DaemonTestCase):
         """A second SIGINT does not wait for anything."""
         daemon = self.running()
         daemon.client().send("DEBUG", "SLEEP", "15")
+        wait_for(lambda: busy(daemon), "it is busy")
         os.kill(daemon.pid, signal.SIGINT)
         wait_for(lambda: "Received SIGINT" in daemon.log(), "the first one was seen")
         self.assertEqual(1, daemon.terminate(signal.SIGINT))
@@ -354,6 +355,17 @@ def attempt(address: str) -> Connection | None:
         return Connection(address)
     except OSError:
         return None
+
+
+def busy(daemon: Daemon) -> bool:
+    """Whether the daemon does not answer at once."""
+    connection = Connection(("127.0.0.1", daemon.port), timeout_s=0.3)
+    try:
+        return connection.error("PING") != "PONG"
+    except TimeoutError:
+        return True
+    finally:
+        connection.close()
 
 
 def alive(pid: int) -> bool:

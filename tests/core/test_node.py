@@ -101,6 +101,11 @@ class RefusalTests(NodeCase):
         self.assertEqual(("NOREPL", UNREACHABLE), self.refusal())
         self.add(replicate=1)
 
+    def test_copies_need_links(self) -> None:
+        """A node that is only known from a file takes no copy: nobody is promised one."""
+        self.meet(1)
+        self.assertEqual(("NOREPL", UNREACHABLE), self.refusal(replicate=2))
+
     def test_short_of_memory(self) -> None:
         """Above 75 % this node holds nothing; it says so when it was the last one missing."""
         self.node.memory.limit = 100_000

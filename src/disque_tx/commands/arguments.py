@@ -23,11 +23,14 @@ def integer(word: bytes) -> int:
     if 0 < size < 19:
         # Nearly every number is a short one without sign.
         short: i64 = 0
-        for byte in word:
-            if not 48 <= byte <= 57:
+        at: i64 = 0
+        while at < size:
+            digit: i64 = word[at] - 48
+            if not 0 <= digit <= 9:
                 break
-            short = short * 10 + byte - 48
-        else:
+            short = short * 10 + digit
+            at += 1
+        if at == size:
             return short
     digits = word[1:] if word[:1] in (b"-", b"+") else word
     if len(digits) > 64 or not digits.isdigit():

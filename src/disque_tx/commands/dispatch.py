@@ -105,7 +105,7 @@ class Dispatcher:
             self._check(client, command, argv)
             if self._server.monitors:
                 self._show(client, command, argv)
-            command.handler(self._server, client, argv)
+            command.run(self._server, client, argv)
         except CommandError as error:
             client.replies.error(error.reply())
             if client.refused:

@@ -60,6 +60,10 @@ class Command:
         argc = len(argv)
         return argc == self.arity if self.arity > 0 else argc >= -self.arity
 
+    def run(self, server: Server, client: Client, argv: list[bytes]) -> None:
+        """Hand the request to the handler."""
+        self.handler(server, client, argv)
+
     def before_auth(self, argv: list[bytes]) -> bool:
         """Whether this request needs no password."""
         return self.name == b"auth"

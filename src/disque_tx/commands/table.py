@@ -17,7 +17,9 @@ from disque_tx.commands import (
     queues,
 )
 from disque_tx.commands.arguments import NOT_A_NUMBER, integer
+from disque_tx.commands.context import Server
 from disque_tx.commands.registry import Command, Registry
+from disque_tx.core.client import Client
 
 
 class HelloCommand(Command):
@@ -29,6 +31,28 @@ class HelloCommand(Command):
 
     def before_auth(self, argv: list[bytes]) -> bool:
         return len(argv) > 1
+
+
+class AddJobCommand(Command):
+    """The three commands of a job's life call their handlers by name, which is faster when
+    compiled."""
+
+    def run(self, server: Server, client: Client, argv: list[bytes]) -> None:
+        jobs.addjob(server, client, argv)
+
+
+class GetJobCommand(Command):
+    """See :class:`AddJobCommand`."""
+
+    def run(self, server: Server, client: Client, argv: list[bytes]) -> None:
+        jobs.getjob(server, client, argv)
+
+
+class AckJobCommand(Command):
+    """See :class:`AddJobCommand`."""
+
+    def run(self, server: Server, client: Client, argv: list[bytes]) -> None:
+        jobs.ackjob(server, client, argv)
 
 
 def standard_registry() -> Registry:
@@ -49,9 +73,9 @@ def standard_registry() -> Registry:
             Command(b"command", 0, "readonly loading", command.command),
             Command(b"latency", -2, "readonly admin loading", diagnosis.latency),
             HelloCommand(b"hello", 1, "readonly fast", hello.hello),
-            Command(b"addjob", -4, "write denyoom fast", jobs.addjob),
-            Command(b"getjob", -2, "write fast", jobs.getjob),
-            Command(b"ackjob", -1, "write fast", jobs.ackjob),
+            AddJobCommand(b"addjob", -4, "write denyoom fast", jobs.addjob),
+            GetJobCommand(b"getjob", -2, "write fast", jobs.getjob),
+            AckJobCommand(b"ackjob", -1, "write fast", jobs.ackjob),
             Command(b"fastack", -1, "write fast", jobs.ackjob),
             Command(b"deljob", -1, "write fast", jobs.ackjob),
             Command(b"show", 2, "readonly fast", jobs.show),

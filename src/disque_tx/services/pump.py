@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 RECEIVE_BYTES: Final = 64 * 1024
 _RECEIVE_SOME: Final = 4 * 1024
 _RECEIVE_LITTLE: Final = 448
+#: Most requests fit in here, and then their bytes stay where they were received.
+_RECEIVE_ONE: Final = 95
+_LARGER: Final = {
+    _RECEIVE_ONE: _RECEIVE_LITTLE,
+    _RECEIVE_LITTLE: _RECEIVE_SOME,
+    _RECEIVE_SOME: RECEIVE_BYTES,
+    RECEIVE_BYTES: RECEIVE_BYTES,
+}
 #: Requests executed for one client before the others have their turn.
 REQUESTS_PER_TURN: Final = 5_000
 #: More unprocessed input than this ends a connection (client protocol, section 2).
@@ -56,13 +64,13 @@ class Session(Client):
         self.send: Callable[[bytes], int] | None = None
         self.paused: bool = False
         self.late: bool = False
-        self.room: i64 = _RECEIVE_LITTLE
+        self.room: i64 = _RECEIVE_ONE
 
     def adapt(self, size: i64) -> None:
         """Choose the buffer for the next read by the size of this one."""
         if size == self.room:
-            self.room = _RECEIVE_SOME if size == _RECEIVE_LITTLE else RECEIVE_BYTES
-        elif size * 16 < self.room and size < _RECEIVE_LITTLE:
+            self.room = _LARGER[size]
+        elif size < _RECEIVE_LITTLE < self.room:
             self.room = _RECEIVE_LITTLE
 
     def speak(self, version: int) -> None:

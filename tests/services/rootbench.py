@@ -1,0 +1,94 @@
+"""A whole node as its program makes it, on real files, with the reactor in memory."""
+
+from __future__ import annotations
+
+import gc
+import socket
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.services.log import DaemonLog
+from disque_tx.services.root import NodeRoot
+from disque_tx.settings import Settings
+from tests.services.nodebench import drive
+
+
+class RootCase(SynchronousTestCase):
+    """Tests on nodes that listen at a Unix socket in a folder of their own."""
+
+    def setUp(self) -> None:
+        self.reactor = MemoryReactorClock()
+        self.folder = Path(self.mktemp()).resolve()
+        self.folder.mkdir()
+        self.settings = self.make_settings()
+        self.died: list[int] = []
+        # The node tunes the collector of its process, which is the tests' as well.
+        self.addCleanup(gc.unfreeze)
+        self.addCleanup(gc.set_threshold, *gc.get_threshold())
+
+    def make_settings(self, **changes: Any) -> Settings:
+        """The settings of a node in this test's folder."""
+        settings = Settings(
+            dir=str(self.folder),
+            port=0,
+            maxclients=100,
+            cluster_config_file=str(self.folder / "nodes.conf"),
+            logfile=str(self.folder / "log"),
+            unixsocket=self.path("d.sock"),
+        )
+        for name, value in changes.items():
+            setattr(settings, name, value)
+        return settings
+
+    def path(self, name: str) -> str:
+        """A file in the folder, by a name that fits into a socket's address."""
+        return str((self.folder / name).relative_to(Path.cwd()))
+
+    def make(self) -> NodeRoot:
+        """A node that is not started."""
+        log = DaemonLog("debug", self.settings.logfile)
+        return NodeRoot(self.settings, log, self.reactor, self.died.append)
+
+    def started(self) -> NodeRoot:
+        """A node that serves."""
+        root = self.make()
+        root.privilegedStartService()
+        root.startService()
+        drive(self.reactor)
+        self.addCleanup(self.stopped, root)
+        return root
+
+    def stopped(self, root: NodeRoot) -> None:
+        """Let it stop, if it is still there."""
+        if root.running:
+            self.successResultOf(root.stopService())
+
+    def dial(self, path: str = "") -> socket.socket:
+        """A connected client."""
+        client = socket.socket(socket.AF_UNIX)
+        self.addCleanup(client.close)
+        client.settimeout(5)
+        client.connect(path or self.settings.unixsocket)
+        drive(self.reactor)
+        return client
+
+    def ask(self, client: socket.socket, *requests: str) -> bytes:
+        """Send inline requests and read what is answered."""
+        client.sendall("".join(f"{request}\r\n" for request in requests).encode())
+        drive(self.reactor)
+        return self.heard(client)
+
+    def heard(self, client: socket.socket) -> bytes:
+        """What has come so far."""
+        client.setblocking(False)
+        try:
+            return client.recv(1 << 20)
+        except BlockingIOError:
+            return b""
+
+    def logged(self) -> str:
+        """The text of the log."""
+        return Path(self.settings.logfile).read_text()

@@ -1,0 +1,56 @@
+"""What settings change in a running node."""
+
+from __future__ import annotations
+
+from disque_tx.services.applied import APPLY, apply_all
+from tests.services.nodebench import NodeCase
+
+
+class AppliedTests(NodeCase):
+    """Every setting reaches its place."""
+
+    def test_all(self) -> None:
+        """At the start all of them are given to the node."""
+        settings = self.settings
+        settings.maxmemory = 1_000_000_000
+        settings.maxmemory_policy = "noeviction"
+        settings.requirepass = b"secret"
+        settings.slowlog_log_slower_than = 5
+        settings.latency_monitor_threshold = 7
+        settings.loglevel = "verbose"
+        apply_all(settings, self.server, self.log)
+        self.assertEqual(1_000_000_000, self.node.memory.limit)
+        self.assertFalse(self.server.eviction_allowed)
+        self.assertTrue(self.server.guarded)
+        self.assertEqual(5, self.server.slowlog.slower_than_us)
+        self.assertEqual(7, self.server.latency.threshold_ms)
+        self.assertEqual("verbose", self.log.level)
+
+    def test_slow_log_is_cut(self) -> None:
+        """A shorter slow log loses its oldest entries."""
+        self.settings.slowlog_log_slower_than = 0
+        apply_all(self.settings, self.server, self.log)
+        self.turn(*[b"PING"] * 10)
+        self.settings.slowlog_max_len = 3
+        APPLY["slowlog-max-len"](self.settings, self.server, self.log)
+        self.settings.slowlog_log_slower_than = -1
+        APPLY["slowlog-log-slower-than"](self.settings, self.server, self.log)
+        self.assertEqual(b":3\r\n", self.turn(b"SLOWLOG LEN"))
+
+    def test_less_memory(self) -> None:
+        """A limit below what is in use evicts what may be evicted, and warns."""
+        self.turn(*[b"ADDJOB q " + b"x" * 1000 + b" 0 RETRY 0"] * 20)
+        self.turn(b"GETJOB COUNT 20 FROM q")
+        used = self.node.memory.used
+        self.settings.maxmemory = used // 2
+        APPLY["maxmemory"](self.settings, self.server, self.log)
+        self.assertLess(self.node.memory.used, used)
+        self.assertIn("WARNING: the new maxmemory value", self.logged())
+
+    def test_no_limit(self) -> None:
+        """0 is no limit, and no reason to warn (P23)."""
+        self.settings.maxmemory = 0
+        self.turn(b"ADDJOB q b 0")
+        APPLY["maxmemory"](self.settings, self.server, self.log)
+        self.assertEqual(0, self.node.memory.level())
+        self.assertNotIn("WARNING", self.logged())

@@ -1,0 +1,198 @@
+"""What commands do to the process."""
+
+from __future__ import annotations
+
+import resource
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.services.control import RESERVED_FDS, clients_allowed, raise_fd_limit
+from tests.services.rootbench import RootCase
+
+
+class ConfigTests(RootCase):
+    """CONFIG on a whole node (client protocol, section 9)."""
+
+    def test_applied_at_once(self) -> None:
+        """What is set is in force, and read back."""
+        root = self.started()
+        client = self.dial()
+        answer = self.ask(
+            client,
+            "CONFIG SET loglevel warning",
+            "CONFIG SET maxclients 50",
+            "CONFIG SET slowlog-max-len 7",
+            "CONFIG GET maxclients",
+        )
+        self.assertEqual(b"+OK\r\n" * 3 + b"*2\r\n$10\r\nmaxclients\r\n$2\r\n50\r\n", answer)
+        self.assertEqual("warning", root.log.level)
+
+    def test_password(self) -> None:
+        """A password concerns connected clients too, also the one that set it."""
+        self.started()
+        client = self.dial()
+        self.assertEqual(
+            b"+OK\r\n-NOAUTH Authentication required.\r\n",
+            self.ask(client, "CONFIG SET requirepass x", "PING"),
+        )
+
+    def test_hz(self) -> None:
+        """The periodic work goes on at the new pace."""
+        root = self.started()
+        self.ask(self.dial(), "CONFIG SET hz 100")
+        before = root.server.stats.commands_processed
+        runs: list[int] = []
+        self.patch(root.aof, "tick", lambda: runs.append(1))
+        self.reactor.pump([0.01] * 100)
+        self.assertTrue(95 <= len(runs) <= 101, len(runs))
+        self.assertEqual(before, root.server.stats.commands_processed)
+
+    def test_too_many_clients(self) -> None:
+        """More clients than the system allows are refused at once (P20)."""
+        self.started()
+        answer = self.ask(self.dial(), f"CONFIG SET maxclients {2**31}")
+        self.assertTrue(answer.startswith(b"-ERR "), answer)
+        self.assertEqual(100, self.settings.maxclients)
+
+    def test_no_file(self) -> None:
+        """Without a file there is nothing to rewrite (P30)."""
+        self.started()
+        self.assertEqual(
+            b"-ERR The server is running without a config file\r\n",
+            self.ask(self.dial(), "CONFIG REWRITE"),
+        )
+
+    def test_rewrite(self) -> None:
+        """The file keeps its comments and gets the values in force."""
+        path = self.folder / "my.conf"
+        path.write_text("# mine\nmaxclients 100\n")
+        self.settings.config_file = str(path)
+        self.started()
+        self.ask(self.dial(), "CONFIG SET maxclients 60", "CONFIG REWRITE")
+        lines = path.read_text().splitlines()
+        self.assertEqual(["# mine", "maxclients 60"], lines[:2])
+
+    def test_rewrite_fails(self) -> None:
+        """The reason is told."""
+        self.settings.config_file = "/no/such/folder/my.conf"
+        self.started()
+        self.assertEqual(
+            b"-ERR Rewriting config file: No such file or directory\r\n",
+            self.ask(self.dial(), "CONFIG REWRITE"),
+        )
+
+    def test_log_cannot_be_switched_on(self) -> None:
+        """When the log cannot be made the setting stays as it was."""
+        self.started()
+        self.settings.appendfilename = "no/such/folder.aof"
+        client = self.dial()
+        self.assertEqual(
+            b"-ERR Unable to turn on AOF. Check server logs.\r\n"
+            b"*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n",
+            self.ask(client, "CONFIG SET appendonly yes", "CONFIG GET appendonly"),
+        )
+        self.assertIn("Unable to switch the log", self.logged())
+
+
+class ProcessTests(RootCase):
+    """Commands that concern the process."""
+
+    def test_protocol(self) -> None:
+        """HELLO changes how it and later requests are answered, not earlier ones."""
+        self.started()
+        answer = self.ask(self.dial(), "CLIENT GETNAME", "HELLO 3", "CLIENT GETNAME")
+        self.assertTrue(answer.startswith(b"$-1\r\n%7\r\n"), answer)
+        self.assertTrue(answer.endswith(b"_\r\n"), answer)
+
+    def test_info(self) -> None:
+        """INFO has all sections, and tells of the log that it is off."""
+        self.started()
+        text = self.ask(self.dial(), "INFO all").decode()
+        for section in ("Server", "Clients", "Memory", "Jobs", "Queues", "Persistence", "CPU"):
+            self.assertIn(f"# {section}\r\n", text)
+        self.assertIn("\r\naof_state:off\r\n", text)
+        self.assertIn("\r\nloading:0\r\n", text)
+
+    def test_client_list(self) -> None:
+        """A client's buffers and its address are shown."""
+        self.started()
+        answer = self.ask(self.dial(), "CLIENT LIST").decode()
+        self.assertRegex(answer, r"addr=\S*d\.sock:0 fd=\d+ name= .* flags=U qbuf=0 .* cmd=client")
+
+    def test_save_config(self) -> None:
+        """CLUSTER SAVECONFIG writes the nodes file, or tells why not."""
+        self.started()
+        client = self.dial()
+        path = self.folder / "nodes.conf"
+        path.unlink()
+        self.assertEqual(b"+OK\r\n", self.ask(client, "CLUSTER SAVECONFIG"))
+        self.assertIn("myself", path.read_text())
+        path.unlink()
+        path.mkdir()
+        self.assertEqual(
+            b"-ERR error saving the cluster node config: Is a directory\r\n",
+            self.ask(client, "CLUSTER SAVECONFIG"),
+        )
+        path.rmdir()
+
+    def test_restart(self) -> None:
+        """DEBUG RESTART ends the process, with the wish to begin anew."""
+        root = self.started()
+        self.ask(self.dial(), "DEBUG RESTART 250")
+        self.assertEqual((True, 250), root.restart_wanted)
+        self.assertTrue(self.reactor.hasStopped)
+
+    def test_restart_refused(self) -> None:
+        """When the configuration cannot be kept there is no restart."""
+        self.settings.config_file = "/no/such/folder/my.conf"
+        root = self.started()
+        self.assertEqual(
+            b"-ERR failed to restart the server. Check server logs.\r\n",
+            self.ask(self.dial(), "DEBUG RESTART"),
+        )
+        self.assertIsNone(root.restart_wanted)
+
+    def test_shutdown_refused(self) -> None:
+        """While the very first log is being written the process does not stop."""
+        root = self.started()
+        root.aof.state = "wait-rewrite"
+        self.assertEqual(
+            b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n", self.ask(self.dial(), "SHUTDOWN")
+        )
+        root.aof.state = "off"
+        self.assertFalse(self.reactor.hasStopped)
+
+    def test_shutdown_without_its_log(self) -> None:
+        """When the log that SHUTDOWN REWRITE-AOF is to leave cannot be written, nothing stops."""
+        self.started()
+        self.settings.appendfilename = "no/such/folder.aof"
+        client = self.dial()
+        self.assertEqual(
+            b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n+PONG\r\n",
+            self.ask(client, "SHUTDOWN REWRITE-AOF", "PING"),
+        )
+        self.assertFalse(self.reactor.hasStopped)
+
+
+class LimitTests(SynchronousTestCase):
+    """The limit on open files (client protocol, section 2)."""
+
+    def test_enough(self) -> None:
+        """What fits is granted, and the soft limit is raised for it."""
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, limits[1]))
+        self.assertEqual(500, raise_fd_limit(500))
+        self.assertEqual(500 + RESERVED_FDS, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+    def test_already_high(self) -> None:
+        """A limit that is high enough is left alone."""
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.assertEqual(10, raise_fd_limit(10))
+        self.assertEqual(limits, resource.getrlimit(resource.RLIMIT_NOFILE))
+
+    def test_hard_limit(self) -> None:
+        """What the system does not allow is not promised."""
+        _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        allowed = clients_allowed()
+        self.assertEqual(hard - RESERVED_FDS if hard > 0 else 2**31 - 1, allowed)

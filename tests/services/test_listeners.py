@@ -1,0 +1,198 @@
+"""Where clients connect."""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import stat
+
+from twisted.internet.protocol import Factory
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.errors import ConfigError
+from disque_tx.services.hub import Hub
+from disque_tx.services.ports import FastPort, listen_tcp
+from tests.services.nodebench import drive
+from tests.services.rootbench import RootCase
+from tests.services.test_transport import Recorder, Turns
+
+
+def free_port() -> int:
+    """A port that was free a moment ago, and is low enough for a node."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as sock:
+            port = int(sock.getsockname()[1])
+        if port <= 55_535:
+            return port
+
+
+class OpenTests(RootCase):
+    """Ports that the configuration asks for."""
+
+    def connected(self, host: str, port: int) -> bytes:
+        """What PING is answered at an address."""
+        with socket.create_connection((host, port), 5) as client:
+            client.sendall(b"PING\r\n")
+            drive(self.reactor)
+            return client.recv(100)
+
+    def test_addresses(self) -> None:
+        """Every address of ``bind``, of both families."""
+        self.settings = self.make_settings(
+            port=free_port(), bind=["127.0.0.1", "::1"], unixsocket=""
+        )
+        self.started()
+        for host in ("127.0.0.1", "::1"):
+            self.assertEqual(b"+PONG\r\n", self.connected(host, self.settings.port), host)
+
+    def test_wildcards(self) -> None:
+        """Without ``bind`` both families are served."""
+        self.settings = self.make_settings(port=free_port(), unixsocket="")
+        self.started()
+        for host in ("127.0.0.1", "::1"):
+            self.assertEqual(b"+PONG\r\n", self.connected(host, self.settings.port), host)
+
+    def test_taken(self) -> None:
+        """Of the addresses that were asked for none may be missing; the missing one is named."""
+        port = free_port()
+        self.settings = self.make_settings(port=port, bind=["127.0.0.1"])
+        with socket.create_server(("127.0.0.1", port)):
+            root = self.make()
+            self.addCleanup(root.stopService)
+            with self.assertRaisesRegex(ConfigError, f"127.0.0.1:{port}: Address already in use"):
+                root.privilegedStartService()
+
+    def test_too_high(self) -> None:
+        """The bus needs its port, too."""
+        self.settings.port = 55_536
+        root = self.make()
+        self.addCleanup(root.stopService)
+        with self.assertRaisesRegex(ConfigError, "at most 55535"):
+            root.privilegedStartService()
+
+    def test_nowhere(self) -> None:
+        """A node that nobody can reach does not start."""
+        self.settings.unixsocket = ""
+        root = self.make()
+        self.addCleanup(root.stopService)
+        with self.assertRaisesRegex(ConfigError, "not listen anywhere"):
+            root.privilegedStartService()
+
+    def test_unix_socket(self) -> None:
+        """A stale socket is replaced, and the mode is what was asked for."""
+        self.settings.unixsocketperm = 0o600
+        with socket.socket(socket.AF_UNIX) as stale:
+            stale.bind(self.settings.unixsocket)
+        self.started()
+        self.assertEqual(0o600, stat.S_IMODE(os.stat(self.settings.unixsocket).st_mode))
+        self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
+
+    def test_unix_socket_impossible(self) -> None:
+        """A path that cannot be had is named."""
+        self.settings.unixsocket = "/no/such/folder/d.sock"
+        root = self.make()
+        self.addCleanup(root.stopService)
+        with self.assertRaisesRegex(ConfigError, r"/no/such/folder/d\.sock.*No such file"):
+            root.privilegedStartService()
+
+    def test_endpoint(self) -> None:
+        """``listen`` directives add ports, served by the fast acceptor as well."""
+        path = self.path("extra.sock")
+        self.settings.listen = [("resp", f"unix:{path}")]
+        self.started()
+        self.assertEqual(b"+PONG\r\n", self.ask(self.dial(path), "PING"))
+        self.assertIn(f"accept connections at unix:{path}", self.logged())
+
+    def test_bad_endpoints(self) -> None:
+        """The directive is shown with what is wrong about it."""
+        for endpoint in (
+            "nonsense:1",
+            "tcp:",
+            "unix:/no/such/folder/x",
+            "systemd:domain=INET:index=9",
+        ):
+            self.settings = self.make_settings(listen=[("resp", endpoint)])
+            root = self.make()
+            with self.assertRaises(ConfigError) as caught:
+                root.privilegedStartService()
+            self.assertTrue(str(caught.exception).startswith(f"listen resp {endpoint}: "))
+            self.successResultOf(root.stopService())
+
+    def test_closed(self) -> None:
+        """A stopped node is not connected to any more."""
+        self.settings = self.make_settings(port=free_port(), bind=["127.0.0.1"])
+        self.stopped(self.started())
+        with self.assertRaises(ConnectionRefusedError):
+            self.connected("127.0.0.1", self.settings.port)
+
+
+class PortTests(SynchronousTestCase):
+    """One listening socket."""
+
+    def setUp(self) -> None:
+        """A port with a hub behind it."""
+        self.reactor = MemoryReactorClock()
+        self.hub = Hub(self.reactor, Turns())
+        self.hub.start()
+        self.addCleanup(self.hub.stop)
+        self.protocols: list[Recorder] = []
+        self.sock = listen_tcp("127.0.0.1", 0, 10)
+        self.port = FastPort(self.reactor, self.hub, self.sock, Factory.forProtocol(self.protocol))
+        self.port.startListening()
+
+    def protocol(self) -> Recorder:
+        """One more."""
+        self.protocols.append(Recorder())
+        return self.protocols[-1]
+
+    def client(self) -> socket.socket:
+        """A connection to the port."""
+        client = socket.create_connection(self.sock.getsockname())
+        self.addCleanup(client.close)
+        return client
+
+    def test_accepts_all(self) -> None:
+        """Everybody who waits is let in at once."""
+        for _ in range(5):
+            self.client()
+        self.port.doRead()
+        self.assertEqual(5, len(self.protocols))
+        self.port.stopListening()
+
+    def test_out_of_descriptors(self) -> None:
+        """Without descriptors it looks again a moment later, and does not spin meanwhile."""
+        self.client()
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+        try:
+            self.port.doRead()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        self.assertNotIn(self.port, self.reactor.getReaders())
+        self.reactor.advance(0.2)
+        drive(self.reactor)
+        self.assertEqual(1, len(self.protocols))
+        self.port.stopListening()
+
+    def test_stopped_without_descriptors(self) -> None:
+        """A port that was stopped meanwhile does not come back."""
+        self.client()
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+        try:
+            self.port.doRead()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        self.port.stopListening()
+        self.reactor.advance(1)
+        self.assertEqual(
+            ([self.hub], []), (self.reactor.getReaders(), self.reactor.getDelayedCalls())
+        )
+
+    def test_names(self) -> None:
+        """A host may be given by its name."""
+        with listen_tcp("localhost", 0, 10) as sock:
+            self.assertIn(sock.getsockname()[0], ("127.0.0.1", "::1"))
+        self.port.stopListening()

@@ -1,0 +1,46 @@
+"""Protocols that listeners can speak."""
+
+from __future__ import annotations
+
+from twisted.internet.address import UNIXAddress
+from twisted.internet.interfaces import IProtocolFactory
+from twisted.plugin import IPlugin
+from twisted.trial.unittest import SynchronousTestCase
+from zope.interface.verify import verifyObject
+
+from disque_tx.errors import ConfigError
+from disque_tx.services.interfaces import IClientProtocol
+from disque_tx.services.plugins import RespPlugin, client_protocol
+from tests.services.rootbench import RootCase
+
+
+class FindTests(SynchronousTestCase):
+    """Finding a protocol by its name."""
+
+    def test_ours(self) -> None:
+        """RESP is always there."""
+        plugin = client_protocol("resp")
+        self.assertEqual("resp", plugin.name)
+        verifyObject(IClientProtocol, plugin)
+
+    def test_plugin(self) -> None:
+        """It is a plugin like those of others."""
+        verifyObject(IPlugin, RespPlugin())
+        self.assertIn("RESP", RespPlugin().description)
+
+    def test_unknown(self) -> None:
+        """What is not installed is named, with what is."""
+        with self.assertRaisesRegex(ConfigError, r"listen gopher: no such protocol.*\bresp\b"):
+            client_protocol("gopher")
+
+
+class FactoryTests(RootCase):
+    """What a protocol is made for."""
+
+    def test_factory(self) -> None:
+        """The factory serves the node it was made for."""
+        root = self.started()
+        factory = client_protocol("resp").factory(root)
+        verifyObject(IProtocolFactory, factory)
+        address = UNIXAddress(None)
+        self.assertIsNot(factory.buildProtocol(address), factory.buildProtocol(address))
