@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import random
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +21,8 @@ from twisted.trial.unittest import SynchronousTestCase
 import disque_tx
 from tests.acceptance.resp import ClosedError, Connection
 
+#: What clients that wait are told when the daemon stops.
+LEAVING = "LEAVING This node is shutting down, please connect to a different one"
 START_S = 20.0
 BUS_OFFSET = 10_000
 #: The package under test is the one that the tests import, wherever the child process runs.
@@ -185,6 +189,12 @@ class DaemonTestCase(SynchronousTestCase):
         path = Path(self.mktemp()).resolve()
         path.mkdir(parents=True)
         return path
+
+    def short_folder(self) -> Path:
+        """A new and empty folder whose sockets have names that fit into an address."""
+        name = tempfile.mkdtemp(prefix="disque-")
+        self.addCleanup(shutil.rmtree, name)
+        return Path(name).resolve()
 
     def daemon(
         self,

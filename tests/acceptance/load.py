@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from tests.acceptance.resp import ClosedError, Connection, encode
 
@@ -95,3 +96,22 @@ class Load:
                 self.delivered[job_id] = self.delivered.get(job_id, 0) + 1
             self.revived.update(self._settled.intersection(ids))
         return ids
+
+
+def add_many(connection: Connection, count: int, queue: str = "q", *options: str) -> list[str]:
+    """Add jobs in one go; returns their IDs."""
+    connection.send_raw(
+        b"".join(encode("ADDJOB", queue, f"body {n}", 0, *options) for n in range(count))
+    )
+    return [str(connection.read()) for _ in range(count)]
+
+
+def job_ids(connection: Connection) -> set[str]:
+    """All jobs the daemon knows."""
+    return set(connection.call("JSCAN", 0, "BUSYLOOP")[1])
+
+
+def shown(connection: Connection, job_id: str) -> dict[bytes, Any]:
+    """SHOW as a mapping."""
+    flat = connection.call("SHOW", job_id)
+    return dict(zip(flat[::2], flat[1::2], strict=True))

@@ -12,6 +12,8 @@ from pathlib import Path
 from tests.acceptance.daemon import DaemonTestCase, environment, wait_for
 from tests.acceptance.resp import ClosedError, Connection, encode
 
+#: In a network of its own; whatever is left of it ends with it.
+_ALONE = ("unshare", "--net", "--map-root-user", "--pid", "--fork", "--kill-child")
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -169,7 +171,7 @@ class ProtectedModeTests(DaemonTestCase):
         """In a network of its own, over an address that is not the loopback one."""
         paths = environment()["PYTHONPATH"] + f":{_ROOT}"
         done = subprocess.run(
-            ["unshare", "--net", "--map-root-user", sys.executable, "-c", _OUTSIDE],
+            [*_ALONE, sys.executable, "-c", _OUTSIDE],
             cwd=self.folder(),
             env=environment() | {"PYTHONPATH": paths},
             capture_output=True,

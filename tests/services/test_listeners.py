@@ -14,9 +14,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.errors import ConfigError
 from disque_tx.services.hub import Hub
 from disque_tx.services.ports import FastPort, listen_tcp
+from tests.services.doubles import Recorder, Turns
 from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase
-from tests.services.test_transport import Recorder, Turns
 
 
 def free_port() -> int:

@@ -25,8 +25,9 @@ IDLE_MS: Final = (300_000, 10_000, 2_000)
 
 
 class Queue(Keyed):
-    """One queue, found by its name. ``created_ms`` and ``used_ms`` (last enqueue or fetch): the steady clock.
+    """One queue, found by its name.
 
+    ``created_ms`` and ``used_ms`` (last enqueue or fetch): the steady clock.
     ``waiters``: clients blocked here, in the order in which they came; ``None`` while nobody ever
     waited. ``ready``: stands in the node's list of queues whose waiters may be served.
     """

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from disque_tx.settings import Settings
 
 _WILDCARDS: Final = ("::", "0.0.0.0")
+#: What fits in the address of a Unix socket; a longer path may still fit from here.
+_SOCKET_PATH_MAX: Final = 107
 #: The bus listens this much above the port.
 BUS_OFFSET: Final = 10_000
 PORT_MAX: Final = 65_535 - BUS_OFFSET
@@ -129,6 +131,8 @@ class Listeners(Service):
 
     def _open_unix(self) -> None:
         path = self._settings.unixsocket
+        if len(os.fsencode(path)) > _SOCKET_PATH_MAX:
+            path = os.path.relpath(path)
         try:
             port = self._reactor.listenUNIX(
                 path, self._factory, self._settings.tcp_backlog, self._settings.unixsocketperm

@@ -1,0 +1,139 @@
+"""Where clients connect, and how service managers start the daemon."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+from tests.acceptance.daemon import (
+    LEAVING,
+    Daemon,
+    DaemonTestCase,
+    environment,
+    free_port,
+    wait_for,
+)
+from tests.acceptance.resp import Connection
+
+_ACTIVATE = """\
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.set_inheritable(3, True)
+os.environ.update(LISTEN_FDS="1", LISTEN_FDNAMES="resp", LISTEN_PID=str(os.getpid()))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class ListenTests(DaemonTestCase):
+    """Where clients connect."""
+
+    def test_unix_socket(self) -> None:
+        """The socket has the mode that was asked for, and a stale one is no obstacle."""
+        daemon = self.daemon(
+            "unixsocket d.sock", "unixsocketperm 700", "port 0", folder=self.short_folder()
+        )
+        path = str(daemon.folder / "d.sock")
+        with socket.socket(socket.AF_UNIX) as stale:
+            stale.bind(path)
+        daemon.spawn()
+        client = wait_for(lambda: attempt(path), "it listens")
+        self.addCleanup(client.close)
+        self.assertEqual("PONG", client.call("PING"))
+        self.assertEqual(0o700, (daemon.folder / "d.sock").stat().st_mode & 0o777)
+        self.assertIn(f"addr={daemon.folder}/d.sock:0".encode(), client.call("CLIENT", "LIST"))
+        daemon.terminate()
+        self.assertFalse((daemon.folder / "d.sock").exists())
+
+    def test_both_loopbacks(self) -> None:
+        """Several addresses, of both families."""
+        daemon = self.running("bind 127.0.0.1 ::1")
+        client = daemon.client(("::1", daemon.port))
+        self.assertIn(b" addr=[::1]:", client.call("CLIENT", "LIST"))
+        self.assertEqual("PONG", daemon.client().call("PING"))
+
+    def test_endpoints(self) -> None:
+        """``listen`` takes endpoints of Twisted, besides the port."""
+        extra = free_port()
+        daemon = self.daemon(
+            f"listen resp tcp:{extra}:interface=127.0.0.1",
+            "listen resp unix:extra.sock",
+            folder=self.short_folder(),
+        ).start()
+        client = daemon.client(("127.0.0.1", extra))
+        client.call("ADDJOB", "q", "b", 0)
+        by_path = daemon.client(str(daemon.folder / "extra.sock"))
+        self.assertEqual(1, by_path.call("QLEN", "q"))
+        self.assertEqual(3, by_path.call("CLIENT", "LIST").count(b"\n") + 1)
+
+    def test_unknown_protocol(self) -> None:
+        """A protocol that nobody installed is named, with those that there are."""
+        daemon = self.daemon("listen nonsense tcp:0")
+        daemon.spawn()
+        self.assertEqual(1, daemon.wait())
+        self.assertIn("listen nonsense: no such protocol is installed; there is resp", daemon.log())
+
+    def test_socket_activation(self) -> None:
+        """A socket that systemd opened is used."""
+        daemon = self.daemon("port 0", "listen resp systemd:domain=INET:index=0")
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            port = listening.getsockname()[1]
+            daemon.process = subprocess.Popen(
+                [sys.executable, "-c", _ACTIVATE, str(listening.fileno()), *Daemon.program]
+                + daemon.words,
+                cwd=daemon.folder,
+                env=environment(),
+                pass_fds=[listening.fileno()],
+                stdout=subprocess.DEVNULL,
+            )
+            (daemon.folder / "daemon.out").touch()
+            self.assertEqual("PONG", daemon.client(("127.0.0.1", port)).call("PING"))
+
+    def test_no_socket_from_systemd(self) -> None:
+        """Outside of systemd there is no such socket: the directive is named."""
+        daemon = self.daemon("listen resp systemd:domain=INET:index=0")
+        daemon.spawn()
+        self.assertEqual(1, daemon.wait())
+        self.assertIn("listen resp systemd:domain=INET:index=0: ", daemon.log())
+        self.assertNotIn("Traceback", daemon.log())
+
+    def test_notify(self) -> None:
+        """systemd hears when the node is ready, that it is alive, and when it stops."""
+        folder = self.short_folder()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(str(folder / "notify"))
+            manager.settimeout(20)
+            daemon = self.daemon(NOTIFY_SOCKET=str(folder / "notify"), WATCHDOG_USEC="200000")
+            daemon.start()
+            self.assertIn("READY=1", hear(manager, "READY"))
+            hear(manager, "WATCHDOG=1")
+            hear(manager, "WATCHDOG=1")
+            daemon.terminate()
+            hear(manager, "STOPPING=1")
+
+    def test_twistd(self) -> None:
+        """The same daemon under Twisted's own program, which has its own way to stop."""
+        daemon = self.daemon(in_file=True)
+        daemon.program = (sys.executable, "-m", "twisted", "disque", "--config")
+        client = daemon.start().client()
+        client.call("ADDJOB", "q", "b", 0)
+        client.send("GETJOB", "FROM", "empty")
+        wait_for(lambda: daemon.info()["blocked_clients"] == "1", "it is blocked")
+        daemon.terminate()
+        self.assertEqual(LEAVING, str(client.read()))
+        self.assertIn("bye bye", daemon.log())
+
+
+def hear(manager: socket.socket, word: str) -> str:
+    """The next message to the service manager that holds ``word``."""
+    while word not in (text := manager.recv(4096).decode()):
+        pass
+    return text
+
+
+def attempt(address: str) -> Connection | None:
+    """A connection, if somebody listens."""
+    try:
+        return Connection(address)
+    except OSError:
+        return None

@@ -1,0 +1,78 @@
+"""Protocols, producers and turns that note what happens to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.interfaces import IAddress, IPushProducer
+from twisted.internet.protocol import Factory, Protocol
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from disque_tx.services.interfaces import ITurn
+
+
+class Recorder(Protocol):
+    """Notes what it is told. ``error``: raised by the next ``dataReceived``."""
+
+    def __init__(self) -> None:
+        self.received = b""
+        self.lost: list[type[BaseException] | None] = []
+        self.error: Exception | None = None
+
+    def dataReceived(self, data: bytes) -> None:
+        if self.error is not None:
+            raise self.error
+        self.received += data
+
+    def connectionLost(self, reason: Failure | None = None) -> None:
+        self.lost.append(reason.type if reason is not None else None)
+
+
+class Refusing(Factory):
+    """Serves nobody."""
+
+    def buildProtocol(self, addr: IAddress | None) -> None:
+        return None
+
+
+@implementer(IPushProducer)
+class Producer:
+    """Notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def pauseProducing(self) -> None:
+        self.asked.append("pause")
+
+    def resumeProducing(self) -> None:
+        self.asked.append("resume")
+
+    def stopProducing(self) -> None:
+        self.asked.append("stop")
+
+
+class _NoPump:
+    """A pump that serves nobody directly."""
+
+    def __init__(self) -> None:
+        self.again: list[tuple[int, int]] = []
+
+    def serve(self, events: list[Any], sessions: dict[int, Any]) -> list[Any]:
+        return events
+
+
+@implementer(ITurn)
+class Turns:
+    """Counts turns."""
+
+    def __init__(self) -> None:
+        self.pump: Any = _NoPump()
+        self.begun = self.ended = 0
+
+    def begin(self) -> None:
+        self.begun += 1
+
+    def end(self) -> None:
+        self.ended += 1
