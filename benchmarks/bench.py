@@ -174,7 +174,7 @@ def speed(bench: Bench) -> None:
     print("\n| at depth 16 | jobs/s | without | ratio |\n|---|---|---|---|")
     for policy in ("everysec", "always"):
         logging = bench.disque("--appendonly", "yes", "--appendfsync", policy)
-        row = bench.compare(16, logging, ours, bench.jobs * 2)
+        row = bench.compare(16, logging, ours, bench.jobs * 6)
         print(
             f"| AOF, appendfsync {policy} | {row['one_jobs_s']:,.0f} "
             f"| {row['other_jobs_s']:,.0f} | {row['jobs_ratio']:.2f} |"
