@@ -14,40 +14,38 @@ from disque_tx.messages import Keyed
 from tests import profiles  # noqa: F401
 
 
-class Entry(Keyed):
-    """An entry that knows its number."""
-
-    def __init__(self, number: int, key: bytes = b"") -> None:
-        super().__init__(key or name(number))
-        self.number = number
-
-
 def name(number: int) -> bytes:
     """A key."""
     return b"key-%d" % number
 
 
-def drop(table: Table[Entry], key: bytes) -> None:
+def number_of(entry: Keyed) -> int:
+    """The number in an entry's key; -1 for the entries that only come and go."""
+    kind, number = entry.id.split(b"-")
+    return int(number) if kind == b"key" else -1
+
+
+def drop(table: Table[Keyed], key: bytes) -> None:
     """Remove what is there under a key."""
     entry = table.get(key)
     assert entry is not None
     table.remove(entry)
 
 
-def numbers(entries: Iterable[Entry]) -> list[int]:
+def numbers(entries: Iterable[Keyed]) -> list[int]:
     """What the entries are."""
-    return [entry.number for entry in entries]
+    return [number_of(entry) for entry in entries]
 
 
-def filled(count: int) -> Table[Entry]:
+def filled(count: int) -> Table[Keyed]:
     """A table of so many entries."""
-    table: Table[Entry] = Table()
+    table: Table[Keyed] = Table()
     for number in range(count):
-        table.put(Entry(number))
+        table.put(Keyed(name(number)))
     return table
 
 
-def scanned(table: Table[Entry], between: Callable[[], None] = lambda: None) -> list[int]:
+def scanned(table: Table[Keyed], between: Callable[[], None] = lambda: None) -> list[int]:
     """Everything a whole scan gives, with something happening between its steps."""
     found: list[int] = []
     cursor = 0
@@ -64,7 +62,7 @@ class TableMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table: Table[Entry] = Table()
+        self.table: Table[Keyed] = Table()
         self.model: dict[bytes, int] = {}
 
     @rule(start=st.integers(0, 2000), count=st.integers(1, 500))
@@ -72,7 +70,7 @@ class TableMachine(RuleBasedStateMachine):
         """Entries come."""
         for number in range(start, start + count):
             if name(number) not in self.model:
-                self.table.put(Entry(number))
+                self.table.put(Keyed(name(number)))
                 self.model[name(number)] = number
 
     @rule(start=st.integers(0, 2000), count=st.integers(1, 1000))
@@ -94,7 +92,7 @@ class TableMachine(RuleBasedStateMachine):
         """Some entry is picked as long as there are any."""
         picked = self.table.pick(number)
         assert (picked is not None) == bool(self.model)
-        assert picked is None or picked.number in self.model.values()
+        assert picked is None or number_of(picked) in self.model.values()
 
     @invariant()
     def same(self) -> None:
@@ -104,7 +102,7 @@ class TableMachine(RuleBasedStateMachine):
         assert sorted(self.model.values()) == sorted(scanned(self.table))
         for number in range(0, 2500, 97):
             entry = self.table.get(name(number))
-            assert self.model.get(name(number)) == (None if entry is None else entry.number)
+            assert self.model.get(name(number)) == (None if entry is None else number_of(entry))
 
 
 class TableTests(SynchronousTestCase):
@@ -119,7 +117,7 @@ class TableTests(SynchronousTestCase):
     def test_remove_unknown(self) -> None:
         """Removing what is not there is an error, and nothing is counted."""
         table = filled(3)
-        self.assertRaises(KeyError, table.remove, Entry(0, b"x"))
+        self.assertRaises(KeyError, table.remove, Keyed(b"x"))
         self.assertEqual(3, len(table))
 
     def test_scan_of_few(self) -> None:
@@ -141,12 +139,12 @@ class TableTests(SynchronousTestCase):
 
         def between() -> None:
             for _ in range(pace):
-                table.put(Entry(state["next"]))
+                table.put(Keyed(name(state["next"])))
                 state["next"] += 1
             for _ in range(min(-pace, len(leaving))):
                 drop(table, name(leaving.pop()))
             for number in range(churn):
-                table.put(Entry(-1, b"churn-%d" % number))
+                table.put(Keyed(b"churn-%d" % number))
             for number in range(churn):
                 drop(table, b"churn-%d" % number)
 
@@ -198,5 +196,5 @@ class TableTests(SynchronousTestCase):
         table = filled(200)
         self.assertEqual(
             set(range(200)),
-            {entry.number for entry in map(table.pick, range(20_000)) if entry is not None},
+            {number_of(entry) for entry in map(table.pick, range(20_000)) if entry is not None},
         )

@@ -28,7 +28,11 @@ def record(queue: bytes = b"queue", body: bytes = b"body", nodes: int = 2) -> Jo
 
 def fields(job: JobRecord) -> tuple[object, ...]:
     """Everything a record holds."""
-    return tuple(getattr(job, name) for name in ("id", *JobRecord.__slots__))
+    return (
+        *(job.id, job.queue, job.body, job.nodes),
+        *(job.ctime, job.etime_s, job.delay_s, job.retry_s),
+        *(job.repl, job.state, job.flags, job.nacks, job.deliveries),
+    )
 
 
 class StoredTests(SynchronousTestCase):
