@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
+from disque_tx.commands.context import Server
+from disque_tx.core.client import Client
 from disque_tx.errors import LocalError
 from disque_tx.services.pump import REQUESTS_PER_TURN, Session
 from tests.services.nodebench import FIRST_ID, NodeCase, drive
@@ -136,6 +139,18 @@ class EndTests(PumpCase):
     def test_quit(self) -> None:
         """QUIT answers what came before it, then closes; what comes behind is ignored."""
         self.assertEqual(b"+PONG\r\n+OK\r\n<end>", self.ask(self.dial(), b"PING", b"QUIT", b"PING"))
+
+    def test_fault_of_ours(self) -> None:
+        """A fault in a command costs its client the connection, and nobody else anything."""
+
+        def faulty(server: Server, client: Client, argv: list[bytes]) -> None:
+            raise ZeroDivisionError
+
+        self.server.registry.by_name[b"qlen"].handler = faulty
+        victim, other = self.dial(), self.dial()
+        self.assertEqual(b"<end>", self.ask(victim, b"QLEN q"))
+        self.assertEqual(b"+PONG\r\n", self.ask(other, b"PING"))
+        self.assertIn("last command: qlen", Path(self.log_path).read_text())
 
     def test_protocol_error(self) -> None:
         """A malformed request is answered with the reason, and ends the connection."""

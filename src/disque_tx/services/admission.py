@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IAddress
+from twisted.python.failure import Failure
 
 from disque_tx.core.client import Client
 from disque_tx.services.pump import Session
@@ -80,6 +81,16 @@ class Admission:
             runtime.server.monitors.remove(client)
         runtime.node.client_gone(client)
         self._log.verbose(f"Client closed connection {client.addr.decode('utf-8', 'replace')}")
+
+    def report(self, client: Client, failure: Failure) -> None:
+        """A request of this client met a fault of this program; its connection ends."""
+        self._log.warning(
+            f"A fault in this program ended the connection of"
+            f" {client.addr.decode('utf-8', 'replace')} (last command:"
+            f" {client.last_command.decode()}). Please report what follows."
+        )
+        for line in failure.getTraceback().splitlines():
+            self._log.warning(line)
 
     def warn(self, client: Client, what: str) -> None:
         """A client did something that ends its connection."""

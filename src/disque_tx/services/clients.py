@@ -88,6 +88,11 @@ class RespProtocol(Protocol):
         transport: Any = self.transport
         transport.broken(error)
 
+    def failed(self, error: Exception) -> None:
+        """A request met a fault of this program."""
+        if self.session is not None:
+            self._admission.report(self.session, Failure(error))
+
     def refused(self, why: str) -> None:
         """The client did something that ends its connection."""
         if self.session is not None:

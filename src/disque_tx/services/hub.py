@@ -64,7 +64,16 @@ class Hub:
         transport.protocol = protocol
         self._transports[transport.fd] = transport
         self._epoll.register(transport.fd, _WATCHED)
-        protocol.makeConnection(transport)
+        try:
+            protocol.makeConnection(transport)
+        except Exception:
+            self._give_up(transport)
+
+    def _give_up(self, transport: FastTransport) -> None:
+        """A protocol failed: its connection ends, the error shows, and everybody else goes on."""
+        failure = Failure()
+        self._reactor.callLater(0, failure.raiseException)
+        transport.abortConnection()
 
     def want_writes(self, transport: FastTransport, wanted: bool) -> None:
         """Tell when the socket takes bytes, or no longer."""
@@ -153,6 +162,4 @@ class Hub:
         try:
             transport.protocol.dataReceived(data)
         except Exception:
-            failure = Failure()
-            self._reactor.callLater(0, failure.raiseException)
-            transport.abortConnection()
+            self._give_up(transport)

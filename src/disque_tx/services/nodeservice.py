@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from disque_tx.commands.values import Error, ValueReplies
 from disque_tx.core.client import Client
@@ -65,7 +66,12 @@ class NodeService(Service):
         nested = runtime.in_turn
         if not nested:
             runtime.begin()
-        runtime.dispatcher.run(client, list(words))
+        try:
+            runtime.dispatcher.run(client, list(words))
+        except Exception:
+            # A fault of this program: the caller hears of it, and the turn ends as ever.
+            self.ended(client)
+            call.result.errback(Failure())
         runtime.node.outbox.touch(client)
         if not nested:
             runtime.end()

@@ -161,6 +161,11 @@ class Pump:
             else:
                 session.replies.error(CommandError("ERR", str(error)).reply())
                 session.closing = True
+        except Exception as error:
+            # A fault of ours: it costs this client its connection, and nobody else anything.
+            session.connection.failed(error)
+            session.doomed = True
+            self._node.outbox.touch(session)
 
     def _refuse(self, session: Session, why: str) -> None:
         session.connection.refused(why)

@@ -149,7 +149,12 @@ class Runtime:
         self._timer_ms = -1
         self.begin()
         begun_ms = self.node.now_ms
-        self.node.run_due()
+        try:
+            self.node.run_due()
+        except Exception:
+            # What was due with it is due again; without a next timer nothing would ever be.
+            self.end()
+            raise
         took_ms = self._steady_ms() - begun_ms
         self.server.latency.sample(b"jobs-processing", self.node.wall_us // 1_000_000, took_ms)
         self.end()
