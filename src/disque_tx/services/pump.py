@@ -161,9 +161,9 @@ class Pump:
             else:
                 session.replies.error(CommandError("ERR", str(error)).reply())
                 session.closing = True
-        except Exception as error:
+        except Exception as fault:
             # A fault of ours: it costs this client its connection, and nobody else anything.
-            session.connection.failed(error)
+            session.connection.failed(fault)
             session.doomed = True
             self._node.outbox.touch(session)
 
