@@ -11,7 +11,6 @@ from disque_tx.messages import Linked, ReplySink
 #: What a client waits for.
 NOT_BLOCKED: Final = 0
 BLOCKED_GETJOB: Final = 1
-BLOCKED_ADDJOB: Final = 2
 
 #: CLIENT REPLY modes.
 REPLY_ON: Final = 0
