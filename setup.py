@@ -14,6 +14,7 @@ from setuptools import setup
 
 COMPILED = [
     "errors.py",
+    "busmessages.py",
     "messages.py",
     "nodetable.py",
     "quoting.py",

@@ -10,6 +10,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.busmessages import BusSink
+
 PFAIL: Final = 1
 FAIL: Final = 2
 MYSELF: Final = 4
@@ -34,8 +36,12 @@ class NodeEntry:
     """What is known of one node of the cluster (cluster protocol, section 1.2).
 
     ``id``: 40 bytes. ``ip``: normal text form, empty while unknown. ``port``: for clients.
-    ``ping_sent_ms``: unix time of the unanswered PING, 0 when there is none. ``pong_received_ms``:
-    unix time, 0 for never. ``created_ms``: steady clock. ``connected``: our own link to it is up.
+    ``bus_port``: 0 when it is ``port`` + 10000. All times are those of the steady clock.
+    ``ping_sent_ms``: the first unanswered PING, 0 when there is none. ``pong_received_ms``: the
+    last PONG, 0 for never. ``failed_ms``: when FAIL was set. ``link``: our own connection to it
+    while it is up. ``connecting``: one is being made. ``attempts``: connections in a row that
+    failed; ``retry_ms``: none is made before. ``reports``: ID of a node that says this one
+    fails → when it last said so.
     """
 
     __slots__ = (
@@ -45,8 +51,14 @@ class NodeEntry:
         "flags",
         "ping_sent_ms",
         "pong_received_ms",
+        "bus_port",
+        "failed_ms",
         "created_ms",
-        "connected",
+        "link",
+        "connecting",
+        "attempts",
+        "retry_ms",
+        "reports",
     )
 
     def __init__(self, node_id: bytes, ip: bytes, port: i64, flags: i64, created_ms: i64) -> None:
@@ -56,21 +68,75 @@ class NodeEntry:
         self.flags: i64 = flags
         self.ping_sent_ms: i64 = 0
         self.pong_received_ms: i64 = 0
+        self.bus_port: i64 = 0
+        self.failed_ms: i64 = 0
         self.created_ms: i64 = created_ms
-        self.connected: bool = False
+        self.link: Link | None = None
+        self.connecting: bool = False
+        self.attempts: i64 = 0
+        self.retry_ms: i64 = 0
+        self.reports: dict[bytes, int] = {}
 
-    def line(self) -> bytes:
-        """The node as one line of text, line end included."""
+    @property
+    def connected(self) -> bool:
+        """Our own link to it is up."""
+        return self.link is not None
+
+    def line(self, unix_ms: i64) -> bytes:
+        """The node as one line of text, line end included.
+
+        ``unix_ms``: the wall clock when the steady clock was zero.
+        """
         up = self.connected or self.flags & MYSELF != 0
         return b"%s %s:%d %s %d %d %s\n" % (
             self.id,
             self.ip,
             self.port,
             flags_text(self.flags),
-            self.ping_sent_ms,
-            self.pong_received_ms,
+            self.ping_sent_ms + unix_ms if self.ping_sent_ms else 0,
+            self.pong_received_ms + unix_ms if self.pong_received_ms else 0,
             b"connected" if up else b"disconnected",
         )
+
+
+class Link:
+    """One connection of the bus.
+
+    ``sink``: where what we say on it goes. ``entry``: the node that we called; ``None`` when it was
+    the other side that called. ``speaker``: the ID under which the other side speaks, empty until a
+    node that we know has spoken. ``peer_ip``, ``local_ip``: its two ends. ``created_ms``: steady
+    clock, when it was up. ``epoch``, ``serial``: its number among all links of this node, and how
+    many numbered messages were sent on it (see ``busmessages``).
+    """
+
+    __slots__ = (
+        "sink",
+        "entry",
+        "speaker",
+        "peer_ip",
+        "local_ip",
+        "created_ms",
+        "epoch",
+        "serial",
+    )
+
+    def __init__(
+        self,
+        sink: BusSink,
+        entry: NodeEntry | None,
+        peer_ip: bytes,
+        local_ip: bytes,
+        created_ms: i64,
+        epoch: i64,
+    ) -> None:
+        self.sink: BusSink = sink
+        self.entry: NodeEntry | None = entry
+        self.speaker: bytes = b""
+        self.peer_ip: bytes = peer_ip
+        self.local_ip: bytes = local_ip
+        self.created_ms: i64 = created_ms
+        self.epoch: i64 = epoch
+        self.serial: i64 = 0
 
 
 def flags_text(flags: i64) -> bytes:

@@ -9,9 +9,15 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.errors import PeerError
-from disque_tx.messages import JobRecord
+from disque_tx.messages import DELIVERED, JobRecord
 from disque_tx.wire.aoflog import LogDecoder
-from disque_tx.wire.jobcodec import decode_stored, encode_stored
+from disque_tx.wire.jobcodec import (
+    decode_moving,
+    decode_stored,
+    encode_moving,
+    encode_stored,
+    stored_length,
+)
 from tests.wire.logvectors import NAMES, log, rows
 
 U16 = st.integers(0, 2**16 - 1)
@@ -118,3 +124,37 @@ class StoredTests(SynchronousTestCase):
         stored = bytearray(encode_stored(record()))
         stored[52:60] = b"\xff" * 8
         self.assertRaises(PeerError, decode_stored, bytes(stored))
+
+
+class MovingTests(SynchronousTestCase):
+    """Message form."""
+
+    def moving(self, life_s: int = 7, nodes: int = 2) -> bytes:
+        return b"".join(encode_moving(record(nodes=nodes), life_s))
+
+    def test_difference(self) -> None:
+        """Only the expiry, and whether it was delivered here, differ from what is stored."""
+        for nodes in (0, 1, 2):
+            stored = bytearray(encode_stored(record(nodes=nodes)))
+            stored[45] ^= DELIVERED
+            stored[48:52] = struct.pack("<I", 7)
+            self.assertEqual(bytes(stored), self.moving(nodes=nodes))
+            self.assertEqual(len(stored), stored_length(record(nodes=nodes)))
+
+    def test_one_after_the_other(self) -> None:
+        """Jobs stand back to back anywhere in a message, each with the seconds that it has left."""
+        data = b"before" + self.moving(1) + self.moving(2**32 - 1, nodes=1) + b"behind"
+        end = len(data) - 6
+        first, first_life_s, at = decode_moving(data, 6, end)
+        second, second_life_s, behind = decode_moving(data, at, end)
+        self.assertEqual((1, 2**32 - 1, end), (first_life_s, second_life_s, behind))
+        self.assertEqual((2, 1), (len(first.nodes), len(second.nodes)))
+        wanted = record()
+        wanted.flags, wanted.etime_s = wanted.flags - DELIVERED, 0
+        self.assertEqual(fields(wanted), fields(first))
+
+    def test_every_cut(self) -> None:
+        """What stands behind the jobs is never taken for a part of the last one."""
+        data = self.moving()
+        for end in range(len(data)):
+            self.assertRaises(PeerError, decode_moving, data, 0, end)

@@ -22,8 +22,10 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from mypy_extensions import i64
+
 from disque_tx.errors import PeerError
-from disque_tx.messages import NODE_ID_LENGTH, JobRecord
+from disque_tx.messages import DELIVERED, NODE_ID_LENGTH, JobRecord
 
 _FIXED: Final = struct.Struct("<I40sBBHIQIIHHI")
 _LENGTH: Final = struct.Struct("<I")
@@ -31,23 +33,39 @@ _LENGTHS: Final = [_LENGTH.pack(n) for n in range(4096)]
 _ONE: Final = _LENGTH.pack(1)
 _MINIMUM: Final = 84
 _CTIME_END: Final = 1 << 63
+#: DELIVERED is about this node alone and does not travel.
+_MOVING_FLAGS: Final = 0xFF ^ DELIVERED
 
 
 def stored_length(job: JobRecord) -> int:
-    """Bytes of the storage form."""
+    """Bytes of the record, in either form."""
     return _MINIMUM + len(job.queue) + len(job.body) + NODE_ID_LENGTH * len(job.nodes)
 
 
 def stored_parts(job: JobRecord) -> tuple[bytes, ...]:
     """The storage form in pieces: everything as it is, expiry absolute."""
+    return _parts(job, job.etime_s, i64(job.flags))
+
+
+def encode_stored(job: JobRecord) -> bytes:
+    """The storage form in one piece."""
+    return b"".join(stored_parts(job))
+
+
+def encode_moving(job: JobRecord, life_s: i64) -> tuple[bytes, ...]:
+    """The message form in pieces. ``life_s``: seconds that the job has left, 1 to 2^32-1."""
+    return _parts(job, life_s, i64(job.flags) & _MOVING_FLAGS)
+
+
+def _parts(job: JobRecord, etime_s: i64, flags: i64) -> tuple[bytes, ...]:
     nodes = job.nodes
     fixed = _FIXED.pack(
         stored_length(job) - 4,
         job.id,
         job.state,
-        job.flags,
+        flags,
         job.repl,
-        job.etime_s,
+        etime_s,
         job.ctime,
         job.delay_s,
         job.retry_s,
@@ -61,11 +79,6 @@ def stored_parts(job: JobRecord) -> tuple[bytes, ...]:
     return (fixed, job.queue, _length(len(body)), body, _length(len(nodes)), *nodes)
 
 
-def encode_stored(job: JobRecord) -> bytes:
-    """The storage form in one piece."""
-    return b"".join(stored_parts(job))
-
-
 def _length(size: int) -> bytes:
     return _LENGTHS[size] if size < 4096 else _LENGTH.pack(size)
 
@@ -75,39 +88,62 @@ def decode_stored(data: bytes) -> JobRecord:
 
     Raises ``PeerError`` when lengths and content disagree.
     """
-    size = len(data)
-    if size < _MINIMUM:
-        raise PeerError(f"job record of {size} bytes, at least {_MINIMUM} are needed")
-    fixed = _FIXED.unpack_from(data)
+    return _decode(data, 0, len(data))[0]
+
+
+def decode_moving(data: bytes, at: i64, end: i64) -> tuple[JobRecord, i64, i64]:
+    """The job that starts at ``at`` of a message whose jobs end at ``end``.
+
+    Answers the job, without an expiry, the seconds it has left, and where the next one starts.
+    Raises ``PeerError`` when lengths and content disagree.
+    """
+    job, behind = _decode(data, at, end)
+    life_s = job.etime_s
+    job.etime_s = 0
+    return job, life_s, behind
+
+
+def _decode(data: bytes, at: i64, limit: i64) -> tuple[JobRecord, i64]:
+    """The job at ``at``, the expiry as it stands there, and the position behind the job."""
+    room = limit - at
+    if room < _MINIMUM:
+        raise PeerError(f"job record of {room} bytes, at least {_MINIMUM} are needed")
+    fixed = _FIXED.unpack_from(data, at)
     if int(fixed[6]) >= _CTIME_END:
         raise PeerError("job record with a creation time behind the year 2262")
-    end = 4 + int(fixed[0])
-    if end > size:
-        raise PeerError(f"job record announces {end} bytes, {size} are there")
-    queue, body_at = _field(data, _FIXED.size, int(fixed[11]), end)
+    size: i64 = 4 + int(fixed[0])
+    if size > room:
+        raise PeerError(f"job record announces {size} bytes, {room} are there")
+    end = at + size
+    queue, body_at = _field(data, at + _FIXED.size, int(fixed[11]), end)
     body, nodes_at = _counted(data, body_at, end, "body")
-    if nodes_at + 4 > end:
-        raise PeerError("job record ends before its node count")
-    count = _LENGTH.unpack_from(data, nodes_at)[0]
-    first = nodes_at + 4
-    if first + NODE_ID_LENGTH * count != end:
-        raise PeerError(f"job record of {end} bytes does not end behind its {count} node IDs")
-    nodes = tuple([data[at : at + NODE_ID_LENGTH] for at in range(first, end, NODE_ID_LENGTH)])
+    nodes = _nodes(data, nodes_at, end)
     job = JobRecord(fixed[1], queue, body, nodes, fixed[6], fixed[5], fixed[7], fixed[8], fixed[4])
     job.state = fixed[2] & 15
     job.flags = fixed[3]
     job.nacks = fixed[9]
     job.deliveries = fixed[10]
-    return job
+    return job, end
 
 
-def _field(data: bytes, start: int, length: int, end: int) -> tuple[bytes, int]:
+def _nodes(data: bytes, at: i64, end: i64) -> tuple[bytes, ...]:
+    """The node IDs, which must end where the job does."""
+    if at + 4 > end:
+        raise PeerError("job record ends before its node count")
+    count = int(_LENGTH.unpack_from(data, at)[0])
+    first = at + 4
+    if first + NODE_ID_LENGTH * count != end:
+        raise PeerError(f"job record does not end behind its {count} node IDs")
+    return tuple([data[n : n + NODE_ID_LENGTH] for n in range(first, end, NODE_ID_LENGTH)])
+
+
+def _field(data: bytes, start: i64, length: i64, end: i64) -> tuple[bytes, i64]:
     if start + length > end:
         raise PeerError(f"job record announces {length} bytes, {end - start} are there")
     return data[start : start + length], start + length
 
 
-def _counted(data: bytes, at: int, end: int, what: str) -> tuple[bytes, int]:
+def _counted(data: bytes, at: i64, end: i64, what: str) -> tuple[bytes, i64]:
     if at + 4 > end:
         raise PeerError(f"job record ends before the length of its {what}")
     return _field(data, at + 4, int(_LENGTH.unpack_from(data, at)[0]), end)

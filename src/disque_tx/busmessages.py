@@ -1,0 +1,177 @@
+"""The messages of the cluster bus as values, and the sink they leave through.
+
+Cluster protocol, sections 3, 4 and 7. There are 16 types with five kinds of body, a class each;
+``type`` tells which of the types it is. ``wire.bus`` turns them into bytes and back.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disque_tx.messages import JobRecord
+
+# Message types (section 3).
+PING: Final = 0
+PONG: Final = 1
+MEET: Final = 2
+FAIL: Final = 3
+REPLJOB: Final = 4
+GOTJOB: Final = 5
+ENQUEUE: Final = 6
+QUEUED: Final = 7
+SETACK: Final = 8
+WILLQUEUE: Final = 9
+GOTACK: Final = 10
+DELJOB: Final = 11
+NEEDJOBS: Final = 12
+YOURJOBS: Final = 13
+WORKING: Final = 14
+PAUSE: Final = 15
+TYPE_NAMES: Final = (
+    *("PING", "PONG", "MEET", "FAIL", "REPLJOB", "GOTJOB", "ENQUEUE", "QUEUED", "SETACK"),
+    *("WILLQUEUE", "GOTACK", "DELJOB", "NEEDJOBS", "YOURJOBS", "WORKING", "PAUSE"),
+)
+
+# Message flags, ``mflags`` (section 3).
+NOREPLY: Final = 1
+INCR_NACKS: Final = 2
+INCR_DELIV: Final = 4
+
+
+@mypyc_attr(acyclic=True)
+class Message:
+    """What every message says of its sender.
+
+    ``sender``: node ID. ``port``: for clients. ``flags``: node flags of the sender. ``ip`` and
+    ``bus_port``: what the sender wants to be called at, empty and 0 when that is where it calls
+    from and ``port`` + 10000. ``epoch`` and ``serial``: which connection of the sender, and the
+    how manieth of the messages on it that must not be taken twice; 0 when it is not numbered. The
+    original leaves ``ip`` to ``serial`` zero, and ignores them.
+    ``encoded``: its bytes, once somebody needed them; a message that was sent does not change.
+    """
+
+    __slots__ = (
+        "type",
+        "sender",
+        "port",
+        "flags",
+        "mflags",
+        "ip",
+        "bus_port",
+        "epoch",
+        "serial",
+        "encoded",
+    )
+
+    def __init__(self, kind: i64) -> None:
+        self.type: i64 = kind
+        self.sender: bytes = b""
+        self.port: i64 = 0
+        self.flags: i64 = 0
+        self.mflags: i64 = 0
+        self.ip: bytes = b""
+        self.bus_port: i64 = 0
+        self.epoch: i64 = 0
+        self.serial: i64 = 0
+        self.encoded: bytes = b""
+
+
+@mypyc_attr(acyclic=True)
+class GossipEntry:
+    """What one node says of another (section 4.1).
+
+    ``ping_sent_ms``, ``pong_received_ms``: low 32 bits of unix milliseconds, nobody reads them.
+    ``bus_port``: 0 when it is ``port`` + 10000.
+    """
+
+    __slots__ = ("id", "ping_sent_ms", "pong_received_ms", "ip", "port", "flags", "bus_port")
+
+    def __init__(self, node_id: bytes, ip: bytes, port: i64, flags: i64) -> None:
+        self.id: bytes = node_id
+        self.ip: bytes = ip
+        self.port: i64 = port
+        self.flags: i64 = flags
+        self.ping_sent_ms: i64 = 0
+        self.pong_received_ms: i64 = 0
+        self.bus_port: i64 = 0
+
+
+@mypyc_attr(acyclic=True)
+class Gossip(Message):
+    """PING, PONG, MEET."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, kind: i64, entries: list[GossipEntry]) -> None:
+        super().__init__(kind)
+        self.entries: list[GossipEntry] = entries
+
+
+@mypyc_attr(acyclic=True)
+class NodeFailed(Message):
+    """FAIL. ``about``: ID of the failed node."""
+
+    __slots__ = ("about",)
+
+    def __init__(self, about: bytes) -> None:
+        super().__init__(FAIL)
+        self.about: bytes = about
+
+
+@mypyc_attr(acyclic=True)
+class JobsMessage(Message):
+    """REPLJOB, YOURJOBS.
+
+    ``lives_s``: for every job the seconds it has left; ``etime_s`` of a received job means nothing.
+    ``announced``: how many jobs a received message claims to hold. ``damage``: why the parser could
+    not read further than ``jobs``, empty when it could.
+    """
+
+    __slots__ = ("jobs", "lives_s", "announced", "damage")
+
+    def __init__(self, kind: i64, jobs: list[JobRecord], lives_s: list[int]) -> None:
+        super().__init__(kind)
+        self.jobs: list[JobRecord] = jobs
+        self.lives_s: list[int] = lives_s
+        self.announced: i64 = len(jobs)
+        self.damage: str = ""
+
+
+@mypyc_attr(acyclic=True)
+class JobSignal(Message):
+    """GOTJOB, ENQUEUE, QUEUED, SETACK, WILLQUEUE, GOTACK, DELJOB, WORKING.
+
+    ``aux``: ENQUEUE: delay in seconds; SETACK: how many nodes the sender knows to hold the job, 0
+    for a dummy acknowledgement; GOTACK: 1 when the sender knows the job.
+    """
+
+    __slots__ = ("aux", "job_id")
+
+    def __init__(self, kind: i64, job_id: bytes, aux: i64 = 0) -> None:
+        super().__init__(kind)
+        self.job_id: bytes = job_id
+        self.aux: i64 = aux
+
+
+@mypyc_attr(acyclic=True)
+class QueueSignal(Message):
+    """NEEDJOBS, PAUSE. ``aux``: how many jobs are wanted; the pause flags."""
+
+    __slots__ = ("aux", "queue")
+
+    def __init__(self, kind: i64, queue: bytes, aux: i64) -> None:
+        super().__init__(kind)
+        self.queue: bytes = queue
+        self.aux: i64 = aux
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class BusSink:
+    """Where messages to one node go, in order; they leave at the end of the turn, or never: the bus
+    promises nothing."""
+
+    def send(self, message: Message) -> None:
+        """Say it to the node at the other end."""
+        raise NotImplementedError

@@ -1,0 +1,155 @@
+"""What holds for any bytes, checked by Hypothesis in the tests and by the fuzzers.
+
+A check returns when all is well: bytes were understood, or refused with ``PeerError``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+
+from disque_tx.busmessages import (
+    Gossip,
+    GossipEntry,
+    JobSignal,
+    JobsMessage,
+    Message,
+    NodeFailed,
+    QueueSignal,
+)
+from disque_tx.errors import PeerError
+from disque_tx.messages import DELIVERED, JobRecord
+from disque_tx.nodetable import MYSELF
+from disque_tx.wire.bus import STRANGER_BYTES_MAX, BusParser, encode
+from disque_tx.wire.jobcodec import decode_moving, decode_stored, encode_stored
+from disque_tx.wire.nodesfile import parse, render
+
+VECTORS = Path(__file__).parent.parent / "vectors"
+
+
+def bus_seeds() -> list[bytes]:
+    """Messages of the original, all types."""
+    files = sorted((VECTORS / "bus").glob("*.json"))
+    return [bytes.fromhex(row["hex"]) for file in files for row in json.loads(file.read_bytes())]
+
+
+def job_seeds() -> list[bytes]:
+    """Jobs as they stand in those messages."""
+    jobs = [job for message in bus_seeds() for job in _jobs(message)]
+    return [encode_stored(job) for job in jobs]
+
+
+def _jobs(data: bytes) -> list[JobRecord]:
+    (message,), _ = parsed([data])
+    return message.jobs if isinstance(message, JobsMessage) else []
+
+
+def nodesfile_seeds() -> list[bytes]:
+    """Nodes files of the original."""
+    return [file.read_bytes() for file in sorted((VECTORS / "nodes-conf").glob("*.conf"))]
+
+
+def job_fields(job: JobRecord) -> tuple[object, ...]:
+    """Everything that travels of a job, apart from its expiry."""
+    return (
+        *(job.id, job.queue, job.body, job.nodes, job.ctime, job.delay_s, job.retry_s),
+        *(job.repl, job.state, job.flags & ~DELIVERED, job.nacks, job.deliveries),
+    )
+
+
+def entry_fields(entry: GossipEntry) -> tuple[object, ...]:
+    """Everything in a gossip entry."""
+    return (
+        *(entry.id, entry.ip, entry.port, entry.flags),
+        *(entry.ping_sent_ms, entry.pong_received_ms, entry.bus_port),
+    )
+
+
+def body_fields(message: Message) -> tuple[object, ...]:
+    """Everything in the body of a message, by its kind."""
+    if isinstance(message, Gossip):
+        return tuple(entry_fields(entry) for entry in message.entries)
+    if isinstance(message, JobsMessage):
+        return (*map(job_fields, message.jobs), tuple(message.lives_s))
+    if isinstance(message, JobSignal):
+        return message.job_id, message.aux
+    if isinstance(message, QueueSignal):
+        return message.queue, message.aux
+    assert isinstance(message, NodeFailed)
+    return (message.about,)
+
+
+def message_fields(message: Message) -> tuple[object, ...]:
+    """Everything that comes back when a message is sent on."""
+    return (
+        *(message.type, message.sender, message.port, message.flags, message.mflags),
+        *(message.ip, message.bus_port, message.epoch, message.serial),
+        *body_fields(message),
+    )
+
+
+def parsed(chunks: Iterable[bytes]) -> tuple[list[Message], tuple[object, ...]]:
+    """The messages in a stream that comes in chunks; how it ended, as values to compare."""
+    parser = BusParser(STRANGER_BYTES_MAX)
+    messages: list[Message] = []
+    error = ""
+    try:
+        for chunk in chunks:
+            parser.feed(chunk)
+            while (message := parser.next()) is not None:
+                messages.append(message)
+    except PeerError as caught:
+        error = str(caught)
+    rest = 0 if error else parser.pending_bytes()
+    return messages, (error, parser.received, parser.ignored, rest)
+
+
+def cut(data: bytes, cuts: Iterable[int]) -> list[bytes]:
+    """``data`` in pieces that end at ``cuts`` and at its end."""
+    marks = [0, *sorted(at % (len(data) + 1) for at in cuts), len(data)]
+    return [data[start:end] for start, end in pairwise(marks)]
+
+
+def check_bus(data: bytes, cuts: Iterable[int] = ()) -> None:
+    """The stream means the same however it is cut, and what it means can be sent on."""
+    messages, end = parsed([data])
+    whole = [message_fields(message) for message in messages]
+    for chunks in (cut(data, cuts), cut(data, range(len(data)))):
+        again, its_end = parsed(chunks)
+        assert its_end == end, (its_end, end)
+        assert [message_fields(message) for message in again] == whole
+    for message in messages:
+        resent, (error, *_) = parsed([encode(message)])
+        assert not error, error
+        assert message_fields(resent[0]) == message_fields(message)
+
+
+def check_job(data: bytes) -> None:
+    """The record is a job or refused, whatever stands around it, and a job can be stored."""
+    try:
+        job = decode_stored(data)
+    except PeerError as refused:
+        try:
+            decode_moving(b"\xff" * 7 + data + b"\xff" * 200, 7, 7 + len(data))
+        except PeerError as caught:
+            assert str(caught) == str(refused), (caught, refused)
+            return
+        raise AssertionError("refused when stored, taken in a message") from refused
+    moving, life_s, behind = decode_moving(b"\xff" * 7 + data + b"\xff", 7, 7 + len(data))
+    stored = encode_stored(job)
+    assert (life_s, behind - 7) == (job.etime_s, len(stored))
+    assert job_fields(moving) == job_fields(job) == job_fields(decode_stored(stored))
+    assert stored[:44] + stored[45:] == data[:44] + data[45 : len(stored)]
+
+
+def check_nodesfile(data: bytes) -> None:
+    """What can be read of the file is a table of different nodes that can be saved."""
+    entries, faults = parse(data, 2_000)
+    mine = [entry for entry in entries if entry.flags & MYSELF]
+    assert len({entry.id for entry in entries}) == len(entries)
+    assert len(mine) <= 1
+    assert mine or faults or not data
+    saved = render(entries, 1_000)
+    assert render(parse(saved, 2_000)[0], 1_000) == saved
