@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from disque_tx.busmessages import BusSink
 from disque_tx.commands.cluster import cluster
 from disque_tx.commands.values import Status, ValueReplies
 from disque_tx.errors import CommandError
-from disque_tx.nodetable import HANDSHAKE, NodeEntry
-from tests.commands.desk import ME, NOW_MS, OK, DeskCase
+from disque_tx.nodetable import HANDSHAKE, Link, NodeEntry
+from tests.commands.desk import ME, NOW_MS, OK, UNIX_S, DeskCase
 
 PEER = b"b" * 40
 WRONG = b"ERR Wrong CLUSTER subcommand or number of arguments"
@@ -21,18 +22,31 @@ class TableTests(DeskCase):
         expected = ME + b" :7711 myself 0 0 connected\n"
         self.assertEqual(expected, self.call(cluster, b"CLUSTER", b"NODES"))
 
+    def test_times(self) -> None:
+        """Times are shown in time of day, though they are measured by the steady clock."""
+        entry = NodeEntry(PEER, b"::1", 7711, 0, 0)
+        entry.pong_received_ms = NOW_MS - 3
+        self.membership.add(entry)
+        nodes = self.call(cluster, b"CLUSTER", b"NODES")
+        assert isinstance(nodes, bytes)
+        expected = PEER + b" ::1:7711 noflags 0 %d disconnected" % (UNIX_S * 1000 + 180)
+        self.assertEqual(expected, nodes.splitlines()[1])
+
     def test_info(self) -> None:
         """Handshakes are known, but count neither for size nor for copies."""
         self.membership.add(NodeEntry(PEER, b"::1", 7711, 0, 0))
         self.membership.add(NodeEntry(b"c" * 40, b"::1", 7712, HANDSHAKE, 0))
         self.membership.messages_sent, self.membership.messages_received = 5, 6
+        self.membership.messages_ignored, self.membership.meets_refused = 7, 8
         self.assertEqual(
             b"cluster_state:ok\r\n"
             b"cluster_known_nodes:3\r\n"
             b"cluster_reachable_nodes:1\r\n"
             b"cluster_size:2\r\n"
             b"cluster_stats_messages_sent:5\r\n"
-            b"cluster_stats_messages_received:6\r\n",
+            b"cluster_stats_messages_received:6\r\n"
+            b"cluster_stats_messages_ignored:7\r\n"
+            b"cluster_meets_refused:8\r\n",
             self.call(cluster, b"CLUSTER", b"INFO"),
         )
 
@@ -54,7 +68,13 @@ class MeetTests(DeskCase):
         line = b"ERR Invalid TCP port specified: abc"
         self.assert_refused(line, cluster, b"CLUSTER", b"MEET", b"127.0.0.1", b"abc")
         for ip, port in (
-            (b"localhost", b"1234"),
+            (b"1.2.3", b"1234"),
+            (b"bad host", b"1234"),
+            (b"two..dots", b"1234"),
+            (b"a" * 254, b"1234"),
+            (b"", b"1234"),
+            (b"localhost", b"0"),
+            (b"localhost", b"55536"),
             (b"127.0.0.1", b"0"),
             (b"127.0.0.1", b"55536"),
             (b"127.0.0.1", b"4294975008"),
@@ -62,6 +82,30 @@ class MeetTests(DeskCase):
             line = b"ERR Invalid node address specified: %s:%s" % (ip, port)
             self.assert_refused(line, cluster, b"CLUSTER", b"MEET", ip, port)
         self.assertEqual(1, len(self.membership.nodes))
+        self.assertEqual([], self.node.outbox.resolves)
+
+    def test_host_name(self) -> None:
+        """A name is looked up after the answer, as one may take long."""
+        for name in (b"node-1.example.com", b"db_2", b"10a"):
+            self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"MEET", name, b"7712"))
+        expected = [(b"node-1.example.com", 7712), (b"db_2", 7712), (b"10a", 7712)]
+        self.assertEqual(expected, self.node.outbox.resolves)
+        self.assertEqual(1, len(self.membership.nodes))
+
+    def test_bus_port(self) -> None:
+        """A bus port frees the port for clients from being at most 55535."""
+        words = [b"CLUSTER", b"MEET", b"::1", b"60000", b"61000"]
+        self.assertEqual(OK, self.call(cluster, *words))
+        entry = self.membership.nodes[b"%040x" % 1]
+        self.assertEqual((60_000, 61_000), (entry.port, entry.bus_port))
+
+    def test_bus_port_refused(self) -> None:
+        """A bus port that cannot be, or would be ignored, is refused."""
+        for text in (b"0", b"65536", b"x"):
+            line = b"ERR Invalid bus port specified: " + text
+            self.assert_refused(line, cluster, b"CLUSTER", b"MEET", b"::1", b"1", text)
+        line = b"ERR A bus port can only be given with a literal address"
+        self.assert_refused(line, cluster, b"CLUSTER", b"MEET", b"localhost", b"1", b"2")
 
 
 class ForgetTests(DeskCase):
@@ -73,6 +117,14 @@ class ForgetTests(DeskCase):
         self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"FORGET", PEER))
         self.assertEqual([ME], list(self.membership.nodes))
         self.assertEqual(True, self.membership.blacklisted(PEER, NOW_MS + 59_999))
+
+    def test_link(self) -> None:
+        """A forgotten node is not talked to any more."""
+        entry = NodeEntry(PEER, b"::1", 7711, 0, 0)
+        link = entry.link = Link(BusSink(), entry, b"::1", b"::1", NOW_MS, 1)
+        self.membership.add(entry)
+        self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"FORGET", PEER))
+        self.assertEqual([link], self.node.outbox.hangups)
 
     def test_refused(self) -> None:
         """Neither a stranger nor this node can be forgotten."""
@@ -90,7 +142,7 @@ class ResetTests(DeskCase):
     def setUp(self) -> None:
         super().setUp()
         self.membership.add(NodeEntry(PEER, b"::1", 7711, 0, 0))
-        self.node.add_job(self.connect(b"x:1"), b"q", b"body", 1, 60, 60, 0, -1)
+        self.node.add_job(self.connect(b"x:1"), b"q", b"body", 1, 60, 60, 0, -1, 0, False)
 
     def test_soft(self) -> None:
         """Peers, jobs and queues are gone, waiting clients know it, the ID stays."""

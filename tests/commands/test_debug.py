@@ -12,7 +12,7 @@ class DebugTests(DeskCase):
 
     def test_flushall(self) -> None:
         """Everything is gone, also with a word too many."""
-        self.node.add_job(self.connect(b"x:1"), b"q", b"body", 1, 60, 60, 0, -1)
+        self.node.add_job(self.connect(b"x:1"), b"q", b"body", 1, 60, 60, 0, -1, 0, False)
         self.assertEqual(OK, self.call(debug, b"DEBUG", b"flushall", b"x"))
         self.assertEqual((0, 0), (len(self.node.jobs), len(self.node.queues)))
 

@@ -14,14 +14,21 @@ class BareTests(DeskCase):
     """Disque's own: the nodes of the cluster."""
 
     def test_single_node(self) -> None:
-        """A node that nobody told its address yet says so with an empty one."""
-        self.assertEqual([1, ME, [ME, b"", b"7711", b"1"]], self.call(hello, b"HELLO"))
+        """A node that nobody told its address yet shows the one the client used."""
+        self.assertEqual([1, ME, [ME, b"127.0.0.1", b"7711", b"1"]], self.call(hello, b"HELLO"))
+
+    def test_own_address(self) -> None:
+        """What the operator announces goes before what other nodes found out."""
+        self.membership.learn_ip(b"10.0.0.1")
+        self.assertEqual([1, ME, [ME, b"10.0.0.1", b"7711", b"1"]], self.call(hello, b"HELLO"))
+        self.membership.announce(b"192.0.2.1", 8000, 0)
+        self.assertEqual([1, ME, [ME, b"192.0.2.1", b"8000", b"1"]], self.call(hello, b"HELLO"))
 
     def test_cluster(self) -> None:
         """Clients choose nodes by their priority, all numbers are strings."""
         self.membership.add(NodeEntry(PEER, b"::1", 7712, PFAIL, 0))
         self.membership.set_leaving(True)
-        expected = [1, ME, [ME, b"", b"7711", b"100"], [PEER, b"::1", b"7712", b"10"]]
+        expected = [1, ME, [ME, b"127.0.0.1", b"7711", b"100"], [PEER, b"::1", b"7712", b"10"]]
         self.assertEqual(expected, self.call(hello, b"HELLO"))
         self.membership.myself.flags &= ~LEAVING
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.commands.info import human, info
+from disque_tx.nodetable import NodeEntry
 from tests.commands.desk import DeskCase
 
 DEFAULT = ["Server", "Clients", "Memory", "Jobs", "Queues", "Persistence", "Stats", "CPU"]
@@ -28,7 +29,7 @@ class InfoTests(DeskCase):
 
     def add_job(self) -> None:
         """One job in one queue."""
-        self.node.add_job(self.connect(b"x:1"), b"q", b"body", 1, 60, 60, 0, -1)
+        self.node.add_job(self.connect(b"x:1"), b"q", b"body", 1, 60, 60, 0, -1, 0, False)
 
     def test_sections(self) -> None:
         """Statistics per command are left out unless asked for, everything else is there."""
@@ -39,9 +40,10 @@ class InfoTests(DeskCase):
 
     def test_layout(self) -> None:
         """Lines end with CRLF, sections are one empty line apart."""
-        self.assertEqual("# Jobs\r\nregistered_jobs:0\r\n", self.text(b"Jobs"))
+        self.assertEqual("# Queues\r\nregistered_queues:0\r\n", self.text(b"Queues"))
         whole = self.text()
-        self.assertIn("registered_jobs:0\r\n\r\n# Queues\r\nregistered_queues:0\r\n\r\n# P", whole)
+        self.assertIn("# Jobs\r\nregistered_jobs:0\r\n", whole)
+        self.assertIn("\r\n\r\n# Queues\r\nregistered_queues:0\r\n\r\n# P", whole)
         self.assertTrue(whole.endswith("used_cpu_user:0.00\r\n"))
 
     def test_unknown(self) -> None:
@@ -69,8 +71,19 @@ class InfoTests(DeskCase):
     def test_jobs_and_queues(self) -> None:
         """What is stored is counted."""
         self.add_job()
-        self.assertEqual({"registered_jobs": "1"}, self.fields(b"jobs"))
+        jobs = {"acked_jobs": "0", "jobs_waiting_for_copies": "0", "leaving": "no"}
+        self.assertEqual({"registered_jobs": "1", **jobs}, self.fields(b"jobs"))
         self.assertEqual({"registered_queues": "1"}, self.fields(b"queues"))
+
+    def test_drain(self) -> None:
+        """An operator who lets a node leave sees what is still to be done."""
+        self.membership.add(NodeEntry(b"b" * 40, b"10.0.0.2", 7711, 0, 0))
+        self.node.add_job(self.connect(b"x:1"), b"q", b"body", 2, 60, 60, 0, -1, 0, False)
+        self.node.acknowledge([b"D-cccccccc-%024d-05a1" % 1])
+        self.membership.set_leaving(True)
+        expected = {"registered_jobs": "2", "acked_jobs": "1"}
+        expected |= {"jobs_waiting_for_copies": "1", "leaving": "yes"}
+        self.assertEqual(expected, self.fields(b"jobs"))
 
     def test_memory(self) -> None:
         """Memory in use and at its peak, in bytes and for people."""

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from disque_tx.busmessages import TYPE_NAMES
 from disque_tx.commands.jobs import (
     ackjob,
     addjob,
+    deljob,
     dequeue,
     enqueue,
+    fastack,
     getjob,
     nack,
     show,
     working,
 )
 from disque_tx.commands.values import Status
-from disque_tx.core.client import BLOCKED_GETJOB
+from disque_tx.core.client import BLOCKED_ADDJOB, BLOCKED_GETJOB, NOT_BLOCKED
+from disque_tx.nodetable import Link, NodeEntry
 from tests.commands.desk import DeskCase
+from tests.core.peerbench import B, SaidList
 
 HUGE = (1 << 63, 1 << 64, -(1 << 63) - 1, 10**30)
 EDGES = ((1 << 63) - 1, -(1 << 63), *HUGE)
@@ -31,6 +36,14 @@ class JobsCase(DeskCase):
         reply = self.call(addjob, b"ADDJOB", *words)
         assert isinstance(reply, Status), reply
         return reply.text
+
+    def join(self, node_id: bytes) -> SaidList:
+        """Another node with a link; what it is told."""
+        said = SaidList()
+        entry = NodeEntry(node_id, b"10.0.0.2", 7711, 0, self.node.now_ms)
+        entry.link = Link(said, entry, entry.ip, b"10.0.0.1", self.node.now_ms, 1)
+        self.membership.add(entry)
+        return said
 
     def assert_add_refused(self, line: bytes, *options: bytes) -> None:
         """ADDJOB with these options is answered with this error, and nothing is stored."""
@@ -112,6 +125,49 @@ class AddJobTests(JobsCase):
             ):
                 self.assert_refused(line, addjob, b"ADDJOB", b"q", b"b", word, *options)
             self.add(b"q", b"b", b"9223372036854775807", *options)
+
+
+class CopiesTests(JobsCase):
+    """ADDJOB in a cluster."""
+
+    WORDS = (b"q", b"b", b"100", b"REPLICATE", b"2")
+
+    def test_waits(self) -> None:
+        """Without ASYNC the client is answered when the copy is there, or its time is over."""
+        said = self.join(B)
+        self.assertEqual([], self.answers(addjob, b"ADDJOB", *self.WORDS))
+        self.assertEqual(BLOCKED_ADDJOB, self.client.blocked)
+        self.assertEqual(["REPLJOB"], [TYPE_NAMES[message.type] for message in said.messages])
+        self.node.begin(self.node.now_ms + 100, self.node.wall_us)
+        self.node.run_due()
+        self.assertEqual(NOT_BLOCKED, self.client.blocked)
+
+    def test_async(self) -> None:
+        """With ASYNC the ID is there at once, in any case of the word and any place."""
+        self.join(B)
+        for words in ((*self.WORDS, b"async"), (*self.WORDS[:3], b"ASYNC", *self.WORDS[3:])):
+            reply = self.call(addjob, b"ADDJOB", *words)
+            assert isinstance(reply, Status)
+            job = self.node.jobs.get(reply.text)
+            assert job is not None
+            self.assertEqual((b"a" * 40, B), job.nodes)
+
+    def test_fast(self) -> None:
+        """FASTACK counts what was known, and everybody hears of what was not."""
+        said = self.join(B)
+        job_id = self.add(b"q", b"b", b"0", b"REPLICATE", b"1")
+        self.assertEqual(1, self.call(fastack, b"FASTACK", job_id, UNKNOWN))
+        self.assertEqual(["DELJOB"], [TYPE_NAMES[message.type] for message in said.messages])
+
+    def test_only_here(self) -> None:
+        """DELJOB counts what was known, and tells nobody."""
+        said = self.join(B)
+        job_id = self.add(b"q", b"b", b"0", b"REPLICATE", b"2", b"ASYNC")
+        said.messages.clear()
+        self.assertEqual(1, self.call(deljob, b"DELJOB", job_id, UNKNOWN))
+        self.assertEqual([], said.messages)
+        for handler in (fastack, deljob):
+            self.assert_refused(BAD_ID, handler, b"X", UNKNOWN, b"nonsense")
 
 
 class GetJobTests(JobsCase):

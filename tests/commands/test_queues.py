@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from disque_tx.busmessages import QueueSignal
 from disque_tx.commands.jobs import getjob
 from disque_tx.commands.queues import jscan, pause, qlen, qpeek, qscan, qstat
 from disque_tx.commands.registry import Handler
 from disque_tx.commands.values import Status
+from disque_tx.core.imports import Imports
 from tests.commands.test_jobs import EDGES, HUGE, SYNTAX, JobsCase
+from tests.core.peerbench import B
 
 NOT_INTEGER = b"ERR value is not an integer or out of range"
 
@@ -52,6 +55,47 @@ class LookTests(JobsCase):
         expected += [b"import-from", [], b"import-rate", 0]
         expected += [b"jobs-in", 2, b"jobs-out", 1, b"pause", b"out"]
         self.assertEqual(expected, self.call(qstat, b"QSTAT", b"q"))
+
+
+class TradeTests(JobsCase):
+    """What queues tell of their trade with other nodes."""
+
+    def test_imports(self) -> None:
+        """QSTAT names who gave lately, and how many jobs per second come; for five seconds."""
+        queue = self.node.queues.obtain(b"q", self.node.now_ms)
+        self.node.queues.obtain(b"r", self.node.now_ms)
+        queue.imports = Imports(self.node.now_ms)
+        for _ in range(10):
+            queue.imports.note(B, self.node.now_ms)
+        for after_ms, givers, rate in ((1_000, [B], 10), (4_001, [], 0)):
+            self.node.begin(self.node.now_ms + after_ms, self.node.wall_us)
+            answer = self.call(qstat, b"QSTAT", b"q")
+            assert isinstance(answer, list)
+            self.assertEqual([b"import-from", givers, b"import-rate", rate], answer[10:14])
+
+    def test_import_rate(self) -> None:
+        """QSCAN IMPORTRATE finds the queues that import at least that much."""
+        for name, jobs in ((b"slow", 1), (b"fast", 100), (b"none", 0)):
+            queue = self.node.queues.obtain(name, self.node.now_ms)
+            queue.imports = Imports(self.node.now_ms)
+            for _ in range(jobs):
+                queue.imports.note(B, self.node.now_ms)
+        self.node.begin(self.node.now_ms + 1_000, self.node.wall_us)
+        for rate, names in ((b"1", [b"fast", b"slow"]), (b"2", [b"fast"]), (b"101", [])):
+            answer = self.call(qscan, b"QSCAN", b"BUSYLOOP", b"IMPORTRATE", rate)
+            assert isinstance(answer, list) and isinstance(answer[1], list)
+            self.assertEqual(names, sorted(answer[1], key=repr))
+
+    def test_pause_everywhere(self) -> None:
+        """PAUSE ... bcast tells the other nodes the state that results, and only then."""
+        said = self.join(B)
+        for words in ((b"in",), (b"state",)):
+            self.call(pause, b"PAUSE", b"q", *words)
+        self.assertEqual([], said.messages)
+        self.call(pause, b"PAUSE", b"q", b"out", b"bcast")
+        self.call(pause, b"PAUSE", b"q", b"none", b"bcast")
+        told = [m for m in said.messages if isinstance(m, QueueSignal)]
+        self.assertEqual([(b"q", 2), (b"q", 0)], [(m.queue, m.aux) for m in told])
 
 
 class PauseTests(JobsCase):

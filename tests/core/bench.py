@@ -129,7 +129,7 @@ class NodeCase(SynchronousTestCase):
     ) -> bytes:
         """ADDJOB; the ID of the job."""
         client = self.connect()
-        self.node.add_job(client, queue, body, replicate, ttl_s, retry_s, delay_s, maxlen)
+        self.node.add_job(client, queue, body, replicate, ttl_s, retry_s, delay_s, maxlen, 0, False)
         self.node.serve()
         return self.status(client)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from disque_tx.core.queues import PAUSE_IN
 from disque_tx.errors import CommandError
-from disque_tx.messages import ACTIVE, QUEUED
+from disque_tx.messages import ACKED, ACTIVE, QUEUED
 from tests.core.bench import NodeCase
+from tests.core.peerbench import B, PeerCase
 
 
 class RequeueTests(NodeCase):
@@ -299,8 +300,36 @@ class CommandTests(NodeCase):
         queued, fetched, delayed = self.add(), self.add(b"r"), self.add(delay_s=10)
         self.get(b"r")
         ids = [queued, fetched, delayed]
-        self.assertEqual(3, self.node.remove(ids + ids))
+        self.assertEqual(3, self.node.delete(ids + ids))
         self.assertEqual((0, 0), (len(self.node.jobs), self.length()))
         self.assertEqual({}, self.log.records)
         self.pass_ms(3_600_000)
         self.assertEqual([], self.get(b"q", b"r"))
+
+
+class HandedOutTests(PeerCase):
+    """Jobs that somebody asks for at the wrong moment."""
+
+    def test_expired(self) -> None:
+        """What is past its life is not handed out, also before it was cleaned away."""
+        self.add(replicate=1, ttl_s=1)
+        kept = self.add(replicate=1, ttl_s=9)
+        self.begin(self.now_ms + 1_000, self.wall_us + 1_000_000)
+        self.assertEqual([kept], self.get(b"q", count=5))
+        self.assertEqual([kept], list(self.log.records))
+
+    def test_working_on_a_done_job(self) -> None:
+        """J7: who works on a job that is done is told so, and on a dummy that it is unknown."""
+        job = self.replicated(B)
+        unknown = b"D-cccccccc-%024d-05a1" % 1
+        self.node.acknowledge([job.id, unknown])
+        self.assertEqual(ACKED, self.job(job.id).state)
+        for job_id, code in ((job.id, "ACKED"), (unknown, "NOJOB")):
+            error = self.assertRaises(CommandError, self.node.working, job_id)
+            self.assertEqual(code, error.code)
+
+    def test_working_on_a_waiting_job(self) -> None:
+        """Of a job that was not accepted yet nobody can know."""
+        client = self.ask(2)
+        error = self.assertRaises(CommandError, self.node.working, client.blocked_job)
+        self.assertEqual("NOJOB", error.code)

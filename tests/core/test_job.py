@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.job import ACK, HOLD, QUEUE, before, may_repeat, valid_id
+from disque_tx.core.job import ACK, HOLD, QUEUE, before, life_minutes, may_repeat, valid_id
 from disque_tx.errors import LocalError
 from disque_tx.messages import ACKED, ACTIVE, QUEUED, WAIT_REPL
 from tests.core.bench import make_job
@@ -64,6 +64,20 @@ class IdTests(SynchronousTestCase):
             self.assertFalse(valid_id(bad), bad)
         for place in (1, 10, 35):
             self.assertFalse(valid_id(good[:place] + b"x" + good[place + 1 :]), place)
+
+    def test_life(self) -> None:
+        """The last four digits are the life in minutes, in hexadecimal of either case; what is no
+        digit counts as 0."""
+        for digits, minutes in (
+            (b"0000", 0),
+            (b"05a1", 1_441),
+            (b"05A1", 1_441),
+            (b"ffff", 65_535),
+            (b"FfFf", 65_535),
+            (b"g1@`", 0x0100),
+            (b"\xff\0-1", 1),
+        ):
+            self.assertEqual(minutes, life_minutes(b"D-" + b"x" * 34 + digits), digits)
 
     def test_may_repeat(self) -> None:
         """Odd TTL fields mark jobs that may be delivered again; a digit that is none counts 0."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.busmessages import BusSink
 from disque_tx.core.membership import (
     BLACKLIST_MS,
     Membership,
     membership_from_file,
-    normal_ip,
     priority,
 )
 from disque_tx.errors import LocalError
@@ -20,6 +20,7 @@ from disque_tx.nodetable import (
     MYSELF,
     NOADDR,
     PFAIL,
+    Link,
     NodeEntry,
     flags_text,
     parse_flags,
@@ -48,36 +49,13 @@ def table(*flags: int) -> Membership:
     return membership
 
 
-class AddressTests(SynchronousTestCase):
-    """Only literal addresses, each in one spelling."""
-
-    def test_one_spelling(self) -> None:
-        """Two spellings of an address are the same peer, so they must compare equal."""
-        self.assertEqual(b"127.0.0.1", normal_ip(b"127.0.0.1"))
-        self.assertEqual(b"2001:db8::1", normal_ip(b"2001:DB8:0:0:0:0:0:1"))
-        self.assertEqual(b"::ffff:1.2.3.4", normal_ip(b"::FFFF:102:304"))
-
-    def test_not_literal(self) -> None:
-        """Names are never looked up, and nothing strange gets into the table."""
-        for text in (
-            b"",
-            b"localhost",
-            b"1.2.3",
-            b"1.2.3.4.5",
-            b"fe80::1%eth0",
-            b"\xff",
-            b"1.2.3.4\n",
-        ):
-            self.assertEqual(b"", normal_ip(text), text)
-
-
 class HandshakeTests(SynchronousTestCase):
     """MEET and its time limit."""
 
     def test_meet_adds_a_stand_in(self) -> None:
         """The peer is listed at once under a random ID, but does not count as a member."""
         membership = table()
-        self.assertEqual(True, membership.meet(b"10.0.0.1", 7711, 5))
+        self.assertEqual(True, membership.meet(b"10.0.0.1", 7711, 0, 5))
         entry = membership.nodes[b"%040x" % 1]
         self.assertEqual(
             (b"10.0.0.1", 7711, HANDSHAKE | MEET, 5),
@@ -90,23 +68,59 @@ class HandshakeTests(SynchronousTestCase):
     def test_meet_twice(self) -> None:
         """Repeating a MEET, in any spelling, does not pile up handshakes."""
         membership = table()
-        membership.meet(b"::1", 7711, 0)
-        self.assertEqual(True, membership.meet(b"0:0:0:0:0:0:0:1", 7711, 9))
+        membership.meet(b"::1", 7711, 0, 0)
+        self.assertEqual(True, membership.meet(b"0:0:0:0:0:0:0:1", 7711, 0, 9))
         self.assertEqual(2, len(membership.nodes))
-        membership.meet(b"::1", 7712, 9)
+        membership.meet(b"::1", 7712, 0, 9)
         self.assertEqual(3, len(membership.nodes))
+
+    def test_meet_bus_port(self) -> None:
+        """The same address with another bus port is another try; the usual one may be left out."""
+        membership = table()
+        for bus_port in (0, 17_711, 9_000):
+            self.assertEqual(True, membership.meet(b"::1", 7711, bus_port, 0))
+        others = [e for e in membership.nodes.values() if e is not membership.myself]
+        self.assertEqual([0, 9_000], [entry.bus_port for entry in others])
+        self.assertEqual(2, membership.handshakes)
+
+    def test_met(self) -> None:
+        """A peer that introduced itself is called back, but needs no introduction itself."""
+        membership = table()
+        membership.meet(b"10.0.0.1", 7711, 0, 5)
+        self.assertEqual(True, membership.met(b"10.0.0.1", 7711, 0, 5))
+        self.assertEqual(True, membership.met(b"10.0.0.2", 7711, 0, 5))
+        self.assertEqual(HANDSHAKE, membership.nodes[b"%040x" % 2].flags)
+        self.assertEqual(3, len(membership.nodes))
+
+    def test_complete(self) -> None:
+        """The stand-in becomes the node itself: whoever holds the entry holds the right one."""
+        membership = table()
+        membership.meet(b"10.0.0.1", 7711, 0, 5)
+        membership.saved()
+        entry = membership.nodes[b"%040x" % 1]
+        membership.complete(entry, PEER)
+        self.assertEqual({ME, PEER}, set(membership.nodes))
+        self.assertIs(entry, membership.nodes[PEER])
+        self.assertEqual((PEER, 0), (entry.id, entry.flags))
+        self.assertEqual(
+            (2, 0, [entry]), (membership.size, membership.handshakes, membership.reachable)
+        )
+        self.assertEqual(True, membership.changed)
+        membership.meet(b"10.0.0.2", 7711, 0, 5)
+        with self.assertRaises(LocalError):
+            membership.complete(membership.nodes[b"%040x" % 2], PEER)
 
     def test_meet_refuses(self) -> None:
         """An address whose bus port would not exist is refused and leaves no trace."""
         membership = table()
         for ip, port in ((b"localhost", 7711), (b"::1", 0), (b"::1", 55536), (b"::1", -1)):
-            self.assertEqual(False, membership.meet(ip, port, 0))
+            self.assertEqual(False, membership.meet(ip, port, 0, 0))
         self.assertEqual((1, False), (len(membership.nodes), membership.changed))
 
     def test_expiry(self) -> None:
         """A peer that never answers disappears after the node time-out, but not before."""
         membership = table(0)
-        membership.meet(b"::1", 7711, 1000)
+        membership.meet(b"::1", 7711, 0, 1000)
         self.assertEqual([], membership.expire_handshakes(3000, 2000))
         expired = membership.expire_handshakes(3001, 2000)
         self.assertEqual([b"::1"], [entry.ip for entry in expired])
@@ -115,7 +129,7 @@ class HandshakeTests(SynchronousTestCase):
     def test_expiry_has_a_floor(self) -> None:
         """A tiny node time-out still leaves a second for a handshake."""
         membership = table()
-        membership.meet(b"::1", 7711, 0)
+        membership.meet(b"::1", 7711, 0, 0)
         self.assertEqual([], membership.expire_handshakes(1000, 1))
         self.assertEqual(1, len(membership.expire_handshakes(1001, 1)))
 
@@ -132,7 +146,7 @@ class CountTests(SynchronousTestCase):
     def test_priority(self) -> None:
         """Clients are sent to healthy nodes first; the worst flag decides."""
         up = NodeEntry(PEER, b"::1", 1, 0, 0)
-        up.connected = True
+        up.link = Link(BusSink(), up, b"::1", b"::1", 0, 1)
         self.assertEqual(1, priority(up))
         up.flags = LEAVING | PFAIL
         self.assertEqual(100, priority(up))
@@ -154,6 +168,14 @@ class ChangeTests(SynchronousTestCase):
         self.assertEqual(True, membership.changed)
         self.assertEqual(True, membership.blacklisted(PEER.lower(), 100 + BLACKLIST_MS - 1))
         self.assertEqual(False, membership.blacklisted(PEER, 100 + BLACKLIST_MS))
+
+    def test_forgotten_witness(self) -> None:
+        """Nobody fails because of what a node said that is no member any more."""
+        membership = table(0, PFAIL)
+        witness, suspect = (membership.nodes[b"%040d" % number] for number in (0, 1))
+        suspect.reports[witness.id] = 5
+        membership.forget(witness.id, 9)
+        self.assertEqual({}, suspect.reports)
 
     def test_forget_wrong(self) -> None:
         """The table can neither lose this node nor a node it does not hold."""
@@ -200,6 +222,44 @@ class ChangeTests(SynchronousTestCase):
                 membership.add(entry)
 
 
+class OwnAddressTests(SynchronousTestCase):
+    """What this node says of itself."""
+
+    def test_learnt(self) -> None:
+        """Where others reach this node becomes its address, and is kept."""
+        membership = table()
+        membership.learn_ip(b"")
+        self.assertEqual(False, membership.changed)
+        membership.learn_ip(b"10.1.1.1")
+        self.assertEqual((b"10.1.1.1", True), (membership.myself.ip, membership.changed))
+
+    def test_announced(self) -> None:
+        """Behind a gateway only the operator knows the address; what is learnt is wrong there."""
+        membership = table()
+        membership.announce(b"192.0.2.7", 8000, 9000)
+        membership.learn_ip(b"10.1.1.1")
+        mine = membership.myself
+        self.assertEqual((b"192.0.2.7", 8000, 9000), (mine.ip, mine.port, mine.bus_port))
+        self.assertEqual(b"192.0.2.7", membership.announced_ip)
+
+    def test_announced_no_more(self) -> None:
+        """Once the operator takes it back, the address is learnt anew."""
+        membership = table()
+        membership.announce(b"192.0.2.7", 0, 0)
+        membership.announce(b"", 0, 0)
+        self.assertEqual((b"", b""), (membership.announced_ip, membership.myself.ip))
+        membership.learn_ip(b"10.1.1.1")
+        self.assertEqual(b"10.1.1.1", membership.myself.ip)
+
+    def test_announced_nothing(self) -> None:
+        """What is not configured stays as it was, and the usual bus port goes without saying."""
+        membership = table()
+        membership.learn_ip(b"10.1.1.1")
+        membership.announce(b"", 0, 17_711)
+        mine = membership.myself
+        self.assertEqual((b"10.1.1.1", 7711, 0), (mine.ip, mine.port, mine.bus_port))
+
+
 class FromFileTests(SynchronousTestCase):
     """The table at start."""
 
@@ -219,9 +279,17 @@ class FromFileTests(SynchronousTestCase):
         self.assertEqual([PEER], [entry.id for entry in membership.reachable])
 
     def test_nobody(self) -> None:
-        """A table without this node cannot be."""
+        """When the own line was lost, the peers are still known, to a node with a new ID."""
+        membership = membership_from_file([NodeEntry(PEER, b"::1", 1, 0, 0)], 7711, Numbered())
+        self.assertEqual({b"%040x" % 1, PEER}, set(membership.nodes))
+        self.assertEqual(b"%040x" % 1, membership.myself.id)
+        self.assertEqual((True, True), (membership.changed, membership.must_sync))
+
+    def test_two_of_me(self) -> None:
+        """A node with two identities cannot be."""
+        both = [NodeEntry(node_id, b"", 1, MYSELF, 0) for node_id in (ME, PEER)]
         with self.assertRaises(LocalError):
-            membership_from_file([NodeEntry(PEER, b"::1", 1, 0, 0)], 7711, Numbered())
+            membership_from_file(both, 7711, Numbered())
 
 
 class LineTests(SynchronousTestCase):
@@ -236,8 +304,8 @@ class LineTests(SynchronousTestCase):
             ME
             + b" :7711 myself 0 0 connected\n"
             + b"%040d" % 0
-            + b" 10.0.0.0:7711 fail?,leaving 12 34 disconnected\n",
-            membership.nodes_text(),
+            + b" 10.0.0.0:7711 fail?,leaving 1012 1034 disconnected\n",
+            membership.nodes_text(1000),
         )
 
     def test_flags(self) -> None:

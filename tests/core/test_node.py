@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from disque_tx.commands.values import Error
 from disque_tx.core.node import DUE_PER_TURN
 from disque_tx.core.queues import PAUSE_ALL, PAUSE_IN, PAUSE_OUT
 from disque_tx.errors import CommandError
@@ -102,9 +103,16 @@ class RefusalTests(NodeCase):
         self.add(replicate=1)
 
     def test_copies_need_links(self) -> None:
-        """A node that is only known from a file takes no copy: nobody is promised one."""
+        """A node that is only known from a file takes no copy: nobody is promised one, the client
+        waits, up to its time-out."""
         self.meet(1)
-        self.assertEqual(("NOREPL", UNREACHABLE), self.refusal(replicate=2))
+        client = self.connect()
+        self.node.add_job(client, b"q", b"body", 2, 60, 60, 0, -1, 100, False)
+        self.assertEqual([], self.said(client))
+        self.pass_ms(100)
+        (error,) = self.said(client)
+        assert isinstance(error, Error)
+        self.assertTrue(error.line.startswith(b"NOREPL Timeout reached"), error.line)
 
     def test_short_of_memory(self) -> None:
         """Above 75 % this node holds nothing; it says so when it was the last one missing."""
@@ -252,7 +260,7 @@ class TurnTests(NodeCase):
         """When every job and queue is gone, nothing is counted any more."""
         ids = [self.add(b"q%d" % (number % 7), b"x" * number) for number in range(50)]
         self.get(*[b"q%d" % number for number in range(7)], count=20)
-        self.node.remove(ids[::2])
+        self.node.delete(ids[::2])
         peak = self.node.peak_memory
         self.node.flush_all()
         self.assertEqual((0, 0, 0), (self.node.used_memory(), len(self.node.jobs), self.length()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from disque_tx.core.recovery import load
 from disque_tx.errors import PeerError
 from disque_tx.messages import ACKED, QUEUED, WAIT_REPL
-from tests.core.bench import MemoryLog, NodeCase, copied
+from tests.core.bench import ME, MemoryLog, NodeCase, copied
 
 
 class LoadTests(NodeCase):
@@ -47,11 +47,18 @@ class LoadTests(NodeCase):
         self.assertEqual(0, len(self.node.jobs))
 
     def test_twice(self) -> None:
-        """A record that was there already is dropped, and nothing is counted twice."""
-        record = copied(self.job(self.add()))
+        """A later record of a job replaces the earlier one, and nothing is counted twice."""
+        job_id = self.add()
+        record = copied(self.job(job_id))
         used = self.node.used_memory()
+        record.nodes = (ME, b"b" * 40)
+        self.node.outbox.log = None
+        self.assertFalse(load(self.node, record, True))
+        self.assertEqual((ME, b"b" * 40), self.job(job_id).nodes)
+        record.nodes = (ME,)
         self.assertFalse(load(self.node, record, True))
         self.assertEqual((1, used), (len(self.node.jobs), self.node.used_memory()))
+        self.assertEqual(1, self.length())
 
     def test_bad_state(self) -> None:
         """States that no log holds are refused, and the node is unchanged."""
@@ -147,7 +154,7 @@ class LoadTests(NodeCase):
 
     def test_acknowledged(self) -> None:
         """What was acknowledged does not come back."""
-        self.node.remove([self.add()])
+        self.node.delete([self.add()])
         self.assertEqual(0, self.restart())
 
     def test_clock_in_the_future(self) -> None:

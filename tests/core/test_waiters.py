@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from disque_tx.commands.values import Error
-from disque_tx.core.client import NOT_BLOCKED, REPLY_OFF
+from disque_tx.core.client import BLOCKED_ADDJOB, NOT_BLOCKED, REPLY_OFF
 from disque_tx.core.queues import PAUSE_IN, PAUSE_NONE, PAUSE_OUT
 from disque_tx.nodetable import LEAVING
 from tests.core.bench import NodeCase
+from tests.core.peerbench import PeerCase
 
 DAY_MS = 86_400_000
 
@@ -230,3 +231,36 @@ class PauseTests(NodeCase):
         self.node.pause(b"q", PAUSE_NONE)
         self.node.serve()
         self.assertEqual(1, len(self.said(client)))
+
+
+class CopiesTests(PeerCase):
+    """Clients that wait for copies."""
+
+    def test_state(self) -> None:
+        """Such a client is blocked like others, and shows as such."""
+        client = self.ask(2)
+        self.assertEqual((BLOCKED_ADDJOB, 1), (client.blocked, self.node.blocked_clients))
+
+    def test_no_timeout(self) -> None:
+        """0 and absurdly long time-outs wait until the job's life is over."""
+        clients = [self.ask(2, ttl_s=100, timeout_ms=ms) for ms in (0, (1 << 63) - 1)]
+        self.pass_ms(99_000)
+        self.assertEqual(2, self.node.blocked_clients)
+        self.pass_ms(1_000)
+        self.assertEqual([1, 1], [len(self.said(client)) for client in clients])
+        self.assert_nothing_left()
+
+    def test_requests_go_on(self) -> None:
+        """Once answered, refused or gone, what the client sent meanwhile is looked at."""
+        late, refused, gone = self.ask(2, timeout_ms=60), self.ask(2), self.ask(2)
+        self.pass_ms(60)
+        self.node.delete([refused.blocked_job])
+        self.node.client_gone(gone)
+        self.assertEqual([late, refused, gone], self.node.outbox.resumed)
+        self.assertEqual([late, refused], self.node.outbox.touched)
+
+    def test_jobs_are_not_for_it(self) -> None:
+        """It gets no job, not even its own."""
+        client = self.ask(2)
+        self.add(replicate=1)
+        self.assertEqual(([], 1), (self.said(client), self.length()))

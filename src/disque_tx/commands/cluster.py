@@ -8,9 +8,14 @@ from disque_tx.commands.arguments import NOT_A_NUMBER, integer
 from disque_tx.commands.context import Server
 from disque_tx.commands.refusals import shown
 from disque_tx.commands.subcommands import Subcommand, run
+from disque_tx.core.addresses import PORT_MAX, ports_usable
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.messages import NODE_ID_LENGTH
+
+_HOST_BYTES_MAX: Final = 253
+_NO_LETTERS: Final = b"0123456789._-"
+_HOST_BYTES: Final = _NO_LETTERS + b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def cluster(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -20,17 +25,39 @@ def cluster(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def _meet(server: Server, client: Client, argv: list[bytes]) -> None:
-    port = integer(argv[3])
+    """MEET ip port [bus-port]; beyond the original, ``ip`` may be a host name."""
+    ip, port, bus_port = argv[2], integer(argv[3]), 0
     if port == NOT_A_NUMBER:
         raise CommandError("ERR", f"Invalid TCP port specified: {shown(argv[3])}")
+    if len(argv) == 5:
+        bus_port = _bus_port(argv[4])
     node = server.node
-    if not node.membership.meet(argv[2], port, node.now_ms):
-        raise CommandError("ERR", f"Invalid node address specified: {shown(argv[2])}:{port}")
+    if _is_host_name(ip) and ports_usable(port, bus_port):
+        if bus_port:
+            raise CommandError("ERR", "A bus port can only be given with a literal address")
+        node.outbox.resolves.append((ip, int(port)))
+    elif not node.membership.meet(ip, port, bus_port, node.now_ms):
+        raise CommandError("ERR", f"Invalid node address specified: {shown(ip)}:{port}")
     client.replies.status(b"OK")
 
 
+def _bus_port(text: bytes) -> int:
+    port = integer(text)
+    if port == NOT_A_NUMBER or not 1 <= port <= PORT_MAX:
+        raise CommandError("ERR", f"Invalid bus port specified: {shown(text)}")
+    return int(port)
+
+
+def _is_host_name(text: bytes) -> bool:
+    """Not a literal address, yet something that a resolver may be asked for."""
+    if len(text) > _HOST_BYTES_MAX or text.strip(_HOST_BYTES) or b"" in text.split(b"."):
+        return False
+    return text.strip(_NO_LETTERS) != b""
+
+
 def _nodes(server: Server, client: Client, argv: list[bytes]) -> None:
-    client.replies.bulk(server.node.membership.nodes_text())
+    node = server.node
+    client.replies.bulk(node.membership.nodes_text(node.wall_us // 1000 - node.now_ms))
 
 
 def _myid(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -46,6 +73,8 @@ def _info(server: Server, client: Client, argv: list[bytes]) -> None:
         (b"size", b"%d" % membership.size),
         (b"stats_messages_sent", b"%d" % membership.messages_sent),
         (b"stats_messages_received", b"%d" % membership.messages_received),
+        (b"stats_messages_ignored", b"%d" % membership.messages_ignored),
+        (b"meets_refused", b"%d" % membership.meets_refused),
     )
     client.replies.bulk(b"".join([b"cluster_%s:%s\r\n" % field for field in fields]))
 
@@ -59,7 +88,7 @@ def _forget(server: Server, client: Client, argv: list[bytes]) -> None:
         raise CommandError("ERR", f"Unknown node {shown(node_id)}")
     if entry is node.membership.myself:
         raise CommandError("ERR", "I tried hard but I can't forget myself...")
-    node.membership.forget(node_id, node.now_ms)
+    node.cluster.forget(node_id, node.now_ms)
     client.replies.status(b"OK")
 
 
@@ -67,8 +96,9 @@ def _reset(server: Server, client: Client, argv: list[bytes]) -> None:
     how = argv[2].lower() if len(argv) == 3 else b"soft"
     if how not in (b"soft", b"hard"):
         raise syntax_error()
-    server.node.flush_all()
-    server.node.membership.reset(how == b"hard")
+    node = server.node
+    node.flush_all()
+    node.cluster.reset(how == b"hard", node.now_ms)
     client.replies.status(b"OK")
 
 
@@ -90,7 +120,7 @@ def _saveconfig(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 _SUBCOMMANDS: Final = {
-    b"meet": Subcommand(_meet, 4, 4),
+    b"meet": Subcommand(_meet, 4, 5),
     b"nodes": Subcommand(_nodes, 2, 2),
     b"myid": Subcommand(_myid, 2, 2),
     b"info": Subcommand(_info, 2, 2),

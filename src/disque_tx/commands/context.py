@@ -103,6 +103,10 @@ class Control:
         """Bytes of unprocessed input, bytes waiting to be sent, and pieces they lie in."""
         raise NotImplementedError
 
+    def local_ip(self, client: Client) -> bytes:
+        """The address at which the client reached this node; loopback for one of this machine."""
+        raise NotImplementedError
+
 
 class Server:
     """Everything a command handler works on; one per process.

@@ -49,9 +49,16 @@ def _nodes(server: Server, client: Client) -> None:
     for entry in membership.nodes.values():
         replies.array(4)
         replies.bulk(entry.id)
-        replies.bulk(entry.ip)
+        replies.bulk(_own_ip(server, client) if entry is membership.myself else entry.ip)
         replies.bulk(b"%d" % entry.port)
         replies.bulk(b"%d" % priority(entry))
+
+
+def _own_ip(server: Server, client: Client) -> bytes:
+    """Never empty: a client that asks has reached this node somehow."""
+    membership = server.node.membership
+    known = membership.announced_ip or membership.myself.ip
+    return known or server.control.local_ip(client)
 
 
 class _Options:

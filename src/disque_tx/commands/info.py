@@ -79,7 +79,13 @@ def _memory(server: Server) -> Fields:
 
 
 def _jobs(server: Server) -> Fields:
-    return [("registered_jobs", str(len(server.node.jobs)))]
+    jobs = server.node.jobs
+    return [
+        ("registered_jobs", str(len(jobs))),
+        ("acked_jobs", str(jobs.acked)),
+        ("jobs_waiting_for_copies", str(len(server.node.waiters.copies))),
+        ("leaving", "yes" if server.node.membership.leaving else "no"),
+    ]
 
 
 def _queues(server: Server) -> Fields:

@@ -41,10 +41,11 @@ _GET_OPTIONS: Final[dict[bytes, int]] = {
 def addjob(server: Server, client: Client, argv: list[bytes]) -> None:
     """ADDJOB queue body ms-timeout [option ...]"""
     if len(argv) == 4:
-        timeout_ms(argv[3])
-        server.node.add_job(client, argv[1], argv[2], -1, _DEFAULT_TTL_S, -1, 0, -1)
+        timeout = timeout_ms(argv[3])
+        server.node.add_job(client, argv[1], argv[2], -1, _DEFAULT_TTL_S, -1, 0, -1, timeout, False)
         return
     values: list[int] = [-1, _DEFAULT_TTL_S, -1, 0, -1]
+    asynchronous = False
     at = 4
     while at < len(argv):
         word = argv[at].upper()
@@ -52,6 +53,7 @@ def addjob(server: Server, client: Client, argv: list[bytes]) -> None:
         if option is None:
             if word != b"ASYNC":
                 raise syntax_error()
+            asynchronous = True
             at += 1
             continue
         if at + 1 >= len(argv):
@@ -62,9 +64,18 @@ def addjob(server: Server, client: Client, argv: list[bytes]) -> None:
             raise CommandError("ERR", text)
         values[index] = value
         at += 2
-    timeout_ms(argv[3])
+    timeout = timeout_ms(argv[3])
     server.node.add_job(
-        client, argv[1], argv[2], values[0], values[1], values[2], values[3], values[4]
+        client,
+        argv[1],
+        argv[2],
+        values[0],
+        values[1],
+        values[2],
+        values[3],
+        values[4],
+        timeout,
+        asynchronous,
     )
 
 
@@ -103,8 +114,18 @@ def getjob(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def ackjob(server: Server, client: Client, argv: list[bytes]) -> None:
-    """ACKJOB, FASTACK, DELJOB [id ...]"""
-    client.replies.integer(server.node.remove(job_ids(argv)))
+    """ACKJOB [id ...]"""
+    client.replies.integer(server.node.acknowledge(job_ids(argv)))
+
+
+def fastack(server: Server, client: Client, argv: list[bytes]) -> None:
+    """FASTACK [id ...]"""
+    client.replies.integer(server.node.fast_acknowledge(job_ids(argv)))
+
+
+def deljob(server: Server, client: Client, argv: list[bytes]) -> None:
+    """DELJOB [id ...]"""
+    client.replies.integer(server.node.delete(job_ids(argv)))
 
 
 def enqueue(server: Server, client: Client, argv: list[bytes]) -> None:

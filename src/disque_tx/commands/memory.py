@@ -98,3 +98,6 @@ class MemoryControl(Control):
 
     def client_buffers(self, client: Client) -> tuple[int, int, int]:
         return self.buffers.get(client.id, (0, 0, 0))
+
+    def local_ip(self, client: Client) -> bytes:
+        return b"127.0.0.1"

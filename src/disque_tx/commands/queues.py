@@ -60,10 +60,15 @@ def qstat(server: Server, client: Client, argv: list[bytes]) -> None:
     for name, value in numbers:
         replies.bulk(name)
         replies.integer(value)
+    givers: list[bytes] = []
+    if queue.imports is not None:
+        givers = queue.imports.recent_givers(now_ms)
     replies.bulk(b"import-from")
-    replies.array(0)
+    replies.array(len(givers))
+    for giver in givers:
+        replies.bulk(giver)
     numbers = [
-        (b"import-rate", 0),
+        (b"import-rate", queue.import_rate(now_ms)),
         (b"jobs-in", queue.jobs_in),
         (b"jobs-out", queue.jobs_out),
     ]
@@ -78,6 +83,7 @@ def pause(server: Server, client: Client, argv: list[bytes]) -> None:
     """PAUSE queue option [option ...]"""
     flags = PAUSE_NONE
     change = False
+    everywhere = False
     for word in argv[2:]:
         option = word.upper()
         if option == b"NONE":
@@ -86,12 +92,17 @@ def pause(server: Server, client: Client, argv: list[bytes]) -> None:
         elif option in _PAUSE_OPTIONS:
             flags |= _PAUSE_OPTIONS[option]
             change = True
-        elif option != b"STATE" and option != b"BCAST":
+        elif option == b"BCAST":
+            everywhere = True
+        elif option != b"STATE":
             raise syntax_error()
     if change:
         server.node.pause(argv[1], flags)
     queue = server.node.queues.get(argv[1])
-    client.replies.status(PAUSE_NAMES[PAUSE_NONE if queue is None else queue.paused])
+    paused = PAUSE_NONE if queue is None else queue.paused
+    if everywhere:
+        server.node.pause_everywhere(argv[1], paused)
+    client.replies.status(PAUSE_NAMES[paused])
 
 
 class _Scan:
@@ -157,6 +168,7 @@ def qscan(server: Server, client: Client, argv: list[bytes]) -> None:
     least = scan.number(b"MINLEN")
     most = scan.number(b"MAXLEN")
     rate = scan.number(b"IMPORTRATE")
+    now_ms = server.node.now_ms
     found: list[Queue] = []
     position = scan.cursor
     parts = 0
@@ -168,7 +180,7 @@ def qscan(server: Server, client: Client, argv: list[bytes]) -> None:
             if (
                 (least == _NO_FILTER or size >= least)
                 and (most == _NO_FILTER or size <= most)
-                and (rate == _NO_FILTER or rate <= 0)
+                and (rate == _NO_FILTER or queue.import_rate(now_ms) >= rate)
             ):
                 found.append(queue)
         if position == 0 or scan.finished(len(found), parts):

@@ -11,6 +11,7 @@ from disque_tx.messages import Linked, ReplySink
 #: What a client waits for.
 NOT_BLOCKED: Final = 0
 BLOCKED_GETJOB: Final = 1
+BLOCKED_ADDJOB: Final = 2
 
 #: CLIENT REPLY modes.
 REPLY_ON: Final = 0
@@ -27,7 +28,9 @@ class Client(Linked):
     clients with something to write; the runtime clears it. ``closing``: no further request is
     executed, the connection closes once everything was written. ``doomed``: closes at once.
     ``soft_limit_ms``: since when its output is above the soft limit, -1 while it is not.
-    ``refused``: the request being looked at has not passed the checks.
+    ``refused``: the request being looked at has not passed the checks. ``blocked_queues`` and
+    ``blocked_counters``: what a blocked GETJOB asked for; ``blocked_job``: whose copies a blocked
+    ADDJOB waits for.
     """
 
     __slots__ = (
@@ -51,6 +54,7 @@ class Client(Linked):
         "touched",
         "blocked",
         "blocked_queues",
+        "blocked_job",
         "blocked_counters",
         "soft_limit_ms",
     )
@@ -77,5 +81,6 @@ class Client(Linked):
         self.touched: bool = False
         self.blocked: i64 = NOT_BLOCKED
         self.blocked_queues: list[bytes] = []
+        self.blocked_job: bytes = b""
         self.blocked_counters: bool = False
         self.soft_limit_ms: i64 = -1

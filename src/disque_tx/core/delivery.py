@@ -5,51 +5,54 @@
    additional delivery, or as a NACK.
 3. A job with RETRY 0 is never queued again once it was delivered: that is its promise.
 4. Fetching does not touch the requeue clock, which runs from the moment of queueing.
+5. Half a second before a job is queued again the other holders are asked whether they have it in
+   their queues; when it is queued again they are told, and wait for another RETRY.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx import busmessages
+from disque_tx.busmessages import INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.core.client import BLOCKED_GETJOB, REPLY_OFF, Client
 from disque_tx.core.job import HOLD, QUEUE, Job
-from disque_tx.core.outbox import Outbox
-from disque_tx.core.queues import PAUSE_IN, PAUSE_OUT, Queue, Queues
-from disque_tx.core.store import WILLQUEUE_ADVANCE_MS, JobStore
-from disque_tx.core.waiters import Waiters
+from disque_tx.core.queues import PAUSE_IN, PAUSE_OUT, Queue
+from disque_tx.core.state import State
+from disque_tx.core.store import WILLQUEUE_ADVANCE_MS
+from disque_tx.errors import CommandError
 from disque_tx.messages import (
     ACTIVE,
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
     DELIVERED,
     QUEUED,
+    WAIT_REPL,
     JobRecord,
 )
 
 _COUNTER_MAX: Final = 65535
+_REMOVED: Final = "job removed (expired?) before the requested replication level was achieved"
 #: Requeue times get a uniform jitter of this width around them, so that nodes rarely collide.
 _JITTER_MS: Final = 500
 
 
 class Delivery:
-    """Queueing and handing out. ``random``: a number in [0, 1) per call."""
+    """Queueing and handing out.
 
-    def __init__(
-        self,
-        jobs: JobStore,
-        queues: Queues,
-        waiters: Waiters,
-        outbox: Outbox,
-        random: Callable[[], float],
-    ) -> None:
-        self._jobs = jobs
-        self._queues = queues
-        self._waiters = waiters
-        self._outbox = outbox
-        self._random = random
+    ``emptied``: queues that import jobs and whose last job was taken, until somebody looked.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._jobs = state.jobs
+        self._queues = state.queues
+        self._waiters = state.waiters
+        self._outbox = state.outbox
+        self._peers = state.peers
+        self._random = state.random
+        self.emptied: list[Queue] = []
 
     def requeue_ms(self, job: Job, now_ms: i64) -> i64:
         """The next requeue time of a job with RETRY > 0, counted from ``now_ms``."""
@@ -57,7 +60,9 @@ class Delivery:
 
     def may_queue(self, job: Job) -> bool:
         """Whether the job can go from this node's hands into its queue."""
-        return job.state == ACTIVE and (job.retry_s > 0 or not job.flags & DELIVERED)
+        if job.state != ACTIVE or job.held:
+            return False
+        return job.retry_s > 0 or not job.flags & DELIVERED
 
     def first_queueing(self, job: Job, now_ms: i64) -> None:
         """Put a job that is not registered yet into its queue; nothing is counted."""
@@ -69,14 +74,29 @@ class Delivery:
         if not self.may_queue(job):
             return False
         if nack:
-            job.nacks = min(job.nacks + 1, _COUNTER_MAX)
+            self.count(job, INCR_NACKS)
+            self.say_queued(job, INCR_NACKS)
         elif job.flags & BCAST_QUEUED:
-            job.deliveries = min(job.deliveries + 1, _COUNTER_MAX)
+            self.count(job, INCR_DELIV)
+            self.say_queued(job, INCR_DELIV)
         else:
             job.flags |= BCAST_QUEUED
         self._put(job, now_ms)
         self._jobs.reschedule(job)
         return True
+
+    def count(self, job: Job, why: i64) -> None:
+        """Count a delivery to come: ``INCR_NACKS`` or ``INCR_DELIV``, or both."""
+        if why & INCR_NACKS:
+            job.nacks = min(job.nacks + 1, _COUNTER_MAX)
+        if why & INCR_DELIV:
+            job.deliveries = min(job.deliveries + 1, _COUNTER_MAX)
+
+    def say_queued(self, job: Job, why: i64) -> None:
+        """Tell the other holders that this node has the job in its queue."""
+        message = JobSignal(busmessages.QUEUED, job.id)
+        message.mflags = why
+        self._peers.tell_holders(job, message)
 
     def _put(self, job: Job, now_ms: i64) -> None:
         job.step(QUEUE)
@@ -101,23 +121,39 @@ class Delivery:
         queue.jobs.remove(job)
 
     def fetch(self, queue: Queue, now_ms: i64) -> Job | None:
-        """Take the oldest job out of a queue, to be given to a client."""
+        """Take the oldest job out of a queue, to be given to a client or another node."""
         job = queue.jobs.pop()
+        while job is not None and job.expire_ms <= now_ms:
+            job.step(HOLD)
+            self._jobs.discard(job)
+            job = queue.jobs.pop()
         if job is None:
             return None
         job.step(HOLD)
         job.flags |= DELIVERED
         queue.used_ms = now_ms
         queue.jobs_out += 1
+        if queue.imports is not None and queue.jobs.size == 0:
+            self.emptied.append(queue)
         return job
 
     def remove(self, job: Job) -> None:
-        """Forget a job, wherever it is."""
+        """Forget a job, wherever it is; whoever waits for its copies is refused."""
         if job.state == QUEUED:
             queue = self._queues.get(job.queue)
             assert queue is not None
             queue.jobs.remove(job)
+        elif job.state == WAIT_REPL:
+            self.take_back(job, CommandError("NOREPL", _REMOVED))
+            return
         self._jobs.discard(job)
+
+    def take_back(self, job: Job, error: CommandError) -> None:
+        """Forget a job that waits for copies, here and, as far as possible, on the nodes that got
+        one; ``error`` is for its client."""
+        self._peers.tell_holders(job, JobSignal(busmessages.DELJOB, job.id))
+        self._jobs.discard(job)
+        self._waiters.copies_failed(job, error)
 
     def serve(self, now_ms: i64) -> None:
         """Give jobs of ready queues to the clients in line: oldest job, longest waiting client."""
@@ -131,8 +167,8 @@ class Delivery:
                     self._waiters.leave(client)
                     continue
                 job = self.fetch(queue, now_ms)
-                assert job is not None
-                self.hand_over(client, job)
+                if job is not None:
+                    self.hand_over(client, job)
 
     def hand_over(self, client: Client, job: Job) -> None:
         """Answer a blocked GETJOB with one job (client protocol, section 20)."""
@@ -144,27 +180,28 @@ class Delivery:
         self._outbox.touch(client)
 
     def awake(self, job: Job, now_ms: i64) -> None:
-        """Do what is due for a job that the schedule let out (section 10.5)."""
+        """Do what is due for an active or queued job that the schedule let out (10.5)."""
         if job.expire_ms <= now_ms:
             self.remove(job)
             return
         if job.flags & BCAST_WILLQUEUE and job.qtime_ms - WILLQUEUE_ADVANCE_MS <= now_ms:
             job.flags &= ~BCAST_WILLQUEUE
+            if job.state == ACTIVE:
+                self._peers.tell_holders(job, JobSignal(busmessages.WILLQUEUE, job.id))
         if job.qtime_ms != 0 and job.qtime_ms <= now_ms:
-            if job.state == QUEUED:
-                self._postpone(job, now_ms)
-            elif job.state == ACTIVE:
-                if job.retry_s > 0 and self._paused_in(job):
-                    self._postpone(job, now_ms)
-                elif self.enqueue(job, False, now_ms):
-                    return
-                else:
-                    job.qtime_ms = 0
+            if job.state == QUEUED or (job.retry_s > 0 and self._paused_in(job)):
+                self.postpone(job, now_ms)
+                return
+            if self.enqueue(job, False, now_ms):
+                return
+            job.qtime_ms = 0
         self._jobs.reschedule(job)
 
-    def _postpone(self, job: Job, now_ms: i64) -> None:
+    def postpone(self, job: Job, now_ms: i64) -> None:
+        """Let a job with RETRY > 0 wait for another RETRY before it is queued again."""
         job.flags |= BCAST_WILLQUEUE
         job.qtime_ms = self.requeue_ms(job, now_ms)
+        self._jobs.reschedule(job)
 
     def _paused_in(self, job: Job) -> bool:
         queue = self._queues.get(job.queue)

@@ -41,13 +41,15 @@ class Job(JobRecord):
     """A registered job.
 
     All times are milliseconds of the node's steady clock. ``expire_ms``: when its life ends.
-    ``qtime_ms``: when it is queued again, 0 for never.
+    ``qtime_ms``: when its state next wants something done, 0 for never: place more copies (waiting
+    for copies), tell again that it is acknowledged (acked), otherwise queue it again.
     ``confirmed``: nodes that confirmed the copy (waiting for copies) or the acknowledgement
     (acked), otherwise ``None``. ``gc_retry``: collection attempts so far. ``dummy``: only the
-    memory that this ID was acknowledged, without queue and body.
+    memory that this ID was acknowledged, without queue and body. ``held``: kept for another node,
+    with RETRY 0: it may be queued once that node says so, and not before.
     """
 
-    __slots__ = ("confirmed", "dummy", "expire_ms", "gc_retry", "qtime_ms")
+    __slots__ = ("confirmed", "dummy", "expire_ms", "gc_retry", "held", "qtime_ms")
 
     def __init__(
         self,
@@ -67,6 +69,7 @@ class Job(JobRecord):
         self.confirmed: set[bytes] | None = None
         self.gc_retry: u8 = 0
         self.dummy: bool = False
+        self.held: bool = False
 
     def step(self, event: i64) -> None:
         """Make the transition; raises ``LocalError`` for one that the table does not hold."""
@@ -97,11 +100,18 @@ def valid_id(job_id: bytes) -> bool:
     )
 
 
+def life_minutes(job_id: bytes) -> int:
+    """The life that the ID tells, in minutes; what is no hexadecimal digit counts as 0."""
+    minutes = 0
+    for digit in job_id[36:40]:
+        minutes *= 16
+        if 48 <= digit <= 57:
+            minutes += digit - 48
+        elif 97 <= digit <= 102 or 65 <= digit <= 70:
+            minutes += digit % 32 + 9
+    return minutes
+
+
 def may_repeat(job_id: bytes) -> bool:
-    """Whether the ID says that the job may be delivered more than once: an odd last digit."""
-    digit = job_id[39]
-    if 48 <= digit <= 57:
-        return digit % 2 == 1
-    if 97 <= digit <= 102 or 65 <= digit <= 70:
-        return digit % 2 == 0
-    return False
+    """Whether the ID says that the job may be delivered more than once: its life is odd."""
+    return life_minutes(job_id) % 2 == 1

@@ -2,45 +2,30 @@
 
 Cluster protocol, sections 8.2, 8.3, 8.8 to 8.10. The table changes in these ways:
 
-1. MEET: an entry with a random ID stands for the peer until it says its real one; the bus writes
-   to it first. It is dropped when the peer stays silent for too long.
+1. MEET: an entry with a random ID stands for the peer until it says its real one. It is dropped
+   when the peer stays silent for too long.
 2. FORGET: the entry goes, and for a minute nobody's gossip can bring it back.
 3. RESET: all others go; a hard one also gives this node a new ID.
 4. LEAVING: this node stays a member, but takes no new jobs.
 
-What others say about nodes is not decided here.
+What others say about nodes is not decided here, nor what becomes of the links of removed nodes:
+see :mod:`disque_tx.core.cluster`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.addresses import normal_ip, ports_usable, short_bus_port
 from disque_tx.errors import LocalError
 from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, MEET, MYSELF, NOADDR, PFAIL, NodeEntry
 
-#: The bus listens 10000 above the port for clients, and both must fit in 16 bits.
-PORT_MAX: Final = 55535
 BLACKLIST_MS: Final = 60_000
 HANDSHAKE_MS_MIN: Final = 1_000
 _UNREACHABLE: Final = MYSELF | HANDSHAKE | LEAVING | PFAIL | FAIL | NOADDR
-
-
-def normal_ip(text: bytes) -> bytes:
-    """The one way to write a literal IPv4 or IPv6 address; empty when ``text`` is none."""
-    try:
-        address = ip_address(text.decode("ascii"))
-    except ValueError:
-        return b""
-    if isinstance(address, IPv6Address):
-        if address.scope_id is not None:
-            return b""
-        if address.ipv4_mapped is not None:
-            return b"::ffff:" + str(address.ipv4_mapped).encode()
-    return str(address).encode()
 
 
 def priority(entry: NodeEntry) -> int:
@@ -57,11 +42,16 @@ def priority(entry: NodeEntry) -> int:
 class Membership:
     """The node table; this node is always in it.
 
-    ``nodes``: by ID. ``size``: entries without handshakes, failed and leaving ones included.
+    ``nodes``: by ID. ``size``: entries without handshakes, failed and leaving ones included;
+    ``handshakes``: the others. ``reachable``: those that can take copies of jobs.
     ``only_me``: this node's ID, as the list of holders of a job that no other node has.
+    ``announced_ip``: where others are told to call, empty when that is where this node calls from;
+    set by :meth:`announce`. ``unix_ms``: the wall clock when the steady clock was zero, for times
+    that others may show.
     ``changed``: the nodes file is out of date; ``must_sync``: it must reach the disk before anybody
-    hears of the change; whoever saves calls :meth:`saved`. ``messages_sent``,
-    ``messages_received``: counted by the bus.
+    hears of the change; whoever saves calls :meth:`saved`.
+    ``messages_sent``, ``messages_received``, ``messages_ignored``: counted by the bus;
+    ``meets_refused``: introductions that were too many or not allowed.
 
     ``new_node_id`` makes random IDs of 40 lower-case hexadecimal digits.
     """
@@ -70,12 +60,17 @@ class Membership:
         "nodes",
         "myself",
         "size",
+        "handshakes",
         "reachable",
         "only_me",
+        "announced_ip",
+        "unix_ms",
         "changed",
         "must_sync",
         "messages_sent",
         "messages_received",
+        "messages_ignored",
+        "meets_refused",
         "_new_node_id",
         "_blacklist",
     )
@@ -85,12 +80,17 @@ class Membership:
         self.nodes: dict[bytes, NodeEntry] = {myself.id: myself}
         self.myself: NodeEntry = myself
         self.size: i64 = 1
+        self.handshakes: i64 = 0
         self.reachable: list[NodeEntry] = []
         self.only_me: tuple[bytes, ...] = (myself.id,)
+        self.announced_ip: bytes = b""
+        self.unix_ms: i64 = 0
         self.changed: bool = False
         self.must_sync: bool = False
         self.messages_sent: i64 = 0
         self.messages_received: i64 = 0
+        self.messages_ignored: i64 = 0
+        self.meets_refused: i64 = 0
         self._new_node_id: Callable[[], bytes] = new_node_id
         self._blacklist: dict[bytes, int] = {}
 
@@ -99,32 +99,83 @@ class Membership:
         """This node is about to leave the cluster."""
         return self.myself.flags & LEAVING != 0
 
-    def refresh(self) -> None:
-        """Count again, after entries or flags changed."""
-        self.size = len([e for e in self.nodes.values() if not e.flags & HANDSHAKE])
-        self.reachable = [e for e in self.nodes.values() if not e.flags & _UNREACHABLE]
+    # -- this node ---------------------------------------------------------------------------
 
-    def add(self, entry: NodeEntry) -> None:
-        """Take in a node, as it was read from the nodes file or heard of."""
-        if entry.id in self.nodes or entry.flags & MYSELF:
-            raise LocalError(f"node {entry.id.decode('latin-1')} cannot be added to the table")
-        self.nodes[entry.id] = entry
-        self.refresh()
+    def announce(self, ip: bytes, port: i64, bus_port: i64) -> None:
+        """Where others shall call; empty or 0 for what they find out themselves.
 
-    def meet(self, ip: bytes, port: int, now_ms: i64) -> bool:
-        """Start a handshake with whoever answers there, unless one is under way (section 8.3).
-
-        ``False``: this is not a literal address with a port in 1..55535.
+        ``ip`` must be a literal address in its normal form.
         """
-        address = normal_ip(ip)
-        if not address or not 1 <= port <= PORT_MAX:
-            return False
-        for entry in self.nodes.values():
-            if entry.flags & HANDSHAKE and entry.ip == address and entry.port == port:
-                return True
-        self.add(NodeEntry(self._new_node_id(), address, port, HANDSHAKE | MEET, now_ms))
+        myself = self.myself
+        if ip != self.announced_ip:
+            self.announced_ip = myself.ip = ip
+            self.changed = True
+        if port:
+            myself.port = port
+        myself.bus_port = short_bus_port(myself.port, bus_port)
+
+    def learn_ip(self, ip: bytes) -> None:
+        """Others reach this node at ``ip``; ignored when it was configured what they shall see."""
+        if ip and not self.announced_ip and ip != self.myself.ip:
+            self.myself.ip = ip
+            self.changed = True
+
+    def set_leaving(self, leaving: bool) -> None:
+        """Announce, or take back, that this node leaves; survives a restart (section 8.9)."""
+        if leaving:
+            self.myself.flags |= LEAVING
+        else:
+            self.myself.flags &= ~LEAVING
         self.changed = True
+
+    # -- handshakes --------------------------------------------------------------------------
+
+    def meet(self, ip: bytes, port: i64, bus_port: i64, now_ms: i64) -> bool:
+        """Introduce this node to whoever answers there, unless that is under way (section 8.3).
+
+        ``bus_port`` 0 stands for ``port`` + 10000. ``False``: this is not a literal address with
+        ports that exist.
+        """
+        return self._shake_hands(ip, port, bus_port, HANDSHAKE | MEET, now_ms)
+
+    def met(self, ip: bytes, port: i64, bus_port: i64, now_ms: i64) -> bool:
+        """The node there introduced itself; call it back. Otherwise like :meth:`meet`."""
+        return self._shake_hands(ip, port, bus_port, HANDSHAKE, now_ms)
+
+    def _shake_hands(self, ip: bytes, port: i64, bus_port: i64, flags: i64, now_ms: i64) -> bool:
+        address = normal_ip(ip)
+        if not address or not ports_usable(port, bus_port):
+            return False
+        if self.handshake_with(address, port, bus_port) is None:
+            entry = NodeEntry(self._new_node_id(), address, port, flags, now_ms)
+            entry.bus_port = short_bus_port(port, bus_port)
+            self.add(entry)
+            self.changed = True
         return True
+
+    def handshake_with(self, ip: bytes, port: i64, bus_port: i64) -> NodeEntry | None:
+        """The handshake under way with this address, whose spelling must be normal."""
+        kept = short_bus_port(port, bus_port)
+        for entry in self.nodes.values():
+            if (
+                entry.flags & HANDSHAKE
+                and entry.port == port
+                and entry.ip == ip
+                and entry.bus_port == kept
+            ):
+                return entry
+        return None
+
+    def complete(self, entry: NodeEntry, node_id: bytes) -> None:
+        """The handshake succeeded: the node there has this ID, which the table must not hold."""
+        if node_id in self.nodes:
+            raise LocalError(f"node {node_id.decode('latin-1')} is in the table already")
+        del self.nodes[entry.id]
+        entry.id = node_id
+        entry.flags &= ~(HANDSHAKE | MEET)
+        self.nodes[node_id] = entry
+        self.changed = True
+        self.refresh()
 
     def expire_handshakes(self, now_ms: i64, node_timeout_ms: i64) -> list[NodeEntry]:
         """Drop the handshakes nobody completed in time, and return them."""
@@ -135,10 +186,30 @@ class Membership:
             if entry.flags & HANDSHAKE and now_ms - entry.created_ms > limit_ms
         ]
         for entry in expired:
-            del self.nodes[entry.id]
-        if expired:
-            self.refresh()
+            self.remove(entry)
         return expired
+
+    # -- the table ---------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Count again, after entries or flags changed."""
+        self.size = len([e for e in self.nodes.values() if not e.flags & HANDSHAKE])
+        self.handshakes = len(self.nodes) - self.size
+        self.reachable = [e for e in self.nodes.values() if not e.flags & _UNREACHABLE]
+
+    def add(self, entry: NodeEntry) -> None:
+        """Take in a node, as it was read from the nodes file or heard of."""
+        if entry.id in self.nodes or entry.flags & MYSELF:
+            raise LocalError(f"node {entry.id.decode('latin-1')} cannot be added to the table")
+        self.nodes[entry.id] = entry
+        self.refresh()
+
+    def remove(self, entry: NodeEntry) -> None:
+        """Take out a node, and what it said about others (section 8.6)."""
+        del self.nodes[entry.id]
+        for other in self.nodes.values():
+            other.reports.pop(entry.id, 0)
+        self.refresh()
 
     def forget(self, node_id: bytes, now_ms: i64) -> NodeEntry:
         """Remove another node and refuse to hear of it for a minute (section 8.8).
@@ -149,9 +220,8 @@ class Membership:
         if entry is None or entry is self.myself:
             raise LocalError(f"node {node_id.decode('latin-1')} cannot be forgotten")
         self._blacklist[node_id.lower()] = now_ms + BLACKLIST_MS
-        del self.nodes[node_id]
+        self.remove(entry)
         self.changed = True
-        self.refresh()
         return entry
 
     def blacklisted(self, node_id: bytes, now_ms: i64) -> bool:
@@ -171,43 +241,39 @@ class Membership:
         self.refresh()
         return others
 
-    def set_leaving(self, leaving: bool) -> None:
-        """Announce, or take back, that this node leaves; survives a restart (section 8.9)."""
-        if leaving:
-            self.myself.flags |= LEAVING
-        else:
-            self.myself.flags &= ~LEAVING
-        self.changed = True
-
     def saved(self) -> None:
         """The nodes file holds the table as it is now."""
         self.changed = False
         self.must_sync = False
 
-    def nodes_text(self) -> bytes:
-        """The table as CLUSTER NODES shows it."""
-        return b"".join([entry.line() for entry in self.nodes.values()])
+    def nodes_text(self, unix_ms: i64) -> bytes:
+        """The table as CLUSTER NODES shows it.
+
+        ``unix_ms``: the wall clock when the steady clock was zero.
+        """
+        return b"".join([entry.line(unix_ms) for entry in self.nodes.values()])
 
 
 def membership_from_file(
     entries: list[NodeEntry], port: int, new_node_id: Callable[[], bytes]
 ) -> Membership:
-    """The table as the nodes file described it; a new node when it described nothing.
+    """The table as the nodes file described it.
 
-    The own port is the configured one, whatever the file says. ``LocalError`` when the entries do
-    not hold exactly one MYSELF. A new node's table is marked to be saved and synced (section 9).
+    Without a MYSELF among the entries this is a new node, which knows the others nevertheless; its
+    table is marked to be saved and synced (section 9). The own port is the configured one, whatever
+    the file says. ``LocalError`` when the entries hold more than one MYSELF.
     """
-    if not entries:
-        fresh = Membership(NodeEntry(new_node_id(), b"", port, MYSELF, 0), new_node_id)
-        fresh.changed = True
-        fresh.must_sync = True
-        return fresh
     mine = [entry for entry in entries if entry.flags & MYSELF]
-    if len(mine) != 1:
+    if len(mine) > 1:
         raise LocalError(f"the nodes file names {len(mine)} nodes as myself")
-    mine[0].port = port
-    membership = Membership(mine[0], new_node_id)
+    if mine:
+        mine[0].port = port
+        membership = Membership(mine[0], new_node_id)
+    else:
+        membership = Membership(NodeEntry(new_node_id(), b"", port, MYSELF, 0), new_node_id)
+        membership.changed = True
+        membership.must_sync = True
     for entry in entries:
-        if entry is not mine[0]:
+        if not entry.flags & MYSELF:
             membership.add(entry)
     return membership

@@ -13,33 +13,30 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.client import REPLY_OFF, Client
+from disque_tx import busmessages
+from disque_tx.busmessages import JobSignal, Message, QueueSignal
+from disque_tx.core.acks import Acks
+from disque_tx.core.adding import Adding
+from disque_tx.core.arrival import Arrivals
+from disque_tx.core.client import BLOCKED_ADDJOB, REPLY_OFF, Client
+from disque_tx.core.cluster import Cluster
 from disque_tx.core.delivery import Delivery
-from disque_tx.core.job import HOLD, Job
+from disque_tx.core.federation import Federation
+from disque_tx.core.holders import Holders
+from disque_tx.core.inbox import Inbox
+from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
-from disque_tx.core.memory import Memory
-from disque_tx.core.outbox import Outbox
-from disque_tx.core.queues import PAUSE_IN, PAUSE_OUT, Queues
-from disque_tx.core.store import JobStore
-from disque_tx.core.waiters import Waiters
+from disque_tx.core.queues import PAUSE_OUT
+from disque_tx.core.replication import Replication
+from disque_tx.core.state import State
 from disque_tx.errors import CommandError
-from disque_tx.messages import (
-    BCAST_WILLQUEUE,
-    QUEUED,
-    IdSource,
-    JobRecord,
-)
+from disque_tx.messages import ACKED, QUEUED, WAIT_REPL, IdSource, JobRecord
+from disque_tx.nodetable import Link
 
-_ETIME_MAX: Final = 4_294_967_295
 #: Jobs and clients handled per call, so that no turn grows with what is stored.
 DUE_PER_TURN: Final = 2_000
-_AT_MOST_ONCE: Final = (
-    "With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)"
-)
-_NEVER_DELIVERED: Final = (
-    "The specified DELAY is greater than TTL. Job refused since would never be delivered"
-)
-_NOREPL: Final = "Not enough reachable nodes for the requested replication level"
+_TIMEOUT: Final = "Timeout reached before replicating to the requested number of nodes"
+_REMOVED: Final = "job removed (expired?) before the requested replication level was achieved"
 _LEAVING: Final = "This node is leaving the cluster, please connect to a different one"
 
 
@@ -49,16 +46,26 @@ class Node:
     def __init__(self, membership: Membership, ids: IdSource, random: Callable[[], float]) -> None:
         self.now_ms: i64 = 0
         self.wall_us: i64 = 0
-        self.outbox = Outbox()
-        self.memory = Memory()
-        self.queues = Queues(self.memory)
-        self.jobs = JobStore(self.memory, self.outbox)
-        self.waiters = Waiters(self.queues, self.outbox)
-        self.delivery = Delivery(self.jobs, self.queues, self.waiters, self.outbox, random)
+        state = State(membership, random)
         self.membership = membership
         self.random = random
-        self._ids = ids
-        self._ctime: i64 = 0
+        self.outbox = state.outbox
+        self.memory = state.memory
+        self.queues = state.queues
+        self.jobs = state.jobs
+        self.waiters = state.waiters
+        self.peers = state.peers
+        self.cluster = Cluster(membership, state.peers, state.outbox, random)
+        self.delivery = Delivery(state)
+        arrivals = Arrivals(state, self.delivery)
+        self.replication = Replication(state, self.delivery, arrivals)
+        self.acks = Acks(state, self.delivery)
+        self.federation = Federation(state, self.delivery, arrivals, self.acks)
+        self._adding = Adding(state, self.delivery, self.replication, ids)
+        holders = Holders(state, self.delivery, self.acks)
+        self._inbox = Inbox(
+            state, self.cluster, self.replication, holders, self.acks, self.federation
+        )
 
     @property
     def id(self) -> bytes:
@@ -83,6 +90,14 @@ class Node:
         """A turn begins at this time."""
         self.now_ms = now_ms
         self.wall_us = wall_us
+        self.membership.unix_ms = wall_us // 1000 - now_ms
+
+    # -- other nodes -------------------------------------------------------------------------
+
+    def receive(self, link: Link, message: Message) -> None:
+        """Take one message that came on ``link``."""
+        self._inbox.receive(link, message, self.now_ms, self.wall_us)
+        self.serve()
 
     # -- adding ------------------------------------------------------------------------------
 
@@ -96,77 +111,28 @@ class Node:
         retry_s: i64,
         delay_s: i64,
         maxlen: i64,
+        timeout_ms: i64,
+        asynchronous: bool,
     ) -> None:
         """ADDJOB (client protocol, section 14); -1 stands for an option not given.
 
-        Raises ``CommandError`` as section 14.2 lists it, in its order.
+        Raises ``CommandError`` as section 14.2 lists it, in its order. The client is answered at
+        once, or blocked until there are enough copies.
         """
-        size = self.membership.size
-        repl: i64 = replicate if replicate > 0 else min(3, size)
-        if repl > 1 and retry_s == 0:
-            raise CommandError("ERR", _AT_MOST_ONCE)
-        if delay_s >= ttl_s:
-            raise CommandError("ERR", _NEVER_DELIVERED)
-        if retry_s < 0:
-            retry_s = max(1, min(ttl_s // 10, 300))
-        self._check_copies(repl)
-        queue = self.queues.get(queue_name)
-        if queue is not None:
-            if 0 < maxlen <= queue.jobs.size:
-                raise CommandError(
-                    "MAXLEN", "Queue is already longer than the specified MAXLEN count"
-                )
-            if queue.paused & PAUSE_IN:
-                raise CommandError("PAUSED", "Queue paused in input, try later")
-            queue_name = queue.name
-        etime_s = self.wall_us // 1_000_000 + ttl_s
-        if etime_s > _ETIME_MAX:
-            raise CommandError("ERR", "TTL must be a number > 0")
-        job = Job(
-            self._ids.next_id(self.membership.myself.id, ttl_s, retry_s),
+        self._adding.add(
+            client,
             queue_name,
             body,
-            self.membership.only_me,
-            self._next_ctime(),
-            etime_s,
-            delay_s,
+            replicate,
+            ttl_s,
             retry_s,
-            repl,
+            delay_s,
+            maxlen,
+            timeout_ms,
+            asynchronous,
+            self.now_ms,
+            self.wall_us,
         )
-        job.expire_ms = self.now_ms + ttl_s * 1000
-        if delay_s > 0:
-            job.step(HOLD)
-            job.qtime_ms = self.now_ms + delay_s * 1000
-        else:
-            self.delivery.first_queueing(job, self.now_ms)
-        self.jobs.add(job)
-        self.jobs.record(job)
-        client.replies.status(job.id)
-
-    def _check_copies(self, repl: i64) -> None:
-        """Refuse what cannot reach its number of copies (section 14.2, step 5)."""
-        external = self.membership.leaving or self.memory.level() > 0
-        elsewhere = repl if external else repl - 1
-        # A copy can only go where there is a link.
-        reachable = len([node for node in self.membership.reachable if node.connected])
-        if elsewhere <= reachable:
-            return
-        if external and elsewhere - 1 == reachable:
-            reason = "I'm leaving the cluster" if self.membership.leaving else "I'm out of memory"
-            raise CommandError(
-                "NOREPL",
-                f"{_NOREPL}, since I'm unable to hold a copy of the message"
-                f" for the following reason: {reason}",
-            )
-        raise CommandError("NOREPL", _NOREPL)
-
-    def _next_ctime(self) -> i64:
-        """A creation time later than every one before it (cluster protocol, section 15.3)."""
-        ctime = self.wall_us // 1000 * 1_000_000
-        if ctime <= self._ctime:
-            ctime = self._ctime + 1
-        self._ctime = ctime
-        return ctime
 
     # -- delivering --------------------------------------------------------------------------
 
@@ -195,25 +161,35 @@ class Node:
                 break
         if jobs:
             client.replies.jobs(jobs, counters)
-        elif no_hang:
+            if self.delivery.emptied:
+                self._emptied()
+            return
+        if no_hang:
             client.replies.null_array()
         elif self.membership.leaving:
             raise CommandError("LEAVING", _LEAVING)
         else:
             self.waiters.wait_for_jobs(client, names, counters, timeout_ms, self.now_ms)
+        for name in names:
+            self.federation.want(self.queues.obtain(name, self.now_ms), self.now_ms)
 
-    def remove(self, ids: list[bytes]) -> int:
-        """ACKJOB, FASTACK and DELJOB: how many jobs were known and are gone now (section 16).
+    def _emptied(self) -> None:
+        """Queues became empty: more may be had elsewhere."""
+        emptied, self.delivery.emptied = self.delivery.emptied, []
+        for queue in emptied:
+            self.federation.emptied(queue, self.now_ms)
 
-        This node is the only holder of its jobs: acknowledged is as good as collected.
-        """
-        count = 0
-        for job_id in ids:
-            job = self.jobs.get(job_id)
-            if job is not None:
-                self.delivery.remove(job)
-                count += 1
-        return count
+    def acknowledge(self, ids: list[bytes]) -> int:
+        """ACKJOB: how many jobs were known here and not yet acknowledged (section 16)."""
+        return self.acks.acknowledge(ids, self.now_ms, self.wall_us)
+
+    def fast_acknowledge(self, ids: list[bytes]) -> int:
+        """FASTACK: how many jobs were known and are gone now; others may know them for longer."""
+        return self.acks.fast(ids)
+
+    def delete(self, ids: list[bytes]) -> int:
+        """DELJOB: how many jobs were known here and are gone now, here only."""
+        return self.acks.delete(ids)
 
     def enqueue(self, ids: list[bytes], nack: bool) -> int:
         """ENQUEUE and NACK: how many jobs went from active to queued (section 17)."""
@@ -224,7 +200,7 @@ class Node:
                 count += 1
                 if job.retry_s == 0 and job.delay_s > 0:
                     # A restart must not take it for one whose delay is still running.
-                    self.jobs.record_again(job)
+                    self.jobs.record(job)
         return count
 
     def dequeue(self, ids: list[bytes]) -> int:
@@ -240,11 +216,14 @@ class Node:
     def working(self, job_id: bytes) -> int:
         """WORKING: postpone the next delivery by RETRY, which is returned in seconds (section 17).
 
-        Raises ``CommandError`` NOJOB for an unknown job, TOOLATE behind half of its life.
+        Raises ``CommandError`` NOJOB for an unknown job, ACKED for one that is done, TOOLATE behind
+        half of its life.
         """
         job = self.jobs.get(job_id)
-        if job is None or job.dummy:
+        if job is None or job.dummy or job.state == WAIT_REPL:
             raise CommandError("NOJOB", "Job not known in the context of this node.")
+        if job.state == ACKED:
+            raise CommandError("ACKED", "The job was acknowledged: there is nothing to postpone.")
         life_ms = job.etime_s * 1000 - job.ctime // 1_000_000
         if life_ms > 0 and 2 * (job.expire_ms - self.now_ms) < life_ms:
             raise CommandError(
@@ -257,60 +236,91 @@ class Node:
             return 0
         if job.state == QUEUED:
             self.delivery.dequeue(job)
-        job.flags |= BCAST_WILLQUEUE
-        job.qtime_ms = self.delivery.requeue_ms(job, self.now_ms)
-        self.jobs.reschedule(job)
+        self.delivery.postpone(job, self.now_ms)
+        self.peers.tell_holders(job, JobSignal(busmessages.WORKING, job.id))
         return job.retry_s
 
     def pause(self, name: bytes, flags: i64) -> None:
         """Set the pause flags of a queue, which is made if there are any (section 19)."""
-        queue = self.queues.get(name)
-        if queue is None:
-            if flags == 0:
-                return
-            queue = self.queues.obtain(name, self.now_ms)
-        queue.paused = flags
-        self.waiters.note_ready(queue)
+        self._inbox.pause(name, flags, self.now_ms)
+
+    def pause_everywhere(self, name: bytes, flags: i64) -> None:
+        """Ask all other nodes to set the pause flags of their queue."""
+        self.peers.tell_all(QueueSignal(busmessages.PAUSE, name, flags))
 
     # -- clients and time --------------------------------------------------------------------
 
     def client_gone(self, client: Client) -> None:
-        """The connection is lost: nothing is held for it any more."""
+        """The connection is lost: nothing is held for it any more, nor said to it."""
+        wait = self.waiters.copies.get(client.blocked_job)
         self.waiters.leave(client)
+        if wait is not None:
+            self.delivery.take_back(wait.job, CommandError("NOREPL", _TIMEOUT))
 
     def run_due(self) -> None:
         """Handle what is due by now, a bounded part of it; the rest stays due."""
-        for job in self.jobs.schedule.due(self.now_ms, DUE_PER_TURN):
-            self.delivery.awake(job, self.now_ms)
+        jobs = self.jobs.schedule.due(self.now_ms, DUE_PER_TURN)
+        done = 0
+        try:
+            for job in jobs:
+                done += 1
+                self._awake(job)
+        finally:
+            # Should one of them meet a fault, the others must not be forgotten.
+            for job in jobs[done:]:
+                if self.jobs.get(job.id) is job:
+                    self.jobs.reschedule(job)
         for client in self.waiters.expired(self.now_ms, DUE_PER_TURN):
             self._release(client)
+        self.replication.run_due(self.now_ms, DUE_PER_TURN)
         self.serve()
+
+    def _awake(self, job: Job) -> None:
+        if job.state == ACKED:
+            self.acks.awake(job, self.now_ms)
+        elif job.state == WAIT_REPL and job.expire_ms > self.now_ms:
+            self.replication.retry(job, self.now_ms)
+        else:
+            self.delivery.awake(job, self.now_ms)
 
     def serve(self) -> None:
         """Serve the clients in line at queues that became ready."""
         if self.waiters.ready:
             self.delivery.serve(self.now_ms)
+        if self.delivery.emptied:
+            self._emptied()
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
-        jobs_ms = self.jobs.schedule.next_ms()
+        due_ms = self.jobs.schedule.next_ms()
         clients_ms = self.waiters.timeouts.next_ms()
-        if jobs_ms < 0 or 0 <= clients_ms < jobs_ms:
-            return clients_ms
-        return jobs_ms
+        if due_ms < 0 or 0 <= clients_ms < due_ms:
+            due_ms = clients_ms
+        resends_ms = self.replication.resends.next_ms()
+        if due_ms < 0 or 0 <= resends_ms < due_ms:
+            due_ms = resends_ms
+        return due_ms
 
     def _release(self, client: Client) -> None:
-        """End a GETJOB without jobs."""
+        """End a GETJOB without jobs, an ADDJOB without enough copies."""
+        if client.blocked == BLOCKED_ADDJOB:
+            wait = self.waiters.copies[client.blocked_job]
+            self.delivery.take_back(wait.job, CommandError("NOREPL", _TIMEOUT))
+            return
         if client.reply_mode != REPLY_OFF:
             client.replies.null_array()
         self.waiters.leave(client)
         self.outbox.touch(client)
 
     def release_leaving(self) -> None:
-        """Send the clients that wait here elsewhere, once this node is leaving (section 12.3)."""
+        """Send the clients that wait for jobs elsewhere, once this node is leaving (section 12.3).
+
+        Those that wait for copies get them: no copy is kept here any more.
+        """
         if not self.membership.leaving:
             return
-        for client in list(self.waiters.blocked)[:DUE_PER_TURN]:
+        waiting = [c for c in self.waiters.blocked if c.blocked != BLOCKED_ADDJOB]
+        for client in waiting[:DUE_PER_TURN]:
             if client.reply_mode != REPLY_OFF:
                 client.replies.error(CommandError("LEAVING", _LEAVING).reply())
             self.waiters.leave(client)
@@ -318,8 +328,13 @@ class Node:
 
     def flush_all(self) -> None:
         """Forget every job and queue; waiting clients get no jobs (DEBUG FLUSHALL, RESET)."""
+        for wait in list(self.waiters.copies.values()):
+            self.delivery.take_back(wait.job, CommandError("NOREPL", _REMOVED))
         for client in list(self.waiters.blocked):
             self._release(client)
         self.waiters.ready.clear()
+        self.replication.forget_all()
+        self.federation.wanting.clear()
+        self.delivery.emptied.clear()
         self.jobs.clear()
         self.queues.clear()

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 from disque_tx.core.client import Client
 from disque_tx.messages import LogSink
+from disque_tx.nodetable import Link, NodeEntry
 
 
 class Outbox:
     """``log``: where records go, ``None`` while nothing is recorded. ``touched``: clients with
     replies to write or a connection to close. ``resumed``: clients that were just unblocked, whose
-    waiting input must be looked at."""
+    waiting input must be looked at. ``connects``: nodes to make a link to. ``hangups``: links to
+    close. ``resolves``: host names and ports of nodes to meet, once their address is known."""
 
-    __slots__ = ("log", "touched", "resumed")
+    __slots__ = ("log", "touched", "resumed", "connects", "hangups", "resolves")
 
     def __init__(self) -> None:
         self.log: LogSink | None = None
         self.touched: list[Client] = []
         self.resumed: list[Client] = []
+        self.connects: list[NodeEntry] = []
+        self.hangups: list[Link] = []
+        self.resolves: list[tuple[bytes, int]] = []
 
     def touch(self, client: Client) -> None:
         """The client has something to write, or is to be closed; any number of times."""

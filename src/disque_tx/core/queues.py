@@ -8,6 +8,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.client import Client
+from disque_tx.core.imports import Imports
 from disque_tx.core.memory import QUEUE_BYTES, Memory
 from disque_tx.core.order import JobOrder
 from disque_tx.core.table import Table
@@ -30,6 +31,7 @@ class Queue(Keyed):
     ``created_ms`` and ``used_ms`` (last enqueue or fetch): the steady clock.
     ``waiters``: clients blocked here, in the order in which they came; ``None`` while nobody ever
     waited. ``ready``: stands in the node's list of queues whose waiters may be served.
+    ``imports``: what is asked of other nodes and comes from them; ``None`` before anything was.
     """
 
     __slots__ = (
@@ -41,6 +43,7 @@ class Queue(Keyed):
         "jobs_in",
         "jobs_out",
         "ready",
+        "imports",
     )
 
     def __init__(self, name: bytes, now_ms: i64) -> None:
@@ -53,6 +56,7 @@ class Queue(Keyed):
         self.jobs_in: i64 = 0
         self.jobs_out: i64 = 0
         self.ready: bool = False
+        self.imports: Imports | None = None
 
     @property
     def name(self) -> bytes:
@@ -62,6 +66,10 @@ class Queue(Keyed):
     def blocked(self) -> int:
         """How many clients wait here."""
         return len(self.waiters) if self.waiters is not None else 0
+
+    def import_rate(self, now_ms: i64) -> i64:
+        """Jobs that come from other nodes per second."""
+        return self.imports.rate(now_ms) if self.imports is not None else 0
 
     def idle(self, now_ms: i64, limit_ms: i64) -> bool:
         """Whether nobody would miss this queue (client protocol, section 13.7)."""

@@ -1,7 +1,9 @@
 """Jobs that come back from the log (cluster protocol, section 14.6).
 
-1. What is expired, or here already, is dropped.
-2. RETRY > 0: queued again RETRY after the load, or after the rest of its DELAY.
+1. What is expired is dropped. A second record of a job takes the place of the first: it tells the
+   same job at a later time.
+2. RETRY > 0: queued again RETRY after the load; with a DELAY that is not over, when it is over if
+   this node made the job, otherwise RETRY later.
 3. RETRY 0: nobody can know whether it was delivered since the record was written, so it is not
    queued again; except one whose DELAY is still running, and one that an orderly stop left in the
    queue when the operator asked for that (``aof-enqueue-jobs-once``).
@@ -25,15 +27,18 @@ from disque_tx.messages import (
 
 
 def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
-    """Register a job from a LOADJOB record; ``False`` when it was dropped.
+    """Register a job from a LOADJOB record; ``False`` when there is not one job more by that.
 
     ``enqueue``: put it into its queue at once if it was queued when the record was written.
     Raises ``PeerError`` for a state that no log holds.
     """
     if record.state != ACTIVE and record.state != QUEUED:
         raise PeerError(f"a logged job in state {record.state}")
+    known = node.jobs.get(record.id)
+    if known is not None:
+        node.delivery.remove(known)
     left_ms = record.etime_s * 1000 - node.wall_us // 1000
-    if left_ms <= 0 or node.jobs.get(record.id) is not None:
+    if left_ms <= 0:
         return False
     queue = node.queues.get(record.queue)
     job = Job(
@@ -60,19 +65,22 @@ def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
     if again:
         job.flags &= ~BCAST_QUEUED  # it goes back where it was: that counts nothing
         node.delivery.enqueue(job, False, node.now_ms)
-    return True
+    return known is None
 
 
 def _requeue_ms(node: Node, job: Job, recorded_state: i64) -> i64:
     """The first requeue time after the load, 0 for never."""
-    if job.delay_s > 0 and recorded_state == ACTIVE and not job.flags & BCAST_QUEUED:
+    left_ms: i64 = 0
+    if job.delay_s > 0 and recorded_state == ACTIVE:
         delay_ms = job.delay_s * 1000
         passed_ms = node.wall_us // 1000 - job.ctime // 1_000_000
         # The clock of the record may have run ahead of ours: never wait longer than DELAY.
         left_ms = min(delay_ms, max(0, delay_ms - passed_ms))
-        if job.retry_s > 0 or (left_ms > 0 and not job.flags & DELIVERED):
-            return node.now_ms + left_ms
+        if not job.flags & BCAST_QUEUED:
+            if job.retry_s > 0 or (left_ms > 0 and not job.flags & DELIVERED):
+                return node.now_ms + left_ms
     if job.retry_s == 0:
         return 0
+    # A copy of another node's job: its creator queues it when the delay is over, this one later.
     job.flags |= BCAST_WILLQUEUE
-    return node.delivery.requeue_ms(job, node.now_ms)
+    return node.delivery.requeue_ms(job, node.now_ms + left_ms)

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from disque_tx.core.job import Job
+from disque_tx.core.job import ACK, Job
 from disque_tx.core.memory import Memory, job_bytes
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.table import Table
-from disque_tx.messages import ACTIVE, BCAST_WILLQUEUE, QUEUED
+from disque_tx.messages import ACKED, ACTIVE, BCAST_WILLQUEUE, QUEUED, WAIT_REPL
 
 #: How long before its requeue time a job announces it to the other holders (milliseconds).
 WILLQUEUE_ADVANCE_MS = 500
 
 
 class JobStore:
-    """``table``: every job known here, dummy acknowledgements included."""
+    """``table``: every job known here, dummy acknowledgements included. ``acked``: how many of them
+    are acknowledged and wait until all holders know it."""
 
     def __init__(self, memory: Memory, outbox: Outbox) -> None:
         self.table: Table[Job] = Table()
         self.schedule: Schedule[Job] = Schedule()
+        self.acked: i64 = 0
         self._memory = memory
         self._outbox = outbox
 
@@ -46,15 +48,31 @@ class JobStore:
         self.schedule.remove(job)
         self.schedule.add(job, awake_ms(job))
 
+    def set_holders(self, job: Job, nodes: tuple[bytes, ...]) -> None:
+        """Other nodes may hold a copy of a registered job."""
+        self._memory.give(job_bytes(job))
+        job.nodes = nodes
+        self._memory.take(job_bytes(job))
+
+    def merge_holders(self, job: Job, nodes: tuple[bytes, ...]) -> None:
+        """These nodes, too, may hold a copy of a registered job."""
+        listed = set(job.nodes)
+        more = tuple([node for node in nodes if node not in listed])
+        if more:
+            self.set_holders(job, job.nodes + more)
+
+    def acknowledge(self, job: Job) -> None:
+        """The job, in no queue, will not be delivered any more; others must hear of it."""
+        if job.state != WAIT_REPL:
+            self.record_end(job)
+        job.step(ACK)
+        job.confirmed = None
+        self.acked += 1
+
     def record(self, job: Job) -> None:
-        """Write down that the job exists (cluster protocol, section 14.3)."""
+        """Write down that the job exists as it is now (cluster protocol, section 14.3)."""
         if self._outbox.log is not None:
             self._outbox.log.load_job(job)
-
-    def record_again(self, job: Job) -> None:
-        """Write down that the job is in another state than its record says."""
-        self.record_end(job)
-        self.record(job)
 
     def record_end(self, job: Job) -> None:
         """Write down that the job will not be delivered any more."""
@@ -65,6 +83,8 @@ class JobStore:
         """Forget a job that is in no queue; recorded when it could still have been delivered."""
         if job.state == ACTIVE or job.state == QUEUED:
             self.record_end(job)
+        elif job.state == ACKED:
+            self.acked -= 1
         self.schedule.remove(job)
         self.table.remove(job)
         self._memory.give(job_bytes(job))
@@ -77,14 +97,15 @@ class JobStore:
             self._memory.give(job_bytes(job))
         self.table.clear()
         self.schedule.clear()
+        self.acked = 0
 
 
 def awake_ms(job: Job) -> i64:
     """When the node next has to look at a job (cluster protocol, section 10.3)."""
     at = job.expire_ms
-    if job.qtime_ms != 0 and (job.state == ACTIVE or job.state == QUEUED):
+    if job.qtime_ms != 0:
         next_ms = job.qtime_ms
-        if job.flags & BCAST_WILLQUEUE:
+        if job.flags & BCAST_WILLQUEUE and (job.state == ACTIVE or job.state == QUEUED):
             next_ms -= WILLQUEUE_ADVANCE_MS
         if next_ms < at:
             at = next_ms

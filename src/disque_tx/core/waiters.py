@@ -1,8 +1,9 @@
 """Blocked clients: who waits for what, until when (client protocol, section 20).
 
 1. A client that waits for jobs stands in the line of every queue it named, once each.
-2. It leaves all lines at once: when it is served, when its time is over, when it goes away.
-3. A queue whose line may be served stands in ``ready`` until the node has looked at it.
+2. A client that waits for copies waits for one job, which waits for it: neither is there alone.
+3. It leaves all lines at once: when it is served, when its time is over, when it goes away.
+4. A queue whose line may be served stands in ``ready`` until the node has looked at it.
 """
 
 from __future__ import annotations
@@ -11,21 +12,49 @@ from collections import OrderedDict
 
 from mypy_extensions import i64
 
-from disque_tx.core.client import BLOCKED_GETJOB, NOT_BLOCKED, Client
+from disque_tx.core.client import (
+    BLOCKED_ADDJOB,
+    BLOCKED_GETJOB,
+    NOT_BLOCKED,
+    REPLY_OFF,
+    Client,
+)
+from disque_tx.core.job import Job
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.queues import PAUSE_OUT, Queue, Queues
 from disque_tx.core.schedule import Schedule
+from disque_tx.errors import CommandError
 
 #: Time-outs above this are no time-outs (about 100 years, in milliseconds).
 NO_TIMEOUT_MS = 100 * 366 * 86_400_000
 
 
+class CopiesWait:
+    """A client that waits until enough nodes have a copy of ``job``, or nobody (``None``): a job
+    that is to be kept elsewhere must be followed until it is there.
+
+    ``created_ms``: when the job was made, from which its DELAY counts. ``resend_ms``: when the
+    nodes that did not answer get the job again; ``resends``: how often they did.
+    """
+
+    __slots__ = ("client", "created_ms", "job", "resend_ms", "resends")
+
+    def __init__(self, client: Client | None, job: Job, now_ms: i64) -> None:
+        self.client: Client | None = client
+        self.job: Job = job
+        self.created_ms: i64 = now_ms
+        self.resend_ms: i64 = now_ms
+        self.resends: i64 = 0
+
+
 class Waiters:
-    """``blocked``: clients that wait; ``ready``: queues with a line and, lately, a job."""
+    """``blocked``: clients that wait; ``ready``: queues with a line and, lately, a job; ``copies``:
+    by the ID of the job."""
 
     def __init__(self, queues: Queues, outbox: Outbox) -> None:
         self.blocked: dict[Client, None] = {}
         self.ready: list[Queue] = []
+        self.copies: dict[bytes, CopiesWait] = {}
         self.timeouts: Schedule[Client] = Schedule()
         self._queues = queues
         self._outbox = outbox
@@ -42,14 +71,51 @@ class Waiters:
             if queue.waiters is None:
                 queue.waiters = OrderedDict()
             queue.waiters[client] = None
+        self._block(client, timeout_ms, now_ms)
+
+    def wait_for_copies(
+        self, client: Client | None, job: Job, timeout_ms: i64, now_ms: i64
+    ) -> None:
+        """Let ``client`` wait for the copies of ``job``; 0 waits for ever."""
+        self.copies[job.id] = CopiesWait(client, job, now_ms)
+        if client is not None:
+            client.blocked = BLOCKED_ADDJOB
+            client.blocked_job = job.id
+            self._block(client, timeout_ms, now_ms)
+
+    def _block(self, client: Client, timeout_ms: i64, now_ms: i64) -> None:
         self.blocked[client] = None
         if 0 < timeout_ms < NO_TIMEOUT_MS:
             self.timeouts.add(client, now_ms + timeout_ms)
+
+    def copies_made(self, job: Job) -> None:
+        """Answer the client of ``job``, if there is one, with its ID."""
+        client = self.copies.pop(job.id).client
+        if client is not None:
+            if client.reply_mode != REPLY_OFF:
+                client.replies.status(job.id)
+            self._answered(client)
+
+    def copies_failed(self, job: Job, error: CommandError) -> None:
+        """Refuse the client of ``job``, if there is one."""
+        wait = self.copies.pop(job.id, None)
+        client = wait.client if wait is not None else None
+        if client is not None:
+            if client.reply_mode != REPLY_OFF:
+                client.replies.error(error.reply())
+            self._answered(client)
+
+    def _answered(self, client: Client) -> None:
+        self.leave(client)
+        self._outbox.touch(client)
 
     def leave(self, client: Client) -> None:
         """The client waits no more; its further requests are executed again."""
         if client.blocked == NOT_BLOCKED:
             return
+        if client.blocked == BLOCKED_ADDJOB:
+            self.copies.pop(client.blocked_job, None)
+            client.blocked_job = b""
         for name in client.blocked_queues:
             queue = self._queues.get(name)
             if queue is not None and queue.waiters is not None:

@@ -1,0 +1,217 @@
+"""Acknowledgements: until every holder of a job knows that it is done (cluster protocol, 7.9 to
+7.11 and 10.8 to 10.10).
+
+1. A holder that hears of the acknowledgement keeps it, instead of the job, and tells all other
+   holders (SETACK) until each has confirmed (GOTACK); then all may forget the job (DELJOB).
+2. A node that knows the job but is not among its holders (it was imported) leaves this to the
+   holders: it tells them until one of them, who goes on alone, has heard it.
+3. So does a node that never knew the job: it keeps a dummy acknowledgement, and tells everybody.
+4. Who knows fewer holders than the one who asks just confirms; who knows more, goes on by itself.
+   Of two that hold nothing, the one with the greater ID goes on.
+5. A holder that is not in the node table any more is waited for until the attempts are at their
+   slowest, and then no longer.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, u8
+
+from disque_tx.busmessages import DELJOB, GOTACK, SETACK, JobSignal
+from disque_tx.core.delivery import Delivery
+from disque_tx.core.job import Job, life_minutes, may_repeat
+from disque_tx.core.state import State
+from disque_tx.messages import ACKED, QUEUED, WAIT_REPL
+from disque_tx.nodetable import HANDSHAKE, NodeEntry
+
+_FIRST_MS: Final = 1_000
+_LONGEST_MS: Final = 180_000
+_JITTER_MS: Final = 500
+_ATTEMPTS_MAX: Final = 10
+
+
+class Acks:
+    """Acknowledges jobs and collects the acknowledgements."""
+
+    def __init__(self, state: State, delivery: Delivery) -> None:
+        self._jobs = state.jobs
+        self._waiters = state.waiters
+        self._delivery = delivery
+        self._membership = state.membership
+        self._peers = state.peers
+        self._random = state.random
+
+    # -- commands ----------------------------------------------------------------------------
+
+    def acknowledge(self, ids: list[bytes], now_ms: i64, wall_us: i64) -> int:
+        """ACKJOB: how many jobs were known here and not yet acknowledged."""
+        count = 0
+        for job_id in ids:
+            job = self._jobs.get(job_id)
+            if job is None:
+                self._remember(job_id, now_ms, wall_us)
+            elif job.state == ACKED:
+                self.attempt(job, now_ms)
+            elif job.nodes is self._membership.only_me and job.state != WAIT_REPL:
+                count += 1  # nobody else has it, nor will
+                self._delivery.remove(job)
+            else:
+                count += 1
+                self._done(job, now_ms)
+                self.attempt(job, now_ms)
+        return count
+
+    def fast(self, ids: list[bytes]) -> int:
+        """FASTACK: forget jobs here and, as far as possible, everywhere; how many were known."""
+        count = 0
+        for job_id in ids:
+            job = self._jobs.get(job_id)
+            if job is None:
+                self._peers.tell_all(JobSignal(DELJOB, job_id))
+            else:
+                count += 1
+                self._peers.tell_holders(job, JobSignal(DELJOB, job_id))
+                self._delivery.remove(job)
+        return count
+
+    def delete(self, ids: list[bytes]) -> int:
+        """DELJOB: forget jobs here; how many were known."""
+        count = 0
+        for job_id in ids:
+            job = self._jobs.get(job_id)
+            if job is not None:
+                self._delivery.remove(job)
+                count += 1
+        return count
+
+    def _remember(self, job_id: bytes, now_ms: i64, wall_us: i64) -> None:
+        """Make a dummy acknowledgement, if somebody else may hold the job."""
+        membership = self._membership
+        if membership.size < 2 or membership.leaving or not may_repeat(job_id):
+            return
+        life_s = life_minutes(job_id) * 60
+        job = Job(job_id, b"", b"", (), 0, wall_us // 1_000_000 + life_s, 0, 0, 0)
+        job.expire_ms = now_ms + life_s * 1000
+        job.dummy = True
+        self._jobs.acknowledge(job)
+        self._jobs.add(job)
+        self._schedule(job, now_ms)
+        self.attempt(job, now_ms)
+
+    # -- the collection ----------------------------------------------------------------------
+
+    def _done(self, job: Job, now_ms: i64) -> None:
+        """The job is not delivered any more."""
+        if job.state == WAIT_REPL:
+            self._waiters.copies_made(job)  # somebody works with it: its client may know the ID
+        elif job.state == QUEUED:
+            self._delivery.dequeue(job)
+        self._jobs.acknowledge(job)
+        self._schedule(job, now_ms)
+
+    def _schedule(self, job: Job, now_ms: i64) -> None:
+        """When to tell it again."""
+        pause_ms = min(_FIRST_MS * (i64(1) << i64(job.gc_retry)), _LONGEST_MS)
+        jitter_ms = int(self._random() * _JITTER_MS) - _JITTER_MS // 2
+        job.qtime_ms = now_ms + pause_ms + jitter_ms
+        self._jobs.reschedule(job)
+
+    def awake(self, job: Job, now_ms: i64) -> None:
+        """It is time to tell it again, or the job's life is over."""
+        if job.expire_ms <= now_ms:
+            self._delivery.remove(job)
+            return
+        self.attempt(job, now_ms)
+        if job.state == ACKED and self._jobs.get(job.id) is job:
+            self._schedule(job, now_ms)
+
+    def attempt(self, job: Job, now_ms: i64) -> None:
+        """Tell everybody who did not confirm; forget the job when nobody is left."""
+        if job.gc_retry < _ATTEMPTS_MAX:
+            job.gc_retry = u8(i64(job.gc_retry) + 1)
+        missing = self._missing(job)
+        if not missing:
+            self._delivery.remove(job)
+            return
+        message = JobSignal(SETACK, job.id, self._known_holders(job))
+        for node in missing:
+            self._peers.tell(node, message)
+
+    def tell(self, job: Job, node: bytes) -> None:
+        """Tell one node that the job is acknowledged."""
+        self._peers.tell(node, JobSignal(SETACK, job.id, self._known_holders(job)))
+
+    def _known_holders(self, job: Job) -> i64:
+        """0 when it is for others to finish this: no original may wait for us (section 19)."""
+        return len(job.nodes) if self._holds(job) else 0
+
+    def _holds(self, job: Job) -> bool:
+        return self._membership.myself.id in job.nodes
+
+    def _missing(self, job: Job) -> list[bytes]:
+        """Who did not confirm yet."""
+        mine = self._membership.myself.id
+        table = self._membership.nodes
+        confirmed = job.confirmed
+        if confirmed is None:
+            confirmed = job.confirmed = {mine}
+        if job.dummy and not job.nodes:
+            return [
+                entry.id
+                for entry in table.values()
+                if not entry.flags & HANDSHAKE and entry.id not in confirmed
+            ]
+        patient = job.gc_retry < _ATTEMPTS_MAX
+        return [node for node in job.nodes if node not in confirmed and (patient or node in table)]
+
+    # -- messages ----------------------------------------------------------------------------
+
+    def set(self, sender: NodeEntry, message: JobSignal, now_ms: i64) -> None:
+        """SETACK: the sender knows that the job is done (section 7.9)."""
+        job = self._jobs.get(message.job_id)
+        if job is None:
+            self._answer(sender, message.job_id, False)
+            return
+        if job.dummy and not job.nodes and message.aux == 0:
+            # Neither of us holds it. One has to go on looking for who does.
+            self._answer(sender, job.id, self._membership.myself.id > sender.id)
+            return
+        news = job.state != ACKED
+        if news:
+            self._done(job, now_ms)
+        fewer = len(job.nodes) <= message.aux
+        if fewer or message.aux == 0:
+            self._answer(sender, job.id, True)
+        # Lists that grew on their way may be of one length and name different nodes.
+        if not fewer or (news and len(job.nodes) > job.repl):
+            self.attempt(job, now_ms)
+
+    def _answer(self, sender: NodeEntry, job_id: bytes, known: bool) -> None:
+        self._peers.tell(sender.id, JobSignal(GOTACK, job_id, 1 if known else 0))
+
+    def confirmed(self, sender: NodeEntry, message: JobSignal) -> None:
+        """GOTACK: the sender heard it (section 7.10)."""
+        job = self._jobs.get(message.job_id)
+        if job is None or job.state != ACKED:
+            return
+        holds = self._holds(job)
+        known = message.aux != 0
+        if not holds and known:
+            self._delivery.remove(job)  # a holder goes on alone
+            return
+        if holds and known and sender.id not in job.nodes:
+            self._jobs.set_holders(job, (*job.nodes, sender.id))
+        if job.confirmed is None:
+            job.confirmed = {self._membership.myself.id}
+        job.confirmed.add(sender.id)
+        if not self._missing(job):
+            if holds:
+                self._peers.tell_holders(job, JobSignal(DELJOB, job.id))
+            self._delivery.remove(job)
+
+    def deleted(self, message: JobSignal) -> None:
+        """DELJOB: nobody needs to know the job any more (section 7.11)."""
+        job = self._jobs.get(message.job_id)
+        if job is not None:
+            self._delivery.remove(job)

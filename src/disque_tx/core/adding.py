@@ -1,0 +1,155 @@
+"""ADDJOB: what is refused, and where an accepted job goes (client protocol, section 14).
+
+1. Kept here and nowhere else: queued, or held back by its DELAY, and the client has its ID.
+2. Copies wanted, synchronous: the client waits for them (``replication``).
+3. ASYNC: as 1, and copies are sent meanwhile.
+4. This node must not keep it: as 2, but all copies are elsewhere; with ASYNC nobody waits, but the
+   job is followed here until they are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.arrival import ETIME_MAX
+from disque_tx.core.client import Client
+from disque_tx.core.delivery import Delivery
+from disque_tx.core.job import HOLD, Job
+from disque_tx.core.queues import PAUSE_IN
+from disque_tx.core.replication import Replication
+from disque_tx.core.state import State
+from disque_tx.errors import CommandError
+from disque_tx.messages import IdSource
+
+_AT_MOST_ONCE: Final = (
+    "With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)"
+)
+_NEVER_DELIVERED: Final = (
+    "The specified DELAY is greater than TTL. Job refused since would never be delivered"
+)
+_NOREPL: Final = "Not enough reachable nodes for the requested replication level"
+
+
+class Adding:
+    """Takes new jobs."""
+
+    def __init__(
+        self, state: State, delivery: Delivery, replication: Replication, ids: IdSource
+    ) -> None:
+        self._jobs = state.jobs
+        self._queues = state.queues
+        self._waiters = state.waiters
+        self._delivery = delivery
+        self._replication = replication
+        self._membership = state.membership
+        self._memory = state.memory
+        self._ids = ids
+        self._ctime: i64 = 0
+
+    def add(
+        self,
+        client: Client,
+        queue_name: bytes,
+        body: bytes,
+        replicate: i64,
+        ttl_s: i64,
+        retry_s: i64,
+        delay_s: i64,
+        maxlen: i64,
+        timeout_ms: i64,
+        asynchronous: bool,
+        now_ms: i64,
+        wall_us: i64,
+    ) -> None:
+        """See ``Node.add_job``."""
+        membership = self._membership
+        repl: i64 = replicate if replicate > 0 else min(3, membership.size)
+        if repl > 1 and retry_s == 0:
+            raise CommandError("ERR", _AT_MOST_ONCE)
+        if delay_s >= ttl_s:
+            raise CommandError("ERR", _NEVER_DELIVERED)
+        if retry_s < 0:
+            retry_s = max(1, min(ttl_s // 10, 300))
+        outside = membership.leaving or self._memory.level() > 0
+        elsewhere = repl if outside else repl - 1
+        if elsewhere > len(membership.reachable):
+            raise self._too_few(elsewhere, outside)
+        queue = self._queues.get(queue_name)
+        if queue is not None:
+            if 0 < maxlen <= queue.jobs.size:
+                raise CommandError(
+                    "MAXLEN", "Queue is already longer than the specified MAXLEN count"
+                )
+            if queue.paused & PAUSE_IN:
+                raise CommandError("PAUSED", "Queue paused in input, try later")
+            queue_name = queue.name
+        etime_s = wall_us // 1_000_000 + ttl_s
+        if etime_s > ETIME_MAX:
+            raise CommandError("ERR", "TTL must be a number > 0")
+        job = Job(
+            self._ids.next_id(membership.myself.id, ttl_s, retry_s),
+            queue_name,
+            body,
+            () if outside else membership.only_me,
+            self._next_ctime(wall_us),
+            etime_s,
+            delay_s,
+            retry_s,
+            repl,
+        )
+        job.expire_ms = now_ms + ttl_s * 1000
+        if elsewhere == 0:
+            self._keep(job, now_ms)
+        elif outside or not asynchronous:
+            self._wait(None if asynchronous else client, job, elsewhere, timeout_ms, now_ms)
+        else:
+            self._send(job, elsewhere, now_ms)
+        if asynchronous or elsewhere == 0:
+            client.replies.status(job.id)
+
+    def _too_few(self, elsewhere: i64, outside: bool) -> CommandError:
+        """What cannot reach its number of copies is refused (section 14.2, step 5)."""
+        if not outside or elsewhere - 1 != len(self._membership.reachable):
+            return CommandError("NOREPL", _NOREPL)
+        reason = "I'm leaving the cluster" if self._membership.leaving else "I'm out of memory"
+        return CommandError(
+            "NOREPL",
+            f"{_NOREPL}, since I'm unable to hold a copy of the message"
+            f" for the following reason: {reason}",
+        )
+
+    def _next_ctime(self, wall_us: i64) -> i64:
+        """A creation time later than every one before it (cluster protocol, section 15.3)."""
+        ctime = wall_us // 1000 * 1_000_000
+        if ctime <= self._ctime:
+            ctime = self._ctime + 1
+        self._ctime = ctime
+        return ctime
+
+    def _keep(self, job: Job, now_ms: i64) -> None:
+        """Queue the job here, now or after its delay."""
+        if job.delay_s > 0:
+            job.step(HOLD)
+            job.qtime_ms = now_ms + job.delay_s * 1000
+        else:
+            self._delivery.first_queueing(job, now_ms)
+        self._jobs.add(job)
+        self._jobs.record(job)
+
+    def _wait(
+        self, client: Client | None, job: Job, elsewhere: i64, timeout_ms: i64, now_ms: i64
+    ) -> None:
+        """Let the client, or nobody, wait for ``elsewhere`` copies."""
+        job.confirmed = set(job.nodes)
+        job.nodes = self._replication.draw(job.nodes, elsewhere)
+        self._waiters.wait_for_copies(client, job, timeout_ms, now_ms)
+        self._replication.begin(job, now_ms)
+        self._jobs.add(job)
+
+    def _send(self, job: Job, elsewhere: i64, now_ms: i64) -> None:
+        """Send ``elsewhere`` copies, and keep one here."""
+        job.nodes = self._replication.draw(job.nodes, elsewhere)
+        self._keep(job, now_ms)
+        self._replication.begin_async(job, elsewhere, now_ms)

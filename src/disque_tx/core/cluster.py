@@ -1,0 +1,219 @@
+"""The cluster as this node sees it: who is watched, who may speak, what operators ask for.
+
+Cluster protocol, sections 7.1, 7.2 and 8. Ten times a second :meth:`Cluster.tick` looks at every
+node of the table; in between, messages of others change it. Four things differ from the original:
+
+1. Connections that fail are repeated less and less often (see ``links``).
+2. A peer speaks under one ID per link, and never under ours.
+3. Introductions have a limit, and one that was not answered is repeated (see ``strangers``).
+4. A failing node is told of also while there is no link to it (see ``gossip``).
+
+All times are those of the steady clock, so steps of the wall clock change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.busmessages import MEET, PING, PONG, Gossip, Message, NodeFailed
+from disque_tx.core import failure, gossip
+from disque_tx.core.addresses import normal_ip, plain_ip
+from disque_tx.core.hearing import Hearing
+from disque_tx.core.links import Links
+from disque_tx.core.membership import Membership
+from disque_tx.core.outbox import Outbox
+from disque_tx.core.peers import Peers
+from disque_tx.core.strangers import Network
+from disque_tx.nodetable import HANDSHAKE, MYSELF, NOADDR, PFAIL, Link, NodeEntry
+from disque_tx.nodetable import MEET as INTRODUCE
+
+NODE_TIMEOUT_MS: Final = 15_000
+_TICKS_PER_S: Final = 10
+_MEET_AGAIN_MS: Final = 1_000
+
+
+class Cluster:
+    """``node_timeout_ms``: how long a node may be silent.
+
+    ``random``: a number in [0, 1) per call. Links to make and to close go to the outbox; whoever
+    makes them reports by :meth:`link_up` or :meth:`link_failed`, and by :meth:`link_lost`.
+    """
+
+    __slots__ = (
+        "membership",
+        "node_timeout_ms",
+        "_peers",
+        "_links",
+        "_hearing",
+        "_random",
+        "_ticks",
+    )
+
+    def __init__(
+        self,
+        membership: Membership,
+        peers: Peers,
+        outbox: Outbox,
+        random: Callable[[], float],
+    ) -> None:
+        self.membership: Membership = membership
+        self.node_timeout_ms: i64 = NODE_TIMEOUT_MS
+        self._peers: Peers = peers
+        self._links: Links = Links(membership, outbox, random)
+        self._hearing: Hearing = Hearing(membership, peers, self._links, random)
+        self._random: Callable[[], float] = random
+        self._ticks: i64 = 0
+
+    @property
+    def meet_allow(self) -> list[Network]:
+        """Networks from which unknown nodes may introduce themselves, empty for all."""
+        return self._hearing.strangers.networks
+
+    @meet_allow.setter
+    def meet_allow(self, networks: list[Network]) -> None:
+        self._hearing.strangers.networks = networks
+
+    # -- time --------------------------------------------------------------------------------
+
+    def tick(self, now_ms: i64) -> None:
+        """What the cluster needs every 100 ms (section 8.4)."""
+        membership = self.membership
+        for entry in membership.expire_handshakes(now_ms, self.node_timeout_ms):
+            self._links.hang_up(entry)
+        entries = list(membership.nodes.values())
+        for entry in entries:
+            if entry.link is None and not entry.flags & (MYSELF | NOADDR):
+                self._links.call(entry, now_ms)
+        if self._ticks % _TICKS_PER_S == 0:
+            self._each_second(entries, now_ms)
+        self._ticks += 1
+        for entry in entries:
+            if not entry.flags & (MYSELF | NOADDR | HANDSHAKE):
+                self._watch(entry, now_ms)
+        membership.refresh()
+
+    def _each_second(self, entries: list[NodeEntry], now_ms: i64) -> None:
+        quiet = gossip.longest_silent(entries, self._random)
+        if quiet is not None:
+            self._ping(quiet, PING, now_ms)
+        for entry in entries:
+            link = entry.link
+            if link is not None and entry.flags & INTRODUCE:
+                if now_ms - link.created_ms >= _MEET_AGAIN_MS:
+                    self._ping(entry, MEET, now_ms)
+
+    def _watch(self, entry: NodeEntry, now_ms: i64) -> None:
+        """Ping a node that was silent, mistrust its link, then itself."""
+        if failure.link_is_stale(entry, now_ms, self.node_timeout_ms):
+            self._links.hang_up(entry)
+        if gossip.silent(entry, now_ms, self.node_timeout_ms):
+            self._ping(entry, PING, now_ms)
+        elif failure.overdue(entry, now_ms, self.node_timeout_ms):
+            entry.flags |= PFAIL
+
+    def _ping(self, entry: NodeEntry, kind: i64, now_ms: i64) -> None:
+        """PING or MEET a node that has a link; the time counts from the first one unanswered."""
+        link = entry.link
+        if link is not None:
+            if kind == PING and entry.ping_sent_ms == 0:
+                entry.ping_sent_ms = now_ms
+            self._peers.answer(link, gossip.news(kind, self.membership, self._random))
+
+    # -- links -------------------------------------------------------------------------------
+
+    def link_up(self, entry: NodeEntry, link: Link, now_ms: i64) -> None:
+        """The link that was asked for is made; say the first words on it, if it is still wanted."""
+        if self._links.up(entry, link):
+            self._ping(entry, MEET if entry.flags & INTRODUCE else PING, now_ms)
+
+    def link_failed(self, entry: NodeEntry, now_ms: i64) -> None:
+        """The link that was asked for cannot be made."""
+        self._links.failed(entry, now_ms, self.node_timeout_ms)
+
+    def link_lost(self, link: Link, now_ms: i64) -> None:
+        """A link broke, of whichever side; harmless for one that was to be closed anyway."""
+        self._links.lost(link, now_ms, self.node_timeout_ms)
+
+    # -- who speaks --------------------------------------------------------------------------
+
+    def bind(self, link: Link, message: Message) -> bool:
+        """Whether the message comes from somebody who may say it on this link.
+
+        To be asked for every message, before anything else is done with it. A peer that speaks as
+        this node, or as somebody else than before, loses its link (DESIGN, section 7).
+        """
+        entry = link.entry
+        if entry is not None:
+            heeded = self._bind_own(link, entry, message)
+        elif message.sender == self.membership.myself.id:
+            self._met_myself(link)
+            heeded = False
+        else:
+            heeded = self._bind_accepted(link, message.sender)
+        if heeded:
+            known = self._peers.entry(message.sender)
+            if known is not None:
+                self._links.forgive(known)
+        return heeded
+
+    def _bind_own(self, link: Link, entry: NodeEntry, message: Message) -> bool:
+        """On a link that we made, only the node that we called may speak, and only say PONG."""
+        if entry.link is not link or message.type != PONG:
+            return False
+        sender = message.sender
+        if entry.flags & HANDSHAKE:
+            if sender == self.membership.myself.id or not sender.isalnum():
+                self._links.drop(entry)  # nobody whom the nodes file could name
+                return False
+        elif sender != entry.id:
+            self._links.lose_address(entry)
+            return False
+        link.speaker = sender
+        return True
+
+    def _bind_accepted(self, link: Link, sender: bytes) -> bool:
+        """On an accepted link, strangers may speak, until a known node does."""
+        if link.speaker:
+            if link.speaker != sender:
+                self._links.close(link)
+                return False
+        elif self._peers.entry(sender) is not None:
+            link.speaker = sender
+        return True
+
+    def _met_myself(self, link: Link) -> None:
+        """The other end of a link to ourselves: whoever was to be met there is no other node."""
+        self._links.close(link)
+        myself = self.membership.myself
+        ip = normal_ip(plain_ip(link.local_ip))
+        entry = self.membership.handshake_with(ip, myself.port, myself.bus_port)
+        if entry is not None:
+            self._links.drop(entry)
+
+    # -- what is said ------------------------------------------------------------------------
+
+    def heard(self, link: Link, message: Gossip, now_ms: i64) -> None:
+        """A PING, PONG or MEET that :meth:`bind` let through (section 7.1)."""
+        self._hearing.heard(link, message, now_ms, self.node_timeout_ms)
+
+    def failed(self, message: NodeFailed, now_ms: i64) -> None:
+        """A FAIL that :meth:`bind` let through (section 7.2)."""
+        self._hearing.failed(message, now_ms)
+
+    # -- what operators ask for --------------------------------------------------------------
+
+    def meet_resolved(self, ip: bytes, port: i64, now_ms: i64) -> bool:
+        """The host name given to CLUSTER MEET has this address; see :meth:`Membership.meet`."""
+        return self.membership.meet(ip, port, 0, now_ms)
+
+    def forget(self, node_id: bytes, now_ms: i64) -> None:
+        """CLUSTER FORGET; ``LocalError`` as :meth:`Membership.forget`."""
+        self._links.hang_up(self.membership.forget(node_id, now_ms))
+
+    def reset(self, hard: bool, now_ms: i64) -> None:
+        """CLUSTER RESET: no node but this one is known any more, and our links are gone."""
+        for entry in self.membership.reset(hard):
+            self._links.hang_up(entry)

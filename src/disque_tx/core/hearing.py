@@ -1,0 +1,182 @@
+"""What PING, PONG, MEET and FAIL of others change (cluster protocol, sections 7.1, 7.2 and 8.5).
+
+The order of the steps in :meth:`Hearing.heard` is that of the original: it decides who counts as
+known in which step. Whether the peer may speak at all was decided before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.busmessages import MEET, PING, PONG, Gossip, GossipEntry, Message, NodeFailed
+from disque_tx.core import failure
+from disque_tx.core.addresses import normal_ip, plain_ip, ports_usable, short_bus_port
+from disque_tx.core.gossip import news
+from disque_tx.core.links import Links
+from disque_tx.core.membership import Membership
+from disque_tx.core.peers import Peers
+from disque_tx.core.strangers import Strangers
+from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, Link, NodeEntry
+
+#: Handshakes that others may have under way here; those of CLUSTER MEET count, but have no limit.
+HANDSHAKES_MAX: Final = 64
+#: More than any node says at once that knows less than ten thousand others.
+_GOSSIP_MAX: Final = 1_000
+
+
+class Hearing:
+    """``strangers``: who may introduce himself. ``random``: a number in [0, 1) per call."""
+
+    __slots__ = ("strangers", "_membership", "_peers", "_links", "_random")
+
+    def __init__(
+        self, membership: Membership, peers: Peers, links: Links, random: Callable[[], float]
+    ) -> None:
+        self.strangers: Strangers = Strangers()
+        self._membership: Membership = membership
+        self._peers: Peers = peers
+        self._links: Links = links
+        self._random: Callable[[], float] = random
+
+    def heard(self, link: Link, message: Gossip, now_ms: i64, node_timeout_ms: i64) -> None:
+        """A PING, PONG or MEET, in the order of section 7.1."""
+        sender = self._peers.entry(message.sender)
+        entry = link.entry
+        if entry is None:
+            if message.type != PONG and not self._answer(link, message, sender, now_ms):
+                return
+            if sender is not None and message.type == PING:
+                self._readdress(sender, link, message)
+        elif entry.flags & HANDSHAKE:
+            self._shaken(entry, sender, link, message, now_ms)
+            return
+        else:
+            self._alive(entry, now_ms)
+        if sender is not None:
+            self._copy_leaving(sender, message)
+        if sender is not None or message.type == MEET:
+            self._listen(sender, message.entries, now_ms, node_timeout_ms)
+
+    def _answer(self, link: Link, message: Gossip, sender: NodeEntry | None, now_ms: i64) -> bool:
+        """Say PONG to a PING or MEET; ``False`` if it comes from somebody who gets no answer."""
+        membership = self._membership
+        introduced = message.type == MEET and sender is None
+        if introduced and not self._admit(link, message, now_ms):
+            membership.meets_refused += 1
+            return False
+        if message.type == MEET or not membership.myself.ip:
+            membership.learn_ip(normal_ip(plain_ip(link.local_ip)))
+        self._peers.answer(link, news(PONG, membership, self._random))
+        return True
+
+    def _admit(self, link: Link, message: Message, now_ms: i64) -> bool:
+        """Begin a handshake with a stranger, unless it is one too many or not welcome."""
+        if not self.strangers.welcome(plain_ip(link.peer_ip)):
+            return False
+        membership = self._membership
+        ip = _address(link, message)
+        if membership.handshake_with(ip, message.port, message.bus_port) is not None:
+            return True
+        if membership.handshakes >= HANDSHAKES_MAX:
+            return False
+        if not self.strangers.admits(plain_ip(link.peer_ip), now_ms):
+            return False
+        return membership.met(ip, message.port, message.bus_port, now_ms)
+
+    def _shaken(
+        self,
+        entry: NodeEntry,
+        sender: NodeEntry | None,
+        link: Link,
+        message: Gossip,
+        now_ms: i64,
+    ) -> None:
+        """The PONG that completes a handshake; with a known node it only told an address."""
+        if sender is not None:
+            self._links.drop(entry)
+            self._readdress(sender, link, message)
+            return
+        self._membership.complete(entry, message.sender)
+        self._alive(entry, now_ms)
+
+    def _alive(self, entry: NodeEntry, now_ms: i64) -> None:
+        """A PONG came on our own link to the node."""
+        entry.pong_received_ms = now_ms
+        entry.ping_sent_ms = 0
+        if failure.acquit(entry):
+            self._membership.changed = True
+
+    def _readdress(self, entry: NodeEntry, link: Link, message: Message) -> None:
+        """The node is where it calls from, or where it says (section 8.7)."""
+        ip = _address(link, message)
+        bus_port = short_bus_port(message.port, message.bus_port)
+        if entry.ip == ip and entry.port == message.port and entry.bus_port == bus_port:
+            return
+        if not ip or not ports_usable(message.port, message.bus_port):
+            return
+        self._links.readdress(entry, ip, message.port, bus_port)
+
+    def _copy_leaving(self, sender: NodeEntry, message: Message) -> None:
+        leaving = message.flags & LEAVING
+        if sender.flags & LEAVING != leaving:
+            sender.flags = (sender.flags & ~LEAVING) | leaving
+            self._membership.changed = True
+
+    def _listen(
+        self,
+        sender: NodeEntry | None,
+        entries: list[GossipEntry],
+        now_ms: i64,
+        node_timeout_ms: i64,
+    ) -> None:
+        """Take in what a node says of others; ``None``: a stranger (section 8.5)."""
+        membership = self._membership
+        for told in entries[:_GOSSIP_MAX]:
+            about = membership.nodes.get(told.id)
+            if about is membership.myself:
+                continue
+            if about is not None:
+                if sender is not None and self._testify(sender, about, told, now_ms):
+                    self._judge(about, now_ms, node_timeout_ms)
+                moved = told.ip.lower() != about.ip.lower() or told.port != about.port
+                if moved and failure.failing(about):
+                    self._try_meet(told, now_ms)
+            elif sender is not None and not told.flags & NOADDR:
+                if not membership.blacklisted(told.id, now_ms):
+                    self._try_meet(told, now_ms)
+
+    def _try_meet(self, told: GossipEntry, now_ms: i64) -> None:
+        if self._membership.handshakes < HANDSHAKES_MAX:
+            self._membership.meet(told.ip, told.port, told.bus_port, now_ms)
+
+    def _testify(self, sender: NodeEntry, about: NodeEntry, told: GossipEntry, now_ms: i64) -> bool:
+        """Note whether the sender finds the node failing, and return it."""
+        if told.flags & (PFAIL | FAIL):
+            about.reports[sender.id] = int(now_ms)
+            return True
+        about.reports.pop(sender.id, 0)
+        return False
+
+    def _judge(self, about: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> None:
+        """Condemn a node, and tell everybody, if a majority finds it failing (section 8.6)."""
+        if failure.outvoted(about, self._membership.size, now_ms, node_timeout_ms):
+            failure.condemn(about, now_ms)
+            self._membership.changed = True
+            self._peers.tell_all(NodeFailed(about.id))
+
+    def failed(self, message: NodeFailed, now_ms: i64) -> None:
+        """FAIL: a known node says that a majority condemned another one (section 7.2)."""
+        about = self._peers.entry(message.about)
+        if self._peers.entry(message.sender) is None or about is None:
+            return
+        if not about.flags & (MYSELF | FAIL):
+            failure.condemn(about, now_ms)
+            self._membership.changed = True
+
+
+def _address(link: Link, message: Message) -> bytes:
+    """Where the sender wants to be called, or calls from; empty when neither is an address."""
+    return normal_ip(message.ip) or normal_ip(plain_ip(link.peer_ip))

@@ -1,0 +1,102 @@
+"""What the holders of a job tell each other about its delivery (cluster protocol, 7.5 to 7.8).
+
+1. QUEUED: the sender has the job in its queue. Of two nodes that have it there, one takes it out
+   again; which one depends on the job, so that no node always loses. All others wait for a RETRY.
+2. WORKING: somebody works on it. Nobody keeps it in a queue, all wait for a RETRY.
+3. WILLQUEUE: the sender is about to queue it. Who has it in the queue says so.
+4. ENQUEUE: the receiver shall queue it; said once, to one node.
+5. About an acknowledged job the answer is always that it is acknowledged.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from disque_tx import busmessages
+from disque_tx.busmessages import ENQUEUE, WILLQUEUE, JobSignal
+from disque_tx.core.acks import Acks
+from disque_tx.core.delivery import Delivery
+from disque_tx.core.job import Job
+from disque_tx.core.queues import PAUSE_IN
+from disque_tx.core.state import State
+from disque_tx.messages import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL
+from disque_tx.nodetable import NodeEntry
+
+
+def wins(sender: bytes, mine: bytes, job_id: bytes) -> bool:
+    """Whether the sender keeps the job in its queue, rather than this node (section 7.7)."""
+    for place in range(len(mine)):
+        mask = job_id[11 + place % 24]
+        theirs, ours = sender[place] ^ mask, mine[place] ^ mask
+        if theirs != ours:
+            return theirs > ours
+    return False
+
+
+class Holders:
+    """Takes what other holders say."""
+
+    def __init__(self, state: State, delivery: Delivery, acks: Acks) -> None:
+        self._jobs = state.jobs
+        self._queues = state.queues
+        self._delivery = delivery
+        self._acks = acks
+        self._membership = state.membership
+        self._received = state.received
+
+    def heard(self, sender: NodeEntry, message: JobSignal, now_ms: i64) -> None:
+        """One of the four."""
+        job = self._jobs.get(message.job_id)
+        if job is None:
+            return
+        if message.type == ENQUEUE:
+            self._enqueue(job, message, now_ms)
+        elif job.state == ACKED:
+            self._acks.tell(job, sender.id)
+        elif message.type == WILLQUEUE:
+            self._asked(job, sender.id)
+        else:
+            self._postponed(job, sender.id, message, now_ms)
+
+    def _postponed(self, job: Job, sender: bytes, message: JobSignal, now_ms: i64) -> None:
+        """QUEUED, WORKING."""
+        queued_there = message.type == busmessages.QUEUED
+        if queued_there:
+            self._delivery.count(job, message.mflags)
+        if job.state == WAIT_REPL:
+            return
+        if job.state == QUEUED:
+            if queued_there and not wins(sender, self._membership.myself.id, job.id):
+                return
+            if job.retry_s == 0:
+                return  # it would never come back
+            self._delivery.dequeue(job)
+        if job.retry_s > 0 and job.qtime_ms != 0:
+            self._delivery.postpone(job, now_ms)
+
+    def _asked(self, job: Job, sender: bytes) -> None:
+        """WILLQUEUE."""
+        if job.state == ACTIVE or job.state == QUEUED:
+            self._jobs.merge_holders(job, (sender,))
+        if job.state == QUEUED:
+            self._delivery.say_queued(job, 0)
+
+    def _enqueue(self, job: Job, message: JobSignal, now_ms: i64) -> None:
+        """ENQUEUE: as the first node to queue the job, or the only one."""
+        if job.state != ACTIVE or not self._received.first(message):
+            return
+        if job.retry_s > 0 and self._paused_in(job):
+            return
+        job.held = False
+        job.flags &= ~BCAST_QUEUED
+        if message.aux > 0:
+            job.qtime_ms = now_ms + message.aux * 1000
+            self._jobs.reschedule(job)
+        else:
+            self._delivery.enqueue(job, False, now_ms)
+        if job.retry_s == 0:
+            self._jobs.record(job)  # a restart must not take it for one that was delivered
+
+    def _paused_in(self, job: Job) -> bool:
+        queue = self._queues.get(job.queue)
+        return queue is not None and queue.paused & PAUSE_IN != 0

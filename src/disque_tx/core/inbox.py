@@ -1,0 +1,103 @@
+"""What arrives on the bus, on its way to the part of the node it is for (cluster protocol, 7).
+
+1. Whose word it is: a link speaks for one node, and nobody speaks for this one.
+2. PING, PONG and MEET may come from strangers; everything else only from nodes in the table.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from disque_tx.busmessages import (
+    DELJOB,
+    GOTACK,
+    GOTJOB,
+    NEEDJOBS,
+    REPLJOB,
+    SETACK,
+    Gossip,
+    JobSignal,
+    JobsMessage,
+    Message,
+    NodeFailed,
+    QueueSignal,
+)
+from disque_tx.core.acks import Acks
+from disque_tx.core.cluster import Cluster
+from disque_tx.core.federation import Federation
+from disque_tx.core.holders import Holders
+from disque_tx.core.queues import PAUSE_ALL
+from disque_tx.core.replication import Replication
+from disque_tx.core.state import State
+from disque_tx.nodetable import Link, NodeEntry
+
+
+class Inbox:
+    """Hands messages out."""
+
+    def __init__(
+        self,
+        state: State,
+        cluster: Cluster,
+        replication: Replication,
+        holders: Holders,
+        acks: Acks,
+        federation: Federation,
+    ) -> None:
+        self._membership = state.membership
+        self._cluster = cluster
+        self._replication = replication
+        self._holders = holders
+        self._acks = acks
+        self._federation = federation
+        self._queues = state.queues
+        self._waiters = state.waiters
+
+    def receive(self, link: Link, message: Message, now_ms: i64, wall_us: i64) -> None:
+        """Take one message that came on ``link``."""
+        usual = link.entry is None and message.sender == link.speaker
+        if not usual and not self._cluster.bind(link, message):
+            return
+        if isinstance(message, Gossip):
+            self._cluster.heard(link, message, now_ms)
+            return
+        sender = self._membership.nodes.get(message.sender)
+        if sender is None or not link.speaker:
+            return
+        if isinstance(message, JobSignal):
+            self._job(sender, message, now_ms)
+        elif isinstance(message, JobsMessage):
+            if message.type == REPLJOB:
+                self._replication.keep(sender, message, now_ms, wall_us)
+            else:
+                self._federation.take(sender, message, now_ms, wall_us)
+        elif isinstance(message, QueueSignal):
+            if message.type == NEEDJOBS:
+                self._federation.give(sender, message, now_ms)
+            else:
+                self.pause(message.queue, message.aux & PAUSE_ALL, now_ms)
+        elif isinstance(message, NodeFailed):
+            self._cluster.failed(message, now_ms)
+
+    def _job(self, sender: NodeEntry, message: JobSignal, now_ms: i64) -> None:
+        kind = message.type
+        if kind == GOTJOB:
+            self._replication.confirmed(sender, message, now_ms)
+        elif kind == SETACK:
+            self._acks.set(sender, message, now_ms)
+        elif kind == GOTACK:
+            self._acks.confirmed(sender, message)
+        elif kind == DELJOB:
+            self._acks.deleted(message)
+        else:
+            self._holders.heard(sender, message, now_ms)
+
+    def pause(self, name: bytes, flags: i64, now_ms: i64) -> None:
+        """Set the pause flags of a queue, which is made if there are any (section 11.6)."""
+        queue = self._queues.get(name)
+        if queue is None:
+            if flags == 0:
+                return
+            queue = self._queues.obtain(name, now_ms)
+        queue.paused = flags
+        self._waiters.note_ready(queue)

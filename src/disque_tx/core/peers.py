@@ -1,0 +1,111 @@
+"""Saying something to other nodes (cluster protocol, sections 2 and 3).
+
+1. Everything but PONG goes out on links that this node made; PONG goes back where PING came from.
+2. To a node without a link nothing can be said: it is lost, and whoever needs an answer asks again.
+3. What must not be taken twice is numbered, link by link; only nodes of ours look at the number.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.busmessages import Message
+from disque_tx.core.job import Job
+from disque_tx.core.membership import Membership
+from disque_tx.nodetable import HANDSHAKE, Link, NodeEntry
+
+_FLAG_BITS: Final = 0xFFFF
+
+
+class Peers:
+    """The other nodes, as far as one can talk to them."""
+
+    __slots__ = ("_membership",)
+
+    def __init__(self, membership: Membership) -> None:
+        self._membership: Membership = membership
+
+    def entry(self, node_id: bytes) -> NodeEntry | None:
+        """The node with this ID, if it is in the table."""
+        return self._membership.nodes.get(node_id)
+
+    def answer(self, link: Link, message: Message) -> None:
+        """Say it to whoever is at the other end of ``link``."""
+        membership = self._membership
+        if not message.sender:
+            myself = membership.myself
+            message.sender = myself.id
+            message.port = myself.port
+            message.flags = myself.flags & _FLAG_BITS
+            message.ip = membership.announced_ip
+            message.bus_port = myself.bus_port
+        membership.messages_sent += 1
+        link.sink.send(message)
+
+    def tell(self, node_id: bytes, message: Message) -> None:
+        """Say it to one node; lost when there is no link to it."""
+        entry = self._membership.nodes.get(node_id)
+        if entry is not None:
+            link = entry.link
+            if link is not None:
+                self.answer(link, message)
+
+    def tell_once(self, entry: NodeEntry, message: Message) -> bool:
+        """Say what must not be taken twice, to a node with a link; ``False`` without one."""
+        link = entry.link
+        if link is None:
+            return False
+        link.serial += 1
+        message.epoch = link.epoch
+        message.serial = link.serial
+        self.answer(link, message)
+        return True
+
+    def tell_holders(self, job: Job, message: Message) -> None:
+        """Say it to all other nodes that may hold a copy of the job."""
+        mine = self._membership.myself.id
+        for node_id in job.nodes:
+            if node_id != mine:
+                self.tell(node_id, message)
+
+    def tell_all(self, message: Message) -> bool:
+        """Say it to every node there is a link to; ``False`` when there is none."""
+        told = False
+        for entry in self._membership.nodes.values():
+            link = entry.link
+            if link is not None and not entry.flags & HANDSHAKE:
+                self.answer(link, message)
+                told = True
+        return told
+
+
+class Received:
+    """Which numbered messages were taken: per sender and link of it, the highest number so far.
+
+    On one connection numbers only grow, so what is not above the highest came before: a copy, or
+    overtaken, and in neither case is it taken.
+    """
+
+    __slots__ = ("_serials",)
+
+    #: Links remembered; a node makes a new one when it lost the old.
+    LINKS_MAX: Final = 1_024
+
+    def __init__(self) -> None:
+        self._serials: dict[tuple[bytes, int], int] = {}
+
+    def first(self, message: Message) -> bool:
+        """Whether the message may be taken; always, when it has no number."""
+        serial: i64 = message.serial
+        if serial == 0:
+            return True
+        key = (message.sender, int(message.epoch))
+        last: i64 = self._serials.pop(key, 0)  # the key goes to the end: it is in use
+        self._serials[key] = max(serial, last)
+        if serial <= last:
+            return False
+        if len(self._serials) > self.LINKS_MAX:
+            del self._serials[next(iter(self._serials))]
+        return True

@@ -1,0 +1,315 @@
+"""Copies of jobs on other nodes (cluster protocol, sections 7.3, 7.4, 10.6 and 10.7).
+
+1. The nodes for a job's copies are drawn among the reachable ones; all of them stand in its list of
+   holders before the first one hears of it, for each may have a copy from then on.
+2. Synchronous: the client waits until enough of them answered. Every 50 ms one more node is drawn;
+   who did not answer is asked again, at growing intervals.
+3. ASYNC: the client does not wait, but those who do not answer are asked again all the same, until
+   they do or the job ends, and after a while others are drawn in their place.
+4. A node that may not keep the job itself (it leaves, or is short of memory) lets others keep all
+   copies, and tells one of them that confirmed to queue it: external replication. With ASYNC the
+   client has its answer by then, and nobody waits.
+5. A node that is asked to keep a copy does so and answers; or it is silent, and another is drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.busmessages import (
+    DELJOB,
+    ENQUEUE,
+    GOTJOB,
+    NOREPLY,
+    REPLJOB,
+    YOURJOBS,
+    JobSignal,
+    JobsMessage,
+)
+from disque_tx.core.arrival import Arrivals
+from disque_tx.core.delivery import Delivery
+from disque_tx.core.job import HOLD, Job, valid_id
+from disque_tx.core.queues import PAUSE_IN
+from disque_tx.core.schedule import Schedule
+from disque_tx.core.state import State
+from disque_tx.messages import ACTIVE, QUEUED, WAIT_REPL, JobRecord, Keyed
+from disque_tx.nodetable import NodeEntry
+
+#: Between two draws for a client that waits.
+RETRY_MS: Final = 50
+_RESEND_MS_MIN: Final = 100
+_RESEND_MS_MAX: Final = 1_600
+_ASYNC_MS_MIN: Final = 200
+_ASYNC_MS_MAX: Final = 30_000
+_DOUBLINGS_MAX: Final = 10
+#: Times that the nodes of an ASYNC job are asked in vain before another one is drawn.
+_PATIENCE: Final = 2
+
+
+def life_s(job: Job, now_ms: i64) -> int:
+    """The life that a copy gets: whole seconds, up to one more than the job has (section 5)."""
+    return int(max(0, job.expire_ms - now_ms) // 1000 + 1)
+
+
+class AsyncCopies(Keyed):
+    """An ASYNC job, by its ID, with ``unconfirmed`` nodes; ``wanted`` answers are still missing;
+    ``attempts``: how often they were asked again."""
+
+    __slots__ = ("attempts", "job", "unconfirmed", "wanted")
+
+    def __init__(self, job: Job, unconfirmed: set[bytes], wanted: i64) -> None:
+        super().__init__(job.id)
+        self.job: Job = job
+        self.unconfirmed: set[bytes] = unconfirmed
+        self.wanted: i64 = wanted
+        self.attempts: i64 = 0
+
+
+class Replication:
+    """Makes copies elsewhere, and keeps those of others.
+
+    ``asynchronous``: ASYNC jobs whose copies are not all confirmed; ``resends``: when who is asked
+    again.
+    """
+
+    def __init__(self, state: State, delivery: Delivery, arrivals: Arrivals) -> None:
+        self.asynchronous: dict[bytes, AsyncCopies] = {}
+        self.resends: Schedule[AsyncCopies] = Schedule()
+        self._jobs = state.jobs
+        self._queues = state.queues
+        self._waiters = state.waiters
+        self._delivery = delivery
+        self._arrivals = arrivals
+        self._membership = state.membership
+        self._peers = state.peers
+        self._memory = state.memory
+        self._random = state.random
+
+    # -- making copies -----------------------------------------------------------------------
+
+    def draw(self, nodes: tuple[bytes, ...], count: i64) -> tuple[bytes, ...]:
+        """The holders, and up to ``count`` reachable nodes more."""
+        if count <= 0:
+            return nodes
+        able = [e for e in self._membership.reachable if e.link is not None and e.id not in nodes]
+        added = min(count, i64(len(able)))
+        if added == 0:
+            return nodes
+        if added < len(able):
+            self._shuffle(able, added)
+        return self._arrivals.shared(nodes + tuple([entry.id for entry in able[:added]]))
+
+    def _shuffle(self, entries: list[NodeEntry], count: i64) -> None:
+        """Put ``count`` random ones first."""
+        size: i64 = len(entries)
+        for place in range(count):
+            other = place + int(self._random() * int(size - place))
+            entries[place], entries[other] = entries[other], entries[place]
+
+    def begin(self, job: Job, now_ms: i64) -> None:
+        """Send a job, for whose copies a client waits, to its first nodes."""
+        job.qtime_ms = now_ms + RETRY_MS
+        self._send(job, set(), now_ms)
+
+    def _draw_more(self, job: Job, count: i64) -> bool:
+        nodes = self.draw(job.nodes, count)
+        if nodes is job.nodes:
+            return False
+        self._jobs.set_holders(job, nodes)
+        return True
+
+    def _send(self, job: Job, silent: set[bytes], now_ms: i64) -> None:
+        """Send the job to its other holders; those in ``silent`` need not answer."""
+        jobs: list[JobRecord] = [job]
+        lives = [life_s(job, now_ms)]
+        asked = JobsMessage(REPLJOB, jobs, lives)
+        told: JobsMessage | None = None
+        mine = self._membership.myself.id
+        for node in job.nodes:
+            if node == mine:
+                continue
+            if node not in silent:
+                self._peers.tell(node, asked)
+                continue
+            if told is None:
+                told = JobsMessage(REPLJOB, jobs, lives)
+                told.mflags = NOREPLY
+            self._peers.tell(node, told)
+
+    def _send_again(self, job: Job, to: set[bytes], now_ms: i64) -> None:
+        """Send the job once more to those of its holders who did not answer."""
+        message = JobsMessage(REPLJOB, [job], [life_s(job, now_ms)])
+        for node in job.nodes:
+            if node in to:
+                self._peers.tell(node, message)
+
+    def retry(self, job: Job, now_ms: i64) -> None:
+        """Draw one more node for a job that still waits, and ask the silent ones again."""
+        wait = self._waiters.copies[job.id]
+        confirmed = job.confirmed
+        assert confirmed is not None
+        if len(confirmed) >= job.repl:
+            self.achieved(job, now_ms)  # there was nobody who could be told to queue it
+            if job.state != WAIT_REPL or self._jobs.get(job.id) is not job:
+                return
+        elif self._draw_more(job, 1):
+            self._send(job, confirmed, now_ms)
+        elif wait.resend_ms <= now_ms:
+            missing = set(job.nodes) - confirmed
+            self._send_again(job, missing, now_ms)
+            pause_ms = _RESEND_MS_MIN * (i64(1) << wait.resends)
+            wait.resends = min(wait.resends + 1, _DOUBLINGS_MAX)
+            wait.resend_ms = now_ms + min(pause_ms, _RESEND_MS_MAX)
+        job.qtime_ms = now_ms + RETRY_MS
+        self._jobs.reschedule(job)
+
+    # -- copies that nobody waits for --------------------------------------------------------
+
+    def begin_async(self, job: Job, wanted: i64, now_ms: i64) -> None:
+        """Send an ASYNC job to its nodes, and see that ``wanted`` of them confirm it."""
+        mine = self._membership.myself.id
+        self._send(job, set(), now_ms)
+        copies = AsyncCopies(job, {node for node in job.nodes if node != mine}, wanted)
+        self.asynchronous[job.id] = copies
+        self.resends.add(copies, now_ms + _ASYNC_MS_MIN)
+
+    def run_due(self, now_ms: i64, limit: i64) -> None:
+        """Ask again about ASYNC jobs that are not confirmed yet."""
+        for copies in self.resends.due(now_ms, limit):
+            job = copies.job
+            alive = self._jobs.get(job.id) is job and (job.state == ACTIVE or job.state == QUEUED)
+            if alive:
+                self._resend_async(copies, now_ms)
+            else:
+                self.asynchronous.pop(job.id, None)
+
+    def _resend_async(self, copies: AsyncCopies, now_ms: i64) -> None:
+        job = copies.job
+        mine = self._membership.myself.id
+        missing = copies.wanted - len(copies.unconfirmed)
+        if missing <= 0 and copies.attempts >= _PATIENCE:
+            missing = 1
+        before = set(job.nodes)
+        if self._draw_more(job, missing):
+            copies.unconfirmed |= set(job.nodes) - before
+            self._jobs.record(job)
+            confirmed = {n for n in job.nodes if n != mine and n not in copies.unconfirmed}
+            self._send(job, confirmed, now_ms)
+        else:
+            self._send_again(job, copies.unconfirmed, now_ms)
+        copies.attempts = min(copies.attempts + 1, _DOUBLINGS_MAX)
+        pause_ms = _ASYNC_MS_MIN * (i64(1) << copies.attempts)
+        self.resends.add(copies, now_ms + min(pause_ms, _ASYNC_MS_MAX))
+
+    def forget_all(self) -> None:
+        """All jobs are gone."""
+        self.asynchronous.clear()
+        self.resends.clear()
+
+    # -- answers -----------------------------------------------------------------------------
+
+    def confirmed(self, sender: NodeEntry, message: JobSignal, now_ms: i64) -> None:
+        """GOTJOB: the sender keeps a copy (section 7.4)."""
+        job = self._jobs.get(message.job_id)
+        if job is None:
+            return
+        if job.state != WAIT_REPL:
+            self._confirmed_async(job, sender.id)
+            return
+        confirmed = job.confirmed
+        assert confirmed is not None
+        if sender.id in job.nodes:
+            confirmed.add(sender.id)
+            if len(confirmed) >= job.repl:
+                self.achieved(job, now_ms)
+
+    def _confirmed_async(self, job: Job, sender: bytes) -> None:
+        if not self.asynchronous:
+            return
+        copies = self.asynchronous.get(job.id)
+        if copies is None or sender not in copies.unconfirmed:
+            return
+        copies.unconfirmed.remove(sender)
+        copies.wanted -= 1
+        if copies.wanted <= 0:
+            self.resends.remove(copies)
+            del self.asynchronous[job.id]
+
+    def achieved(self, job: Job, now_ms: i64) -> None:
+        """There are enough copies: the job lives, and its client hears of it (section 10.6)."""
+        wait = self._waiters.copies[job.id]
+        if self._membership.myself.id not in job.nodes:
+            if self.hand_off(job, now_ms):
+                self._waiters.copies_made(job)
+                self._jobs.discard(job)
+            return
+        job.confirmed = None
+        job.qtime_ms = 0
+        if job.delay_s > 0:
+            job.step(HOLD)
+            job.qtime_ms = wait.created_ms + job.delay_s * 1000
+        else:
+            self._delivery.first_queueing(job, now_ms)
+        self._jobs.reschedule(job)
+        self._jobs.record(job)
+        self._waiters.copies_made(job)
+
+    # -- external replication ----------------------------------------------------------------
+
+    def hand_off(self, job: Job, now_ms: i64) -> bool:
+        """Tell one of the holders, none of which is this node, to queue the job (section 10.7).
+
+        ``False`` when none of them can be told anything now. The original only queues a job with
+        RETRY 0 that it is given.
+        """
+        able = self._able(job)
+        if not able:
+            return False
+        chosen = able[int(self._random() * len(able))]
+        if job.retry_s > 0 or job.delay_s > 0:
+            self._peers.tell_once(chosen, JobSignal(ENQUEUE, job.id, job.delay_s))
+        else:
+            self._peers.tell_once(chosen, JobsMessage(YOURJOBS, [job], [life_s(job, now_ms)]))
+        if job.retry_s == 0:
+            for node in job.nodes:
+                if node != chosen.id:
+                    self._peers.tell(node, JobSignal(DELJOB, job.id))
+        return True
+
+    def _able(self, job: Job) -> list[NodeEntry]:
+        """Those of the holders that confirmed and have a link."""
+        confirmed = job.confirmed
+        assert confirmed is not None
+        able: list[NodeEntry] = []
+        for node in job.nodes:
+            entry = self._peers.entry(node) if node in confirmed else None
+            if entry is not None and entry.link is not None:
+                able.append(entry)
+        return able
+
+    # -- keeping copies ----------------------------------------------------------------------
+
+    def keep(self, sender: NodeEntry, message: JobsMessage, now_ms: i64, wall_us: i64) -> None:
+        """REPLJOB: keep a copy and say so, or say nothing (section 7.3)."""
+        if message.announced != 1 or not message.jobs:
+            return
+        if self._membership.leaving or self._memory.level() > 0:
+            return
+        record = message.jobs[0]
+        if not valid_id(record.id):
+            return
+        queue = self._queues.get(record.queue)
+        if queue is not None and queue.paused & PAUSE_IN:
+            return
+        job = self._jobs.get(record.id)
+        if job is not None:
+            self._jobs.merge_holders(job, record.nodes)
+        else:
+            job = self._arrivals.job(record, message.lives_s[0], now_ms, wall_us)
+            job.held = job.retry_s == 0
+            self._jobs.add(job)
+            self._jobs.record(job)
+        if not message.mflags & NOREPLY:
+            self._peers.tell(sender.id, JobSignal(GOTJOB, job.id))

@@ -1,0 +1,28 @@
+"""What the parts of a node share: its jobs, queues, clients and peers, and its chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from disque_tx.core.membership import Membership
+from disque_tx.core.memory import Memory
+from disque_tx.core.outbox import Outbox
+from disque_tx.core.peers import Peers, Received
+from disque_tx.core.queues import Queues
+from disque_tx.core.store import JobStore
+from disque_tx.core.waiters import Waiters
+
+
+class State:
+    """One per node. ``random``: a number in [0, 1) per call."""
+
+    def __init__(self, membership: Membership, random: Callable[[], float]) -> None:
+        self.membership = membership
+        self.random = random
+        self.outbox = Outbox()
+        self.memory = Memory()
+        self.queues = Queues(self.memory)
+        self.jobs = JobStore(self.memory, self.outbox)
+        self.waiters = Waiters(self.queues, self.outbox)
+        self.peers = Peers(membership)
+        self.received = Received()

@@ -1,0 +1,187 @@
+"""Several clusters' halves in one place: nodes joined by queues instead of connections."""
+
+from __future__ import annotations
+
+from collections import deque
+from random import Random
+
+from disque_tx.busmessages import BusSink, Gossip, Message, NodeFailed
+from disque_tx.core.cluster import Cluster
+from disque_tx.core.membership import Membership
+from disque_tx.core.outbox import Outbox
+from disque_tx.core.peers import Peers
+from disque_tx.nodetable import MYSELF, Link, NodeEntry
+
+PORT = 7711
+TICK_MS = 100
+#: Late enough that nothing depends on how near the clock's zero is.
+START_MS = 1_000_000
+
+
+class Pipe(BusSink):
+    """One direction of a connection. ``said``: everything that was ever sent, in order."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Message] = deque()
+        self.said: list[Message] = []
+
+    def send(self, message: Message) -> None:
+        self.waiting.append(message)
+        self.said.append(message)
+
+
+class Wire:
+    """A connection: ``near`` is the caller's link, ``far`` the one of the node that was called."""
+
+    def __init__(self, caller: Peer, entry: NodeEntry, called: Peer, now_ms: int) -> None:
+        self.caller = caller
+        self.called = called
+        caller.links += 1
+        self.there, self.back = Pipe(), Pipe()
+        self.near = Link(self.there, entry, called.ip, caller.ip, now_ms, caller.links)
+        self.far = Link(self.back, None, caller.ip, called.ip, now_ms, 0)
+        self.closed = False
+
+
+class Peer:
+    """A node as far as the cluster is concerned. ``silent``: it neither hears nor says anything,
+    though its connections stay; ``dead``: nobody answers at its address."""
+
+    def __init__(self, number: int, random: Random) -> None:
+        self.id = b"%040x" % (0xA000 + number)
+        self.ip = b"10.0.0.%d" % number
+        self.random = random
+        self.membership = Membership(NodeEntry(self.id, b"", PORT, MYSELF, 0), self._new_id)
+        self.outbox = Outbox()
+        self.cluster = Cluster(self.membership, Peers(self.membership), self.outbox, random.random)
+        self.links = 0
+        self.silent = False
+        self.dead = False
+
+    def _new_id(self) -> bytes:
+        return b"%040x" % self.random.getrandbits(160)
+
+    def meet(self, other: Peer, now_ms: int) -> None:
+        """CLUSTER MEET."""
+        self.membership.meet(other.ip, PORT, 0, now_ms)
+
+    def sees(self, other: Peer) -> int:
+        """The flags this node has for the other one."""
+        return int(self.membership.nodes[other.id].flags)
+
+    def knows(self) -> set[bytes]:
+        """IDs of all that are in the table."""
+        return set(self.membership.nodes)
+
+    def take(self, link: Link, message: Message, now_ms: int) -> None:
+        """A message came."""
+        if self.cluster.bind(link, message):
+            if isinstance(message, Gossip):
+                self.cluster.heard(link, message, now_ms)
+            elif isinstance(message, NodeFailed):
+                self.cluster.failed(message, now_ms)
+
+
+class Net:
+    """``nodes`` peers, none of which knows another; connections are made and closed at once, and
+    what is said arrives within the same tick, unless it is cut. ``log``: every message with the
+    number of its sender and receiver."""
+
+    def __init__(self, nodes: int, seed: int = 1) -> None:
+        random = Random(seed)
+        self.now_ms = START_MS
+        self.nodes = [Peer(number + 1, Random(random.random())) for number in range(nodes)]
+        self.wires: list[Wire] = []
+        self.log: list[tuple[Peer, Peer, Message]] = []
+        self._cuts: set[frozenset[Peer]] = set()
+
+    # -- faults ------------------------------------------------------------------------------
+
+    def cut(self, a: Peer, b: Peer) -> None:
+        """Nothing passes between the two, in either direction; connections do not notice."""
+        self._cuts.add(frozenset((a, b)))
+
+    def heal(self) -> None:
+        """Everything passes again."""
+        self._cuts.clear()
+
+    def kill(self, peer: Peer) -> None:
+        """The process is gone: its connections break, and nobody answers at its address."""
+        peer.dead = True
+        for wire in list(self.wires):
+            if peer in (wire.caller, wire.called):
+                self._close(wire)
+
+    def passes(self, a: Peer, b: Peer) -> bool:
+        """Whether messages get from one to the other."""
+        return not (a.silent or b.silent or frozenset((a, b)) in self._cuts)
+
+    # -- time --------------------------------------------------------------------------------
+
+    def run(self, ms: int) -> None:
+        """Let time pass."""
+        end_ms = self.now_ms + ms
+        while self.now_ms < end_ms:
+            self.now_ms += TICK_MS
+            for peer in self.nodes:
+                if not peer.dead and not peer.silent:
+                    peer.cluster.tick(self.now_ms)
+            self.settle()
+
+    def settle(self) -> None:
+        """Deliver until nobody has anything more to say."""
+        busy = True
+        while busy:
+            for peer in self.nodes:
+                self._perform(peer)
+            busy = False
+            for wire in list(self.wires):
+                busy = self._deliver(wire) or busy
+
+    def join(self) -> None:
+        """Everybody is introduced to the first one, and gossip does the rest."""
+        for peer in self.nodes[1:]:
+            peer.meet(self.nodes[0], self.now_ms)
+            self.run(1_100)
+        self.run(10_000)
+
+    def _perform(self, peer: Peer) -> None:
+        outbox = peer.outbox
+        hangups, outbox.hangups = outbox.hangups, []
+        for link in hangups:
+            for wire in [w for w in self.wires if link in (w.near, w.far)]:
+                self._close(wire)
+        connects, outbox.connects = outbox.connects, []
+        for entry in connects:
+            self._connect(peer, entry)
+
+    def _connect(self, caller: Peer, entry: NodeEntry) -> None:
+        for called in self.nodes:
+            if called.ip == entry.ip and not called.dead and self.passes(caller, called):
+                wire = Wire(caller, entry, called, self.now_ms)
+                self.wires.append(wire)
+                caller.cluster.link_up(entry, wire.near, self.now_ms)
+                return
+        caller.cluster.link_failed(entry, self.now_ms)
+
+    def _close(self, wire: Wire) -> None:
+        wire.closed = True
+        self.wires.remove(wire)
+        wire.caller.cluster.link_lost(wire.near, self.now_ms)
+        wire.called.cluster.link_lost(wire.far, self.now_ms)
+
+    def _deliver(self, wire: Wire) -> bool:
+        if wire.closed or not self.passes(wire.caller, wire.called):
+            return False
+        ends = (
+            (wire.there, wire.caller, wire.called, wire.far),
+            (wire.back, wire.called, wire.caller, wire.near),
+        )
+        busy = False
+        for pipe, speaker, hearer, link in ends:
+            while pipe.waiting:
+                busy = True
+                message = pipe.waiting.popleft()
+                self.log.append((speaker, hearer, message))
+                hearer.take(link, message, self.now_ms)
+        return busy

@@ -1,0 +1,291 @@
+"""What the holders of a job tell each other (cluster protocol, 7.5 to 7.8 and 10.5)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from disque_tx import busmessages
+from disque_tx.busmessages import (
+    ENQUEUE,
+    INCR_DELIV,
+    INCR_NACKS,
+    REPLJOB,
+    WILLQUEUE,
+    WORKING,
+    JobSignal,
+)
+from disque_tx.core.holders import wins
+from disque_tx.core.job import Job
+from disque_tx.core.queues import PAUSE_IN
+from disque_tx.core.recovery import load
+from disque_tx.messages import ACTIVE, QUEUED
+from tests import profiles  # noqa: F401
+from tests.core.bench import ME, MemoryLog
+from tests.core.peerbench import B, C, PeerCase, theirs
+
+node_ids = st.binary(min_size=20, max_size=20).map(lambda raw: raw.hex().encode())
+
+
+class HolderCase(PeerCase):
+    """A copy of a job of B."""
+
+    def copy(self, retry_s: int = 10, once: bool = False) -> Job:
+        """Known here, in no queue."""
+        job = theirs(1, (B, C, ME), retry_s=retry_s, once=once)
+        self.hear_jobs(B, REPLJOB, job)
+        self.forget_told()
+        return self.job(job.id)
+
+    def queued(self) -> Job:
+        """In this node's queue because its RETRY was over."""
+        job = self.copy()
+        self.pass_ms(10_000)
+        self.assertEqual(QUEUED, job.state)
+        self.forget_told()
+        return job
+
+    def left_ms(self, job: Job) -> int:
+        """When the job will be queued again, from now."""
+        return job.qtime_ms - self.now_ms
+
+
+class WinnerTests(PeerCase):
+    """Section 7.7: which of two nodes keeps the job in its queue."""
+
+    @given(node_ids, node_ids, st.integers(0, 10**20))
+    def test_exactly_one(self, first: bytes, second: bytes, number: int) -> None:
+        """Both come to the same result, so that neither both nor none keeps it."""
+        job_id = b"D-bbbbbbbb-%024d-05a1" % number
+        if first == second:
+            self.assertFalse(wins(first, second, job_id))
+        else:
+            self.assertNotEqual(wins(first, second, job_id), wins(second, first, job_id))
+
+    def test_formula(self) -> None:
+        """The IDs XOR the random part of the job ID, compared as bytes."""
+        job_id = b"D-bbbbbbbb-" + b"A" * 23 + b"\x02" + b"-05a1"
+        first, second = b"0" * 39 + b"1", b"0" * 40
+        self.assertFalse(wins(first, second, job_id))
+        first, second = b"0" * 23 + b"1" + b"0" * 16, b"0" * 23 + b"3" + b"0" * 16
+        self.assertTrue(wins(first, second, job_id))
+
+    def test_depends_on_the_job(self) -> None:
+        """No node always loses."""
+        results = {wins(B, ME, b"D-bbbbbbbb-%s-05a1" % (char * 24)) for char in (b"A", b"B")}
+        self.assertEqual({True, False}, results)
+
+
+class RequeueTests(HolderCase):
+    """One holder queues the job again; the others wait (section 10.5)."""
+
+    def test_announced(self) -> None:
+        """Half a second before, the others are asked; then they are told, and it counts."""
+        job = self.copy()
+        self.pass_ms(9_500)
+        self.assertEqual((["WILLQUEUE"], ["WILLQUEUE"]), (self.told_names(B), self.told_names(C)))
+        self.assertEqual(ACTIVE, job.state)
+        self.pass_ms(500)
+        for peer in (B, C):
+            message = self.told_signal(peer)
+            self.assertEqual(
+                (busmessages.QUEUED, INCR_DELIV, job.id),
+                (message.type, message.mflags, message.job_id),
+            )
+        self.assertEqual((QUEUED, 1), (job.state, job.deliveries))
+
+    def test_once_per_retry(self) -> None:
+        """Job by job the others are asked once, also when the job is queued and fetched again."""
+        job = self.replicated(B, C, retry_s=10)
+        for _ in range(3):
+            self.assertEqual([job.id], self.get(b"q"))
+            self.pass_slowly(10_000)
+            self.assertEqual(["WILLQUEUE", "QUEUED"], self.told_names(B))
+
+    def test_first_queueing_is_silent(self) -> None:
+        """The node that made the job tells nobody when it first queues it, delayed or not."""
+        self.replicated(B, delay_s=5)
+        self.pass_slowly(5_000)
+        self.assertEqual((1, []), (self.length(), self.told(B)))
+
+    def test_the_others_wait(self) -> None:
+        """QUEUED of another holder gives the job another RETRY here, and counts."""
+        job = self.copy()
+        self.pass_ms(9_000)
+        self.hear_signal(B, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+        self.assertEqual((10_000, 1, 0), (self.left_ms(job), job.deliveries, job.nacks))
+        self.hear_signal(B, busmessages.QUEUED, job.id, mflags=INCR_NACKS)
+        self.assertEqual((1, 1), (job.deliveries, job.nacks))
+
+    def test_queued_elsewhere(self) -> None:
+        """A holder that has the job queued says so to all, and nobody queues it again."""
+        job = self.queued()
+        self.hear_signal(C, WILLQUEUE, job.id)
+        for peer in (B, C):
+            message = self.told_signal(peer)
+            self.assertEqual((busmessages.QUEUED, 0), (message.type, message.mflags))
+        self.assertEqual(1, job.deliveries)
+
+    def test_asked_while_not_queued(self) -> None:
+        """Who does not have it queued says nothing, but learns who has the job."""
+        job = self.copy()
+        self.join(b"d" * 40)
+        self.hear_signal(b"d" * 40, WILLQUEUE, job.id)
+        self.assertEqual((B, C, ME, b"d" * 40), job.nodes)
+        self.assertEqual([], self.told(B))
+
+    def test_two_have_it_queued(self) -> None:
+        """The one that wins the comparison keeps it, the other takes it out again."""
+        job = self.queued()
+        peers = {wins(peer, ME, job.id): peer for peer in (B, C, b"0" * 40, b"f" * 40)}
+        winner, loser = peers[True], peers[False]
+        for peer in (winner, loser):
+            if peer not in self.node.membership.nodes:
+                self.join(peer)
+        self.hear_signal(loser, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+        self.assertEqual((QUEUED, 2), (job.state, job.deliveries))
+        self.hear_signal(winner, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+        self.assertEqual((ACTIVE, 10_000, 3), (job.state, self.left_ms(job), job.deliveries))
+        self.assertEqual([], self.get(b"q"))
+
+    def test_both_counters(self) -> None:
+        """A message may count both."""
+        job = self.copy()
+        self.hear_signal(B, busmessages.QUEUED, job.id, mflags=INCR_NACKS | INCR_DELIV)
+        self.assertEqual((1, 1), (job.deliveries, job.nacks))
+
+
+class WorkingTests(HolderCase):
+    """WORKING keeps a job away on all nodes."""
+
+    def test_said(self) -> None:
+        """The worker's node tells the other holders."""
+        job = self.copy()
+        self.assertEqual(10, self.node.working(job.id))
+        self.assertEqual((["WORKING"], ["WORKING"]), (self.told_names(B), self.told_names(C)))
+
+    def test_heard(self) -> None:
+        """The job leaves the queue here, without being counted."""
+        job = self.queued()
+        self.hear_signal(B, WORKING, job.id, mflags=INCR_DELIV)
+        self.assertEqual((ACTIVE, 1, 10_000), (job.state, job.deliveries, self.left_ms(job)))
+        self.pass_ms(9_000)
+        self.hear_signal(B, WORKING, job.id)
+        self.pass_ms(9_000)
+        self.assertEqual([], self.get(b"q"))
+
+    def test_at_most_once(self) -> None:
+        """A queued job with RETRY 0 stays: taken out it would never come back (J8)."""
+        job = self.job(self.status(self.ask(1, retry_s=0)))
+        for kind in (WORKING, busmessages.QUEUED):
+            self.hear_signal(B, kind, job.id)
+        self.assertEqual([job.id], self.get(b"q"))
+
+
+class NackTests(HolderCase):
+    """NACK and ENQUEUE seen from other nodes."""
+
+    def test_said(self) -> None:
+        """The other holders hear which of the two it was."""
+        job = self.replicated(B)
+        for nack, why in ((True, INCR_NACKS), (False, INCR_DELIV)):
+            self.get(b"q")
+            self.node.enqueue([job.id], nack)
+            self.assertEqual(why, self.told_signal(B).mflags)
+
+
+class OrderTests(HolderCase):
+    """ENQUEUE: the order to queue a job that its maker does not keep (section 7.5)."""
+
+    def order(self, job: Job, aux: int = 0, serial: int = 0, peer: bytes = B) -> None:
+        """The maker gives the order."""
+        message = JobSignal(ENQUEUE, job.id, aux)
+        message.epoch, message.serial = (3, serial) if serial else (0, 0)
+        self.hear(peer, message)
+
+    def test_queued(self) -> None:
+        """The job is queued at once; it is its first queueing, so nothing is counted."""
+        job = self.copy()
+        self.order(job)
+        self.assertEqual((QUEUED, 0, []), (job.state, job.deliveries, self.told(C)))
+
+    def test_delay(self) -> None:
+        """aux is its delay in seconds."""
+        job = self.copy(retry_s=100)
+        self.order(job, aux=5)
+        self.pass_ms(4_980)
+        self.assertEqual(0, self.length())
+        self.pass_ms(20)
+        self.assertEqual((1, 0), (self.length(), job.deliveries))
+
+    def test_long_delay(self) -> None:
+        """The longest delay that the field holds does not wrap around."""
+        job = self.copy()
+        self.order(job, aux=4_294_967_295)
+        self.assertEqual(4_294_967_295_000, self.left_ms(job))
+
+    def test_at_most_once(self) -> None:
+        """FIX 3: a job with RETRY 0 is queued too, once, in a paused queue as well (J27)."""
+        job = self.copy(once=True)
+        self.node.pause(b"q", PAUSE_IN)
+        self.order(job, serial=1)
+        self.assertEqual([job.id], self.get(b"q"))
+        for serial in (1, 2):
+            self.order(job, serial=serial)
+        self.assertEqual([], self.get(b"q"))
+
+    def test_at_most_once_delayed(self) -> None:
+        """With RETRY 0 and a delay it is queued when the delay is over, after a restart too."""
+        job = self.copy(once=True)
+        job.delay_s = 30
+        self.order(job, aux=30, serial=1)
+        record = self.log.records[job.id]
+        record.ctime = self.wall_us * 1_000
+        self.node = self.new_node()
+        self.begin(90_000, self.wall_us + 10_000_000)
+        self.log = MemoryLog()
+        load(self.node, record, False)
+        self.pass_ms(19_980)
+        self.assertEqual([], self.get(b"q"))
+        self.pass_ms(20)
+        self.assertEqual([job.id], self.get(b"q"))
+        self.pass_ms(600_000)
+        self.assertEqual([], self.get(b"q"))
+
+    def test_repeated(self) -> None:
+        """A copy of the order is not taken, even when the job is known anew."""
+        job = self.copy(once=True)
+        self.order(job, serial=1)
+        self.assertEqual([job.id], self.get(b"q"))
+        self.node.acknowledge([job.id])
+        self.node.delete([job.id])
+        again = self.copy(once=True)
+        self.order(again, serial=1)
+        self.assertEqual([], self.get(b"q"))
+
+    def test_paused(self) -> None:
+        """In a queue paused in input a job with RETRY waits for its RETRY."""
+        job = self.copy()
+        self.node.pause(b"q", PAUSE_IN)
+        self.order(job)
+        self.assertEqual((ACTIVE, 10_000), (job.state, self.left_ms(job)))
+
+    def test_before_the_copy(self) -> None:
+        """An order that overtakes its copy does no harm."""
+        job = theirs(1, (B, ME), retry_s=10)
+        self.hear_signal(B, ENQUEUE, job.id)
+        self.hear_jobs(B, REPLJOB, job)
+        self.pass_ms(10_000)
+        self.assertEqual([job.id], self.get(b"q"))
+
+
+class UnknownTests(HolderCase):
+    """Messages about jobs that are not known."""
+
+    def test_ignored(self) -> None:
+        """Nothing is answered, nothing is made."""
+        for kind in (ENQUEUE, busmessages.QUEUED, WILLQUEUE, WORKING):
+            self.hear_signal(B, kind, b"D-cccccccc-%024d-05a1" % 1)
+            self.hear_signal(B, kind, b"\xff" * 40)
+        self.assertEqual([], self.told(B))
+        self.assert_nothing_left()

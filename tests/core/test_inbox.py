@@ -1,0 +1,266 @@
+"""What arrives on the bus: whose word it is, and that no word of anybody does harm."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.busmessages import (
+    DELJOB,
+    ENQUEUE,
+    GOTACK,
+    GOTJOB,
+    NEEDJOBS,
+    NOREPLY,
+    PAUSE,
+    REPLJOB,
+    SETACK,
+    WILLQUEUE,
+    WORKING,
+    YOURJOBS,
+    JobSignal,
+    NodeFailed,
+    QueueSignal,
+)
+from disque_tx.busmessages import QUEUED as QUEUED_THERE
+from disque_tx.errors import CommandError
+from disque_tx.nodetable import FAIL, Link
+from tests import profiles  # noqa: F401
+from tests.core.bench import ME
+from tests.core.peerbench import B, C, D, PeerCase, SaidList, theirs
+
+STRANGER = b"e" * 40
+
+
+class SpeakerTests(PeerCase):
+    """Who may say something about jobs."""
+
+    def stranger(self) -> Link:
+        """A connection on which nobody has spoken yet."""
+        return Link(SaidList(), None, b"10.0.0.9", b"10.0.0.1", self.now_ms, 99)
+
+    def say(self, link: Link, sender: bytes, message: JobSignal) -> None:
+        """Somebody speaks as ``sender``."""
+        message.sender = sender
+        self.node.receive(link, message)
+
+    def test_unknown(self) -> None:
+        """Nodes that are not in the table are not heard (section 6)."""
+        job = self.replicated(B)
+        self.say(self.stranger(), STRANGER, JobSignal(DELJOB, job.id))
+        self.assertEqual([job.id], self.get(b"q"))
+
+    def test_known(self) -> None:
+        """A known node is heard on any connection, from its first word on."""
+        job = self.replicated(B)
+        link = self.stranger()
+        self.say(link, C, JobSignal(DELJOB, job.id))
+        self.assertEqual((C, []), (link.speaker, self.get(b"q")))
+
+    def test_as_somebody_else(self) -> None:
+        """A connection speaks for one node; one that changes its mind is closed."""
+        job = self.replicated(B)
+        self.say(self.accepted[B], C, JobSignal(DELJOB, job.id))
+        self.assertEqual([self.accepted[B]], self.node.outbox.hangups)
+        self.assertEqual([job.id], self.get(b"q"))
+
+    def test_as_myself(self) -> None:
+        """Nobody speaks for this node."""
+        job = self.replicated(B)
+        link = self.stranger()
+        self.say(link, ME, JobSignal(DELJOB, job.id))
+        self.assertEqual([link], self.node.outbox.hangups)
+        self.assertEqual([job.id], self.get(b"q"))
+
+    def test_on_our_own_link(self) -> None:
+        """On connections that this node made nobody says anything about jobs."""
+        job = self.replicated(B)
+        link = self.node.membership.nodes[B].link
+        assert link is not None
+        self.say(link, B, JobSignal(DELJOB, job.id))
+        self.assertEqual([job.id], self.get(b"q"))
+
+    def test_forgotten(self) -> None:
+        """A node that was forgotten is not heard any more, on its old connection neither."""
+        job = self.replicated(B)
+        self.node.cluster.forget(B, self.now_ms)
+        self.hear_signal(B, DELJOB, job.id)
+        self.assertEqual([job.id], self.get(b"q"))
+
+    def test_failure(self) -> None:
+        """A node that a majority found failing is failing here."""
+        self.hear(B, NodeFailed(C))
+        self.assertTrue(self.node.membership.nodes[C].flags & FAIL)
+
+
+class Bench(PeerCase):
+    """A node for the machine below, outside of any test."""
+
+    peers = (B, C, D)
+
+    def runTest(self) -> None:
+        """Nothing."""
+
+
+numbers = st.integers(1, 4)
+peers = st.sampled_from((B, C, D))
+counts = st.sampled_from((0, 1, 2, 3, 101, 4_294_967_295))
+mflags = st.integers(0, 7)
+holders = st.lists(st.sampled_from((ME, B, C, D, STRANGER)), max_size=4, unique=True).map(tuple)
+signals = st.sampled_from(
+    (GOTJOB, ENQUEUE, QUEUED_THERE, SETACK, WILLQUEUE, GOTACK, DELJOB, WORKING)
+)
+
+
+class AnythingMachine(RuleBasedStateMachine):
+    """All messages, commands, losses of links and times, in any order.
+
+    Nothing raises, and once nobody says anything any more, all clients are free and all is gone.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bench = Bench()
+        self.bench.setUp()
+        self.node = self.bench.node
+        self.once_delivered: set[bytes] = set()
+        self.serial = 0
+
+    def job_id(self, number: int, mine: bool) -> bytes:
+        """Of a job that was made here, or of one of B, the last digit of even ones for RETRY 0."""
+        if mine:
+            for job in self.node.jobs.table.values():
+                if job.id[2:10] == ME[:8]:
+                    return job.id
+        return theirs(number, (), once=number % 2 == 0).id
+
+    @rule(peer=peers, kind=signals, number=numbers, mine=st.booleans(), aux=counts, why=mflags)
+    def signal(self, peer: bytes, kind: int, number: int, mine: bool, aux: int, why: int) -> None:
+        self.bench.hear_signal(peer, kind, self.job_id(number, mine), aux, why)
+
+    @rule(
+        peer=peers,
+        kind=st.sampled_from((REPLJOB, YOURJOBS)),
+        some=st.lists(numbers, max_size=2),
+        nodes=holders,
+        delay_s=st.integers(0, 1),
+        why=st.sampled_from((0, NOREPLY)),
+    )
+    def jobs(
+        self,
+        peer: bytes,
+        kind: int,
+        some: list[int],
+        nodes: tuple[bytes, ...],
+        delay_s: int,
+        why: int,
+    ) -> None:
+        sent = [theirs(n, nodes, retry_s=2, delay_s=delay_s, once=n % 2 == 0) for n in some]
+        self.bench.hear_jobs(peer, kind, *sent, life_s=60, mflags=why)
+
+    @rule(peer=peers, kind=st.sampled_from((NEEDJOBS, PAUSE)), aux=counts)
+    def queue(self, peer: bytes, kind: int, aux: int) -> None:
+        self.bench.hear(peer, QueueSignal(kind, b"q", aux))
+
+    @rule(
+        replicate=st.integers(1, 4),
+        asynchronous=st.booleans(),
+        once=st.booleans(),
+        delay_s=st.integers(0, 2),
+        timeout_ms=st.sampled_from((0, 100)),
+    )
+    def add(
+        self, replicate: int, asynchronous: bool, once: bool, delay_s: int, timeout_ms: int
+    ) -> None:
+        try:
+            self.bench.ask(
+                1 if once else replicate,
+                ttl_s=30,
+                retry_s=0 if once else 2,
+                delay_s=delay_s,
+                timeout_ms=timeout_ms,
+                asynchronous=asynchronous,
+            )
+        except CommandError:
+            pass
+
+    @rule(count=st.integers(1, 3))
+    def get(self, count: int) -> None:
+        for job_id in self.bench.get(b"q", count=count):
+            if self.bench.job(job_id).retry_s == 0:
+                made_here = job_id[2:10] == ME[:8]
+                assert not (made_here and job_id in self.once_delivered), job_id
+                self.once_delivered.add(job_id)
+
+    @rule()
+    def wait(self) -> None:
+        client = self.bench.connect()
+        try:
+            self.node.get_jobs(client, [b"q", b"r"], 2, 3_000, False, True)
+        except CommandError:
+            pass
+
+    @rule(number=numbers, mine=st.booleans(), what=st.integers(0, 6))
+    def command(self, number: int, mine: bool, what: int) -> None:
+        job_id = self.job_id(number, mine)
+        ids = [job_id, job_id]
+        if what == 0:
+            self.node.acknowledge(ids)
+        elif what == 1:
+            self.node.fast_acknowledge(ids)
+        elif what == 2:
+            self.node.delete(ids)
+        elif what == 3:
+            self.node.dequeue(ids)
+        elif what == 4:
+            try:
+                self.node.working(job_id)
+            except CommandError:
+                pass
+        else:
+            self.node.enqueue(ids, what == 5)
+
+    @rule(peer=peers, up=st.booleans())
+    def links(self, peer: bytes, up: bool) -> None:
+        if up:
+            self.bench.link(peer)
+        else:
+            self.bench.unlink(peer)
+
+    @rule()
+    def client_gone(self) -> None:
+        for client in list(self.node.waiters.blocked)[:1]:
+            self.node.client_gone(client)
+
+    @rule(leaving=st.booleans())
+    def leave(self, leaving: bool) -> None:
+        self.node.membership.set_leaving(leaving)
+        self.node.release_leaving()
+
+    @rule(ms=st.sampled_from((20, 60, 500, 2_000, 10_000)))
+    def time(self, ms: int) -> None:
+        self.bench.pass_ms(ms)
+
+    def teardown(self) -> None:
+        """The clients' jobs and time-outs end, and so does what was kept for longer."""
+        bench = self.bench
+        bench.pass_slowly(4_000)
+        for client in list(self.node.waiters.blocked):
+            assert client.blocked_job, "a GETJOB outlived its time-out"
+        bench.pass_ms(70_000)
+        bench.pass_ms(40_000)
+        assert not self.node.waiters.blocked, "an ADDJOB outlived its job"
+        bench.pass_ms(0x5A1 * 60_000)
+        bench.assert_nothing_left()
+        assert self.node.federation.next_due_ms() == -1
+        assert not bench.log.records
+
+
+class AnythingTests(SynchronousTestCase):
+    """Any sequence of messages."""
+
+    def test_no_harm(self) -> None:
+        """Whatever is said in whatever order, nothing raises, hangs or stays behind."""
+        run_state_machine_as_test(AnythingMachine, settings=settings(stateful_step_count=40))

@@ -1,0 +1,115 @@
+"""Our own links: made again after failures, dropped when they are not wanted."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.busmessages import BusSink
+from disque_tx.core.links import Links
+from disque_tx.core.membership import Membership
+from disque_tx.core.outbox import Outbox
+from disque_tx.nodetable import MYSELF, NOADDR, Link, NodeEntry
+
+T_MS = 15_000
+
+
+class LinksTests(SynchronousTestCase):
+    """One other node."""
+
+    def setUp(self) -> None:
+        self.chance = 0.0
+        self.membership = Membership(NodeEntry(b"a" * 40, b"", 7711, MYSELF, 0), lambda: b"")
+        self.outbox = Outbox()
+        self.links = Links(self.membership, self.outbox, lambda: self.chance)
+        self.entry = NodeEntry(b"b" * 40, b"10.0.0.1", 7711, 0, 0)
+        self.membership.add(self.entry)
+
+    def link(self) -> Link:
+        """A connection to the other node."""
+        return Link(BusSink(), self.entry, b"10.0.0.1", b"::1", 0, 1)
+
+    def wait_ms(self, now_ms: int, node_timeout_ms: int = T_MS) -> int:
+        """How long after a failure the next try is made."""
+        self.links.failed(self.entry, now_ms, node_timeout_ms)
+        return int(self.entry.retry_ms - now_ms)
+
+    def test_called_once(self) -> None:
+        """While a link is being made, no other one is; the silence counts from the first try."""
+        self.links.call(self.entry, 50)
+        self.links.call(self.entry, 150)
+        self.assertEqual([self.entry], self.outbox.connects)
+        self.assertEqual((True, 50), (self.entry.connecting, self.entry.ping_sent_ms))
+
+    def test_back_off(self) -> None:
+        """A dead node is called less and less often, but within two seconds of its return."""
+        waits = [self.wait_ms(1_000) for _ in range(6)]
+        self.assertEqual([200, 400, 800, 1_600, 1_875, 1_875], waits)
+        self.assertEqual(2_000, self.wait_ms(0, 600_000))
+        self.assertEqual(100, self.wait_ms(0, 10))
+
+    def test_jitter(self) -> None:
+        """Nodes that lost the same peer do not all call it at the same moment."""
+        self.chance = 0.999
+        self.assertEqual(249, self.wait_ms(0))
+
+    def test_too_early(self) -> None:
+        """The next call waits for its time, and a sign of life makes it due at once."""
+        self.wait_ms(1_000)
+        self.links.call(self.entry, 1_199)
+        self.assertEqual([], self.outbox.connects)
+        self.links.forgive(self.entry)
+        self.links.call(self.entry, 1_199)
+        self.assertEqual([self.entry], self.outbox.connects)
+        self.assertEqual(0, self.entry.attempts)
+
+    def test_lost(self) -> None:
+        """A link that worked is made again at once; one that never did counts as a failure."""
+        for speaker, retry_ms in ((b"b" * 40, 0), (b"", 1_200)):
+            link = self.link()
+            self.assertEqual(True, self.links.up(self.entry, link))
+            link.speaker = speaker
+            self.links.lost(link, 1_000, T_MS)
+            self.assertEqual((None, retry_ms), (self.entry.link, self.entry.retry_ms))
+
+    def test_other_link_lost(self) -> None:
+        """The end of an older or accepted connection does not touch the link in use."""
+        link = self.link()
+        self.links.up(self.entry, link)
+        self.links.lost(self.link(), 5, T_MS)
+        self.links.lost(Link(BusSink(), None, b"::1", b"::1", 0, 0), 5, T_MS)
+        self.assertIs(link, self.entry.link)
+
+    def test_unwanted(self) -> None:
+        """A link that came too late is closed: its node is gone, or has one, or lives elsewhere."""
+        first, second, third, fourth = (self.link() for _ in range(4))
+        self.links.up(self.entry, first)
+        self.assertEqual(False, self.links.up(self.entry, second))
+        self.links.hang_up(self.entry)
+        self.links.call(self.entry, 0)
+        self.links.readdress(self.entry, b"10.0.0.9", 7711, 0)
+        self.assertEqual(False, self.links.up(self.entry, third))
+        self.links.drop(self.entry)
+        self.assertEqual(False, self.links.up(self.entry, fourth))
+        self.assertEqual([second, first, third, fourth], self.outbox.hangups)
+
+    def test_moved(self) -> None:
+        """A node that moved is called at its new address at once, though the old one failed."""
+        self.wait_ms(1_000)
+        self.links.call(self.entry, 2_000)
+        self.links.readdress(self.entry, b"10.0.0.9", 7712, 9_000)
+        self.links.failed(self.entry, 2_001, T_MS)
+        self.links.call(self.entry, 2_001)
+        self.assertEqual([self.entry, self.entry], self.outbox.connects)
+        entry = self.entry
+        self.assertEqual((b"10.0.0.9", 7712, 9_000), (entry.ip, entry.port, entry.bus_port))
+        self.assertEqual(True, self.membership.changed)
+
+    def test_lose_address(self) -> None:
+        """A node somebody else answers for is not called any more, until it says where it is."""
+        link = self.link()
+        self.links.up(self.entry, link)
+        self.links.lose_address(self.entry)
+        self.assertEqual((NOADDR, b"", 0), (self.entry.flags, self.entry.ip, self.entry.port))
+        self.assertEqual([link], self.outbox.hangups)
+        self.links.readdress(self.entry, b"10.0.0.9", 7712, 0)
+        self.assertEqual(0, self.entry.flags)

@@ -1,0 +1,603 @@
+"""Copies on other nodes (cluster protocol, sections 7.3, 7.4, 10.6 and 10.7)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from disque_tx.busmessages import (
+    DELJOB,
+    ENQUEUE,
+    GOTJOB,
+    NOREPLY,
+    REPLJOB,
+    SETACK,
+    YOURJOBS,
+    JobSignal,
+    JobsMessage,
+)
+from disque_tx.commands.values import Error
+from disque_tx.core.client import NOT_BLOCKED, REPLY_OFF, Client
+from disque_tx.core.job import Job
+from disque_tx.core.queues import PAUSE_IN
+from disque_tx.core.recovery import load
+from disque_tx.messages import ACKED, ACTIVE, QUEUED, WAIT_REPL
+from tests.core.bench import ME, MemoryLog
+from tests.core.peerbench import PEER, B, C, D, FlowCase, PeerCase, theirs
+
+TIMEOUT = b"NOREPL Timeout reached before replicating to the requested number of nodes"
+REMOVED = b"NOREPL job removed (expired?) before the requested replication level was achieved"
+
+
+class CopiesCase(PeerCase):
+    """Jobs whose client waits for copies."""
+
+    def waiting(self) -> Job:
+        """The one job whose client waits."""
+        (wait,) = self.node.waiters.copies.values()
+        return wait.job
+
+    def assert_error(self, client: Client, line: bytes) -> None:
+        """The client was refused with this, and waits no more."""
+        (error,) = self.said(client)
+        assert isinstance(error, Error)
+        self.assertEqual((line, NOT_BLOCKED), (error.line, client.blocked))
+
+
+class SynchronousTests(CopiesCase):
+    """ADDJOB that waits."""
+
+    peers = (B, C, D)
+
+    def test_copies_before_the_answer(self) -> None:
+        """The ID is a promise: nobody hears it before as many nodes have the job as asked."""
+        client = self.ask(3)
+        job = self.waiting()
+        first, second = job.nodes[1:]
+        for _ in range(2):
+            self.hear_signal(first, GOTJOB, job.id)
+            self.assertEqual(([], {}), (self.said(client), self.log.records))
+            self.assertEqual((WAIT_REPL, []), (job.state, self.get(b"q")))
+        self.hear_signal(second, GOTJOB, job.id)
+        self.assertEqual(job.id, self.status(client))
+        self.assertEqual([job.id], self.get(b"q"))
+
+    def test_answer_of_somebody_else(self) -> None:
+        """Only nodes that were sent the job count."""
+        client = self.ask(2)
+        job = self.waiting()
+        (asked,) = [node for node in job.nodes if node != ME]
+        other = next(node for node in self.peers if node != asked)
+        self.hear_signal(other, GOTJOB, job.id)
+        self.assertEqual([], self.said(client))
+
+    def test_log(self) -> None:
+        """The record names all nodes that may have a copy, and is written before the answer."""
+        client = self.ask(2)
+        job = self.waiting()
+        self.pass_ms(60)
+        self.hear_signal(job.nodes[1], GOTJOB, job.id)
+        record = self.log.records[self.status(client)]
+        self.assertEqual((QUEUED, job.nodes, 3), (record.state, record.nodes, len(job.nodes)))
+
+    def test_delay(self) -> None:
+        """DELAY counts from when the client asked, not from when the copies were there."""
+        self.ask(2, delay_s=10)
+        job = self.waiting()
+        self.pass_ms(4_000)
+        self.hear_signal(job.nodes[1], GOTJOB, job.id)
+        self.assertEqual(ACTIVE, self.log.records[job.id].state)
+        self.pass_ms(5_980)
+        self.assertEqual([], self.get(b"q"))
+        self.pass_ms(20)
+        self.assertEqual([job.id], self.get(b"q"))
+
+    def test_one_more_node(self) -> None:
+        """Every 50 ms another node gets the job while there is one; all hear of all."""
+        self.ask(2)
+        job = self.waiting()
+        first = job.nodes[1]
+        self.assertEqual(["REPLJOB"], self.told_names(first))
+        self.pass_ms(60)
+        second = job.nodes[2]
+        for peer in (first, second):
+            message = self.told_jobs(peer)
+            self.assertEqual((0, job.nodes), (message.mflags, message.jobs[0].nodes))
+        self.pass_ms(60)
+        self.assertEqual({ME, B, C, D}, set(job.nodes))
+
+    def test_confirmed_nodes_hear_of_new_ones(self) -> None:
+        """They get the list, and are not asked again."""
+        self.ask(3)
+        job = self.waiting()
+        first = job.nodes[1]
+        self.hear_signal(first, GOTJOB, job.id)
+        self.forget_told()
+        self.pass_ms(60)
+        self.assertEqual(NOREPLY, self.told_jobs(first).mflags)
+
+    def test_asked_again_less_and_less(self) -> None:
+        """Nodes that are silent are asked again for ever, at intervals that grow to 1.6 s."""
+        for peer in (C, D):
+            self.unlink(peer)
+        self.ask(2)
+        times = [self.now_ms] * len(self.told(B))
+        for _ in range(400):
+            self.pass_ms(20)
+            times += [self.now_ms] * len(self.told(B))
+        waits = [late - early for early, late in pairwise(times)]
+        self.assertEqual(sorted(waits), waits)
+        for place, least_ms in ((0, 50), (1, 100), (2, 200), (-1, 1_600)):
+            self.assertTrue(least_ms <= waits[place] <= least_ms + 60, waits)
+
+    def test_link_comes_back(self) -> None:
+        """A node without a link counts as reachable: the client waits, and gets its copy."""
+        for peer in self.peers:
+            self.unlink(peer)
+        client = self.ask(2)
+        self.pass_ms(500)
+        self.assertEqual((ME,), self.waiting().nodes)
+        self.link(B)
+        self.pass_ms(60)
+        self.assertEqual(["REPLJOB"], self.told_names(B))
+        self.hear_signal(B, GOTJOB, self.waiting().id)
+        self.status(client)
+
+    def test_life(self) -> None:
+        """A copy that is sent late lives as long as the job, up to a second longer."""
+        for peer in (C, D):
+            self.unlink(peer)
+        self.ask(2, ttl_s=100)
+        self.assertEqual(101, self.told_jobs(B).lives_s[0])
+        self.unlink(B)
+        self.pass_ms(10_500)
+        self.link(B)
+        self.pass_ms(120)
+        self.assertEqual(90, self.told_jobs(B).lives_s[0])
+
+
+class GivenUpTests(CopiesCase):
+    """A client that cannot have its copies, or does not want them any more."""
+
+    def test_timeout(self) -> None:
+        """The client is refused, the nodes are told to forget the job, and nothing is left."""
+        client = self.ask(3, timeout_ms=300)
+        self.hear_signal(B, GOTJOB, self.waiting().id)
+        self.forget_told()
+        self.pass_ms(300)
+        self.assert_error(client, TIMEOUT)
+        for peer in (B, C):
+            self.assertEqual("DELJOB", self.told_names(peer)[-1])
+        self.assertEqual([], self.log.lines)
+        self.assert_nothing_left()
+
+    def test_late_answer(self) -> None:
+        """A copy that is confirmed after the refusal does not bring the job back."""
+        self.ask(2, timeout_ms=100)
+        job = self.waiting()
+        self.pass_ms(100)
+        self.hear_signal(B, GOTJOB, job.id)
+        self.assert_nothing_left()
+
+    def test_client_gone(self) -> None:
+        """J16: a job nobody waits for is taken back, and nothing is said to who is gone."""
+        client = self.ask(2)
+        self.forget_told()
+        self.node.client_gone(client)
+        self.assertEqual([], self.said(client))
+        self.assertFalse(client.touched)
+        self.assertIn("DELJOB", self.told_names(B) + self.told_names(C))
+        self.assert_nothing_left()
+
+    def test_expired(self) -> None:
+        """At the end of its life a job that still waits is refused."""
+        client = self.ask(3, ttl_s=1)
+        self.pass_ms(1_000)
+        self.assert_error(client, REMOVED)
+        self.assert_nothing_left()
+
+    def test_deleted(self) -> None:
+        """DELJOB of another node and the command DELJOB refuse it too."""
+        client = self.ask(2)
+        self.hear_signal(B, DELJOB, self.waiting().id)
+        self.assert_error(client, REMOVED)
+        client = self.ask(2)
+        self.assertEqual(1, self.node.delete([self.waiting().id]))
+        self.assert_error(client, REMOVED)
+        self.assert_nothing_left()
+
+    def test_flushed(self) -> None:
+        """CLUSTER RESET and DEBUG FLUSHALL leave no client behind."""
+        client = self.ask(2)
+        self.ask(2, asynchronous=True)
+        self.node.flush_all()
+        self.assert_error(client, REMOVED)
+        self.assert_nothing_left()
+        self.assertEqual(-1, self.node.replication.resends.next_ms())
+
+    def test_silenced(self) -> None:
+        """With CLIENT REPLY OFF neither the ID nor the refusal is said."""
+        client = self.ask(2, timeout_ms=100)
+        client.reply_mode = REPLY_OFF
+        self.pass_ms(100)
+        other = self.ask(2)
+        other.reply_mode = REPLY_OFF
+        job = self.waiting()
+        self.hear_signal(job.nodes[1], GOTJOB, job.id)
+        self.assertEqual([], self.said(client) + self.said(other))
+        self.assertEqual({}, self.node.waiters.copies)
+
+    def test_commands_on_a_waiting_job(self) -> None:
+        """FIX 11: while it waits nothing but its end can happen to it."""
+        client = self.ask(2)
+        job = self.waiting()
+        self.assertEqual(0, self.node.enqueue([job.id], True))
+        self.assertEqual(0, self.node.dequeue([job.id]))
+        self.hear_signal(B, ENQUEUE, job.id)
+        self.hear_jobs(B, YOURJOBS, theirs(1, (B,)))
+        self.assertEqual((WAIT_REPL, []), (job.state, self.said(client)))
+
+
+class AsynchronousTests(CopiesCase):
+    """ADDJOB ... ASYNC: nobody waits, but the copies are made (the original only tries once)."""
+
+    peers = (B, C, D)
+
+    def added(self, replicate: int = 2) -> Job:
+        """An ASYNC job; its ID is there at once."""
+        return self.job(self.status(self.ask(replicate, asynchronous=True)))
+
+    def times_told(self, peer: bytes, ms: int) -> int:
+        """How often ``peer`` was told something in that time."""
+        self.pass_slowly(ms)
+        return len(self.told(peer))
+
+    def test_at_once(self) -> None:
+        """The job is queued and recorded with all its holders (FIX 5) before anybody answers."""
+        job = self.added()
+        self.assertEqual([job.id], self.get(b"q"))
+        self.assertEqual(job.nodes, self.log.records[job.id].nodes)
+        message = self.told_jobs(job.nodes[1])
+        self.assertEqual((0, QUEUED), (message.mflags, message.jobs[0].state))
+
+    def test_confirmed(self) -> None:
+        """Once the copy is confirmed nobody is asked again, and nothing is remembered."""
+        job = self.added()
+        self.hear_signal(job.nodes[1], GOTJOB, job.id)
+        self.forget_told()
+        self.assertEqual(0, self.times_told(job.nodes[1], 60_000))
+        self.assertEqual({}, self.node.replication.asynchronous)
+
+    def test_sent_again(self) -> None:
+        """A copy that was lost is sent again, at first to the same node, then to more."""
+        job = self.added()
+        first = job.nodes[1]
+        self.forget_told()
+        self.pass_ms(200)
+        self.assertEqual(["REPLJOB"], self.told_names(first))
+        self.pass_slowly(10_000)
+        self.assertTrue(len(job.nodes) > 2)
+        self.assertEqual(job.nodes, self.log.records[job.id].nodes)
+        self.hear_signal(job.nodes[2], GOTJOB, job.id)
+        self.assertEqual({}, self.node.replication.asynchronous)
+
+    def test_intervals_grow(self) -> None:
+        """Against a node that is dead the effort falls to twice a minute."""
+        for peer in (C, D):
+            self.unlink(peer)
+        self.added()
+        self.pass_slowly(120_000)
+        self.forget_told()
+        self.assertTrue(1 <= self.times_told(B, 60_000) <= 2)
+
+    def test_no_link_at_first(self) -> None:
+        """Accepted without any link, the job gets its copies when there is one."""
+        for peer in self.peers:
+            self.unlink(peer)
+        job = self.added(3)
+        self.assertEqual((ME,), job.nodes)
+        for peer in (B, C):
+            self.link(peer)
+        self.pass_ms(400)
+        self.assertEqual((["REPLJOB"], ["REPLJOB"]), (self.told_names(B), self.told_names(C)))
+
+    def test_the_job_ends(self) -> None:
+        """Acknowledged, deleted or expired jobs are not sent any more."""
+        ended = [self.added() for _ in range(3)]
+        expiring = self.job(self.status(self.ask(2, ttl_s=1, asynchronous=True)))
+        self.node.acknowledge([ended[0].id])
+        self.hear_signal(B, DELJOB, ended[1].id)
+        self.node.fast_acknowledge([ended[2].id])
+        self.pass_ms(1_000)
+        self.assertIsNone(self.node.jobs.get(expiring.id))
+        self.assertEqual({}, self.node.replication.asynchronous)
+        self.assertEqual(-1, self.node.replication.resends.next_ms())
+
+    def test_delivered_jobs_still_need_copies(self) -> None:
+        """A job in a worker's hands is sent again: the worker may die, and this node with it."""
+        job = self.added()
+        self.get(b"q")
+        self.forget_told()
+        self.pass_ms(200)
+        self.assertEqual(["REPLJOB"], self.told_names(job.nodes[1]))
+
+
+class OutsideTests(CopiesCase):
+    """External replication: this node keeps nothing (section 10.7)."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.leave()
+
+    def test_synchronous(self) -> None:
+        """All copies are elsewhere; one of the nodes that confirmed is told to queue the job."""
+        client = self.ask(2)
+        job = self.waiting()
+        self.assertEqual({B, C}, set(job.nodes))
+        self.hear_signal(B, GOTJOB, job.id)
+        self.assertEqual([], self.said(client))
+        self.forget_told()
+        self.hear_signal(C, GOTJOB, job.id)
+        self.assertEqual(job.id, self.status(client))
+        (message,) = self.told(B) + self.told(C)
+        assert isinstance(message, JobSignal)
+        self.assertEqual((ENQUEUE, 0, 1), (message.type, message.aux, message.serial))
+        self.assertEqual([], self.log.lines)
+        self.assert_nothing_left()
+
+    def test_only_who_confirmed(self) -> None:
+        """Nobody is told to queue a job that he may not have."""
+        self.chance = 0.99
+        client = self.ask(1)
+        job = self.waiting()
+        first = job.nodes[0]
+        self.pass_ms(60)
+        self.assertEqual(2, len(job.nodes))
+        self.forget_told()
+        self.hear_signal(first, GOTJOB, job.id)
+        self.status(client)
+        self.assertEqual(["ENQUEUE"], self.told_names(first))
+
+    def test_delay(self) -> None:
+        """The node that queues the job is told its delay."""
+        self.ask(1, delay_s=7)
+        job = self.waiting()
+        self.forget_told()
+        self.hear_signal(job.nodes[0], GOTJOB, job.id)
+        self.assertEqual(7, self.told_signal(job.nodes[0]).aux)
+
+    def test_asynchronous(self) -> None:
+        """ASYNC: the client has its ID at once; the order follows when the copy is confirmed, and
+        a copy that was lost is sent again (the original loses such jobs silently)."""
+        job_id = self.status(self.ask(1, asynchronous=True))
+        (peer,) = self.job(job_id).nodes
+        self.forget_told()
+        self.pass_ms(400)
+        self.assertEqual("REPLJOB", self.told_names(peer)[0])
+        self.hear_signal(peer, GOTJOB, job_id)
+        self.assertEqual(["ENQUEUE"], self.told_names(peer))
+        self.assert_nothing_left()
+
+    def test_asynchronous_ends(self) -> None:
+        """Without a client too the job is followed no longer than it lives or is wanted."""
+        expiring = self.status(self.ask(1, ttl_s=1, asynchronous=True))
+        deleted = self.status(self.ask(1, asynchronous=True))
+        done = self.status(self.ask(1, asynchronous=True))
+        self.node.delete([deleted])
+        self.hear_signal(B, SETACK, done, 1)
+        self.hear_signal(B, DELJOB, done)
+        self.pass_ms(1_000)
+        self.assertIsNone(self.node.jobs.get(expiring))
+        self.assert_nothing_left()
+
+    def test_at_most_once(self) -> None:
+        """FIX 3: a job with RETRY 0 is given to one node, and every other copy is deleted."""
+        client = self.ask(1, retry_s=0)
+        job = self.waiting()
+        first = job.nodes[0]
+        self.pass_ms(60)
+        (second,) = [node for node in job.nodes if node != first]
+        self.hear_signal(second, GOTJOB, job.id)
+        self.status(client)
+        given = self.told(second)[-1]
+        assert isinstance(given, JobsMessage)
+        self.assertEqual((YOURJOBS, 1), (given.type, given.serial))
+        self.assertEqual("DELJOB", self.told_names(first)[-1])
+
+    def test_delayed_at_most_once(self) -> None:
+        """With a delay it is ordered like the others, since given jobs are queued at once."""
+        self.ask(1, retry_s=0, delay_s=5)
+        job = self.waiting()
+        self.forget_told()
+        self.hear_signal(job.nodes[0], GOTJOB, job.id)
+        self.assertEqual(5, self.told_signal(job.nodes[0]).aux)
+
+    def test_link_lost_before_the_order(self) -> None:
+        """While nobody who has the job can be told to queue it, the client is promised nothing."""
+        client = self.ask(1, retry_s=0)
+        job = self.waiting()
+        (peer,) = job.nodes
+        self.unlink(peer)
+        self.hear_signal(peer, GOTJOB, job.id)
+        self.assertEqual([], self.said(client))
+        self.link(peer)
+        self.pass_ms(60)
+        self.assertEqual(job.id, self.status(client))
+        self.assertEqual("YOURJOBS", self.told_names(peer)[-1])
+        self.assert_nothing_left()
+
+    def test_node_forgotten_before_the_order(self) -> None:
+        """A node that confirmed and was forgotten cannot be told: another one is."""
+        client = self.ask(1, retry_s=0)
+        job = self.waiting()
+        (first,) = job.nodes
+        self.node.cluster.forget(first, self.now_ms)
+        self.hear_signal(first, GOTJOB, job.id)
+        self.assertEqual([], self.said(client))
+        self.pass_ms(60)
+        (second,) = [node for node in job.nodes if node != first]
+        self.hear_signal(second, GOTJOB, job.id)
+        self.assertEqual(job.id, self.status(client))
+        self.assert_nothing_left()
+
+    def test_out_of_memory(self) -> None:
+        """A node above 75 % does the same as one that leaves."""
+        self.node.membership.set_leaving(False)
+        self.node.memory.limit, self.node.memory.used = 100_000, 80_000
+        self.ask(1)
+        self.assertNotIn(ME, self.waiting().nodes)
+
+
+class KeepTests(PeerCase):
+    """REPLJOB (section 7.3)."""
+
+    def test_kept(self) -> None:
+        """The copy is recorded before it is confirmed, and waits for RETRY."""
+        job = theirs(1, (B, ME), retry_s=10)
+        self.hear_jobs(B, REPLJOB, job, life_s=100)
+        self.assertEqual((GOTJOB, job.id), self.answered())
+        mine = self.job(job.id)
+        self.assertEqual((ACTIVE, (B, ME)), (mine.state, self.log.records[job.id].nodes))
+        self.pass_ms(9_980)
+        self.assertEqual([], self.get(b"q"))
+        self.pass_ms(20)
+        self.assertEqual([job.id], self.get(b"q"))
+        self.pass_ms(90_000)
+        self.assertIsNone(self.node.jobs.get(job.id))
+
+    def answered(self) -> tuple[int, bytes]:
+        """Type and job of the one answer to B."""
+        message = self.told_signal(B)
+        return int(message.type), message.job_id
+
+    def test_delay(self) -> None:
+        """A copy is never queued before the delay, after a restart neither."""
+        job = theirs(1, (B, ME), retry_s=5, delay_s=1_000)
+        self.hear_jobs(B, REPLJOB, job)
+        self.pass_ms(900_000)
+        self.assertEqual([], self.get(b"q"))
+        record = self.log.records[job.id]
+        self.node = self.new_node()
+        self.begin(90_000, self.wall_us)
+        self.log = MemoryLog()
+        load(self.node, record, False)
+        self.pass_ms(104_960)
+        self.assertEqual([], self.get(b"q"))
+        self.pass_ms(60)
+        self.assertEqual([job.id], self.get(b"q"))
+
+    def test_no_answer_wanted(self) -> None:
+        """NOREPLY: the copy is kept in silence."""
+        self.hear_jobs(B, REPLJOB, theirs(1, (B, ME)), mflags=NOREPLY)
+        self.assertEqual([], self.told(B))
+        self.assertEqual(1, len(self.node.jobs))
+
+    def test_again(self) -> None:
+        """A copy that comes again is confirmed again; only new holders are taken from it."""
+        job = theirs(1, (B, ME))
+        self.hear_jobs(B, REPLJOB, job)
+        due_ms = self.job(job.id).qtime_ms
+        self.pass_ms(1_000)
+        self.forget_told()
+        again = theirs(1, (B, C, ME))
+        again.body = b"other"
+        self.hear_jobs(B, REPLJOB, again)
+        self.assertEqual((GOTJOB, job.id), self.answered())
+        mine = self.job(job.id)
+        self.assertEqual(((B, ME, C), b"body", due_ms), (mine.nodes, mine.body, mine.qtime_ms))
+        self.assertEqual(1, len(self.log.lines))
+
+    def test_refused_in_silence(self) -> None:
+        """A node that leaves, is short of memory or paused keeps nothing and says nothing."""
+        job = theirs(1, (B, ME))
+        self.node.pause(b"q", PAUSE_IN)
+        self.hear_jobs(B, REPLJOB, job)
+        self.node.pause(b"q", 0)
+        self.node.memory.limit, self.node.memory.used = 100_000, 80_000
+        self.hear_jobs(B, REPLJOB, job)
+        self.node.memory.limit = 0
+        self.leave()
+        self.hear_jobs(B, REPLJOB, job)
+        self.assertEqual(([], 0), (self.told(B), len(self.node.jobs)))
+
+    def test_damaged(self) -> None:
+        """Messages that hold not exactly one job, or one without a job ID, are ignored."""
+        one, two = theirs(1, (B, ME)), theirs(2, (B, ME))
+        self.hear_jobs(B, REPLJOB, one, two)
+        self.hear_jobs(B, REPLJOB)
+        missing = JobsMessage(REPLJOB, [], [])
+        missing.announced = 1
+        self.hear(B, missing)
+        one.id = b"x" * 40
+        self.hear_jobs(B, REPLJOB, one)
+        self.assertEqual(([], 0), (self.told(B), len(self.node.jobs)))
+
+    def test_acknowledged_before(self) -> None:
+        """FIX 8: a copy of a job that is known to be done only tells who has it."""
+        job = theirs(1, (B, ME))
+        self.node.acknowledge([job.id])
+        self.forget_told()
+        self.hear_jobs(B, REPLJOB, job)
+        self.assertEqual((GOTJOB, job.id), self.answered())
+        mine = self.job(job.id)
+        self.assertEqual((ACKED, True, b""), (mine.state, mine.dummy, mine.body))
+        self.pass_ms(1_000)
+        message = self.told_signal(B)
+        self.assertEqual(("SETACK", 2), ("SETACK" if message.type == 8 else "", message.aux))
+
+    def test_at_most_once(self) -> None:
+        """A copy with RETRY 0 is never queued by whoever holds it, whatever clients ask for."""
+        job = theirs(1, (ME,), once=True)
+        self.hear_jobs(B, REPLJOB, job)
+        self.assertEqual(0, self.node.enqueue([job.id], False) + self.node.enqueue([job.id], True))
+        self.pass_ms(600_000)
+        self.assertEqual([], self.get(b"q"))
+
+    def test_no_time_left(self) -> None:
+        """A copy whose life is over is gone with the next turn."""
+        self.hear_jobs(B, REPLJOB, theirs(1, (B, ME)), life_s=0)
+        self.pass_ms(20)
+        self.assert_nothing_left()
+
+
+class FlowTests(FlowCase):
+    """What originals say and hear in the same situations."""
+
+    def test_synchronous(self) -> None:
+        """A copy is sent again until it is confirmed."""
+        client = self.ask(2)
+        (wait,) = self.node.waiters.copies.values()
+        self.replay("addjob-sync", wait.job.id, tolerance_ms=60)
+        self.assertEqual(wait.job.id, self.status(client))
+
+    def test_timeout(self) -> None:
+        """The peer that never answered is told to forget the job."""
+        client = self.ask(2, timeout_ms=300)
+        (wait,) = self.node.waiters.copies.values()
+        self.replay("addjob-timeout", wait.job.id, tolerance_ms=80)
+        self.assertEqual(1, len(self.said(client)))
+
+    def test_external(self) -> None:
+        """A leaving node gives its jobs away, synchronously and not.
+
+        Unlike the original, this node wants ASYNC copies confirmed before it gives the order.
+        """
+        self.leave()
+        job_id = self.status(self.ask(1, asynchronous=True))
+        self.sinks[PEER].messages[0].mflags = NOREPLY
+        self.hear_signal(PEER, GOTJOB, job_id)
+        self.replay("external-async", job_id)
+        client = self.ask(1)
+        (wait,) = self.node.waiters.copies.values()
+        self.replay("external-sync", wait.job.id)
+        self.assertEqual(wait.job.id, self.status(client))
+
+    def test_delivered_and_not_acknowledged(self) -> None:
+        """The other holder hears half a second before that the job will be queued, and when.
+
+        Unlike the original, this node wants ASYNC copies confirmed.
+        """
+        job_id = self.status(self.ask(2, queue=b"q5", retry_s=2, asynchronous=True))
+        self.assertEqual([job_id], self.get(b"q5"))
+        self.sinks[PEER].messages[0].mflags = NOREPLY
+        self.hear_signal(PEER, GOTJOB, job_id)
+        self.replay("retry-cycle", job_id, until_ms=2_200, tolerance_ms=250)
