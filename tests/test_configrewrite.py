@@ -196,6 +196,9 @@ SETTINGS = st.builds(
     client_output_buffer_limit=st.builds(OutputLimit, SIZES, SIZES, NUMBERS),
     cluster_announce_ip=st.sampled_from(["", "10.0.0.1"]),
     cluster_bus_port=st.integers(0, 65535),
+    cluster_meet_allow=st.lists(st.sampled_from(["10.0.0.0/8", "10.0.0.1", "fd00::/8", "::1"])),
+    cluster_bus_tls_cert=NAMES.map("/keys/".__add__) | st.just(""),
+    cluster_link_buffer_limit=SIZES,
 )
 OLD_LINES = st.lists(
     st.sampled_from([b"", b"# note", b'torn "line'])

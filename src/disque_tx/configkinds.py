@@ -7,6 +7,7 @@ the message of section 21.2; it knows no directive, only the message it was made
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address, ip_network
 from typing import Final, Generic, TypeVar
 
 import attrs
@@ -253,6 +254,47 @@ class Addresses(Kind[list[str]]):
             if not _HOST.fullmatch(word):
                 raise ValueError(f"Invalid bind address '{printable(word)}'")
         return [decode(word) for word in words]
+
+    def show(self, value: list[str]) -> bytes:
+        return encode(" ".join(value))
+
+    def line(self, value: list[str]) -> bytes | None:
+        return self.show(value) if value else None
+
+
+@attrs.frozen
+class Ip(Text):
+    """A literal address, or none."""
+
+    message: str = "Invalid address '{}'"
+    pattern: re.Pattern[str] = re.compile(r"[0-9A-Fa-f.:]{0,45}")
+
+    def parse(self, words: list[bytes]) -> str:
+        text = super().parse(words)
+        try:
+            return str(ip_address(text)) if text else ""
+        except ValueError as error:
+            raise ValueError(self.message.replace("{}", printable(only(words)))) from error
+
+
+@attrs.frozen
+class Networks(Kind[list[str]]):
+    """Addresses and networks ``address/prefix``; none, as well as ``*``, stands for all."""
+
+    def parse(self, words: list[bytes]) -> list[str]:
+        if not words:
+            raise ValueError(WRONG_WORDS)
+        return [] if b"*" in words else [self._network(word) for word in words if word]
+
+    def _network(self, word: bytes) -> str:
+        try:
+            network = ip_network(decode(word), strict=False)
+        except ValueError as error:
+            raise ValueError(f"Invalid address or network '{printable(word)}'") from error
+        return str(network).removesuffix(f"/{network.max_prefixlen}")
+
+    def parse_set(self, value: bytes) -> list[str]:
+        return self.parse(value.split() or [b""])
 
     def show(self, value: list[str]) -> bytes:
         return encode(" ".join(value))

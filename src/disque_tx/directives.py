@@ -15,10 +15,12 @@ from disque_tx.configkinds import (
     Addresses,
     Choice,
     Clamped,
+    Ip,
     Keepalive,
     Kind,
     Length,
     Memory,
+    Networks,
     Number,
     Octal,
     OutputLimits,
@@ -88,7 +90,6 @@ _REQUIRED_PATH: Final = Path("Invalid path '{}'", re.compile(r"[^\0]+"))
 _FILE_NAME: Final = Text(
     "appendfilename can't be a path, just a filename", re.compile(r"(?!\.{1,2}\Z)[^\0/\\]+")
 )
-_ANNOUNCE_IP: Final = Text("Invalid address '{}'", re.compile(r"[0-9A-Za-z.:%_-]{0,45}"))
 _LOG_LEVELS: Final = ("debug", "verbose", "notice", "warning")
 _LOG_LEVEL_MESSAGE: Final = "Invalid log level. Must be one of " + ", ".join(_LOG_LEVELS)
 _FACILITIES: Final = ("user", *(f"local{number}" for number in range(8)))
@@ -98,6 +99,7 @@ _MEMORY_MESSAGE: Final = "You need to specify a memory limit greater than zero"
 _REWRITE_SIZE_MESSAGE: Final = "The minimum size for AOF rewrites can't be negative"
 _PERCENTAGE_MESSAGE: Final = "Invalid negative percentage for AOF auto rewrite"
 _NODE_TIMEOUT_MESSAGE: Final = "cluster node timeout must be 1 or greater"
+_LINK_BUFFER_MESSAGE: Final = "The limit of the buffer of a link can't be negative"
 _SAMPLES_MESSAGE: Final = "maxmemory-samples must be 1 or greater"
 _LATENCY_MESSAGE: Final = "The latency threshold can't be negative"
 
@@ -148,9 +150,16 @@ _TABLE: Final = (
         settable=True,
     ),
     Directive("cluster-bus-port", _PORT),
-    Directive("cluster-announce-ip", _ANNOUNCE_IP),
+    Directive("cluster-announce-ip", Ip()),
     Directive("cluster-announce-port", _PORT),
     Directive("cluster-announce-bus-port", _PORT),
+    Directive("cluster-meet-allow", Networks(), settable=True),
+    Directive("cluster-insecure", _YES_NO),
+    Directive("cluster-bus-tls", _YES_NO),
+    Directive("cluster-bus-tls-cert", _OPTIONAL_PATH),
+    Directive("cluster-bus-tls-key", _OPTIONAL_PATH),
+    Directive("cluster-bus-tls-ca", _OPTIONAL_PATH),
+    Directive("cluster-link-buffer-limit", Memory(_LINK_BUFFER_MESSAGE), settable=True),
     Directive(
         "slowlog-log-slower-than",
         Number("Invalid slowlog threshold", INT64_MIN, INT64_MAX, set_low=0),
@@ -179,7 +188,9 @@ GET_ORDER: Final = (
 #: original does.
 GET_BY_NAME: Final = (
     *("cluster-bus-port", "cluster-announce-ip", "cluster-announce-port"),
-    "cluster-announce-bus-port",
+    *("cluster-announce-bus-port", "cluster-meet-allow", "cluster-insecure", "cluster-bus-tls"),
+    *("cluster-bus-tls-cert", "cluster-bus-tls-key", "cluster-bus-tls-ca"),
+    "cluster-link-buffer-limit",
 )
 #: What CONFIG REWRITE handles, in the order in which it appends lines (section 9.2).
 REWRITE_ORDER: Final = (

@@ -63,6 +63,13 @@ class Settings:
     cluster_announce_ip: str = ""
     cluster_announce_port: int = 0
     cluster_announce_bus_port: int = 0
+    cluster_meet_allow: list[str] = attrs.Factory(list)
+    cluster_insecure: bool = False
+    cluster_bus_tls: bool = False
+    cluster_bus_tls_cert: str = ""
+    cluster_bus_tls_key: str = ""
+    cluster_bus_tls_ca: str = ""
+    cluster_link_buffer_limit: int = 64 * 1024**2
     slowlog_log_slower_than: int = 10000
     slowlog_max_len: int = 128
     latency_monitor_threshold: int = 0

@@ -152,14 +152,14 @@ class Bench:
         replies = self.client.replies
         assert isinstance(replies, ValueReplies)
         replies.clear()
-        self.node.add_job(self.client, queue, body, 1, ttl_s, retry_s, delay_s, 0)
+        self.node.add_job(self.client, queue, body, 1, ttl_s, retry_s, delay_s, 0, 0, False)
         status = replies.values[0]
         assert isinstance(status, Status)
         return status.text
 
     def remove(self, job_ids: list[bytes]) -> None:
         """ACKJOB as a turn of its own."""
-        self.turn(lambda: self.node.remove(job_ids))
+        self.turn(lambda: self.node.delete(job_ids))
 
     def get(self, queue: bytes = b"q") -> None:
         """GETJOB of one job that is there."""

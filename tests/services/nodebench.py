@@ -68,7 +68,7 @@ class NodeCase(SynchronousTestCase):
     ``self.dial`` on the fast acceptor."""
 
     def setUp(self) -> None:
-        self.reactor = MemoryReactorClock()
+        self.reactor = self.make_reactor()
         self.settings = Settings(dir="/")
         self.log_path = self.mktemp()
         self.log = DaemonLog("debug", self.log_path)
@@ -88,6 +88,10 @@ class NodeCase(SynchronousTestCase):
         self.hub.start()
         self.addCleanup(self.hub.stop)
         self.addCleanup(self.runtime.stop)
+
+    def make_reactor(self) -> MemoryReactorClock:
+        """Where timers and descriptors are registered."""
+        return MemoryReactorClock()
 
     def make_control(self) -> Control:
         """What the commands can reach outside."""

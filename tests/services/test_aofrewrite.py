@@ -74,7 +74,7 @@ class BackgroundTests(RewriteCase):
         turns = 0
         while bench.clock.turn():
             turns += 1
-            bench.turn(bench.add, lambda: bench.node.remove(bench.ids()[:2]))
+            bench.turn(bench.add, lambda: bench.node.delete(bench.ids()[:2]))
         self.assertGreater(turns, 5)
         self.assertEqual("ok", bench.field("aof_last_bgrewrite_status"))
         self.assertEqual(bench.ids(), self.survivors())

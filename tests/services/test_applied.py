@@ -26,6 +26,36 @@ class AppliedTests(NodeCase):
         self.assertEqual(7, self.server.latency.threshold_ms)
         self.assertEqual("verbose", self.log.level)
 
+    def test_cluster(self) -> None:
+        """What the cluster needs to know of the configuration."""
+        settings = self.settings
+        settings.cluster_node_timeout = 3_000
+        settings.cluster_meet_allow = ["10.0.0.1", "fd00::/8"]
+        settings.cluster_announce_ip = "::ffff:192.0.2.1"
+        settings.cluster_announce_port = 8000
+        settings.cluster_announce_bus_port = 8001
+        apply_all(settings, self.server, self.log)
+        self.assertEqual(3_000, self.node.cluster.node_timeout_ms)
+        allowed = [str(network) for network in self.node.cluster.meet_allow]
+        self.assertEqual(["10.0.0.1/32", "fd00::/8"], allowed)
+        myself = self.node.membership.myself
+        self.assertEqual(b"192.0.2.1", self.node.membership.announced_ip)
+        self.assertEqual((b"192.0.2.1", 8000, 8001), (myself.ip, myself.port, myself.bus_port))
+
+    def test_ports(self) -> None:
+        """Unless it is said otherwise others are told where this node listens."""
+        myself = self.node.membership.myself
+        for cluster_bus_port, announced in ((0, 0), (17_711, 0), (7_000, 7_000)):
+            self.settings.cluster_bus_port = cluster_bus_port
+            apply_all(self.settings, self.server, self.log)
+            self.assertEqual((7711, announced), (myself.port, myself.bus_port))
+
+    def test_long_node_timeout(self) -> None:
+        """However long the time-out is, what is computed from it fits into 64 bits."""
+        self.settings.cluster_node_timeout = 2**63 - 1
+        apply_all(self.settings, self.server, self.log)
+        self.assertLess(self.node.cluster.node_timeout_ms, 2**40)
+
     def test_slow_log_is_cut(self) -> None:
         """A shorter slow log loses its oldest entries."""
         self.settings.slowlog_log_slower_than = 0

@@ -6,7 +6,7 @@ import resource
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.services.control import RESERVED_FDS, clients_allowed, raise_fd_limit
+from disque_tx.services.control import BUS_FDS, RESERVED_FDS, clients_allowed, raise_fd_limit
 from tests.services.rootbench import RootCase
 
 
@@ -174,6 +174,15 @@ class ProcessTests(RootCase):
         self.assertFalse(self.reactor.hasStopped)
 
 
+class AddressTests(RootCase):
+    """The address a client used."""
+
+    def test_local_client(self) -> None:
+        """A client on a Unix socket is of this machine, so it is told the loopback address."""
+        self.started()
+        self.assertIn(b"$9\r\n127.0.0.1\r\n", self.ask(self.dial(), "HELLO"))
+
+
 class LimitTests(SynchronousTestCase):
     """The limit on open files (client protocol, section 2)."""
 
@@ -183,7 +192,9 @@ class LimitTests(SynchronousTestCase):
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
         resource.setrlimit(resource.RLIMIT_NOFILE, (200, limits[1]))
         self.assertEqual(500, raise_fd_limit(500))
-        self.assertEqual(500 + RESERVED_FDS, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        self.assertEqual(
+            500 + RESERVED_FDS + BUS_FDS, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        )
 
     def test_already_high(self) -> None:
         """A limit that is high enough is left alone."""

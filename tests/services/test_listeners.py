@@ -7,25 +7,23 @@ import resource
 import socket
 import stat
 
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.epollreactor import EPollReactor
+from twisted.internet.error import ConnectionLost
+from twisted.internet.interfaces import IWriteDescriptor
 from twisted.internet.protocol import Factory
 from twisted.internet.testing import MemoryReactorClock
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
+from zope.interface.verify import verifyObject
 
 from disque_tx.errors import ConfigError
 from disque_tx.services.hub import Hub
-from disque_tx.services.ports import FastPort, listen_tcp
+from disque_tx.services.ports import Connecting, FastPort, connect_tcp, listen_tcp
+from tests.services.busbench import free_port
 from tests.services.doubles import Recorder, Turns
 from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase
-
-
-def free_port() -> int:
-    """A port that was free a moment ago, and is low enough for a node."""
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as sock:
-            port = int(sock.getsockname()[1])
-        if port <= 55_535:
-            return port
 
 
 class OpenTests(RootCase):
@@ -196,3 +194,88 @@ class PortTests(SynchronousTestCase):
         with listen_tcp("localhost", 0, 10) as sock:
             self.assertIn(sock.getsockname()[0], ("127.0.0.1", "::1"))
         self.port.stopListening()
+
+
+class ConnectTests(SynchronousTestCase):
+    """Connections to others."""
+
+    def setUp(self) -> None:
+        """Somebody who listens, with room for one who waits."""
+        self.reactor = MemoryReactorClock()
+        self.server = listen_tcp("127.0.0.1", 0, 0)
+        self.addCleanup(self.server.close)
+
+    def connect(self, source: str = "") -> Deferred[socket.socket]:
+        """A connection that has had time to be made."""
+        connecting = connect_tcp(self.reactor, self.server.getsockname(), source, 2)
+        drive(self.reactor)
+        return connecting
+
+    def tearDown(self) -> None:
+        """Whatever came of it, nothing is left in the reactor."""
+        self.assertEqual(([], []), (self.reactor.getWriters(), self.reactor.getDelayedCalls()))
+
+    def test_made(self) -> None:
+        """The socket is connected, from the address that was asked for."""
+        with self.successResultOf(self.connect("127.0.0.2")) as sock:
+            self.assertEqual("127.0.0.2", sock.getsockname()[0])
+            self.assertEqual(self.server.getsockname(), sock.getpeername())
+            self.assertFalse(sock.getblocking())
+
+    def test_refused(self) -> None:
+        """Nobody listens."""
+        address = self.server.getsockname()
+        self.server.close()
+        connecting = connect_tcp(self.reactor, address, "", 2)
+        drive(self.reactor)
+        self.failureResultOf(connecting, ConnectionRefusedError)
+
+    def test_refused_under_epoll(self) -> None:
+        """Some reactors say that a refused connection is lost, not that it can be written to."""
+        address = self.server.getsockname()
+        self.server.close()
+        reactor = EPollReactor()
+        self.addCleanup(self.close_reactor, reactor)
+        connecting = connect_tcp(reactor, address, "", 2)
+        reactor.doIteration(2)
+        self.failureResultOf(connecting, ConnectionRefusedError)
+
+    def close_reactor(self, reactor: EPollReactor) -> None:
+        """Give its descriptors back."""
+        for reader in reactor.removeAll():
+            reader.connectionLost(Failure(ConnectionLost()))
+        reactor._poller.close()
+
+    def hang(self) -> Deferred[socket.socket]:
+        """A connection that nobody lets in."""
+        for _ in range(10):
+            connecting = self.connect()
+            if not connecting.called:
+                return connecting
+            self.addCleanup(self.successResultOf(connecting).close)
+        raise AssertionError("everybody was let in")
+
+    def test_takes_too_long(self) -> None:
+        """After the time that it may take it is given up."""
+        connecting = self.hang()
+        self.reactor.advance(1.9)
+        self.assertNoResult(connecting)
+        self.reactor.advance(0.2)
+        self.failureResultOf(connecting, TimeoutError)
+
+    def test_cancelled(self) -> None:
+        """It can be given up at any time."""
+        connecting = self.hang()
+        connecting.cancel()
+        self.failureResultOf(connecting, CancelledError)
+
+    def test_impossible(self) -> None:
+        """Names are not looked up, and a source that is not ours is refused at once."""
+        connecting = connect_tcp(self.reactor, ("localhost", 1), "", 2)
+        self.assertIn("no literal address", str(self.failureResultOf(connecting, OSError)))
+        self.failureResultOf(self.connect("192.0.2.1"), OSError)
+
+    def test_interface(self) -> None:
+        """Every reactor can watch it."""
+        with socket.socket() as sock:
+            verifyObject(IWriteDescriptor, Connecting(self.reactor, sock))

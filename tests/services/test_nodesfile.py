@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -10,8 +11,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.errors import ConfigError
 from disque_tx.nodetable import MYSELF, NodeEntry
 from disque_tx.services.nodesfile import SIZE_BYTES_MAX, NodesFile
+from tests.services.rootbench import RootCase
 
 ME = b"a" * 40
+UNIX_S = 1_795_000_000
+UNIX_MS = UNIX_S * 1000
 LINE = ME + b" :7711 myself 0 0 connected\n"
 
 
@@ -28,12 +32,17 @@ class NodesFileTests(SynchronousTestCase):
         self.path = Path(self.mktemp())
         self.file = NodesFile(str(self.path))
         self.addCleanup(self.file.close)
+        self.warnings: list[str] = []
+
+    def load(self) -> list[NodeEntry]:
+        """Read the file; what the operator is told goes to ``warnings``."""
+        return self.file.load(UNIX_S, 0, self.warnings.append)
 
     def test_new(self) -> None:
         """A file that is missing, or was only just created by locking it, describes nobody."""
-        self.assertEqual([], self.file.load(1, 0))
+        self.assertEqual([], self.load())
         self.file.lock()
-        self.assertEqual([], self.file.load(1, 0))
+        self.assertEqual([], self.load())
         self.assertEqual(0o644 & ~_umask(), self.path.stat().st_mode & 0o777)
 
     def test_lock_excludes(self) -> None:
@@ -55,43 +64,81 @@ class NodesFileTests(SynchronousTestCase):
         """Writing in place keeps the file that carries the lock."""
         self.file.lock()
         inode = self.path.stat().st_ino
-        self.file.save(rows(1), sync=True)
+        self.file.save(rows(1), UNIX_MS, sync=True)
         self.assertEqual(inode, self.path.stat().st_ino)
         with self.assertRaises(ConfigError):
             NodesFile(str(self.path)).lock()
 
+    def test_new_name_is_synced(self) -> None:
+        """A new node's ID must survive a power failure, and so must the name of its file."""
+        folders: list[bool] = []
+        sync = os.fsync
+
+        def noted(fd: int) -> None:
+            folders.append(stat.S_ISDIR(os.fstat(fd).st_mode))
+            sync(fd)
+
+        self.patch(os, "fsync", noted)
+        self.file.save(rows(1), UNIX_MS, sync=True)
+        self.assertEqual([False, True], folders)
+
     def test_save_and_load(self) -> None:
         """A restart finds the table again."""
-        self.file.save(rows(2), sync=True)
-        loaded = self.file.load(1, 0)
-        self.assertEqual([entry.line() for entry in rows(2)], [entry.line() for entry in loaded])
+        self.file.save(rows(2), UNIX_MS, sync=True)
+        loaded = self.load()
+        self.assertEqual([e.line(UNIX_MS) for e in rows(2)], [e.line(UNIX_MS) for e in loaded])
 
     def test_shrinks(self) -> None:
         """Nothing of a longer old content stays behind."""
-        self.file.save(rows(9), sync=False)
-        self.file.save(rows(0), sync=False)
+        self.file.save(rows(9), UNIX_MS, sync=False)
+        self.file.save(rows(0), UNIX_MS, sync=False)
         self.assertEqual(LINE, self.path.read_bytes())
 
     def test_damaged(self) -> None:
-        """The operator learns file, line and reason, and the damaged file stays as it is."""
-        damaged = LINE + b"rubbish\n"
+        """The node starts with what is left; the operator learns what is wrong and has it all."""
+        damaged = LINE + b"rubbish\n" + b"more rubbish\n"
         self.path.write_bytes(damaged)
-        with self.assertRaises(ConfigError) as caught:
-            self.file.load(1, 0)
-        self.assertEqual(
-            f"Unrecoverable error: corrupted cluster config file {self.path.absolute()}: "
-            "line 2: 1 fields instead of 6. "
-            "Repair the file, or move it away to start as a new node.",
-            str(caught.exception),
+        self.assertEqual([ME], [entry.id for entry in self.load()])
+        copy = f"{self.path.absolute()}.damaged-{UNIX_S}"
+        expected = (
+            f"The nodes file {self.path.absolute()} is damaged: "
+            "line 2: 1 fields instead of 6 and 1 more. "
+            "This node keeps its ID, and 0 other nodes could be read. "
+            f"The damaged file is kept as {copy}."
         )
+        self.assertEqual([expected], self.warnings)
+        self.assertEqual(damaged, Path(copy).read_bytes())
         self.assertEqual(damaged, self.path.read_bytes())
+
+    def test_identity_lost(self) -> None:
+        """That the node is somebody else from now on is said plainly."""
+        self.path.write_bytes(b"b" * 40 + b" ::1:7712 noflags 0 0 connected\n\0\0")
+        self.assertEqual([b"b" * 40], [entry.id for entry in self.load()])
+        self.assertIn("This node starts under a new ID, and 1 other nodes", self.warnings[0])
+
+    def test_no_room_for_copy(self) -> None:
+        """A damaged file is never overwritten without a copy: rather the node does not start."""
+        self.path.write_bytes(b"rubbish\n")
+        Path(f"{self.path}.damaged-{UNIX_S}").mkdir()
+        with self.assertRaisesRegex(ConfigError, "no copy of it can be kept in .*Is a directory"):
+            self.load()
+        self.assertEqual(b"rubbish\n", self.path.read_bytes())
+
+    def test_disk_full(self) -> None:
+        """When the disk takes nothing, the table that was saved before is still there."""
+        self.file.save(rows(0), UNIX_MS, sync=True)
+        write = os.write
+        self.patch(os, "write", lambda fd, text: write(fd, b""))
+        with self.assertRaisesRegex(OSError, "No space left"):
+            self.file.save(rows(3), UNIX_MS, sync=True)
+        self.assertEqual(LINE, self.path.read_bytes())
 
     def test_too_large(self) -> None:
         """A file that cannot be a nodes file is not read into memory."""
         self.path.touch()
         os.truncate(self.path, SIZE_BYTES_MAX + 1)
         with self.assertRaisesRegex(ConfigError, "larger than"):
-            self.file.load(1, 0)
+            self.load()
 
     def test_no_folder(self) -> None:
         """A wrong folder is reported as what it is, by locking and by saving."""
@@ -99,13 +146,13 @@ class NodesFileTests(SynchronousTestCase):
         with self.assertRaisesRegex(ConfigError, "Can't open the nodes file .*No such file"):
             file.lock()
         with self.assertRaises(FileNotFoundError):
-            file.save(rows(0), sync=False)
+            file.save(rows(0), UNIX_MS, sync=False)
 
     def test_unreadable(self) -> None:
         """Something else under that name is refused instead of being taken for a new node."""
         self.path.mkdir()
         with self.assertRaisesRegex(ConfigError, "Can't read the nodes file .*Is a directory"):
-            self.file.load(1, 0)
+            self.load()
 
     def test_path_is_fixed(self) -> None:
         """Changing the working folder at run time does not move the file."""
@@ -114,7 +161,7 @@ class NodesFileTests(SynchronousTestCase):
         elsewhere = self.mktemp()
         os.mkdir(elsewhere)
         os.chdir(elsewhere)
-        self.file.save(rows(0), sync=False)
+        self.file.save(rows(0), UNIX_MS, sync=False)
         os.chdir(before)
         self.assertEqual(LINE, self.path.read_bytes())
 
@@ -123,6 +170,21 @@ class NodesFileTests(SynchronousTestCase):
         self.file.lock()
         self.file.close()
         self.file.close()
+
+
+class StartTests(RootCase):
+    """A whole node and a damaged file."""
+
+    def test_starts(self) -> None:
+        """The node comes back under its ID, says so in its log, and repairs the file."""
+        path = self.folder / "nodes.conf"
+        path.write_bytes(LINE + b"\0\0\0\n")
+        root = self.started()
+        self.assertEqual(ME, root.runtime.node.id)
+        self.assertIn("This node keeps its ID", self.logged())
+        self.assertEqual(ME + b" :0 myself 0 0 connected\n", path.read_bytes())
+        (copy,) = self.folder.glob("nodes.conf.damaged-*")
+        self.assertEqual(LINE + b"\0\0\0\n", copy.read_bytes())
 
 
 def _umask() -> int:

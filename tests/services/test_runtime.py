@@ -60,6 +60,40 @@ class TimerTests(NodeCase):
         self.assertEqual([], self.reactor.getDelayedCalls())
 
 
+class Alarm:
+    """Something that is due at a time; notes when it was woken."""
+
+    def __init__(self, due_ms: int) -> None:
+        self.due_ms = due_ms
+        self.woken_ms: list[int] = []
+
+    def next_due_ms(self) -> int:
+        return self.due_ms
+
+    def run_due(self, now_ms: int) -> None:
+        if 0 <= self.due_ms <= now_ms:
+            self.due_ms = -1
+            self.woken_ms.append(now_ms)
+
+
+class DeadlineTests(NodeCase):
+    """Parts of the node with times of their own."""
+
+    def test_earliest(self) -> None:
+        """One timer serves all of them, the earliest first, and what is never due is not woken."""
+        now_ms = self.node.now_ms
+        late, soon, never = Alarm(now_ms + 700), Alarm(now_ms + 20), Alarm(-1)
+        self.runtime.deadlines += [late, never, soon]
+        self.turn(b"ADDJOB q b 0 DELAY 5")
+        self.assertEqual(1, len(self.reactor.getDelayedCalls()))
+        self.reactor.advance(0.02)
+        self.assertEqual(([], [now_ms + 20]), (late.woken_ms, soon.woken_ms))
+        self.reactor.advance(0.68)
+        self.assertEqual(([now_ms + 700], []), (late.woken_ms, never.woken_ms))
+        self.reactor.advance(5)
+        self.assertEqual(b":1\r\n", self.turn(b"QLEN q"))
+
+
 class TurnTests(NodeCase):
     """What happens at the end of a turn."""
 
@@ -81,6 +115,22 @@ class TurnTests(NodeCase):
         self.assertEqual(([b""], b"+OK\r\n"), (seen, transport.value()))
         client.dataReceived(b"PING\r\n")
         self.assertEqual([b""], seen)
+
+    def test_turn(self) -> None:
+        """Input from other services is a turn of its own, or part of the one under way."""
+        with self.runtime.turn() as node:
+            self.assertIs(self.node, node)
+            with self.runtime.turn():
+                self.assertTrue(self.runtime.in_turn)
+            self.assertTrue(self.runtime.in_turn)
+            self.assertEqual(0, self.commits.commits)
+        self.assertEqual((False, 1), (self.runtime.in_turn, self.commits.commits))
+
+    def test_fault_in_a_turn(self) -> None:
+        """A turn ends in any case: what was done before the fault leaves."""
+        with self.assertRaises(ZeroDivisionError), self.runtime.turn():
+            raise ZeroDivisionError
+        self.assertEqual((False, 1), (self.runtime.in_turn, self.commits.commits))
 
     def test_write_error(self) -> None:
         """From the turn after a failed write on, commands are checked against it."""

@@ -239,7 +239,7 @@ class FastTransportTests(ContractTests, SynchronousTestCase):
         """A factory may refuse a connection."""
         other, its = socket.socketpair()
         self.addCleanup(other.close)
-        self.hub.adopt(its, Refusing())
+        self.assertFalse(self.hub.adopt(its, Refusing()))
         self.assertEqual(b"", other.recv(1))
 
     def test_gone_already(self) -> None:
@@ -249,7 +249,7 @@ class FastTransportTests(ContractTests, SynchronousTestCase):
             its, _name = server.accept()
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             client.close()
-            self.hub.adopt(its, Factory.forProtocol(Recorder))
+            self.assertFalse(self.hub.adopt(its, Factory.forProtocol(Recorder)))
             self.settle()
         self.assertEqual(-1, its.fileno())
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Final
 
+from disque_tx.core.addresses import normal_ip, plain_ip
 from disque_tx.core.eviction import evict
 
 if TYPE_CHECKING:
     from disque_tx.commands.context import Server
     from disque_tx.services.log import DaemonLog
     from disque_tx.settings import Settings
+
+#: Ten years: longer ones would not fit into what is computed from them.
+_NODE_TIMEOUT_MS_MAX: Final = 10 * 366 * 86_400_000
 
 Apply = Callable[["Settings", "Server", "DaemonLog"], None]
 
@@ -50,6 +55,24 @@ def _level(settings: Settings, server: Server, log: DaemonLog) -> None:
     log.level = settings.loglevel
 
 
+def _node_timeout(settings: Settings, server: Server, log: DaemonLog) -> None:
+    timeout_ms = min(settings.cluster_node_timeout, _NODE_TIMEOUT_MS_MAX)
+    server.node.cluster.node_timeout_ms = timeout_ms
+
+
+def _meet_allow(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.node.cluster.meet_allow = [ip_network(text) for text in settings.cluster_meet_allow]
+
+
+def _announce(settings: Settings, server: Server, log: DaemonLog) -> None:
+    """What other nodes are told about where this one is."""
+    server.node.membership.announce(
+        plain_ip(normal_ip(settings.cluster_announce_ip.encode())),
+        settings.cluster_announce_port or settings.port,
+        settings.cluster_announce_bus_port or settings.cluster_bus_port,
+    )
+
+
 #: Directive → what follows from its value. What is read where it is used has no entry.
 APPLY: Final[dict[str, Apply]] = {
     "maxmemory": _maxmemory,
@@ -59,6 +82,9 @@ APPLY: Final[dict[str, Apply]] = {
     "slowlog-max-len": _slow_length,
     "latency-monitor-threshold": _latency,
     "loglevel": _level,
+    "cluster-node-timeout": _node_timeout,
+    "cluster-meet-allow": _meet_allow,
+    "cluster-announce-ip": _announce,
 }
 
 

@@ -8,9 +8,12 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
+from twisted.internet.address import IPv4Address, IPv6Address
+
 from disque_tx import config, configfile
 from disque_tx.commands.context import Control
 from disque_tx.configpaths import os_error_text
+from disque_tx.core.addresses import plain_ip
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError
 from disque_tx.services.applied import APPLY
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 #: File descriptors the process needs besides those of its clients (client protocol, section 2).
 RESERVED_FDS = 32
+#: And, where the system allows it, for the bus: its strangers, and two per node of a large cluster.
+BUS_FDS = 512
 
 
 def clients_allowed() -> int:
@@ -108,6 +113,13 @@ class NodeControl(Control):
     def client_buffers(self, client: Client) -> tuple[int, int, int]:
         return client.connection.buffers() if isinstance(client, Session) else (0, 0, 0)
 
+    def local_ip(self, client: Client) -> bytes:
+        if isinstance(client, Session) and client.connection.transport is not None:
+            host = client.connection.transport.getHost()
+            if isinstance(host, IPv4Address | IPv6Address):
+                return plain_ip(host.host.encode())
+        return b"127.0.0.1"
+
     def reset_statistics(self) -> None:
         self._root.aof.reset_statistics()
 
@@ -167,7 +179,7 @@ class NodeControl(Control):
 
 def raise_fd_limit(maxclients: int) -> int:
     """Let the process have a descriptor per client; returns how many clients fit."""
-    wanted = maxclients + RESERVED_FDS
+    wanted = maxclients + RESERVED_FDS + BUS_FDS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return maxclients

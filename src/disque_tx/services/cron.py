@@ -75,7 +75,6 @@ class Cron(Service):
         self._visit_clients()
         node.release_leaving()
         node.queues.sweep(node.now_ms, _QUEUES_PER_RUN)
-        node.membership.expire_handshakes(node.now_ms, self._settings.cluster_node_timeout)
         if server.paused_until_ms and node.now_ms >= server.paused_until_ms:
             server.paused_until_ms = 0
             runtime.resume_all()

@@ -1,4 +1,4 @@
-"""The hub: all accepted sockets in an inner epoll object that is one reader of the reactor."""
+"""The hub: all sockets in an inner epoll object that is one reader of the reactor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _READABLE: Final = select.EPOLLIN | _ENDING
 
 @implementer(IReadDescriptor)
 class Hub:
-    """The inner epoll object with all accepted sockets; one reader of the reactor."""
+    """The inner epoll object with all sockets; one reader of the reactor."""
 
     def __init__(self, reactor: Any, turn: ITurn) -> None:
         self._reactor = reactor
@@ -48,19 +48,20 @@ class Hub:
         self._reactor.removeReader(self)
         self._epoll.close()
 
-    def adopt(self, sock: socket.socket, factory: IProtocolFactory) -> None:
-        """Serve an accepted socket with a protocol of ``factory``."""
+    def adopt(self, sock: socket.socket, factory: IProtocolFactory) -> bool:
+        """Serve a connected socket with a protocol of ``factory``; ``False`` when it was closed
+        before the protocol heard of it."""
         sock.setblocking(False)
         transport = FastTransport(sock, self)
         try:
             peer = transport.getPeer()
         except OSError:
             sock.close()  # it went away again before it was looked at
-            return
+            return False
         protocol: IProtocol | None = factory.buildProtocol(peer)
         if protocol is None:
             sock.close()
-            return
+            return False
         transport.protocol = protocol
         self._transports[transport.fd] = transport
         self._epoll.register(transport.fd, _WATCHED)
@@ -68,6 +69,7 @@ class Hub:
             protocol.makeConnection(transport)
         except Exception:
             self._give_up(transport)
+        return True
 
     def _give_up(self, transport: FastTransport) -> None:
         """A protocol failed: its connection ends, the error shows, and everybody else goes on."""

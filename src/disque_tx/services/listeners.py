@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IListeningPort, IProtocolFactory
 from twisted.internet.protocol import Factory
 
+from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.errors import ConfigError
 from disque_tx.services.hub import Hub
 from disque_tx.services.ports import FastPort, listen_tcp
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 _WILDCARDS: Final = ("::", "0.0.0.0")
 #: What fits in the address of a Unix socket; a longer path may still fit from here.
 _SOCKET_PATH_MAX: Final = 107
-#: The bus listens this much above the port.
-BUS_OFFSET: Final = 10_000
-PORT_MAX: Final = 65_535 - BUS_OFFSET
+PORT_MAX: Final = 65_535 - BUS_PORT_OFFSET
 
 
 class FastReactor:
@@ -98,10 +97,10 @@ class Listeners(Service):
         """Listen everywhere the configuration says."""
         settings = self._settings
         self._hub.start()
-        if settings.port > PORT_MAX:
+        if settings.port > PORT_MAX and not settings.cluster_bus_port:
             raise ConfigError(
-                f"Port {settings.port} is too high: the cluster bus listens {BUS_OFFSET} above it,"
-                f" so at most {PORT_MAX} is possible."
+                f"Port {settings.port} is too high: the cluster bus listens {BUS_PORT_OFFSET} above"
+                f" it, so at most {PORT_MAX} is possible without 'cluster-bus-port'."
             )
         if settings.port:
             self._open_tcp()

@@ -1,7 +1,8 @@
 """The nodes file on disk: locked for the life of the process and written in place.
 
 Cluster protocol, section 9. It is never replaced by renaming: the lock that keeps a second daemon
-away, ours or the original, belongs to the file as it is.
+away, ours or the original, belongs to the file as it is. A damaged file does not keep a node from
+starting: what can be read of it is used.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from collections.abc import Callable
 from typing import Final
 
-from disque_tx.errors import ConfigError, PeerError
-from disque_tx.nodetable import NodeEntry
+from disque_tx.errors import ConfigError
+from disque_tx.nodetable import MYSELF, NodeEntry
+from disque_tx.services.files import RealFiles
 from disque_tx.wire.nodesfile import parse, render
 
 #: Room for a hundred thousand nodes; what is larger is some other file.
@@ -50,19 +53,46 @@ class NodesFile:
             )
         return f"Can't lock the nodes file {self.path}: {error.strerror}."
 
-    def load(self, unix_ms: int, now_ms: int) -> list[NodeEntry]:
+    def load(self, unix_s: int, now_ms: int, warn: Callable[[str], None]) -> list[NodeEntry]:
         """The rows of the file, none when it is missing or empty: this node is new.
 
-        ``unix_ms``, ``now_ms``: the wall clock and the steady clock at loading.
-        ``ConfigError`` names file, line and reason when the file is damaged or cannot be read.
+        Of a damaged file, ``warn`` is told what is wrong and where a copy of it was put; what is
+        readable is used. ``unix_s``: the wall clock; ``now_ms``: the steady clock.
+        ``ConfigError`` when the file cannot be read, or no copy of a damaged one can be kept.
         """
+        text = self._read()
+        entries, faults = parse(text, now_ms)
+        if faults:
+            copy = self._keep(text, unix_s)
+            warn(self._warning(entries, faults, copy))
+        return entries
+
+    def _keep(self, text: bytes, unix_s: int) -> str:
+        """Copy a damaged file: the file itself has to stay, since it carries the lock."""
+        path = f"{self.path}.damaged-{unix_s}"
         try:
-            return parse(self._read(), unix_ms, now_ms)
-        except PeerError as error:
+            with open(path, "wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
             raise ConfigError(
-                f"Unrecoverable error: corrupted cluster config file {self.path}: {error}. "
-                "Repair the file, or move it away to start as a new node."
+                f"The nodes file {self.path} is damaged, and no copy of it can be kept in {path}:"
+                f" {error.strerror}. Make room, repair the file, or move it away to start as a new"
+                " node."
             ) from error
+        return path
+
+    def _warning(self, entries: list[NodeEntry], faults: list[str], copy: str) -> str:
+        known = any(entry.flags & MYSELF for entry in entries)
+        more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
+        identity = "This node keeps its ID" if known else "This node starts under a new ID"
+        others = len(entries) - known
+        return (
+            f"The nodes file {self.path} is damaged: {faults[0]}{more}."
+            f" {identity}, and {others} other nodes could be read."
+            f" The damaged file is kept as {copy}."
+        )
 
     def _read(self) -> bytes:
         try:
@@ -75,16 +105,20 @@ class NodesFile:
                 f"Can't read the nodes file {self.path}: {error.strerror}."
             ) from error
         if len(text) > SIZE_BYTES_MAX:
-            raise PeerError(f"larger than {SIZE_BYTES_MAX} bytes")
+            raise ConfigError(
+                f"The nodes file {self.path} is larger than {SIZE_BYTES_MAX} bytes, so it is some"
+                " other file. Check 'cluster-config-file'."
+            )
         return text
 
-    def save(self, entries: list[NodeEntry], sync: bool) -> None:
+    def save(self, entries: list[NodeEntry], unix_ms: int, sync: bool) -> None:
         """Write the rows over the old content; with ``sync``, they are on disk afterwards.
 
-        ``OSError`` when the disk refuses. The rest of a longer old content is blanked by the same
-        write, so that a crash before it is cut off leaves a file that still loads.
+        ``unix_ms``: the wall clock when the steady clock was zero. ``OSError`` when the disk
+        refuses. The rest of a longer old content is blanked by the same write, so that a crash
+        before it is cut off leaves a file that still loads.
         """
-        text = render(entries)
+        text = render(entries, unix_ms)
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o644)
         try:
             padded = text.ljust(os.fstat(fd).st_size, b"\n")
@@ -92,6 +126,7 @@ class NodesFile:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
             if sync:
                 os.fsync(fd)
+                RealFiles().sync_folder(self.path)  # it may be new
             os.ftruncate(fd, len(text))
         finally:
             os.close(fd)

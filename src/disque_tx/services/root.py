@@ -1,8 +1,8 @@
 """The whole node as one MultiService: what ``disque-server`` and ``twistd disque`` both run.
 
 Start (cluster protocol, section 16): listen, lock and read the nodes file, load the log while
-clients are told to wait, then work. Stop (DESIGN section 7): accept nobody, send blocked clients
-away, write and sync the log, close.
+clients are told to wait, then talk to other nodes and work. Stop (DESIGN section 7): accept nobody,
+send blocked clients away, write and sync the log, close.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ from disque_tx.errors import CommandError, ConfigError, DisqueError
 from disque_tx.services.admission import Admission
 from disque_tx.services.aof import AppendOnlyFile
 from disque_tx.services.applied import apply_all
+from disque_tx.services.bus import Bus
 from disque_tx.services.clients import RespFactory
 from disque_tx.services.control import NodeControl, raise_fd_limit
 from disque_tx.services.cron import Cron
+from disque_tx.services.federation import FederationService
 from disque_tx.services.files import RealFiles
+from disque_tx.services.gossip import GossipService
 from disque_tx.services.hub import Hub
 from disque_tx.services.listeners import Listeners
 from disque_tx.services.log import DaemonLog
@@ -54,7 +57,8 @@ def new_node_id() -> bytes:
 
 
 class NodeRoot(MultiService):
-    """A node and everything around it.
+    """A node and everything around it. ``cluster``: what talks to other nodes, a part of it from
+    the moment on at which the log is loaded.
 
     The orderly end stops the reactor; ``exit_status`` and ``restart_wanted`` tell the program how
     to go on after that. ``die``: ends the process at once, with an exit status.
@@ -81,7 +85,7 @@ class NodeRoot(MultiService):
         self.files = RealFiles()
         self._nodes_file = NodesFile(settings.cluster_config_file)
         self._nodes_file.lock()
-        entries = self._nodes_file.load(time.time_ns() // 1_000_000, clock.steady_ms())
+        entries = self._nodes_file.load(int(time.time()), clock.steady_ms(), log.warning)
         membership = membership_from_file(entries, settings.port, new_node_id)
         node = Node(membership, JobIdSource(secrets.token_hex(20).encode()), random.random)
         registry = standard_registry()
@@ -105,9 +109,16 @@ class NodeRoot(MultiService):
         self.runtime.log = self.aof
         self.runtime.save_nodes = self._nodes_changed
         self.cron = Cron(self.runtime, settings, self.aof, log, reactor)
-        self.listeners = Listeners(
-            self, RespFactory(self.runtime, self.admission), Hub(reactor, self.runtime), reactor
+        hub = Hub(reactor, self.runtime)
+        self.listeners = Listeners(self, RespFactory(self.runtime, self.admission), hub, reactor)
+        self.bus = Bus(
+            self.runtime, settings, log, hub, reactor, self._in_thread, secrets.randbits(62)
         )
+        self.runtime.bus = self.bus
+        self.cluster = MultiService()
+        self.bus.setServiceParent(self.cluster)
+        GossipService(self.runtime, log, reactor).setServiceParent(self.cluster)
+        FederationService(self.runtime).setServiceParent(self.cluster)
         for service in (self.listeners, self.aof, self.cron, Watchdog(reactor), self.node_service):
             service.setServiceParent(self)
         apply_all(settings, self.server, log)
@@ -136,6 +147,7 @@ class NodeRoot(MultiService):
             settings.maxclients = fitting
         self.save_nodes()
         self.listeners.open()
+        self.bus.open()
         log.warning(f"Server started, Disque version {DISQUE_VERSION} (disque-tx {__version__})")
         self._tame_collector()
 
@@ -165,6 +177,7 @@ class NodeRoot(MultiService):
                 except CommandError as error:
                     self.log.warning(f"aof-enqueue-jobs-once is still on in the file: {error.text}")
         self.server.troubled = False
+        self.cluster.setServiceParent(self)
         notify("READY=1\nSTATUS=Serving clients")
 
     def _load_failed(self, failure: Failure) -> None:
@@ -176,7 +189,8 @@ class NodeRoot(MultiService):
     def save_nodes(self, sync: bool = False) -> None:
         """Write the nodes file; an ``OSError`` means that it is out of date."""
         membership = self.runtime.node.membership
-        self._nodes_file.save(list(membership.nodes.values()), sync or membership.must_sync)
+        entries = list(membership.nodes.values())
+        self._nodes_file.save(entries, membership.unix_ms, sync or membership.must_sync)
         membership.saved()
 
     def _nodes_changed(self) -> None:
@@ -214,6 +228,7 @@ class NodeRoot(MultiService):
     def stopService(self) -> Deferred[Any]:
         """Let go of everything, nothing accepted is lost."""
         self.listeners.close()
+        self.bus.close()
         runtime = self.runtime
         runtime.begin()
         for client in list(runtime.node.waiters.blocked):

@@ -1,14 +1,16 @@
 """The runtime: tells the node what time it is, and performs what the node wants done.
 
 A turn is one batch of input. Everything in it is executed first; then, in this order, the log is
-written (and synced, if the policy says so), and the replies leave, one write per connection
-(DESIGN section 3). Input of clients that a turn unblocks belongs to the same turn.
+written (and synced, if the policy says so), messages to other nodes leave, and the replies leave,
+one write per connection (DESIGN section 3). Connections to other nodes are made and closed after
+that. Input of clients that a turn unblocks belongs to the same turn.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
@@ -47,12 +49,33 @@ class CommitsLog(Protocol):
         """Write, and by policy sync, what was recorded."""
 
 
+class PerformsBus(Protocol):
+    """What the runtime needs of the bus."""
+
+    def flush(self) -> None:
+        """Let out what was said to other nodes."""
+
+    def perform(self) -> None:
+        """Make and close the connections that the outbox asks for."""
+
+
+class Deadline(Protocol):
+    """A part of the node that has something to do at times of its own; steady clock."""
+
+    def next_due_ms(self) -> int:
+        """When :meth:`run_due` has something to do next, -1 for never."""
+
+    def run_due(self, now_ms: int) -> object:
+        """Do what is due by now, a bounded part of it; the rest stays due."""
+
+
 @implementer(ITurn)
 class Runtime:
     """One per node. ``calls``: operations of programs that embed the node, by client ID.
 
     ``log``: committed before anything leaves. ``save_nodes``: writes the node table down when it
-    changed, also before anything leaves.
+    changed, also before anything leaves. ``bus``: ``None`` for a node that is alone.
+    ``deadlines``: what has to be woken on time besides the node.
     """
 
     def __init__(
@@ -70,6 +93,8 @@ class Runtime:
         self.calls: dict[int, Any] = {}
         self.log: CommitsLog | None = None
         self.save_nodes: Callable[[], None] = self.node.membership.saved
+        self.bus: PerformsBus | None = None
+        self.deadlines: list[Deadline] = []
         self.in_turn = False
         self._reactor = reactor
         self._outbox = node.outbox
@@ -87,10 +112,23 @@ class Runtime:
         self.node.begin(self._steady_ms(), self._wall_us())
         self.dispatcher.begin()
 
+    @contextmanager
+    def turn(self) -> Iterator[Node]:
+        """Input that is part of the turn under way, or else a turn of its own."""
+        if self.in_turn:
+            yield self.node
+            return
+        self.begin()
+        try:
+            yield self.node
+        finally:
+            self.end()
+
     def end(self) -> None:
         """The input is executed: let everything out, in order."""
         outbox = self._outbox
         pump = self.pump
+        bus = self.bus
         while outbox.resumed:
             resumed, outbox.resumed = outbox.resumed, []
             for client in resumed:
@@ -103,6 +141,8 @@ class Runtime:
                 self.server.troubled = True
         if self.node.membership.changed:
             self.save_nodes()
+        if bus is not None:
+            bus.flush()
         touched = outbox.touched
         if touched:
             outbox.touched = []
@@ -113,7 +153,9 @@ class Runtime:
         if pump.late and self._late_call is None:
             self._late_call = self._reactor.callLater(0, self._go_on)
         self.in_turn = False
-        due_ms = self.node.next_due_ms()
+        if bus is not None:
+            bus.perform()
+        due_ms = self._next_due_ms()
         if due_ms >= 0 and (self._timer_ms < 0 or due_ms < self._timer_ms):
             self._arm(due_ms)
 
@@ -134,6 +176,14 @@ class Runtime:
 
     # -- time --------------------------------------------------------------------------------
 
+    def _next_due_ms(self) -> int:
+        due_ms: int = self.node.next_due_ms()
+        for deadline in self.deadlines:
+            other_ms = deadline.next_due_ms()
+            if due_ms < 0 or 0 <= other_ms < due_ms:
+                due_ms = other_ms
+        return due_ms
+
     def _arm(self, due_ms: int) -> None:
         if self.stopped:
             return
@@ -151,6 +201,8 @@ class Runtime:
         begun_ms = self.node.now_ms
         try:
             self.node.run_due()
+            for deadline in self.deadlines:
+                deadline.run_due(begun_ms)
         except Exception:
             # What was due with it is due again; without a next timer nothing would ever be.
             self.end()

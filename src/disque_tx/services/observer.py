@@ -1,0 +1,59 @@
+"""Tells the operator what changes in the cluster: who joins, fails, comes back, leaves, is gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, NodeEntry
+
+if TYPE_CHECKING:
+    from disque_tx.core.membership import Membership
+    from disque_tx.services.log import DaemonLog
+
+#: What is told when a flag is set, and when it is taken back.
+_TOLD: Final = (
+    (PFAIL, "does not answer", "answers again"),
+    (FAIL, "failed: a majority of the nodes does not reach it", "is back"),
+    (NOADDR, "is not where it was: another node answers at its address", "has an address again"),
+    (LEAVING, "is leaving the cluster", "stays in the cluster"),
+)
+_NOTED: Final = PFAIL | FAIL | NOADDR | LEAVING
+
+
+class Observer:
+    """Compares the node table with what it was when it last looked."""
+
+    def __init__(self, membership: Membership, log: DaemonLog) -> None:
+        self._membership = membership
+        self._log = log
+        self._flags: dict[bytes, int] = {}
+        self._flags = self._now()
+
+    def _now(self) -> dict[bytes, int]:
+        return {
+            entry.id: entry.flags & _NOTED
+            for entry in self._membership.nodes.values()
+            if not entry.flags & (HANDSHAKE | MYSELF)
+        }
+
+    def look(self) -> None:
+        """Write down what is different now."""
+        flags = self._now()
+        if flags == self._flags:
+            return
+        before, self._flags = self._flags, flags
+        for node_id in before.keys() - flags.keys():
+            self._log.notice(f"Node {node_id.decode()} is no member of the cluster any more")
+        for node_id, now in flags.items():
+            entry = self._membership.nodes[node_id]
+            if node_id not in before:
+                self._say(entry, "is a member of the cluster")
+            changed = now ^ before.get(node_id, 0)
+            for flag, set_text, cleared_text in _TOLD:
+                # One that failed is not also said to answer again.
+                if changed & flag and not (flag == PFAIL and now & FAIL):
+                    self._say(entry, set_text if now & flag else cleared_text)
+
+    def _say(self, entry: NodeEntry, text: str) -> None:
+        where = f"{entry.ip.decode()}:{entry.port}" if entry.ip else "unknown address"
+        self._log.notice(f"Node {entry.id.decode()} ({where}) {text}")

@@ -1,0 +1,51 @@
+"""Certificates for tests, made on the spot."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+
+class Authority:
+    """Signs certificates; its own and those of others are files in ``folder``."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self.path = self._write(f"{name}.pem", self._signed(self._name, self._key, True))
+
+    def _signed(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, is_ca: bool) -> bytes:
+        now = datetime.now()
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=2))
+            .not_valid_after(now + timedelta(days=2))
+            .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        return certificate.public_bytes(Encoding.PEM)
+
+    def _write(self, name: str, data: bytes) -> str:
+        path = self._folder / name
+        path.write_bytes(data)
+        return str(path)
+
+    def issue(self, name: str) -> tuple[str, str]:
+        """Paths of a new certificate and of its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        return self._write(f"{name}.crt", self._signed(subject, key, False)), self._write(
+            f"{name}.key", text
+        )

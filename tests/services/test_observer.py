@@ -1,0 +1,60 @@
+"""What the log says about other nodes."""
+
+from __future__ import annotations
+
+from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, PFAIL, NodeEntry
+from disque_tx.services.log import DaemonLog
+from disque_tx.services.observer import Observer
+from tests.services.nodebench import NodeCase
+
+OTHER = b"b" * 40
+NAME = f"Node {OTHER.decode()} (10.0.0.2:7711)"
+
+
+class ObserverTests(NodeCase):
+    """One node comes, changes, and goes."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.lines: list[str] = []
+        log = DaemonLog("notice", "", lambda level, text: self.lines.append(text))
+        self.membership = self.node.membership
+        self.observer = Observer(self.membership, log)
+        self.entry = NodeEntry(OTHER, b"10.0.0.2", 7711, 0, 0)
+        self.membership.add(self.entry)
+        self.observer.look()
+
+    def told(self, flags: int) -> list[str]:
+        """What is written when the node has these flags from now on."""
+        self.lines.clear()
+        self.entry.flags = flags
+        self.observer.look()
+        return self.lines
+
+    def test_comes_and_goes(self) -> None:
+        """A member is announced once, and missed once."""
+        self.assertEqual([f"{NAME} is a member of the cluster"], self.lines)
+        self.assertEqual([], self.told(0))
+        self.membership.remove(self.entry)
+        self.assertEqual(
+            [f"Node {OTHER.decode()} is no member of the cluster any more"], self.told(0)
+        )
+
+    def test_failure(self) -> None:
+        """Each step of a failure is told as what it means."""
+        self.assertEqual([f"{NAME} does not answer"], self.told(PFAIL))
+        failed = f"{NAME} failed: a majority of the nodes does not reach it"
+        self.assertEqual([failed], self.told(FAIL))
+        self.assertEqual([f"{NAME} is back"], self.told(0))
+        self.told(PFAIL)
+        self.assertEqual([f"{NAME} answers again"], self.told(0))
+
+    def test_leaving(self) -> None:
+        """A node that leaves, and one that changes its mind."""
+        self.assertEqual([f"{NAME} is leaving the cluster"], self.told(LEAVING))
+        self.assertEqual([f"{NAME} stays in the cluster"], self.told(0))
+
+    def test_handshakes(self) -> None:
+        """Whom nobody has greeted yet is no member, and myself is no news."""
+        self.membership.add(NodeEntry(b"c" * 40, b"10.0.0.3", 7711, HANDSHAKE, 0))
+        self.assertEqual([], self.told(0))
