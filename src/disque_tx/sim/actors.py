@@ -1,0 +1,205 @@
+"""Producers, consumers and the operator of a run: they do what its workload says, at random."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import hiredis
+
+from disque_tx.sim.clients import LOST, SimClient
+from disque_tx.sim.history import Added, Delivered
+
+if TYPE_CHECKING:
+    from disque_tx.sim.machine import Machine
+    from disque_tx.sim.run import Run
+    from disque_tx.sim.workloads import Workload
+
+QUEUES: Final = (b"a", b"b", b"c d")
+_TIMEOUT_MS: Final = (200, 1_000, 3_000)
+_LARGE: Final = 3_000
+
+
+class Actor:
+    """Does one thing after the other until the run says that it is over."""
+
+    def __init__(
+        self, run: Run, name: str, workload: Workload, machine: Machine | None = None
+    ) -> None:
+        self.client = SimClient(run, name, machine)
+        self.random = self.client.random
+        self.run = run
+        self.name = name
+        self.workload = workload
+        self.rest(200_000)
+
+    def rest(self, mean_us: int) -> None:
+        """Do the next thing after a while."""
+        pause_us = int(self.random.expovariate(1 / mean_us)) + 1
+        self.run.world.at(pause_us, self._wake)
+
+    def _wake(self) -> None:
+        if self.run.busy:
+            self.act()
+
+    def act(self) -> None:
+        """The next thing."""
+        raise NotImplementedError
+
+
+class Producer(Actor):
+    """Adds jobs, each with a body of its own."""
+
+    def __init__(
+        self, run: Run, name: str, workload: Workload, machine: Machine | None = None
+    ) -> None:
+        super().__init__(run, name, workload, machine)
+        self._made = 0
+
+    def act(self) -> None:
+        random, workload = self.random, self.workload
+        self._made += 1
+        size = random.randrange(_LARGE) if random.random() < 0.1 else random.randrange(30)
+        body = b"%s-%d-" % (self.name.encode(), self._made) + b"x" * size
+        retry_s = random.choice(workload.retry_s)
+        ttl_s = random.choice(workload.ttl_s)
+        delay_s = random.choice([d for d in workload.delay_s if d < ttl_s])
+        copies = min(random.choice(workload.replicate), len(self.run.machines))
+        if retry_s == 0:
+            copies = 1
+        asynchronous = random.random() < workload.asynchronous
+        timeout_ms = random.choice(_TIMEOUT_MS)
+        added = Added(
+            body,
+            random.choice(QUEUES[: self.run.queues]),
+            b"",
+            self.run.world.now_us,
+            copies,
+            retry_s,
+            ttl_s,
+            delay_s,
+            asynchronous,
+        )
+        self.run.history.added[body] = added
+        words = [b"ADDJOB", added.queue, body, b"%d" % timeout_ms, b"REPLICATE", b"%d" % copies]
+        words += [b"RETRY", b"%d" % retry_s, b"TTL", b"%d" % ttl_s]
+        if delay_s:
+            words += [b"DELAY", b"%d" % delay_s]
+        if asynchronous:
+            words.append(b"ASYNC")
+        self.client.ask(
+            lambda reply: self._added(added, reply), *words, within_us=timeout_ms * 1000
+        )
+        added.node = self.client.node
+
+    def _added(self, added: Added, reply: Any) -> None:
+        if reply is LOST:
+            pass
+        elif isinstance(reply, hiredis.ReplyError):
+            added.refused = str(reply)
+            if self.random.random() < 0.5:
+                self.client.leave()
+        else:
+            self.run.accepted(added, self.client.node, reply)
+        self.rest(self.run.pace_us)
+
+
+class Consumer(Actor):
+    """Takes jobs and does with each what the workload says."""
+
+    def act(self) -> None:
+        random, workload = self.random, self.workload
+        words = [b"GETJOB", b"WITHCOUNTERS"]
+        timeout_ms = random.choice(_TIMEOUT_MS)
+        if random.random() < workload.nohang:
+            words.append(b"NOHANG")
+        else:
+            words += [b"TIMEOUT", b"%d" % timeout_ms]
+        words += [b"COUNT", b"%d" % random.choice(workload.count), b"FROM"]
+        words += random.sample(QUEUES[: self.run.queues], random.randint(1, self.run.queues))
+        self.client.ask(self._got, *words, within_us=timeout_ms * 1000)
+
+    def _got(self, reply: Any) -> None:
+        if reply is LOST or isinstance(reply, hiredis.ReplyError):
+            if self.random.random() < 0.5:
+                self.client.leave()
+            self.rest(self.run.pace_us)
+            return
+        jobs = note_deliveries(self.run, self.client, reply)
+        self._handle(jobs)
+
+    def _handle(self, jobs: list[bytes]) -> None:
+        """Do something with the next job, after having worked on it."""
+        if not jobs:
+            self.rest(self.run.pace_us)
+            return
+        job_id = jobs.pop()
+        deed = self.random.choice(self.workload.deeds)
+        work_us = int(self.random.expovariate(1 / 200_000))
+        self.run.world.at(work_us, lambda: self._do(deed, job_id, jobs))
+
+    def _do(self, deed: str, job_id: bytes, jobs: list[bytes]) -> None:
+        if not self.run.busy:
+            return
+        if deed == "ignore":
+            self._handle(jobs)
+            return
+        if deed.endswith("-elsewhere"):
+            self.client.leave()
+        self.client.ask(lambda reply: self._done(deed, job_id, jobs), _WORDS[deed], job_id)
+
+    def _done(self, deed: str, job_id: bytes, jobs: list[bytes]) -> None:
+        if deed == "working":
+            self.run.world.at(500_000, lambda: self._do("ack", job_id, jobs))
+        else:
+            self._handle(jobs)
+
+
+_WORDS: Final = {
+    "ack": b"ACKJOB",
+    "ack-elsewhere": b"ACKJOB",
+    "fastack": b"FASTACK",
+    "fastack-elsewhere": b"FASTACK",
+    "deljob": b"DELJOB",
+    "nack": b"NACK",
+    "working": b"WORKING",
+}
+
+
+class Operator(Actor):
+    """Pauses queues, lets nodes leave and stay, looks around; in the end puts all in order."""
+
+    def act(self) -> None:
+        random = self.random
+        deeds: list[tuple[bytes, ...]] = [(b"INFO",), (b"HELLO",), (b"CLUSTER", b"NODES")]
+        if self.workload.pauses:
+            words = [b"PAUSE", random.choice(QUEUES), random.choice((b"in", b"out", b"none"))]
+            if random.random() < 0.5:
+                words.append(b"bcast")
+            deeds = [tuple(words)]
+        if self.workload.leaves and random.random() < 0.7:
+            deeds = [(b"CLUSTER", b"LEAVING", random.choice((b"yes", b"no", b"no")))]
+        self.client.ask(self._done, *random.choice(deeds))
+
+    def _done(self, reply: Any) -> None:
+        self.client.leave()
+        self.rest(3_000_000)
+
+
+def note_deliveries(run: Run, client: SimClient, reply: Any) -> list[bytes]:
+    """Write down the jobs in the answer to GETJOB WITHCOUNTERS, and return their IDs."""
+    ids: list[bytes] = []
+    for queue, job_id, body, _, nacks, _, deliveries in reply or []:
+        ids.append(job_id)
+        run.history.delivered.append(
+            Delivered(
+                body,
+                job_id,
+                queue,
+                client.node,
+                client.sent_us,
+                run.world.now_us,
+                nacks,
+                deliveries,
+            )
+        )
+    return ids

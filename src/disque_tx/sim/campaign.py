@@ -1,0 +1,119 @@
+"""Many runs: their coverage, their failures, and a smaller version of what failed.
+
+A campaign fails when a run breaks a promise, when one that is repeated does not repeat itself, and
+when over all its runs some fault never struck or some bus message was never sent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import Final
+
+import attrs
+
+from disque_tx.busmessages import TYPE_NAMES
+from disque_tx.sim.faults import FAULTS
+from disque_tx.sim.run import Run, Shape
+
+#: Every run with such a seed is made twice and must be the same both times.
+REPEATED: Final = 50
+#: Runs a campaign needs before it is asked whether everything happened in it.
+COVERAGE_RUNS: Final = 50
+
+
+@attrs.frozen
+class Outcome:
+    """One run. ``breaches``: none when all promises were kept. ``shape``: what was drawn."""
+
+    seed: int
+    shape: Shape
+    breaches: tuple[str, ...]
+    counters: Counter[str]
+    trace_hash: str
+    accepted: int
+    delivered: int
+    duplicates: int
+
+
+def outcome(seed: int) -> Outcome:
+    """Make the run of a seed, twice if it is one of those."""
+    first = _once(seed)
+    if seed % REPEATED == 0:
+        second = _once(seed)
+        if second.trace_hash != first.trace_hash:
+            breach = f"the run does not repeat itself: {first.trace_hash}, {second.trace_hash}"
+            return attrs.evolve(first, breaches=(*first.breaches, breach))
+    return first
+
+
+def _once(seed: int) -> Outcome:
+    run = Run(seed)
+    breaches = run.execute()
+    history = run.history
+    return Outcome(
+        seed,
+        run.shape,
+        tuple(breaches),
+        run.world.counters,
+        run.world.trace_hash(),
+        sum(1 for _ in history.accepted()),
+        len(history.delivered),
+        history.duplicates(),
+    )
+
+
+def outcomes(seeds: Iterable[int], jobs: int) -> Iterator[Outcome]:
+    """The runs of the seeds, in order, ``jobs`` at a time."""
+    if jobs == 1:
+        yield from map(outcome, seeds)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(outcome, seeds)
+
+
+@attrs.define
+class Summary:
+    """What a campaign saw up to now."""
+
+    runs: int = 0
+    accepted: int = 0
+    delivered: int = 0
+    duplicates: int = 0
+    counters: Counter[str] = attrs.Factory(Counter)
+    workloads: Counter[str] = attrs.Factory(Counter)
+    failed: list[Outcome] = attrs.Factory(list)
+
+    def add(self, one: Outcome) -> None:
+        """Count a run."""
+        self.runs += 1
+        self.accepted += one.accepted
+        self.delivered += one.delivered
+        self.duplicates += one.duplicates
+        self.counters += one.counters
+        self.workloads[one.shape.workload] += 1
+        if one.breaches:
+            self.failed.append(one)
+
+    def missing(self) -> list[str]:
+        """Faults that never struck and messages that were never sent."""
+        wanted = [f"fault.{name}" for name in sorted(FAULTS)]
+        wanted += [f"bus.{name}" for name in TYPE_NAMES]
+        return [name for name in wanted if not self.counters[name]]
+
+    def rate(self) -> float:
+        """Deliveries that were not the first of their job, as a share of all."""
+        return self.duplicates / self.delivered if self.delivered else 0.0
+
+    def table(self) -> str:
+        """Faults and messages, and how often each happened, for people."""
+        lines = [
+            f"{self.runs} runs, {self.accepted} jobs accepted, {self.delivered} deliveries,"
+            f" {self.duplicates} of them not the first ({self.rate():.2%})",
+            "",
+        ]
+        names = [*(f"fault.{name}" for name in sorted(FAULTS)), *(f"bus.{n}" for n in TYPE_NAMES)]
+        lines += [f"  {name:<32}{self.counters[name]:>12}" for name in names]
+        lines += ["", *(f"  {name:<32}{n:>12}" for name, n in sorted(self.workloads.items()))]
+        return "\n".join(lines)

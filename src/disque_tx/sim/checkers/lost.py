@@ -1,0 +1,39 @@
+"""Nothing accepted is lost, as long as one of the nodes that had a copy lived (DESIGN, promise 1).
+
+A job with RETRY 0 is at most once: it may be lost by a fault, and is judged only in runs without.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from disque_tx.sim.history import Added
+    from disque_tx.sim.run import Run
+
+
+class NothingLost:
+    """Every accepted job was delivered, or its life ended, or all its copies died."""
+
+    def watch(self, run: Run) -> None:
+        """All is seen in the end."""
+
+    def judge(self, run: Run) -> list[str]:
+        """Jobs that nobody ever got."""
+        delivered = run.history.by_body()
+        return [
+            f"{added.job_id.decode()}: accepted at {added.accepted_us / 1e6:.3f} s by"
+            f" {added.node.decode()}, never delivered; copies at"
+            f" {b' '.join(sorted(added.holders)).decode() or 'no node'}"
+            for added in run.history.accepted()
+            if added.body not in delivered and not self._excused(run, added)
+        ]
+
+    def _excused(self, run: Run, added: Added) -> bool:
+        if added.accepted_us + (added.ttl_s + 1) * 1_000_000 < run.world.now_us:
+            return True
+        if added.retry_s == 0:
+            return bool(run.plan.history) or run.evicts
+        if added.outside and added.asynchronous:
+            return bool(run.plan.history)  # no copy is known of
+        return not any(run.plan.alive_since(holder) <= added.asked_us for holder in added.holders)

@@ -1,0 +1,45 @@
+"""No job is delivered before its DELAY is over, and none after its TTL.
+
+Clocks may drift by 500 ppm. A message tells how long a job still lives, so a copy may live longer
+by the time that its message was on the way, and by up to a second, for every hop it made. On disk
+stands the time of day at which it ends: who restarts with a wrong clock cannot know better.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from disque_tx.sim.run import Run
+
+_DRIFT: Final = 0.001
+_HOP_S: Final = 1.0
+#: A copy is sent to a node, given to another, and given back at the most.
+_HOPS_MAX: Final = 4
+
+
+class InTime:
+    """Deliveries lie between DELAY and TTL of their job."""
+
+    def watch(self, run: Run) -> None:
+        """All is seen in the end."""
+
+    def judge(self, run: Run) -> list[str]:
+        """Deliveries outside of their job's time."""
+        breaches: list[str] = []
+        names = {name for _, name, _ in run.plan.history}
+        fooled = run.shape.appendonly and "clock_step" in names
+        hops_s = _HOPS_MAX * (_HOP_S + run.world.longest_transit_us / 1e6)
+        for delivery in run.history.delivered:
+            added = run.history.added.get(delivery.body)
+            if added is None:
+                continue
+            name = delivery.job_id.decode("latin-1")
+            age_s = (delivery.at_us - added.asked_us) / 1e6
+            if age_s < added.delay_s * (1 - _DRIFT) - 0.001:
+                breaches.append(f"{name}: DELAY {added.delay_s}, delivered after {age_s:.3f} s")
+            made_us = added.accepted_us if added.accepted_us >= 0 else delivery.at_us
+            lived_s = (delivery.sent_us - made_us) / 1e6
+            if not fooled and lived_s > added.ttl_s * (1 + _DRIFT) + hops_s:
+                breaches.append(f"{name}: TTL {added.ttl_s}, delivered after {lived_s:.3f} s")
+        return breaches

@@ -1,0 +1,111 @@
+"""What commands may ask of a simulated process."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from disque_tx.commands.context import Control
+from disque_tx.core.client import Client
+from disque_tx.errors import CommandError
+
+if TYPE_CHECKING:
+    from disque_tx.sim.process import Process
+
+
+class SimControl(Control):
+    """The control of one process. The only setting is ``maxmemory``."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    # -- configuration -----------------------------------------------------------------------
+
+    def config_get(self, pattern: bytes) -> list[tuple[bytes, bytes]]:
+        limit = b"%d" % self._process.node.memory.limit
+        matches = fnmatchcase("maxmemory", pattern.decode("latin-1"))
+        return [(b"maxmemory", limit)] if matches else []
+
+    def config_set(self, name: bytes, value: bytes) -> None:
+        if name.lower() != b"maxmemory" or not value.isdigit():
+            raise CommandError("ERR", "only maxmemory can be set here, to a number of bytes")
+        self._process.node.memory.limit = int(value)
+
+    def config_rewrite(self) -> None:
+        raise CommandError("ERR", "The server is running without a config file")
+
+    def password(self) -> bytes:
+        return b""
+
+    # -- facts -------------------------------------------------------------------------------
+
+    def info_server(self) -> list[tuple[str, str]]:
+        return [("disque_version", "1.0-rc1"), ("process_id", "0")]
+
+    def info_memory(self) -> list[tuple[str, str]]:
+        return [("used_memory_rss", "0"), ("mem_allocator", "none")]
+
+    def info_persistence(self) -> list[tuple[str, str]]:
+        enabled = "0" if self._process.log is None else "1"
+        return [("loading", "0"), ("aof_enabled", enabled)]
+
+    def info_cpu(self) -> list[tuple[str, str]]:
+        return [("used_cpu_sys", "0.00"), ("used_cpu_user", "0.00")]
+
+    def loading(self) -> bool:
+        return False
+
+    def write_error(self) -> str:
+        log = self._process.log
+        return "" if log is None else log.write_error
+
+    def client_buffers(self, client: Client) -> tuple[int, int, int]:
+        session = self._process.sessions.by_id.get(int(client.id))
+        if session is None:
+            return 0, 0, 0
+        size = session.writer.size + session.connection.unread_bytes
+        return session.parser.pending_bytes(), size, session.writer.pieces()
+
+    def local_ip(self, client: Client) -> bytes:
+        return self._process.ip
+
+    # -- actions -----------------------------------------------------------------------------
+
+    def set_protocol(self, client: Client, version: int) -> None:
+        session = self._process.sessions.by_id.get(int(client.id))
+        if session is not None:
+            session.speak(version)
+
+    def background_rewrite(self) -> None:
+        log = self._process.log
+        if log is not None:
+            try:
+                log.rewrite()
+            except OSError as error:
+                raise CommandError("ERR", f"Can't write the append only file: {error}") from error
+
+    def reload_log(self) -> None:
+        raise CommandError("ERR", "a simulated log is loaded at the start only")
+
+    def save_nodes(self) -> None:
+        try:
+            self._process.save_nodes(sync=True)
+        except OSError as error:
+            raise CommandError("ERR", f"error saving the cluster node config: {error}") from error
+
+    def shutdown(self, rewrite_log: bool) -> None:
+        if rewrite_log:
+            self.background_rewrite()
+        self._process.ask_to_stop()
+
+    def restart(self, graceful: bool, delay_ms: int) -> None:
+        raise CommandError("ERR", "a simulated process is restarted from outside")
+
+    def sleep(self, seconds: float) -> None:
+        self._process.ask_to_pause(int(seconds * 1_000_000))
+
+    def crash(self, how: str) -> None:
+        self._process.ask_to_die(how)
+
+    def reset_statistics(self) -> None:
+        """Nothing is counted here."""

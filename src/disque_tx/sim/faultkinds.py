@@ -1,0 +1,249 @@
+"""The kinds of faults that a plan can hold, and what each of them does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from disque_tx.sim.clocks import DRIFT_PPM_MAX, STEP_US_MAX
+from disque_tx.sim.connection import Connection
+from disque_tx.sim.network import End
+
+if TYPE_CHECKING:
+    from disque_tx.sim.faults import FaultPlan
+
+_RESTART_US: Final = (500_000, 4_000_000)
+
+
+@attrs.frozen
+class Fault:
+    """A kind of fault. ``begin``: does it and returns what ends it; ``None`` when there is nothing
+    it could happen to. ``length_us``: shortest and longest time between the two.
+
+    ``loses_disk``: the node comes back without what its disk held. ``loses_memory``: it comes back
+    without its memory, unless the log holds it.
+    """
+
+    begin: Callable[[FaultPlan, Random], End | None]
+    length_us: tuple[int, int] = (500_000, 8_000_000)
+    loses_disk: bool = False
+    loses_memory: bool = False
+
+
+# -- network -----------------------------------------------------------------------------------
+
+
+def _split(plan: FaultPlan, random: Random) -> tuple[list[bytes], list[bytes]]:
+    """Two sides that have at least one machine each, if there are two."""
+    ips = [machine.ip for machine in plan.machines]
+    random.shuffle(ips)
+    size = random.randint(1, max(1, len(ips) - 1))
+    return ips[:size], ips[size:]
+
+
+def _partition(name: str, one_way: bool) -> Callable[[FaultPlan, Random], End | None]:
+    def begin(plan: FaultPlan, random: Random) -> End | None:
+        here, there = _split(plan, random)
+        if not there:
+            return None
+        plan.note(name, *here)
+        return plan.network.partition(here, there, one_way)
+
+    return begin
+
+
+def _on_connection(
+    name: str, hurt: Callable[[FaultPlan, Random, Connection], None]
+) -> Callable[[FaultPlan, Random], End | None]:
+    def begin(plan: FaultPlan, random: Random) -> None:
+        near = plan.connection(random)
+        if near is not None:
+            plan.note(name, near.local_ip, near.peer_ip)
+            hurt(plan, random, near)
+
+    return begin
+
+
+def _stall(plan: FaultPlan, random: Random, near: Connection) -> None:
+    near.out.stall(random.randint(100_000, 5_000_000))
+    if random.random() < 0.5:
+        near.other.out.stall(random.randint(100_000, 5_000_000))
+
+
+def _reset(plan: FaultPlan, random: Random, near: Connection) -> None:
+    plan.network.reset(near)
+
+
+def _half_open(plan: FaultPlan, random: Random, near: Connection) -> None:
+    plan.network.half_open(random.choice((near, near.other)))
+
+
+def _one_way_dead(plan: FaultPlan, random: Random, near: Connection) -> None:
+    random.choice((near, near.other)).out.dead = True
+
+
+def _late_old(plan: FaultPlan, random: Random, near: Connection) -> None:
+    plan.network.deliver_late(near, random.randint(300_000, 4_000_000))
+
+
+def _slow_link(plan: FaultPlan, random: Random) -> End | None:
+    machine = random.choice(plan.machines)
+    plan.note("slow_link", machine.ip)
+    extra_us, bytes_per_s = random.randint(1_000, 300_000), random.randint(5_000, 200_000)
+    return plan.network.slow([machine.ip], extra_us, bytes_per_s)
+
+
+def _message_loss(plan: FaultPlan, random: Random) -> End | None:
+    network = plan.network
+    plan.note("message_loss")
+    network.message_faults = random.uniform(0.02, 0.3)
+
+    def end() -> None:
+        network.message_faults = 0.0
+
+    return end
+
+
+# -- disk --------------------------------------------------------------------------------------
+
+
+def _on_disk(name: str, switch: str) -> Callable[[FaultPlan, Random], End | None]:
+    def begin(plan: FaultPlan, random: Random) -> End | None:
+        machine = random.choice(plan.machines)
+        plan.note(name, machine.ip)
+        setattr(machine.disk, switch, True)
+        return lambda: setattr(machine.disk, switch, False)
+
+    return begin
+
+
+def _empty_disk(plan: FaultPlan, random: Random) -> End | None:
+    machine = plan.running(random)
+    if machine is None:
+        return None
+    plan.note("empty_disk", machine.ip)
+    machine.kill(power=True)
+    machine.disk.wipe()
+    machine.lose_memory()
+    return lambda: plan.bring_back(machine)
+
+
+def _stale_disk(plan: FaultPlan, random: Random) -> End | None:
+    machine = plan.running(random)
+    if machine is None:
+        return None
+    files = machine.disk.snapshot()
+
+    def end() -> None:
+        plan.note("stale_disk", machine.ip)
+        machine.kill(power=True)
+        machine.disk.restore(files)
+        machine.lose_memory()
+        plan.bring_back(machine)
+
+    return end
+
+
+# -- processes ---------------------------------------------------------------------------------
+
+
+def _stopping(name: str, power: bool) -> Callable[[FaultPlan, Random], End | None]:
+    def begin(plan: FaultPlan, random: Random) -> End | None:
+        machine = plan.running(random)
+        if machine is None:
+            return None
+        plan.note(name, machine.ip)
+        machine.kill(power)
+        return lambda: plan.bring_back(machine)
+
+    return begin
+
+
+def _power_in_write(plan: FaultPlan, random: Random) -> End | None:
+    machine = plan.running(random)
+    if machine is None:
+        return None
+    disk = machine.disk
+    disk.lose_power_in(random.randint(0, 5), lambda: plan.note("power_in_write", machine.ip))
+    return lambda: disk.lose_power_in(-1, lambda: None)
+
+
+def _restart(plan: FaultPlan, random: Random) -> End | None:
+    machine = plan.running(random)
+    if machine is None:
+        return None
+    plan.note("restart", machine.ip)
+    machine.stop()
+    return lambda: plan.bring_back(machine)
+
+
+def _pause(plan: FaultPlan, random: Random) -> End | None:
+    machine = plan.running(random)
+    if machine is None:
+        return None
+    plan.note("pause", machine.ip)
+    longer = random.uniform(1.1, 2.5)
+    machine.pause(int(machine.settings.node_timeout_ms * 1000 * longer))
+    return machine.resume
+
+
+def _clock_step(plan: FaultPlan, random: Random) -> None:
+    machine = random.choice(plan.machines)
+    plan.note("clock_step", machine.ip)
+    machine.clocks.step(random.randint(-STEP_US_MAX, STEP_US_MAX))
+
+
+def _clock_drift(plan: FaultPlan, random: Random) -> None:
+    machine = random.choice(plan.machines)
+    plan.note("clock_drift", machine.ip)
+    machine.clocks.drift(random.randint(-DRIFT_PPM_MAX, DRIFT_PPM_MAX))
+
+
+def _memory(percent: int) -> Callable[[FaultPlan, Random], End | None]:
+    def begin(plan: FaultPlan, random: Random) -> End | None:
+        machine = plan.running(random)
+        if machine is None:
+            return None
+        plan.note(f"memory_{percent}", machine.ip)
+        machine.memory_pressure(percent)
+        return lambda: machine.memory_pressure(0)
+
+    return begin
+
+
+#: Every fault by its name, under which ``World.counters`` counts it as ``fault.<name>``.
+FAULTS: Final[dict[str, Fault]] = {
+    "partition": Fault(_partition("partition", False)),
+    "partition_one_way": Fault(_partition("partition_one_way", True)),
+    "stall": Fault(_on_connection("stall", _stall)),
+    "reset": Fault(_on_connection("reset", _reset)),
+    "half_open": Fault(_on_connection("half_open", _half_open)),
+    "one_way_dead": Fault(_on_connection("one_way_dead", _one_way_dead)),
+    "late_old": Fault(_on_connection("late_old", _late_old)),
+    "slow_link": Fault(_slow_link),
+    "message_loss": Fault(_message_loss),
+    "short_writes": Fault(_on_disk("short_writes", "short_writes")),
+    "disk_full": Fault(_on_disk("disk_full", "full")),
+    "sync_fails": Fault(_on_disk("sync_fails", "sync_fails")),
+    "empty_disk": Fault(_empty_disk, _RESTART_US, loses_disk=True, loses_memory=True),
+    "stale_disk": Fault(_stale_disk, loses_disk=True, loses_memory=True),
+    "kill": Fault(_stopping("kill", False), _RESTART_US, loses_memory=True),
+    "power": Fault(_stopping("power", True), _RESTART_US, loses_memory=True),
+    "power_in_write": Fault(_power_in_write, loses_memory=True),
+    "restart": Fault(_restart, _RESTART_US, loses_memory=True),
+    "pause": Fault(_pause, (10_000_000, 10_000_000)),
+    "clock_step": Fault(_clock_step),
+    "clock_drift": Fault(_clock_drift),
+    "memory_75": Fault(_memory(75)),
+    "memory_95": Fault(_memory(95)),
+    "memory_100": Fault(_memory(100)),
+}
+#: What these faults do to data, counted in the same way.
+EFFECTS: Final = (
+    *("unsynced_kept", "unsynced_lost", "unsynced_torn", "unsynced_garbage"),
+    *("no_room", "short_write", "sync_failed"),
+    *("message_dropped", "message_duplicated", "message_overtaken"),
+)

@@ -1,0 +1,143 @@
+"""What goes wrong in a run, and when: a plan drawn from the seed.
+
+Every fault of a plan has a time, a length and chance of its own, so leaving some of them out
+(``skip``) changes nothing about the others: that is how the trace of a failing run is made smaller.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+from typing import Final
+
+import attrs
+
+from disque_tx.sim.connection import Connection
+from disque_tx.sim.faultkinds import EFFECTS, FAULTS, Fault
+from disque_tx.sim.machine import Machine
+from disque_tx.sim.network import End, Network
+from disque_tx.sim.operator import Operator
+from disque_tx.sim.world import World
+
+__all__ = ["EFFECTS", "FAULTS", "Fault", "FaultPlan", "Planned"]
+
+_RESTART_US: Final = (500_000, 4_000_000)
+#: How long after a node is back its operator looks at it.
+_LOOK_US: Final = 300_000
+
+
+@attrs.frozen
+class Planned:
+    """One fault of a plan: when, which one, for how long, and the seed of its own chance."""
+
+    at_us: int
+    name: str
+    length_us: int
+    seed: int
+
+
+class FaultPlan:
+    """``intensity``: faults per second of simulated time, on average.
+
+    ``allow``: names of the faults that may be drawn, at first all. ``planned``: what was drawn.
+    ``skip``: indexes of those of them that do not happen. ``history``: time, name and place of
+    every fault that happened; :data:`FAULTS` says of each name what it destroys.
+    """
+
+    def __init__(
+        self, world: World, network: Network, machines: list[Machine], intensity: float
+    ) -> None:
+        self.world = world
+        self.network = network
+        self.machines = machines
+        self.intensity = intensity
+        self.allow: set[str] = set(FAULTS)
+        self.planned: list[Planned] = []
+        self.skip: set[int] = set()
+        self.history: list[tuple[int, str, str]] = []
+        self._operator = Operator(machines)
+        self._random = world.random("faults")
+        self._ends: dict[int, End] = {}
+        self._begun = 0
+        self._healed = False
+        for machine in machines:
+            machine.on_death.append(self._died)
+
+    # -- the plan ----------------------------------------------------------------------------
+
+    def schedule(self, start_us: int, end_us: int) -> None:
+        """Draw the faults between these times, and let them happen; nothing when none may."""
+        random = self._random
+        names = sorted(self.allow)
+        at_us = start_us + self._gap_us()
+        while names and at_us < end_us:
+            name = random.choice(names)
+            length_us = random.randint(*FAULTS[name].length_us)
+            planned = Planned(at_us, name, length_us, random.getrandbits(64))
+            index = len(self.planned)
+            self.planned.append(planned)
+            self.world.at(max(0, at_us - self.world.now_us), partial(self._begin, index, planned))
+            at_us += self._gap_us()
+
+    def _gap_us(self) -> int:
+        return 1 + int(self._random.expovariate(max(self.intensity, 1e-9)) * 1_000_000)
+
+    def _begin(self, index: int, planned: Planned) -> None:
+        if index in self.skip or self._healed:
+            return
+        end = FAULTS[planned.name].begin(self, Random(planned.seed))
+        if end is not None:
+            self._ends[index] = end
+            self.world.at(planned.length_us, lambda: self._end(index))
+
+    def _end(self, index: int) -> None:
+        end = self._ends.pop(index, None)
+        if end is not None:
+            end()
+
+    def heal(self) -> None:
+        """End all faults, for good: everything runs, is connected, and has room."""
+        self._healed = True
+        while self._ends:
+            self._ends.pop(next(iter(self._ends)))()
+        self.network.heal()
+        for machine in self.machines:
+            machine.resume()
+            disk = machine.disk
+            disk.full = disk.sync_fails = disk.short_writes = False
+            machine.start()
+            machine.memory_pressure(0)
+        self.world.trace("healed")
+        self._operator.look()
+        self.world.at(_LOOK_US, self._operator.look)
+
+    def alive_since(self, ip: bytes) -> int:
+        """Since when the memory of the machine is unbroken, in true time; in the future while it is
+        broken (see :attr:`Machine.alive_since_us`)."""
+        return next(machine for machine in self.machines if machine.ip == ip).alive_since_us
+
+    # -- for the faults ----------------------------------------------------------------------
+
+    def note(self, name: str, *places: bytes) -> None:
+        """A fault happens there."""
+        where = " ".join([place.decode() for place in places])
+        self.history.append((self.world.now_us, name, where))
+        self.world.count_fault(name, where)
+
+    def running(self, random: Random) -> Machine | None:
+        """Some machine on which a process works."""
+        able = [m for m in self.machines if m.process is not None and not m.process.frozen]
+        return random.choice(able) if able else None
+
+    def connection(self, random: Random) -> Connection | None:
+        """Some connection, of the bus or of a client."""
+        able = self.network.live(messages=random.random() < 0.7) or self.network.live()
+        return random.choice(able) if able else None
+
+    def bring_back(self, machine: Machine) -> None:
+        """Start a machine; its operator looks whether it is still the node that it was."""
+        machine.start()
+        self.world.at(_LOOK_US, self._operator.look)
+
+    def _died(self, machine: Machine) -> None:
+        self.world.at(self._random.randint(*_RESTART_US), lambda: self.bring_back(machine))

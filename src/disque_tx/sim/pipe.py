@@ -1,0 +1,151 @@
+"""One direction of a simulated TCP connection.
+
+Bytes come out as they went in: in order, each once, in pieces that have nothing to do with those
+that were written. What can happen to them is that they come late, or that the last ones never come.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from disque_tx.sim.world import Timer
+
+if TYPE_CHECKING:
+    from disque_tx.sim.connection import Connection
+    from disque_tx.sim.network import Network
+
+#: What one read returns at most.
+READ_BYTES_MAX: Final = 64 * 1024
+_ODD: Final = 0.1
+_ODD_US_MAX: Final = 300
+#: Stands in the queue where the connection ends: there is no other empty piece.
+_END: Final = b""
+
+
+class Pipe:
+    """From ``source`` to ``sink``. ``size``: bytes on their way.
+
+    ``dead``: nothing comes out any more, and nobody is told. ``broken``: what is written is lost;
+    what was written before, and the end of the connection, still comes.
+    """
+
+    def __init__(self, network: Network, source: Connection, sink: Connection) -> None:
+        self.size = 0
+        self.dead = False
+        self.broken = False
+        self._network = network
+        self._world = network.world
+        self._random = network.random
+        self._source = source
+        self._sink = sink
+        #: Arrival, time of writing, bytes.
+        self._queue: deque[tuple[int, int, bytes]] = deque()
+        self._last_us = 0
+        self._stalled_until_us = 0
+        self._timer: Timer | None = None
+        self._waited = False
+
+    # -- what the source does ----------------------------------------------------------------
+
+    def push(self, data: bytes) -> None:
+        """Send bytes on their way; lost when the pipe is broken."""
+        if self.broken or not data:
+            return
+        self.size += len(data)
+        source, sink = self._source, self._sink
+        self._append(self._network.transit_us(source.local_ip, sink.local_ip, len(data)), data)
+
+    def end(self, delay_us: int = 0) -> None:
+        """The sink hears, behind all bytes, that the connection is gone."""
+        if not self.broken:
+            self.broken = True
+            if self.dead:
+                self._queue.clear()
+            source, sink = self._source, self._sink
+            self._append(
+                delay_us + self._network.transit_us(source.local_ip, sink.local_ip, 0), _END
+            )
+
+    def lose_tail(self) -> None:
+        """Bytes that did not arrive yet are lost, from some place on."""
+        if self.broken:
+            return
+        keep = self._random.randint(0, len(self._queue))
+        while len(self._queue) > keep:
+            self.size -= len(self._queue.pop()[2])
+
+    def stall(self, us: int) -> None:
+        """Nothing comes out for so long."""
+        self._stalled_until_us = self._world.now_us + us
+
+    def kick(self) -> None:
+        """Something that held bytes back may be over."""
+        if self._timer is None and self._queue:
+            at_us = max(self._queue[0][0], self._stalled_until_us)
+            self._timer = self._world.at(max(0, at_us - self._world.now_us), self._arrive)
+
+    def _append(self, delay_us: int, data: bytes) -> None:
+        now_us = self._world.now_us
+        self._last_us = max(self._last_us, now_us + delay_us)
+        self._queue.append((self._last_us, now_us, data))
+        self.kick()
+
+    # -- what the sink notices ---------------------------------------------------------------
+
+    def _held(self) -> bool:
+        """Whether something keeps bytes from coming out, of whose end :meth:`kick` tells."""
+        if self._network.is_frozen(self._sink.local_ip):
+            return True
+        if self.broken and not self._queue[0][2]:
+            return False  # found out here, without a message
+        return self.dead or self._network.is_cut(self._source.local_ip, self._sink.local_ip)
+
+    def _arrive(self) -> None:
+        self._timer = None
+        if not self._sink.open:
+            self._queue.clear()
+            self.size = 0
+            return
+        if self._world.now_us < self._stalled_until_us:
+            self.kick()
+            return
+        if self._held():
+            return
+        odd = self._random.random()
+        if odd < _ODD and not self._waited:
+            self._waited = True  # more comes along
+            self._timer = self._world.at(self._random.randint(1, _ODD_US_MAX), self._arrive)
+            return
+        self._waited = False
+        if not self._queue[0][2]:
+            self._queue.clear()
+            self._sink.lose()
+            return
+        sent_us, data = self._read(odd > 1 - _ODD)
+        self._sink.take(sent_us, data)
+        self.kick()
+
+    def _read(self, split: bool) -> tuple[int, bytes]:
+        """What arrived by now, or the beginning of it."""
+        queue = self._queue
+        now_us = self._world.now_us
+        if self._source.carries_messages:
+            self._world.took(now_us - queue[0][1])
+        sent_us = 0
+        pieces: list[bytes] = []
+        size = 0
+        while queue and queue[0][0] <= now_us and queue[0][2]:
+            _, sent_us, piece = queue.popleft()
+            pieces.append(piece)
+            size += len(piece)
+            if size >= READ_BYTES_MAX:
+                break
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        place = self._random.randrange(1, size) if split and size > 1 else READ_BYTES_MAX
+        if place < size:
+            later_us = now_us + self._random.randint(1, _ODD_US_MAX)
+            queue.appendleft((later_us, sent_us, data[place:]))
+            data = data[:place]
+        self.size -= len(data)
+        return sent_us, data

@@ -1,0 +1,127 @@
+"""The clients of a simulated process: one connection, one parser, one writer each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from disque_tx.core.client import Client
+from disque_tx.errors import CommandError, PeerError
+from disque_tx.sim.connection import Connection
+from disque_tx.wire.replies import Resp3Writer, RespWriter
+from disque_tx.wire.resp import RequestParser
+
+if TYPE_CHECKING:
+    from disque_tx.sim.process import Process
+
+#: Requests executed for one client before the others have their turn, as in the daemon.
+_REQUESTS_PER_TURN = 5_000
+
+
+class Session:
+    """``client``: the row that the node knows."""
+
+    def __init__(self, client_id: int, connection: Connection, now_ms: int) -> None:
+        self.connection = connection
+        self.parser = RequestParser()
+        self.writer = RespWriter()
+        self.client = Client(client_id, self.writer, connection.peer_ip + b":1", now_ms)
+
+    def speak(self, version: int) -> None:
+        """Answer in RESP2 or RESP3 from now on."""
+        earlier = self.writer.take()
+        self.writer = Resp3Writer() if version == 3 else RespWriter()
+        if earlier:
+            self.writer.encoded(earlier)
+        self.client.replies = self.writer
+
+
+class Sessions:
+    """All clients of one process. ``by_id``: by client ID, oldest first."""
+
+    def __init__(self, process: Process) -> None:
+        self.by_id: dict[int, Session] = {}
+        self._process = process
+        self._last_id = 0
+
+    def accept(self, connection: Connection) -> None:
+        """Somebody connected."""
+        process = self._process
+        self._last_id += 1
+        session = Session(self._last_id, connection, int(process.node.now_ms))
+        self.by_id[self._last_id] = session
+        process.server.clients[self._last_id] = session.client
+        process.server.stats.connections_received += 1
+        connection.on_data = lambda data: process.feed(lambda: self._receive(session, data))
+        connection.on_lost = lambda: process.feed(lambda: self._dismiss(session))
+
+    def _receive(self, session: Session, data: bytes) -> None:
+        if not session.connection.open:
+            return
+        process = self._process
+        session.client.seen_ms = process.node.now_ms
+        process.server.stats.net_input_bytes += len(data)
+        session.parser.feed(data)
+        self.drain(session)
+
+    def drain(self, session: Session) -> None:
+        """Execute what is complete and may be executed now."""
+        process = self._process
+        client = session.client
+        try:
+            if process.dispatcher.drain(client, session.parser, _REQUESTS_PER_TURN):
+                process.feed(lambda: self.drain(session))
+        except PeerError as error:
+            client.replies.error(CommandError("ERR", str(error)).reply())
+            client.closing = True
+        except Exception:
+            client.doomed = True
+            process.node.outbox.touch(client)
+            raise
+
+    def resume(self, clients: list[Client]) -> None:
+        """Look at what these clients sent while they waited."""
+        for client in clients:
+            session = self.by_id.get(int(client.id))
+            if session is not None and session.connection.open:
+                self.drain(session)
+
+    def resume_all(self) -> None:
+        """A pause of all clients is over."""
+        self.resume([session.client for session in self.by_id.values()])
+
+    def flush(self, clients: list[Client]) -> None:
+        """Let the replies of a turn leave."""
+        for client in clients:
+            client.touched = False
+            session = self.by_id.get(int(client.id))
+            if session is not None:
+                self._flush(session)
+
+    def _flush(self, session: Session) -> None:
+        client, connection = session.client, session.connection
+        if not client.doomed:
+            data = session.writer.take()
+            self._process.server.stats.net_output_bytes += len(data)
+            connection.write(data)
+        if connection.open and (client.doomed or client.closing):
+            if client.doomed:
+                connection.abort()
+            else:
+                connection.close()
+            self._process.feed(lambda: self._dismiss(session))
+
+    def _dismiss(self, session: Session) -> None:
+        """The connection is gone."""
+        client = session.client
+        if self.by_id.pop(int(client.id), None) is None:
+            return
+        server = self._process.server
+        del server.clients[client.id]
+        if client.monitor:
+            server.monitors.remove(client)
+        self._process.node.client_gone(client)
+
+    def close(self) -> None:
+        """Hang up on everybody."""
+        for session in self.by_id.values():
+            session.connection.close()

@@ -1,0 +1,67 @@
+"""The simulator's command line."""
+
+from __future__ import annotations
+
+from click.testing import CliRunner, Result
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.sim import __main__ as program
+from disque_tx.sim import run
+from disque_tx.sim.checkers.ids import UniqueIds
+
+
+class MainTests(SynchronousTestCase):
+    """What people type, and see."""
+
+    def call(self, *words: str) -> Result:
+        """Run the command."""
+        return CliRunner().invoke(program.main, list(words))
+
+    def test_one(self) -> None:
+        """One seed tells what it was, and that nothing is broken."""
+        result = self.call("--seed", "1")
+        self.assertEqual(0, result.exit_code, result.output)
+        self.assertIn("seed 1: ", result.output)
+        self.assertNotIn("BROKEN", result.output)
+
+    def test_trace(self) -> None:
+        """The trace of a seed is the same every time, line by line."""
+        first, second = self.call("--seed", "1", "--trace"), self.call("--seed", "1", "--trace")
+        self.assertGreater(len(first.output.splitlines()), 1_000)
+        self.assertEqual(first.output, second.output)
+
+    def test_campaign(self) -> None:
+        """A campaign prints its table."""
+        result = self.call("--seeds", "10-11")
+        self.assertEqual(0, result.exit_code, result.output)
+        self.assertIn("bus.REPLJOB", result.output)
+        self.assertIn("2 runs, 0 failed", result.output)
+
+    def test_broken(self) -> None:
+        """A broken promise gives exit status 1, what is broken, and the command that replays it."""
+        self.patch(UniqueIds, "judge", lambda checker, run: ["an ID of two jobs"])
+        result = self.call("--seeds", "1-1", "--minimise", "0")
+        self.assertEqual(1, result.exit_code)
+        self.assertIn("python -m disque_tx.sim --seed 1\n  BROKEN  an ID", result.output)
+        self.assertEqual(1, self.call("--seed", "1").exit_code)
+
+    def test_smaller(self) -> None:
+        """The first failure is shown again with as little around it as possible."""
+        self.patch(UniqueIds, "judge", lambda checker, run: ["an ID of two jobs"])
+        self.patch(run, "DRAIN_S_MAX", 0)
+        result = self.call("--seeds", "1-1", "--minimise", "3")
+        self.assertIn("Seed 1 made smaller:", result.output)
+
+    def test_mistakes(self) -> None:
+        """What makes no sense is refused with a hint."""
+        for words in ((), ("--seed", "1", "--seeds", "1-2"), ("--seeds", "x")):
+            result = self.call(*words)
+            self.assertEqual(2, result.exit_code)
+            self.assertIn("Error", result.output)
+
+    def test_known_seeds(self) -> None:
+        """Seeds that failed once are numbers with a reason."""
+        for line in program.SEEDS.read_text().splitlines():
+            if line and not line.startswith("#"):
+                self.assertGreater(len(line.split()), 1, line)
+        self.assertEqual(len(program.known_seeds()), len(set(program.known_seeds())))

@@ -1,0 +1,119 @@
+"""A run from its seed to its verdict."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.sim.campaign import Outcome, Summary, outcome
+from disque_tx.sim.history import Added, Delivered, History
+from disque_tx.sim.minimise import minimise
+from disque_tx.sim.run import Run, Shape, draw_shape
+from disque_tx.sim.workloads import WORKLOADS
+from disque_tx.sim.world import World
+
+
+def shape(**changes: object) -> Shape:
+    """A small run without faults."""
+    made = Shape(
+        nodes=3,
+        clients=4,
+        workload="total-queue",
+        faults=frozenset(),
+        fault_s=5,
+        intensity=1.0,
+        pace_ms=200,
+        queues=1,
+        appendonly=False,
+        appendfsync="no",
+    )
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+class RunTests(SynchronousTestCase):
+    """What a run does."""
+
+    def test_every_workload(self) -> None:
+        """Without faults no promise is broken, and jobs go from one client to another."""
+        for name in WORKLOADS:
+            run = Run(5, shape(workload=name))
+            self.assertEqual([], run.execute(), name)
+            self.assertGreater(len(list(run.history.accepted())), 5, name)
+            self.assertGreater(len(run.history.delivered), 5, name)
+
+    def test_repeats(self) -> None:
+        """The same seed is the same run, another one is another run."""
+        faulty = shape(faults=frozenset({"kill", "reset", "message_loss"}))
+        hashes = []
+        for seed in (7, 7, 8):
+            run = Run(seed, faulty)
+            run.execute()
+            hashes.append(run.world.trace_hash())
+        self.assertEqual(hashes[0], hashes[1])
+        self.assertNotEqual(hashes[0], hashes[2])
+
+    def test_alone(self) -> None:
+        """One node keeps its promises alone."""
+        self.assertEqual([], Run(9, shape(nodes=1)).execute())
+
+    def test_shapes_differ(self) -> None:
+        """Seeds draw clusters of all sizes, and every workload."""
+        shapes = [draw_shape(World(seed)) for seed in range(300)]
+        self.assertEqual({1, 2, 3, 4, 5, 7}, {drawn.nodes for drawn in shapes})
+        self.assertEqual(set(WORKLOADS), {drawn.workload for drawn in shapes})
+        self.assertEqual(20, max(drawn.clients for drawn in shapes))
+
+
+class HistoryTests(SynchronousTestCase):
+    """What is remembered."""
+
+    def test_duplicates(self) -> None:
+        """Only deliveries after the first count as such."""
+        history = History()
+        for body in (b"a", b"b", b"a", b"a"):
+            history.delivered.append(Delivered(body, b"D", b"q", b"n", 1, 2, 0, 0))
+        self.assertEqual(2, history.duplicates())
+        self.assertEqual([3, 1], [len(each) for each in history.by_body().values()])
+
+    def test_accepted(self) -> None:
+        """A job is accepted once its client has the ID."""
+        history = History()
+        history.added[b"a"] = Added(b"a", b"q", b"n", 0, 1, 1, 10, 0, False)
+        history.added[b"b"] = Added(b"b", b"q", b"n", 0, 1, 1, 10, 0, False, accepted_us=5)
+        self.assertEqual([b"b"], [added.body for added in history.accepted()])
+
+
+class CampaignTests(SynchronousTestCase):
+    """Many runs."""
+
+    def test_summary(self) -> None:
+        """Runs are summed up, failures kept, and what never happened is named."""
+        summary = Summary()
+        one = outcome(1)
+        summary.add(one)
+        broken = Outcome(4, one.shape, ("broken",), one.counters, "", 1, 4, 1)
+        summary.add(broken)
+        self.assertEqual([broken], summary.failed)
+        self.assertEqual(2 * one.counters["bus.PING"], summary.counters["bus.PING"])
+        self.assertAlmostEqual((one.duplicates + 1) / (one.delivered + 4), summary.rate(), places=9)
+        summary.counters["fault.kill"] = 0
+        self.assertIn("fault.kill", summary.missing())
+        self.assertNotIn("bus.PING", summary.missing())
+        self.assertIn("bus.PING", summary.table())
+
+    def test_minimise(self) -> None:
+        """A run that fails whatever is left out gets as small as it can be."""
+        big = shape(clients=20, fault_s=40, faults=frozenset({"kill", "reset"}), queues=3)
+        tried: list[Shape] = []
+
+        def always(seed: int, candidate: Shape) -> bool:
+            tried.append(candidate)
+            return True
+
+        small = minimise(1, big, 100, always)
+        self.assertEqual(
+            (2, 2, frozenset(), 1), (small.clients, small.nodes, small.faults, small.queues)
+        )
+        self.assertLess(len(tried), 30)
+        self.assertEqual(big, minimise(1, big, 100, lambda seed, candidate: False))
