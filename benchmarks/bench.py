@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from repl3 import repl3
+
 HERE = Path(__file__).parent
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -102,6 +104,10 @@ class Bench:
             raise SystemExit(f"{daemon.kind} answered errors: {result.get('first_error')}")
         used_s = daemon.cpu_s() - before_s
         return float(result["jobs_s"]), used_s * 1e6 / result["jobs"]
+
+    def progress(self, text: str) -> None:
+        """Say what is being done."""
+        progress(text)
 
     def compare(self, depth: int, one: Daemon, other: Daemon, jobs: int) -> dict[str, float]:
         """Medians of both in turn, and the medians of their ratios round by round."""
@@ -217,6 +223,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=150_000, help="jobs per round at depth 1")
     parser.add_argument("--backlog", type=int, default=1_000_000)
+    parser.add_argument("--only", choices=("speed", "repl3", "backlog", "start"))
     args = parser.parse_args()
     for program in ("cc", "redis-server"):
         if shutil.which(program) is None:
@@ -226,9 +233,14 @@ def main() -> int:
         bench = Bench(Path(folder), args.rounds, args.jobs)
         print(f"{machine()}. 50 connections, 50 queues, bodies of 16 bytes,")
         print(f"medians of {args.rounds} rounds in turn.")
-        speed(bench)
-        backlog(bench, args.backlog)
-        start_up(bench)
+        if args.only in (None, "speed"):
+            speed(bench)
+        if args.only in (None, "repl3"):
+            repl3(bench)
+        if args.only in (None, "backlog"):
+            backlog(bench, args.backlog)
+        if args.only in (None, "start"):
+            start_up(bench)
     return 0
 
 
