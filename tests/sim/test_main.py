@@ -31,14 +31,16 @@ class MainTests(SynchronousTestCase):
         self.assertEqual(first.output, second.output)
 
     def test_campaign(self) -> None:
-        """A campaign prints its table."""
-        result = self.call("--seeds", "10-11")
+        """A campaign prints its table; seeds that failed once are part of it."""
+        self.patch(program, "known_seeds", lambda: [10])
+        result = self.call("--seeds", "11-11")
         self.assertEqual(0, result.exit_code, result.output)
         self.assertIn("bus.REPLJOB", result.output)
         self.assertIn("2 runs, 0 failed", result.output)
 
     def test_broken(self) -> None:
         """A broken promise gives exit status 1, what is broken, and the command that replays it."""
+        self.patch(program, "known_seeds", list)
         self.patch(UniqueIds, "judge", lambda checker, run: ["an ID of two jobs"])
         result = self.call("--seeds", "1-1", "--minimise", "0")
         self.assertEqual(1, result.exit_code)
@@ -47,6 +49,7 @@ class MainTests(SynchronousTestCase):
 
     def test_smaller(self) -> None:
         """The first failure is shown again with as little around it as possible."""
+        self.patch(program, "known_seeds", list)
         self.patch(UniqueIds, "judge", lambda checker, run: ["an ID of two jobs"])
         self.patch(run, "DRAIN_S_MAX", 0)
         result = self.call("--seeds", "1-1", "--minimise", "3")

@@ -8,11 +8,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 import attrs
 
+from disque_tx.core.node import Node
 from disque_tx.messages import ACKED
 from disque_tx.sim.actors import Actor, Consumer, Operator, Producer
 from disque_tx.sim.checkers import Checker
@@ -127,6 +128,12 @@ class Run:
             Counted(),
         ]
         self.actors: list[Actor] = []
+
+    def nodes(self) -> Iterator[tuple[Machine, Node]]:
+        """The nodes that run now, and where."""
+        for machine in self.machines:
+            if machine.process is not None:
+                yield machine, machine.process.node
 
     @property
     def evicts(self) -> bool:

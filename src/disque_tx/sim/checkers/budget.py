@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disque_tx.sim.checkers import Checker
+
 if TYPE_CHECKING:
     from disque_tx.sim.run import Run
 
@@ -20,11 +22,8 @@ JOB_BYTES: Final = 40_000
 REQUEST_BYTES: Final = 3_000
 
 
-class WithinBudget:
+class WithinBudget(Checker):
     """Bytes written on all bus connections of a run."""
-
-    def watch(self, run: Run) -> None:
-        """All is seen in the end."""
 
     def judge(self, run: Run) -> list[str]:
         """A run that said too much."""

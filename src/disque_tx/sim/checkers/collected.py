@@ -5,24 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disque_tx.messages import ACKED
+from disque_tx.sim.checkers import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.run import Run
 
 
-class Collected:
+class Collected(Checker):
     """Acknowledged jobs in the end, dummy acknowledgements among them."""
-
-    def watch(self, run: Run) -> None:
-        """All is seen in the end."""
 
     def judge(self, run: Run) -> list[str]:
         """Nodes that still wait for somebody to hear of an acknowledgement."""
         breaches: list[str] = []
-        for machine in run.machines:
-            if machine.process is None:
-                continue
-            node = machine.process.node
+        for machine, node in run.nodes():
             left = [job for job in node.jobs.table.values() if job.state == ACKED]
             for job in left[:3]:
                 kind = "dummy acknowledgement" if job.dummy else "acknowledged job"

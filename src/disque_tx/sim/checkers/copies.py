@@ -9,12 +9,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from disque_tx.sim.checkers import Checker
+
 if TYPE_CHECKING:
     from disque_tx.sim.process import Process
     from disque_tx.sim.run import Run
 
 
-class EnoughCopies:
+class EnoughCopies(Checker):
     """``seen``: ID of a job for which nobody waits any more → who had a copy then; ``down``: who
     did not run then."""
 

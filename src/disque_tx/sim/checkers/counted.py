@@ -5,24 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disque_tx.core.memory import QUEUE_BYTES, job_bytes
+from disque_tx.sim.checkers import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.run import Run
 
 
-class Counted:
+class Counted(Checker):
     """What the nodes count in the end, and the clients they still know."""
-
-    def watch(self, run: Run) -> None:
-        """All is seen in the end."""
 
     def judge(self, run: Run) -> list[str]:
         """Nodes whose books do not fit what they hold."""
         breaches: list[str] = []
-        for machine in run.machines:
-            if machine.process is None:
-                continue
-            node = machine.process.node
+        for machine, node in run.nodes():
             stored = sum(job_bytes(job) for job in node.jobs.table.values())
             stored += sum(QUEUE_BYTES + len(queue.name) for queue in node.queues.table.values())
             if node.memory.used != stored:

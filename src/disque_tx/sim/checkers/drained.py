@@ -9,25 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disque_tx.messages import ACTIVE, QUEUED, STATE_NAMES, WAIT_REPL
+from disque_tx.sim.checkers import Checker
 
 if TYPE_CHECKING:
     from disque_tx.core.job import Job
     from disque_tx.sim.run import Run
 
 
-class Drained:
+class Drained(Checker):
     """What the nodes hold in the end."""
-
-    def watch(self, run: Run) -> None:
-        """All is seen in the end."""
 
     def judge(self, run: Run) -> list[str]:
         """Jobs that are still there."""
         breaches: list[str] = []
-        for machine in run.machines:
-            if machine.process is None:
-                continue
-            node = machine.process.node
+        for machine, node in run.nodes():
             left = [job for job in node.jobs.table.values() if work_left(job)]
             for job in left[:3]:
                 breaches.append(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from disque_tx.sim.checkers import Checker
+
 if TYPE_CHECKING:
     from disque_tx.sim.run import Run
 
 
-class UniqueIds:
+class UniqueIds(Checker):
     """Every ID belongs to one body."""
-
-    def watch(self, run: Run) -> None:
-        """All is seen in the end."""
 
     def judge(self, run: Run) -> list[str]:
         """IDs that were given twice."""

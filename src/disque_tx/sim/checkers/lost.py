@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from disque_tx.sim.checkers import Checker
+
 if TYPE_CHECKING:
     from disque_tx.sim.history import Added
     from disque_tx.sim.run import Run
 
 
-class NothingLost:
+class NothingLost(Checker):
     """Every accepted job was delivered, or its life ended, or all its copies died."""
-
-    def watch(self, run: Run) -> None:
-        """All is seen in the end."""
 
     def judge(self, run: Run) -> list[str]:
         """Jobs that nobody ever got."""

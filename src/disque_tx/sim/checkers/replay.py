@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.messages import ACTIVE, QUEUED
+from disque_tx.sim.checkers import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 _EVERY_US: Final = 5_000_000
 
 
-class LogEqualsMemory:
+class LogEqualsMemory(Checker):
     """Looks every few seconds, and at the end, at nodes whose disk is fine."""
 
     def __init__(self) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disque_tx.sim.checkers import Checker
+
 if TYPE_CHECKING:
     from disque_tx.sim.run import Run
 
@@ -18,11 +20,8 @@ _HOP_S: Final = 1.0
 _HOPS_MAX: Final = 4
 
 
-class InTime:
+class InTime(Checker):
     """Deliveries lie between DELAY and TTL of their job."""
-
-    def watch(self, run: Run) -> None:
-        """All is seen in the end."""
 
     def judge(self, run: Run) -> list[str]:
         """Deliveries outside of their job's time."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.nodetable import MYSELF, flags_text
+from disque_tx.sim.checkers import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.run import Run
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 _GOSSIP_US: Final = 7_900_000
 
 
-class SameViews:
+class SameViews(Checker):
     """Node tables, when the first node has met all others, and after the end."""
 
     def __init__(self) -> None:
