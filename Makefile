@@ -2,7 +2,9 @@
 #
 #   make demo     a daemon, a producer and a worker for some seconds
 #   make test     lint, types, and all tests, on the plain and on the compiled package
+#   make sim      simulated clusters with faults, 200 of them
 #   make bench    speed and memory beside redis-server (needs cc and redis-server)
+#   make fuzz     guided fuzzing of what strangers send and what lies on disk
 
 PYTHON ?= python3
 # Compared on the interpreter that the distribution optimized, if there is one.
@@ -19,7 +21,7 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
-.PHONY: demo test lint types unit unit-compiled acceptance acceptance-compiled bench docs clean
+.PHONY: demo test lint types unit unit-compiled acceptance acceptance-compiled acceptance-cluster bench docs fuzz sim sim-some mutants clean
 
 # -- environments ------------------------------------------------------------------------------
 
@@ -44,7 +46,7 @@ $(COMPILED)/.made: $(VENV)/.made-test $(SOURCES)
 demo: $(VENV)/.made
 	@$(BIN)/python -m disque_tx.cli.demo
 
-test: lint types docs unit acceptance
+test: lint types docs unit mutants acceptance acceptance-cluster sim-some
 ifeq ($(CAN_COMPILE),1)
 	$(MAKE) unit-compiled acceptance-compiled
 else
@@ -59,26 +61,57 @@ lint: $(VENV)/.made-test
 types: $(VENV)/.made-test
 	$(BIN)/mypy src tests
 
-UNIT := $(filter-out tests.acceptance,$(subst /,.,$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)) $(basename $(wildcard tests/test_*.py))))
+# The clusters are a package of their own: several daemons each, and no two at a time.
+ACCEPTANCE := $(subst /,.,$(basename $(wildcard tests/acceptance/test_*.py)))
+UNIT := $(filter-out tests.acceptance tests.fuzz tests.mutants,$(subst /,.,$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)) $(basename $(wildcard tests/test_*.py))))
 
-TRIAL = mkdir -p build && $(BIN)/python -m twisted.trial --temp-directory $(1) --jobs $(JOBS) $(2) 2>&1 | $(BIN)/python -m tests.tally $(1)
+TRIAL = mkdir -p build && $(BIN)/python -m twisted.trial --temp-directory $(1) $(if $(JOBS),--jobs $(JOBS)) $(2) 2>&1 | $(BIN)/python -m tests.tally $(1)
 
 unit: $(VENV)/.made-test
 	$(call TRIAL,build/trial-unit,$(UNIT))
 
 acceptance: $(VENV)/.made-test
-	$(call TRIAL,build/trial-acceptance,tests.acceptance)
+	$(call TRIAL,build/trial-acceptance,$(ACCEPTANCE))
 
 unit-compiled: $(COMPILED)/.made
 	PYTHONPATH=$(CURDIR)/$(COMPILED); export PYTHONPATH; $(call TRIAL,build/trial-unit-compiled,$(UNIT))
 
 acceptance-compiled: $(COMPILED)/.made
-	PYTHONPATH=$(CURDIR)/$(COMPILED); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-compiled,tests.acceptance)
+	PYTHONPATH=$(CURDIR)/$(COMPILED); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-compiled,$(ACCEPTANCE))
+
+# On the compiled package if there can be one. Without jobs, so that what the tests print is seen.
+acceptance-cluster: override JOBS :=
+acceptance-cluster: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-cluster,tests.acceptance.cluster)
 
 bench:
 	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
 	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall .
 	$(BENCH_VENV)/bin/python benchmarks/bench.py $(BENCH_ARGS)
+
+# Simulated clusters, from these seeds and those that failed once; more with SEEDS=1-5000.
+SEEDS ?= 1-200
+SIM = PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)) $(BIN)/python -m disque_tx.sim --jobs $(JOBS)
+
+sim: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	$(SIM) --seeds $(SEEDS)
+
+# Part of the tests.
+sim-some: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	$(SIM) --seeds 1-50
+
+# Planted defects, which only plain Python can take.
+mutants: $(VENV)/.made-test
+	PYTHONHASHSEED=0; export PYTHONHASHSEED; $(call TRIAL,build/trial-mutants,tests.mutants)
+
+# Each fuzzer runs that long.
+FUZZ_S ?= 60
+
+fuzz: $(VENV)/.made-test
+	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[fuzz]'
+	for target in bus job nodesfile; do \
+	    $(BIN)/python -m tests.fuzz $$target -max_total_time=$(FUZZ_S) || exit 1; \
+	done
 
 docs: $(VENV)/.made-test
 	$(BIN)/python -m tests.links README.md ARCHITECTURE.md CHANGELOG.md docs

@@ -69,19 +69,25 @@ def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = START_S
 
 class Daemon:
     """``directives``: lines of the configuration; on the command line, or with ``in_file`` in
-    ``disque.conf``."""
+    ``disque.conf``. ``ip``: where it listens, and calls from."""
 
     program: tuple[str, ...] = (sys.executable, "-m", "disque_tx.cli.server")
 
     def __init__(
-        self, folder: Path, *directives: str, in_file: bool = False, **variables: str
+        self,
+        folder: Path,
+        *directives: str,
+        in_file: bool = False,
+        ip: str = "127.0.0.1",
+        **variables: str,
     ) -> None:
         self.folder = folder
+        self.ip = ip
         self.port = free_port()
         self.variables = variables
         self.config = folder / "disque.conf"
         self.process: subprocess.Popen[bytes] | None = None
-        lines = [f"port {self.port}", "bind 127.0.0.1", f"dir {folder}", *directives]
+        lines = [f"port {self.port}", f"bind {ip}", f"dir {folder}", *directives]
         if in_file:
             self.config.write_text("".join(f"{line}\n" for line in lines))
             self.words = [str(self.config)]
@@ -118,7 +124,7 @@ class Daemon:
         if self.process is not None and self.process.poll() is not None:
             raise AssertionError(f"exit status {self.process.returncode}: {self.log()}")
         try:
-            connection = Connection(("127.0.0.1", self.port))
+            connection = Connection((self.ip, self.port))
         except OSError:
             return False
         try:
@@ -163,7 +169,7 @@ class Daemon:
 
     def client(self, address: tuple[str, int] | str | None = None) -> Connection:
         """A new connection, closed at the end of the test."""
-        connection = Connection(address or ("127.0.0.1", self.port))
+        connection = Connection(address or (self.ip, self.port))
         self._connections.append(connection)
         return connection
 
@@ -173,7 +179,7 @@ class Daemon:
 
     def info(self) -> dict[str, str]:
         """INFO's fields."""
-        connection = Connection(("127.0.0.1", self.port))
+        connection = Connection((self.ip, self.port))
         try:
             lines = connection.call("INFO").decode().splitlines()
         finally:

@@ -9,6 +9,7 @@ from disque_tx.errors import CommandError
 from disque_tx.messages import ACTIVE, QUEUED
 from disque_tx.nodetable import FAIL, LEAVING, NodeEntry
 from tests.core.bench import ME, NodeCase
+from tests.core.peerbench import B, C, PeerCase
 
 UNREACHABLE = "Not enough reachable nodes for the requested replication level"
 BECAUSE = (
@@ -275,3 +276,29 @@ class TurnTests(NodeCase):
         self.assertNotEqual(ME, self.node.id)
         self.assertEqual((self.node.id,), self.job(job_id).nodes)
         self.assertEqual(self.node.id[:8], job_id[2:10])
+
+
+class DismissTests(PeerCase):
+    """A node that stops does not leave its clients, and what they asked for, hanging."""
+
+    ERROR = CommandError("LEAVING", "stopping")
+
+    def test_everybody(self) -> None:
+        """Whoever waits hears why, and copies that nobody was promised are taken back."""
+        waiting = self.wait(b"q")
+        adding = self.ask(2)
+        self.forget_told()
+        self.assertEqual({waiting, adding}, set(self.node.dismiss(self.ERROR)))
+        for client in (waiting, adding):
+            (error,) = self.said(client)
+            self.assertEqual(b"LEAVING stopping", getattr(error, "line", b""))
+        self.assertEqual(["DELJOB"], self.told_names(B) + self.told_names(C))
+        self.assertEqual((0, 0), (len(self.node.jobs), self.node.blocked_clients))
+
+    def test_promised(self) -> None:
+        """An ASYNC job whose client has its ID is not taken back from those who keep it."""
+        self.leave()
+        self.ask(1, asynchronous=True)
+        self.forget_told()
+        self.node.dismiss(self.ERROR)
+        self.assertEqual([], self.told_names(B) + self.told_names(C))

@@ -17,9 +17,9 @@ class ObserverTests(NodeCase):
     def setUp(self) -> None:
         super().setUp()
         self.lines: list[str] = []
-        log = DaemonLog("notice", "", lambda level, text: self.lines.append(text))
+        log = DaemonLog("notice", self.mktemp(), lambda level, text: self.lines.append(text))
         self.membership = self.node.membership
-        self.observer = Observer(self.membership, log)
+        self.observer = Observer(self.node, log)
         self.entry = NodeEntry(OTHER, b"10.0.0.2", 7711, 0, 0)
         self.membership.add(self.entry)
         self.observer.look()
@@ -54,7 +54,28 @@ class ObserverTests(NodeCase):
         self.assertEqual([f"{NAME} is leaving the cluster"], self.told(LEAVING))
         self.assertEqual([f"{NAME} stays in the cluster"], self.told(0))
 
-    def test_handshakes(self) -> None:
-        """Whom nobody has greeted yet is no member, and myself is no news."""
-        self.membership.add(NodeEntry(b"c" * 40, b"10.0.0.3", 7711, HANDSHAKE, 0))
+    def test_myself(self) -> None:
+        """Its own leaving stands in the log of the node that leaves."""
+        self.membership.set_leaving(True)
+        (line,) = self.told(0)
+        self.assertTrue(line.startswith(f"Node {self.node.id.decode()} "), line)
+        self.assertTrue(line.endswith(" is leaving the cluster"), line)
+
+    def greeted(self, age_ms: int) -> NodeEntry:
+        """Somebody who was met so long ago."""
+        entry = NodeEntry(b"c" * 40, b"10.0.0.3", 7711, HANDSHAKE, self.node.now_ms - age_ms)
+        self.membership.add(entry)
+        self.assertEqual([], self.told(0))
+        return entry
+
+    def test_no_answer(self) -> None:
+        """Whom nobody has greeted yet is no member; who does not answer is told of at last."""
+        self.membership.remove(self.greeted(15_001))
+        (line,) = self.told(0)
+        self.assertTrue(line.startswith("No node answered at 10.0.0.3:7711. "), line)
+        self.assertEqual([], self.told(0))
+
+    def test_known_after_all(self) -> None:
+        """A greeting that reached a known node is no failure."""
+        self.membership.remove(self.greeted(500))
         self.assertEqual([], self.told(0))

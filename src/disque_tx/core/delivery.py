@@ -34,7 +34,8 @@ from disque_tx.messages import (
 )
 
 _COUNTER_MAX: Final = 65535
-_REMOVED: Final = "job removed (expired?) before the requested replication level was achieved"
+#: Why an ADDJOB fails whose job disappears while it waits.
+REMOVED: Final = "job removed (expired?) before the requested replication level was achieved"
 #: Requeue times get a uniform jitter of this width around them, so that nodes rarely collide.
 _JITTER_MS: Final = 500
 
@@ -144,7 +145,7 @@ class Delivery:
             assert queue is not None
             queue.jobs.remove(job)
         elif job.state == WAIT_REPL:
-            self.take_back(job, CommandError("NOREPL", _REMOVED))
+            self.take_back(job, CommandError("NOREPL", REMOVED))
             return
         self._jobs.discard(job)
 

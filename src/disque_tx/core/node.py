@@ -18,7 +18,7 @@ from disque_tx.busmessages import JobSignal, Message, QueueSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.adding import Adding
 from disque_tx.core.arrival import Arrivals
-from disque_tx.core.client import BLOCKED_ADDJOB, REPLY_OFF, Client
+from disque_tx.core.client import Client
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.federation import Federation
@@ -27,6 +27,7 @@ from disque_tx.core.inbox import Inbox
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
 from disque_tx.core.queues import PAUSE_OUT
+from disque_tx.core.releasing import Releasing, leaving
 from disque_tx.core.replication import Replication
 from disque_tx.core.state import State
 from disque_tx.errors import CommandError
@@ -35,9 +36,6 @@ from disque_tx.nodetable import Link
 
 #: Jobs and clients handled per call, so that no turn grows with what is stored.
 DUE_PER_TURN: Final = 2_000
-_TIMEOUT: Final = "Timeout reached before replicating to the requested number of nodes"
-_REMOVED: Final = "job removed (expired?) before the requested replication level was achieved"
-_LEAVING: Final = "This node is leaving the cluster, please connect to a different one"
 
 
 class Node:
@@ -62,6 +60,7 @@ class Node:
         self.acks = Acks(state, self.delivery)
         self.federation = Federation(state, self.delivery, arrivals, self.acks)
         self._adding = Adding(state, self.delivery, self.replication, ids)
+        self._releasing = Releasing(state, self.delivery)
         holders = Holders(state, self.delivery, self.acks)
         self._inbox = Inbox(
             state, self.cluster, self.replication, holders, self.acks, self.federation
@@ -167,7 +166,7 @@ class Node:
         if no_hang:
             client.replies.null_array()
         elif self.membership.leaving:
-            raise CommandError("LEAVING", _LEAVING)
+            raise leaving()
         else:
             self.waiters.wait_for_jobs(client, names, counters, timeout_ms, self.now_ms)
         for name in names:
@@ -252,10 +251,7 @@ class Node:
 
     def client_gone(self, client: Client) -> None:
         """The connection is lost: nothing is held for it any more, nor said to it."""
-        wait = self.waiters.copies.get(client.blocked_job)
-        self.waiters.leave(client)
-        if wait is not None:
-            self.delivery.take_back(wait.job, CommandError("NOREPL", _TIMEOUT))
+        self._releasing.gone(client)
 
     def run_due(self) -> None:
         """Handle what is due by now, a bounded part of it; the rest stays due."""
@@ -271,7 +267,7 @@ class Node:
                 if self.jobs.get(job.id) is job:
                     self.jobs.reschedule(job)
         for client in self.waiters.expired(self.now_ms, DUE_PER_TURN):
-            self._release(client)
+            self._releasing.time_over(client)
         self.replication.run_due(self.now_ms, DUE_PER_TURN)
         self.serve()
 
@@ -301,37 +297,18 @@ class Node:
             due_ms = resends_ms
         return due_ms
 
-    def _release(self, client: Client) -> None:
-        """End a GETJOB without jobs, an ADDJOB without enough copies."""
-        if client.blocked == BLOCKED_ADDJOB:
-            wait = self.waiters.copies[client.blocked_job]
-            self.delivery.take_back(wait.job, CommandError("NOREPL", _TIMEOUT))
-            return
-        if client.reply_mode != REPLY_OFF:
-            client.replies.null_array()
-        self.waiters.leave(client)
-        self.outbox.touch(client)
-
     def release_leaving(self) -> None:
-        """Send the clients that wait for jobs elsewhere, once this node is leaving (section 12.3).
+        """Send the clients that wait for jobs elsewhere, once this node is leaving."""
+        if self.membership.leaving:
+            self._releasing.waiting_for_jobs(DUE_PER_TURN)
 
-        Those that wait for copies get them: no copy is kept here any more.
-        """
-        if not self.membership.leaving:
-            return
-        waiting = [c for c in self.waiters.blocked if c.blocked != BLOCKED_ADDJOB]
-        for client in waiting[:DUE_PER_TURN]:
-            if client.reply_mode != REPLY_OFF:
-                client.replies.error(CommandError("LEAVING", _LEAVING).reply())
-            self.waiters.leave(client)
-            self.outbox.touch(client)
+    def dismiss(self, error: CommandError) -> list[Client]:
+        """Send away and return all clients that wait; what they wanted to add is given up."""
+        return self._releasing.everybody(error)
 
     def flush_all(self) -> None:
         """Forget every job and queue; waiting clients get no jobs (DEBUG FLUSHALL, RESET)."""
-        for wait in list(self.waiters.copies.values()):
-            self.delivery.take_back(wait.job, CommandError("NOREPL", _REMOVED))
-        for client in list(self.waiters.blocked):
-            self._release(client)
+        self._releasing.flushed()
         self.waiters.ready.clear()
         self.replication.forget_all()
         self.federation.wanting.clear()

@@ -26,7 +26,7 @@ class GossipService(Service):
     def __init__(self, runtime: Runtime, log: DaemonLog, reactor: IReactorTime) -> None:
         self._runtime = runtime
         self._log = log
-        self._observer = Observer(runtime.node.membership, log)
+        self._observer = Observer(runtime.node, log)
         self._loop = LoopingCall(self._tick)
         self._loop.clock = reactor
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, NodeEntry
+from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, NOADDR, PFAIL, NodeEntry
 
 if TYPE_CHECKING:
-    from disque_tx.core.membership import Membership
+    from disque_tx.core.node import Node
     from disque_tx.services.log import DaemonLog
 
 #: What is told when a flag is set, and when it is taken back.
@@ -23,21 +23,23 @@ _NOTED: Final = PFAIL | FAIL | NOADDR | LEAVING
 class Observer:
     """Compares the node table with what it was when it last looked."""
 
-    def __init__(self, membership: Membership, log: DaemonLog) -> None:
-        self._membership = membership
+    def __init__(self, node: Node, log: DaemonLog) -> None:
+        self._node = node
+        self._membership = node.membership
         self._log = log
-        self._flags: dict[bytes, int] = {}
-        self._flags = self._now()
+        self._greeted: list[NodeEntry] = []
+        self._flags: dict[bytes, int] = self._now()
 
     def _now(self) -> dict[bytes, int]:
         return {
             entry.id: entry.flags & _NOTED
             for entry in self._membership.nodes.values()
-            if not entry.flags & (HANDSHAKE | MYSELF)
+            if not entry.flags & HANDSHAKE
         }
 
     def look(self) -> None:
         """Write down what is different now."""
+        self._look_for_answers()
         flags = self._now()
         if flags == self._flags:
             return
@@ -53,6 +55,22 @@ class Observer:
                 # One that failed is not also said to answer again.
                 if changed & flag and not (flag == PFAIL and now & FAIL):
                     self._say(entry, set_text if now & flag else cleared_text)
+
+    def _look_for_answers(self) -> None:
+        """Tell of those who were met and did not answer in time."""
+        if not self._greeted and not self._membership.handshakes:
+            return
+        nodes = self._membership.nodes
+        oldest_ms = self._node.now_ms - self._node.cluster.node_timeout_ms
+        for entry in self._greeted:
+            # One that turned out to be a known node disappears, too, but at once.
+            given_up = entry.flags & HANDSHAKE and entry.id not in nodes
+            if given_up and entry.created_ms < oldest_ms:
+                self._log.notice(
+                    f"No node answered at {entry.ip.decode()}:{entry.port}. Check the address, that"
+                    " its cluster bus can be reached from here, and whether one side uses TLS."
+                )
+        self._greeted = [entry for entry in nodes.values() if entry.flags & HANDSHAKE]
 
     def _say(self, entry: NodeEntry, text: str) -> None:
         where = f"{entry.ip.decode()}:{entry.port}" if entry.ip else "unknown address"

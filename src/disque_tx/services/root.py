@@ -48,7 +48,7 @@ from disque_tx.services.systemd import Watchdog, notify
 from disque_tx.settings import Settings
 from disque_tx.wire.jobid import JobIdSource
 
-_STOPPING: Final = b"LEAVING This node is shutting down, please connect to a different one"
+_STOPPING: Final = "This node is shutting down, please connect to a different one"
 
 
 def new_node_id() -> bytes:
@@ -231,10 +231,8 @@ class NodeRoot(MultiService):
         self.bus.close()
         runtime = self.runtime
         runtime.begin()
-        for client in list(runtime.node.waiters.blocked):
-            client.replies.error(_STOPPING)
+        for client in runtime.node.dismiss(CommandError("LEAVING", _STOPPING)):
             client.closing = True
-            runtime.node.outbox.touch(client)
         runtime.end()
         runtime.stop()
         try:

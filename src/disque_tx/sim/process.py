@@ -17,6 +17,7 @@ from disque_tx.commands.table import standard_registry
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
+from disque_tx.errors import CommandError
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import NodeEntry
 from disque_tx.sim.bus import Bus
@@ -36,7 +37,7 @@ _TICK_MS: Final = 100
 _QUEUES_PER_RUN: Final = 200
 #: What a turn takes at the most; input that comes meanwhile is part of it.
 _TURN_US_MAX: Final = 150
-_STOPPING: Final = b"LEAVING This node is shutting down, please connect to a different one"
+_STOPPING: Final = "This node is shutting down, please connect to a different one"
 
 
 class Process:
@@ -268,10 +269,8 @@ class Process:
         """
         node = self.node
         node.begin(self._clocks.steady_ms(), self._clocks.wall_us())
-        for client in list(node.waiters.blocked):
-            client.replies.error(_STOPPING)
+        for client in node.dismiss(CommandError("LEAVING", _STOPPING)):
             client.closing = True
-            node.outbox.touch(client)
         try:
             self._guard(self._end)
             if self.log is not None:

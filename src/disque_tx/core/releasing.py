@@ -1,0 +1,89 @@
+"""How blocked clients are let go without what they wanted (client protocol, section 20).
+
+1. GETJOB: an empty answer when its time is over, an error when it has to go elsewhere.
+2. ADDJOB: an error, and the job is taken back, here and from those who got a copy. Not so a job
+   that nobody waits for any more because its client has the ID: others shall have it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.client import BLOCKED_ADDJOB, REPLY_OFF, Client
+from disque_tx.core.delivery import REMOVED, Delivery
+from disque_tx.core.state import State
+from disque_tx.errors import CommandError
+
+_TIMEOUT: Final = "Timeout reached before replicating to the requested number of nodes"
+_LEAVING: Final = "This node is leaving the cluster, please connect to a different one"
+
+
+def leaving() -> CommandError:
+    """What a leaving node tells those who would wait for jobs."""
+    return CommandError("LEAVING", _LEAVING)
+
+
+class Releasing:
+    """Ends the waiting of clients."""
+
+    def __init__(self, state: State, delivery: Delivery) -> None:
+        self._waiters = state.waiters
+        self._outbox = state.outbox
+        self._delivery = delivery
+
+    def gone(self, client: Client) -> None:
+        """The connection is lost: nobody is answered."""
+        wait = self._waiters.copies.get(client.blocked_job)
+        self._waiters.leave(client)
+        if wait is not None:
+            self._delivery.take_back(wait.job, CommandError("NOREPL", _TIMEOUT))
+
+    def time_over(self, client: Client) -> None:
+        """Its time-out is reached."""
+        if client.blocked == BLOCKED_ADDJOB:
+            job = self._waiters.copies[client.blocked_job].job
+            self._delivery.take_back(job, CommandError("NOREPL", _TIMEOUT))
+            return
+        if client.reply_mode != REPLY_OFF:
+            client.replies.null_array()
+        self._let_go(client)
+
+    def waiting_for_jobs(self, limit: i64) -> None:
+        """Send up to ``limit`` clients that wait for jobs to other nodes (section 12.3).
+
+        Those that wait for copies get them: a leaving node keeps none itself.
+        """
+        waiting = [c for c in self._waiters.blocked if c.blocked != BLOCKED_ADDJOB]
+        for client in waiting[:limit]:
+            self._refuse(client, leaving())
+
+    def everybody(self, error: CommandError) -> list[Client]:
+        """Send away and return all."""
+        clients = list(self._waiters.blocked)
+        self._give_up_copies(error)
+        for client in list(self._waiters.blocked):
+            self._refuse(client, error)
+        return clients
+
+    def flushed(self) -> None:
+        """All jobs and queues are about to be forgotten."""
+        self._give_up_copies(CommandError("NOREPL", REMOVED))
+        for client in list(self._waiters.blocked):
+            self.time_over(client)
+        self._waiters.copies.clear()
+
+    def _give_up_copies(self, error: CommandError) -> None:
+        for wait in list(self._waiters.copies.values()):
+            if wait.client is not None:
+                self._delivery.take_back(wait.job, error)
+
+    def _refuse(self, client: Client, error: CommandError) -> None:
+        if client.reply_mode != REPLY_OFF:
+            client.replies.error(error.reply())
+        self._let_go(client)
+
+    def _let_go(self, client: Client) -> None:
+        self._waiters.leave(client)
+        self._outbox.touch(client)

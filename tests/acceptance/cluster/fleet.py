@@ -1,0 +1,186 @@
+"""Daemons that form a cluster, and tests that share one."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.acceptance.cluster.node import Node
+from tests.acceptance.cluster.proxy import Proxy
+from tests.acceptance.daemon import DaemonTestCase, wait_for
+from tests.acceptance.resp import ClosedError, Connection
+
+#: What a node may need to find another one failing, or well again, on a machine that is busy.
+AGREE_S = 30.0
+_T = TypeVar("_T")
+
+
+class Fleet:
+    """``size`` nodes at 127.0.0.1, 127.0.0.2, and so on. ``proxy``: what lies between them, if
+    anything."""
+
+    def __init__(self, size: int, *directives: str, proxied: bool = False) -> None:
+        root = Path(tempfile.mkdtemp(prefix="fleet-", dir=".")).resolve()
+        self.proxy = Proxy() if proxied else None
+        self.nodes: list[Node] = []
+        for number in range(1, size + 1):
+            folder = root / f"node{number}"
+            folder.mkdir()
+            self.nodes.append(Node(folder, f"127.0.0.{number}", *directives))
+        if self.proxy is not None:
+            for node in self.nodes:
+                node.announce(self.proxy.front(node.ip, node.bus_port))
+
+    def start(self) -> Fleet:
+        """Start all nodes and make them a cluster."""
+        self.each(Node.boot)
+        first, *others = self.nodes
+        for node in others:
+            first.call("CLUSTER", "MEET", node.ip, node.port, node.bus_port)
+        return self.agreed()
+
+    def each(self, work: Callable[[Node], _T], nodes: Iterable[Node] | None = None) -> list[_T]:
+        """Do something with all nodes at the same time."""
+        chosen = self.nodes if nodes is None else list(nodes)
+        with ThreadPoolExecutor(max(1, len(chosen))) as pool:
+            return list(pool.map(work, chosen))
+
+    def living(self) -> list[Node]:
+        """The nodes that run."""
+        return [node for node in self.nodes if node.alive]
+
+    def agreed(self) -> Fleet:
+        """Wait until every node finds every other one well."""
+        wanted = {node.id for node in self.nodes}
+        wait_for(lambda: all(sees(node, wanted) for node in self.nodes), "all agree", AGREE_S)
+        return self
+
+    def heal(self) -> Fleet:
+        """Make it as good as new: all run, all agree, no jobs."""
+        if self.proxy is not None:
+            self.proxy.heal()
+        for node in self.nodes:
+            ended = node.process is None or node.process.poll() is not None
+            if not node.alive and not ended:
+                node.thaw()
+            node.alive = not ended
+        self.each(Node.boot)
+        for node in self.nodes:
+            node.call("CLUSTER", "LEAVING", "no")
+            node.call("CONFIG", "SET", "maxmemory", "1gb")
+        self.agreed()
+        self.each(lambda node: node.call("DEBUG", "FLUSHALL"))
+        return self
+
+    def discard(self) -> None:
+        """End all processes."""
+        for node in self.nodes:
+            node.discard()
+        if self.proxy is not None:
+            self.proxy.close()
+
+    # -- over all nodes ----------------------------------------------------------------------
+
+    def holders(self, job_id: str) -> list[Node]:
+        """The living nodes that know the job."""
+        return [node for node in self.living() if node.state(job_id)]
+
+    def queued(self, queue: str) -> int:
+        """In how many places a job of the queue can be fetched."""
+        return sum(int(node.call("QLEN", queue)) for node in self.living())
+
+    def jobs(self) -> int:
+        """How many jobs all nodes know."""
+        return sum(node.jobs() for node in self.living())
+
+    def fetch(self, queue: str, for_s: float, until: int = 1 << 30) -> list[tuple[Node, str]]:
+        """Ask all living nodes in turn for some time, or until there are so many deliveries."""
+        deliveries: list[tuple[Node, str]] = []
+        deadline = time.monotonic() + for_s
+        while time.monotonic() < deadline and len(deliveries) < until:
+            for node in self.living():
+                deliveries += [(node, job_id) for job_id in node.get(queue, count=100)]
+            time.sleep(0.02)
+        return deliveries
+
+    def drained(self, timeout_s: float = 20.0) -> None:
+        """Wait until no node knows any job."""
+        wait_for(lambda: self.jobs() == 0, "all nodes are empty", timeout_s)
+
+
+def sees(node: Node, others: set[str]) -> bool:
+    """Whether a node knows exactly these, finds them well and has links to them."""
+    table = node.table()
+    return set(table) == others and all(
+        linked and flags <= {"myself", "noflags"} for flags, linked in table.values()
+    )
+
+
+_shared: dict[tuple[object, ...], Fleet] = {}
+
+
+def _discard_shared() -> None:
+    while _shared:
+        _shared.popitem()[1].discard()
+
+
+atexit.register(_discard_shared)
+
+
+def shared(size: int, *directives: str, proxied: bool = False) -> Fleet:
+    """A healed fleet of this kind. There is one at a time: test cases of the same kind share it."""
+    key = (size, proxied, *directives)
+    if key not in _shared:
+        _discard_shared()
+        _shared[key] = fleet = Fleet(size, *directives, proxied=proxied)
+        fleet.start()
+    return _shared[key].heal()
+
+
+class FleetTestCase(DaemonTestCase):
+    """Tests with a fleet that is healed before each of them.
+
+    ``size``, ``directives``, ``proxied``: its kind. ``queue``: one for this test alone.
+    """
+
+    size = 7
+    directives: tuple[str, ...] = ()
+    proxied = False
+
+    def setUp(self) -> None:
+        """Get the fleet."""
+        self.fleet = shared(self.size, *self.directives, proxied=self.proxied)
+        self.nodes = self.fleet.nodes
+        self.queue = self.id().rsplit(".", 1)[1]
+
+    def wait(self, condition: Callable[[], Any], what: str, timeout_s: float = AGREE_S) -> Any:
+        """See :func:`wait_for`."""
+        return wait_for(condition, what, timeout_s)
+
+    def proxy(self) -> Proxy:
+        """What lies between the nodes."""
+        assert self.fleet.proxy is not None
+        return self.fleet.proxy
+
+    def holds(self, condition: Callable[[], Any], for_s: float, what: str) -> None:
+        """Something stays true for some time."""
+        deadline = time.monotonic() + for_s
+        while time.monotonic() < deadline:
+            if not condition():
+                self.fail(f"Not any more: {what}")
+            time.sleep(0.02)
+
+    def reader(self, node: Node, queue: str, *options: str | int) -> Connection:
+        """A client that waits in GETJOB."""
+        client = node.client()
+        before = int(node.info()["blocked_clients"])
+        client.send("GETJOB", *options, "FROM", queue)
+        with contextlib.suppress(ClosedError):
+            wait_for(lambda: int(node.info()["blocked_clients"]) > before, "the client waits")
+        return client

@@ -1,0 +1,125 @@
+"""One daemon of a cluster, in a process of its own and at an address of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.daemon import BUS_OFFSET, Daemon
+from tests.acceptance.resp import Connection, ReplyError
+
+NODE_TIMEOUT_S = 3.0
+
+
+class Node(Daemon):
+    """One daemon of a fleet. ``bus_port``: where others are told to call.
+
+    ``alive``: the process is there and not stopped.
+    """
+
+    def __init__(self, folder: Path, ip: str, *directives: str) -> None:
+        timeout_ms = int(NODE_TIMEOUT_S * 1000)
+        super().__init__(folder, f"cluster-node-timeout {timeout_ms}", *directives, ip=ip)
+        self.bus_port = self.port + BUS_OFFSET
+        self.alive = False
+        self._id = ""
+        self._connection: Connection | None = None
+
+    def announce(self, bus_port: int) -> None:
+        """Have others call at this port."""
+        self.bus_port = bus_port
+        self.words += ["--cluster-announce-bus-port", str(bus_port)]
+
+    # -- life --------------------------------------------------------------------------------
+
+    def boot(self) -> None:
+        """Start, unless it runs."""
+        if not self.alive:
+            self.start()
+            self.alive = True
+
+    def kill(self) -> None:
+        """See :meth:`Daemon.kill`."""
+        self.alive = False
+        self._hang_up()
+        super().kill()
+
+    def freeze(self) -> None:
+        """Let the process stand still, with its connections open."""
+        self.alive = False
+        self._hang_up()
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let the process go on."""
+        os.kill(self.pid, signal.SIGCONT)
+        self.alive = True
+
+    # -- talking to it -----------------------------------------------------------------------
+
+    def call(self, *words: bytes | str | int) -> Any:
+        """A request on the connection of the test; error replies raise :class:`ReplyError`."""
+        if self._connection is None:
+            self._connection = Connection((self.ip, self.port))
+        return self._connection.call(*words)
+
+    def error(self, *words: bytes | str | int) -> str:
+        """The text of an error reply, or of the reply."""
+        try:
+            return str(self.call(*words))
+        except ReplyError as error:
+            return str(error)
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @property
+    def id(self) -> str:
+        """Its node ID."""
+        if not self._id:
+            self._id = self.call("CLUSTER", "MYID").decode()
+        return self._id
+
+    def add(self, queue: str, body: str = "body", timeout_ms: int = 5000, **options: int) -> str:
+        """ADDJOB; options by their names, returns the ID."""
+        words = [word for name, value in options.items() for word in (name.upper(), value)]
+        return str(self.call("ADDJOB", queue, body, timeout_ms, *words))
+
+    def get(self, queue: str, timeout_ms: int = 0, count: int = 1) -> list[str]:
+        """The IDs of jobs that GETJOB delivers; ``timeout_ms`` 0 does not wait."""
+        words = ["TIMEOUT", timeout_ms] if timeout_ms else ["NOHANG"]
+        jobs = self.call("GETJOB", *words, "COUNT", count, "FROM", queue) or []
+        return [job[1].decode() for job in jobs]
+
+    def show(self, job_id: str) -> dict[str, Any]:
+        """SHOW as a mapping; empty when the job is unknown."""
+        flat = self.call("SHOW", job_id) or []
+        return {name.decode(): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
+
+    def state(self, job_id: str) -> str:
+        """The state of a job; empty when it is unknown."""
+        shown = self.show(job_id)
+        return shown["state"].decode() if shown else ""
+
+    def jobs(self) -> int:
+        """How many jobs it knows, acknowledgements included."""
+        text = self.call("INFO", "jobs").decode()
+        return int(text.split("registered_jobs:")[1].split()[0])
+
+    def table(self) -> dict[str, tuple[set[str], bool]]:
+        """Node ID → its flags and whether there is a link, by CLUSTER NODES."""
+        rows = [line.split(" ") for line in self.call("CLUSTER", "NODES").decode().splitlines()]
+        return {row[0]: (set(row[2].split(",")), row[5] == "connected") for row in rows}
+
+    def flags(self, other: Node) -> set[str]:
+        """What it finds of another node; empty when it does not know it."""
+        return self.table().get(other.id, (set(), False))[0]
+
+    def reachable(self) -> int:
+        """How many other nodes it would give copies."""
+        text = self.call("CLUSTER", "INFO").decode()
+        return int(text.split("cluster_reachable_nodes:")[1].split()[0])

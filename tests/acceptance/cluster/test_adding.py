@@ -1,0 +1,119 @@
+"""ADDJOB and its copies (cluster protocol, section 10.6)."""
+
+from __future__ import annotations
+
+import time
+
+from tests.acceptance.cluster.fleet import FleetTestCase
+from tests.acceptance.cluster.node import Node
+
+_NOREPL = "NOREPL Not enough reachable nodes for the requested replication level"
+_TIMEOUT = "NOREPL Timeout reached before replicating to the requested number of nodes"
+
+
+class AddingTestCase(FleetTestCase):
+    """Tests that count copies."""
+
+    def copied(self, job_id: str, count: int) -> None:
+        """Wait until so many nodes have the job."""
+        self.wait(lambda: len(self.fleet.holders(job_id)) >= count, f"{count} copies of {job_id}")
+
+
+class ReplicateTests(AddingTestCase):
+    """Seven nodes that are well."""
+
+    def test_levels(self) -> None:
+        """When ADDJOB is answered, as many nodes have the job as were asked for, at least."""
+        for replicate in (1, 2, 3, 7):
+            job_id = self.nodes[replicate - 1].add(self.queue, replicate=replicate)
+            holders = self.fleet.holders(job_id)
+            self.assertGreaterEqual(len(holders), replicate)
+            self.assertIn(self.nodes[replicate - 1], holders)
+
+    def test_default(self) -> None:
+        """Without REPLICATE there are three copies, and one place where the job is queued."""
+        job_id = self.nodes[0].add(self.queue)
+        self.assertGreaterEqual(len(self.fleet.holders(job_id)), 3)
+        self.assertEqual("queued", self.nodes[0].state(job_id))
+        self.assertEqual(1, self.fleet.queued(self.queue))
+
+    def test_holders_know(self) -> None:
+        """Every holder knows the others, so each of them can go on alone."""
+        job_id = self.nodes[0].add(self.queue, replicate=3)
+        for node in self.fleet.holders(job_id):
+            known = {row.decode() for row in node.show(job_id)["nodes-delivered"]}
+            self.assertGreaterEqual(len(known), 3)
+            self.assertIn(node.id, known)
+
+    def test_async(self) -> None:
+        """ASYNC is answered at once, and the copies are made soon after."""
+        for replicate in (1, 2, 3):
+            words = ("ADDJOB", self.queue, "b", 0, "REPLICATE", replicate, "ASYNC")
+            job_id = str(self.nodes[0].call(*words))
+            self.copied(job_id, replicate)
+
+    def test_too_many(self) -> None:
+        """More copies than nodes are refused at once, ASYNC or not, and nothing is kept."""
+        for words in ((), ("ASYNC",)):
+            began = time.monotonic()
+            self.assertEqual(
+                _NOREPL,
+                self.nodes[0].error("ADDJOB", self.queue, "b", 0, "REPLICATE", 8, *words),
+            )
+            self.assertLess(time.monotonic() - began, 5)
+        self.assertEqual(0, self.fleet.jobs())
+
+
+class DownTests(AddingTestCase):
+    """Some of seven nodes are killed."""
+
+    def kill(self, count: int) -> list[Node]:
+        """Kill the last ones; returns the others."""
+        self.fleet.each(lambda node: node.kill(), self.nodes[7 - count :])
+        return self.nodes[: 7 - count]
+
+    def flagged(self, others: list[Node]) -> None:
+        """Wait until the others know who is dead."""
+        self.wait(lambda: all(n.reachable() == len(others) - 1 for n in others), "all know")
+
+    def test_before_flagged(self) -> None:
+        """Nobody knows yet that nodes are dead, and yet the copies are made, on others."""
+        others = self.kill(3)
+        ids = [others[n % 4].add(self.queue, replicate=3, timeout_ms=10_000) for n in range(12)]
+        for job_id in ids:
+            self.assertGreaterEqual(len(self.fleet.holders(job_id)), 3)
+
+    def test_async_before_flagged(self) -> None:
+        """ASYNC copies that went to dead nodes are made elsewhere."""
+        self.kill(3)
+        words = ("ADDJOB", self.queue, "b", 0, "REPLICATE", 3, "ASYNC")
+        ids = [str(self.nodes[0].call(*words)) for _ in range(10)]
+        for job_id in ids:
+            self.copied(job_id, 3)
+
+    def test_all_the_living(self) -> None:
+        """As many copies as nodes live can be had; one more cannot, and is refused as such."""
+        others = self.kill(3)
+        self.flagged(others)
+        job_id = others[0].add(self.queue, replicate=4)
+        self.assertEqual(others, self.fleet.holders(job_id))
+        self.assertEqual(_NOREPL, others[0].error("ADDJOB", self.queue, "b", 0, "REPLICATE", 5))
+
+    def test_not_enough_unflagged(self) -> None:
+        """Not enough nodes live, which nobody knows: the client hears of it, no copy stays."""
+        others = self.kill(5)
+        words = ("ADDJOB", self.queue, "b", 500, "REPLICATE", 4)
+        self.assertEqual(_TIMEOUT, others[0].error(*words))
+        self.wait(lambda: self.fleet.jobs() == 0, "the copies are taken back", 5)
+
+    def test_life_shorter_than_timeout(self) -> None:
+        """A job whose life ends before its client's patience fails, and is nowhere."""
+        others = self.kill(5)
+        words = ("ADDJOB", self.queue, "b", 30_000, "REPLICATE", 4, "TTL", 1)
+        began = time.monotonic()
+        self.assertEqual(
+            "NOREPL job removed (expired?) before the requested replication level was achieved",
+            others[0].error(*words),
+        )
+        self.assertLess(time.monotonic() - began, 15)
+        self.wait(lambda: self.fleet.jobs() == 0, "the copies are gone", 10)

@@ -1,0 +1,147 @@
+"""Where nodes are called, and how they are introduced (cluster protocol, sections 8.3 and 9)."""
+
+from __future__ import annotations
+
+import socket
+
+from tests.acceptance.cluster.fleet import sees
+from tests.acceptance.cluster.node import Node
+from tests.acceptance.cluster.proxy import Proxy
+from tests.acceptance.daemon import DaemonTestCase, wait_for
+
+
+class PairTestCase(DaemonTestCase):
+    """Two nodes that do not know each other yet."""
+
+    def node(self, *directives: str, ip: str = "127.0.0.1") -> Node:
+        """A node that runs."""
+        node = Node(self.folder(), ip, *directives)
+        self.addCleanup(node.discard)
+        node.boot()
+        return node
+
+    def meets(self, one: Node, other: Node, *address: str | int) -> None:
+        """Introduce one to the other, and see that it works both ways."""
+        self.assertEqual("OK", one.call("CLUSTER", "MEET", *address))
+        self.know(one, other)
+        self.assertEqual(40, len(one.add("q", replicate=2)))
+
+    def know(self, one: Node, other: Node) -> None:
+        """Wait until both know each other, and nobody else."""
+        ids = {one.id, other.id}
+        wait_for(lambda: sees(one, ids) and sees(other, ids), "they know each other")
+
+    def address(self, one: Node, other: Node) -> list[str]:
+        """Where clients of one are told to find the other."""
+        rows = one.call("HELLO")[2:]
+        (row,) = (row for row in rows if row[0].decode() == other.id)
+        return [part.decode() for part in row[1:]]
+
+
+class AddressTests(PairTestCase):
+    """CLUSTER MEET and FORGET, and what others are told."""
+
+    def test_host_name(self) -> None:
+        """Operators know their nodes by names; others are told the address."""
+        one, other = self.node(), self.node()
+        self.meets(one, other, "localhost", other.port)
+        self.assertEqual(["127.0.0.1", str(other.port), "1"], self.address(one, other))
+
+    def test_ipv6(self) -> None:
+        """A cluster may use IPv6."""
+        try:
+            with socket.socket(socket.AF_INET6) as sock:
+                sock.bind(("::1", 0))
+        except OSError:
+            self.skipTest("there is no ::1 here")
+        one, other = self.node(ip="::1"), self.node(ip="::1")
+        self.meets(one, other, "::1", other.port)
+        self.assertEqual(["::1", str(other.port), "1"], self.address(one, other))
+        self.assertEqual(["::1", str(one.port), "1"], self.address(other, one))
+
+    def test_own_address(self) -> None:
+        """HELLO never shows an empty address for the node that is asked."""
+        node = self.node(ip="127.0.0.2")
+        self.assertEqual(["127.0.0.2", str(node.port), "1"], self.address(node, node))
+
+    def test_announced(self) -> None:
+        """A node behind a port mapping says where it is to be found; its peers call there."""
+        other = self.node()
+        proxy = Proxy()
+        self.addCleanup(proxy.close)
+        one = Node(
+            self.folder(),
+            "127.0.0.1",
+            "cluster-announce-ip 127.0.0.9",
+            "cluster-announce-port 7799",
+        )
+        self.addCleanup(one.discard)
+        one.announce(proxy.front(one.ip, one.bus_port, outside="127.0.0.9"))
+        one.boot()
+        self.meets(one, other, other.ip, other.port)
+        self.assertEqual(["127.0.0.9", "7799", "1"], self.address(other, one))
+        self.assertEqual(["127.0.0.9", "7799", "1"], self.address(one, one))
+
+    def test_bus_port(self) -> None:
+        """The bus may listen elsewhere, and a MEET can say where; restarts remember it."""
+        one = self.node()
+        port = one.port + 10_001
+        other = self.node(f"cluster-bus-port {port}")
+        self.meets(one, other, other.ip, other.port, port)
+        one.kill()
+        one.boot()
+        self.know(one, other)
+
+    def test_forgotten(self) -> None:
+        """A node that was forgotten everywhere stays away until it is met again."""
+        one, other = self.node(), self.node()
+        self.meets(one, other, other.ip, other.port)
+        self.assertEqual("OK", one.call("CLUSTER", "FORGET", other.id))
+        self.assertEqual({one.id}, set(one.table()))
+        self.assertEqual("OK", other.call("CLUSTER", "FORGET", one.id))
+        self.assertEqual({other.id}, set(other.table()))
+        self.meets(other, one, one.ip, one.port)
+
+
+class NodesFileTests(PairTestCase):
+    """What a node knows of the others after a restart."""
+
+    def setUp(self) -> None:
+        """Two nodes that know each other."""
+        self.one, self.other = self.node(), self.node()
+        self.meets(self.one, self.other, self.other.ip, self.other.port)
+
+    def restart(self, text: bytes) -> str:
+        """Restart the first node with such a nodes file; returns what it logged then."""
+        self.one.kill()
+        before = self.one.log()
+        (self.one.folder / "nodes.conf").write_bytes(text)
+        self.one.boot()
+        return self.one.log()[len(before) :]
+
+    def text(self) -> bytes:
+        """The nodes file of the first node."""
+        return (self.one.folder / "nodes.conf").read_bytes()
+
+    def test_kept(self) -> None:
+        """The ID and the peers survive a kill."""
+        self.restart(self.text())
+        self.know(self.one, self.other)
+
+    def test_damaged(self) -> None:
+        """Rubbish in the file does not keep the node from starting as who it was."""
+        damaged = self.text() + b"rubbish \x00\xff\n"
+        log = self.restart(damaged)
+        self.assertIn("is damaged", log)
+        (copy,) = self.one.folder.glob("nodes.conf.damaged-*")
+        self.assertEqual(damaged, copy.read_bytes())
+        self.know(self.one, self.other)
+
+    def test_empty(self) -> None:
+        """With an empty file it is a new node, which others do not take for the old one."""
+        old = self.one.id
+        self.restart(b"")
+        fresh = self.one.call("CLUSTER", "MYID").decode()
+        self.assertNotEqual(old, fresh)
+        self.assertEqual({fresh}, set(self.one.table()))
+        self.assertIn(old, self.other.table())

@@ -1,0 +1,129 @@
+"""Networks that come apart, by a proxy between the nodes (cluster protocol, sections 8 to 11)."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from tests.acceptance.cluster.fleet import FleetTestCase
+from tests.acceptance.cluster.proxy import between
+
+
+class PartitionTests(FleetTestCase):
+    """Five nodes; two of them are cut off."""
+
+    size = 5
+    proxied = True
+
+    def setUp(self) -> None:
+        """Get the two sides."""
+        super().setUp()
+        self.few, self.many = self.nodes[:2], self.nodes[2:]
+        self.ways = between([n.ip for n in self.few], [n.ip for n in self.many])
+
+    def apart(self) -> None:
+        """Wait until both sides know what they have."""
+        self.wait(
+            lambda: all("fail" in m.flags(f) for m in self.many for f in self.few),
+            "the majority finds the others failed",
+        )
+        self.wait(lambda: all(f.reachable() == 1 for f in self.few), "the minority knows it, too")
+
+    def take_all(self, ids: set[str]) -> None:
+        """See that all these jobs are delivered, acknowledge them, and that nothing remains."""
+        got: set[str] = set()
+        deadline = time.monotonic() + 30
+        while not ids <= got and time.monotonic() < deadline:
+            for node, job_id in self.fleet.fetch(self.queue, 0.5):
+                node.call("ACKJOB", job_id)
+                got.add(job_id)
+        self.assertEqual(set(), ids - got)
+        self.fleet.drained(60)
+
+    def both_sides_serve(self) -> set[str]:
+        """Add jobs on both sides with as many copies as each can make."""
+        ids = {node.add(self.queue, replicate=2, retry=2) for node in self.few for _ in range(10)}
+        ids |= {node.add(self.queue, replicate=3, retry=2) for node in self.many for _ in range(10)}
+        self.assertIn("NOREPL", self.few[0].error("ADDJOB", "q", "b", 0, "REPLICATE", 3))
+        return ids
+
+    def test_stalled(self) -> None:
+        """Bytes stand still between the halves: both serve, and unite when it ends."""
+        ids = {node.add(self.queue, replicate=3, retry=2) for node in self.nodes for _ in range(5)}
+        self.proxy().stall(self.ways)
+        self.apart()
+        ids |= self.both_sides_serve()
+        self.proxy().heal()
+        self.fleet.agreed()
+        self.take_all(ids)
+
+    def test_reset(self) -> None:
+        """The same with connections that are reset."""
+        self.proxy().reset(self.ways)
+        self.apart()
+        ids = self.both_sides_serve()
+        self.proxy().heal()
+        self.fleet.agreed()
+        self.take_all(ids)
+
+    def test_minority_does_not_judge(self) -> None:
+        """Two of five suspect the others; they never find that these have failed."""
+        self.proxy().stall(self.ways)
+        self.apart()
+        for one in self.few:
+            for other in self.many:
+                self.assertEqual({"fail?"}, one.flags(other))
+
+    def test_one_way(self) -> None:
+        """A node hears and is not heard: it is missed, and when it is over nothing is lost."""
+        mute, *others = self.nodes
+        ids = {mute.add(self.queue, replicate=3, retry=2) for _ in range(20)}
+        self.proxy().stall((mute.ip, other.ip) for other in others)
+        self.wait(lambda: all("fail" in o.flags(mute) for o in others), "it is missed")
+        ids.add(others[0].add(self.queue, replicate=4, retry=2))
+        self.proxy().heal()
+        self.fleet.agreed()
+        self.take_all(ids)
+
+    def test_short(self) -> None:
+        """What is over before the time-out is noticed by nobody but those who wait for copies."""
+        self.proxy().stall(self.ways)
+        job_id = self.few[0].add(self.queue, replicate=2, timeout_ms=10_000)
+        time.sleep(0.5)
+        self.proxy().heal()
+        self.holds(
+            lambda: all(n.reachable() == 4 for n in self.nodes), 3, "everybody is thought well of"
+        )
+        self.take_all({job_id})
+
+    def test_at_most_once(self) -> None:
+        """RETRY 0 jobs move while connections break again and again; none comes twice."""
+        giver, *others = self.nodes
+        ids = {giver.add(self.queue, replicate=1, retry=0) for _ in range(300)}
+        got: list[str] = []
+        for _turn in range(8):
+            one = random.choice(others)
+            self.proxy().reset(between([giver.ip], [one.ip]))
+            got += [job_id for _n, job_id in self.fleet.fetch(self.queue, 0.1)]
+            self.proxy().heal()
+            got += [i for node in random.sample(others, 2) for i in node.get(self.queue, 200, 10)]
+        self.fleet.agreed()
+        got += [job_id for _node, job_id in self.fleet.fetch(self.queue, 3)]
+        self.assertEqual(len(got), len(set(got)))
+        self.assertLessEqual(set(got), ids)
+        # What was on its way when a connection broke is gone: that is what RETRY 0 means.
+        self.assertGreater(len(got), 100)
+
+    def test_late_bytes(self) -> None:
+        """Copies that arrive long after a job was acknowledged do not bring it back."""
+        sender = self.few[0]
+        ids = [sender.add(self.queue, replicate=2, retry=1) for _ in range(20)]
+        self.proxy().stall(self.ways)
+        words = ("ADDJOB", self.queue, "b", 0, "REPLICATE", 5, "RETRY", 1, "ASYNC")
+        ids += [str(sender.call(*words)) for _ in range(20)]
+        for job_id in ids:
+            sender.call("ACKJOB", job_id)
+        self.proxy().heal()
+        self.fleet.agreed()
+        self.fleet.drained(60)
+        self.assertEqual([], self.fleet.fetch(self.queue, 2))
