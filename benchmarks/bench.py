@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import idle
 from repl3 import repl3
 
 HERE = Path(__file__).parent
@@ -223,7 +224,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=150_000, help="jobs per round at depth 1")
     parser.add_argument("--backlog", type=int, default=1_000_000)
-    parser.add_argument("--only", choices=("speed", "repl3", "backlog", "start"))
+    parser.add_argument("--only", choices=("speed", "repl3", "idle", "backlog", "start"))
     args = parser.parse_args()
     for program in ("cc", "redis-server"):
         if shutil.which(program) is None:
@@ -237,6 +238,9 @@ def main() -> int:
             speed(bench)
         if args.only in (None, "repl3"):
             repl3(bench)
+        if args.only in (None, "idle"):
+            print("\nSimulated, node time-out 15 s:\n")
+            idle.main()
         if args.only in (None, "backlog"):
             backlog(bench, args.backlog)
         if args.only in (None, "start"):
