@@ -37,16 +37,13 @@ class TableTests(DeskCase):
         self.membership.add(NodeEntry(PEER, b"::1", 7711, 0, 0))
         self.membership.add(NodeEntry(b"c" * 40, b"::1", 7712, HANDSHAKE, 0))
         self.membership.messages_sent, self.membership.messages_received = 5, 6
-        self.membership.messages_ignored, self.membership.meets_refused = 7, 8
         self.assertEqual(
             b"cluster_state:ok\r\n"
             b"cluster_known_nodes:3\r\n"
             b"cluster_reachable_nodes:1\r\n"
             b"cluster_size:2\r\n"
             b"cluster_stats_messages_sent:5\r\n"
-            b"cluster_stats_messages_received:6\r\n"
-            b"cluster_stats_messages_ignored:7\r\n"
-            b"cluster_meets_refused:8\r\n",
+            b"cluster_stats_messages_received:6\r\n",
             self.call(cluster, b"CLUSTER", b"INFO"),
         )
 

@@ -73,8 +73,6 @@ def _info(server: Server, client: Client, argv: list[bytes]) -> None:
         (b"size", b"%d" % membership.size),
         (b"stats_messages_sent", b"%d" % membership.messages_sent),
         (b"stats_messages_received", b"%d" % membership.messages_received),
-        (b"stats_messages_ignored", b"%d" % membership.messages_ignored),
-        (b"meets_refused", b"%d" % membership.meets_refused),
     )
     client.replies.bulk(b"".join([b"cluster_%s:%s\r\n" % field for field in fields]))
 

@@ -26,7 +26,7 @@ def info_text(server: Server, word: str) -> str:
     """The sections that ``word`` names, in their order, lines ended by CRLF."""
     sections: list[str] = []
     for title, fields in _SECTIONS.items():
-        wanted = word in (title.lower(), "all") or (word == "default" and title != _OPTIONAL)
+        wanted = word in (title.lower(), "all") or (word == "default" and title not in _OPTIONAL)
         if wanted:
             lines = [f"{name}:{value}\r\n" for name, value in fields(server)]
             sections.append(f"# {title}\r\n" + "".join(lines))
@@ -79,12 +79,27 @@ def _memory(server: Server) -> Fields:
 
 
 def _jobs(server: Server) -> Fields:
-    jobs = server.node.jobs
+    """A leaving node also tells what is still to be done before it can be stopped."""
+    registered = [("registered_jobs", str(len(server.node.jobs)))]
+    return registered + _drain(server) if server.node.membership.leaving else registered
+
+
+def _drain(server: Server) -> Fields:
+    node = server.node
     return [
-        ("registered_jobs", str(len(jobs))),
-        ("acked_jobs", str(jobs.acked)),
-        ("jobs_waiting_for_copies", str(len(server.node.waiters.copies))),
-        ("leaving", "yes" if server.node.membership.leaving else "no"),
+        ("acked_jobs", str(node.jobs.acked)),
+        ("jobs_waiting_for_copies", str(len(node.waiters.copies))),
+        ("leaving", "yes" if node.membership.leaving else "no"),
+    ]
+
+
+def _cluster(server: Server) -> Fields:
+    """What the original's CLUSTER INFO, whose fields are fixed, does not tell."""
+    membership = server.node.membership
+    return [
+        ("cluster_stats_messages_ignored", str(membership.messages_ignored)),
+        ("cluster_meets_refused", str(membership.meets_refused)),
+        *_drain(server),
     ]
 
 
@@ -129,7 +144,8 @@ def _calls(command: Command) -> str:
     return f"calls={command.calls},usec={int(total_us)},usec_per_call={mean_us:.2f}"
 
 
-_OPTIONAL: Final = "Commandstats"
+#: Sections that are only shown to those who ask.
+_OPTIONAL: Final = ("Commandstats", "Cluster")
 _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Server": _server,
     "Clients": _clients,
@@ -139,5 +155,6 @@ _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Persistence": _persistence,
     "Stats": _stats,
     "CPU": _cpu,
-    _OPTIONAL: _commandstats,
+    "Commandstats": _commandstats,
+    "Cluster": _cluster,
 }
