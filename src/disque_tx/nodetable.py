@@ -41,7 +41,8 @@ class NodeEntry:
     last PONG, 0 for never. ``failed_ms``: when FAIL was set. ``link``: our own connection to it
     while it is up. ``connecting``: one is being made. ``attempts``: connections in a row that
     failed; ``retry_ms``: none is made before. ``reports``: ID of a node that says this one
-    fails → when it last said so.
+    fails → when it last said so. ``numbers``: it says on which link it speaks, as the original does
+    not: it is a node of ours.
     """
 
     __slots__ = (
@@ -59,6 +60,7 @@ class NodeEntry:
         "attempts",
         "retry_ms",
         "reports",
+        "numbers",
     )
 
     def __init__(self, node_id: bytes, ip: bytes, port: i64, flags: i64, created_ms: i64) -> None:
@@ -76,6 +78,7 @@ class NodeEntry:
         self.attempts: i64 = 0
         self.retry_ms: i64 = 0
         self.reports: dict[bytes, int] = {}
+        self.numbers: bool = False
 
     @property
     def connected(self) -> bool:

@@ -39,7 +39,7 @@ class Wire:
         caller.links += 1
         self.there, self.back = Pipe(), Pipe()
         self.near = Link(self.there, entry, called.ip, caller.ip, now_ms, caller.links)
-        self.far = Link(self.back, None, caller.ip, called.ip, now_ms, 0)
+        self.far = Link(self.back, None, caller.ip, called.ip, now_ms, caller.links)
         self.closed = False
 
 

@@ -66,6 +66,7 @@ class PeerCase(NodeCase):
         """One more node, with links both ways."""
         number = peer[0]
         entry = NodeEntry(peer, b"10.0.0.%d" % number, 7711, 0, self.now_ms)
+        entry.numbers = True
         self.node.membership.add(entry)
         self.sinks[peer] = SaidList()
         self.link(peer)

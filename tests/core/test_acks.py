@@ -55,6 +55,16 @@ class HolderTests(AckCase):
         self.assertEqual([[(DELJOB, 0)]] * 2, [self.signals(B), self.signals(C)])
         self.assert_nothing_left()
 
+    def test_original_that_made_the_job(self) -> None:
+        """Section 19: an original that may believe to be the only holder hears of no others, or it
+        would crash while it waits for us."""
+        job = self.copy(B, ME, C)
+        self.node.membership.nodes[B].numbers = False
+        self.node.acknowledge([job.id])
+        self.assertEqual([[(SETACK, 0)], [(SETACK, 3)]], [self.signals(B), self.signals(C)])
+        self.hear_signal(B, WILLQUEUE, job.id)
+        self.assertEqual([(SETACK, 0)], self.signals(B))
+
     def test_not_delivered_any_more(self) -> None:
         """From the acknowledgement on nobody gets the job, in its queue or not."""
         job = self.replicated(B)

@@ -197,6 +197,8 @@ class GossipTests(SynchronousTestCase):
             self.assertEqual(everybody, peer.knows())
             self.assertEqual(size, peer.membership.size)
             self.assertEqual(size - 1, len(peer.membership.reachable))
+            others = [e for e in peer.membership.nodes.values() if not e.flags & MYSELF]
+            self.assertTrue(all(entry.numbers for entry in others), "nodes of ours know each other")
         self.assertEqual(size * (size - 1), len(net.wires))
 
 

@@ -136,11 +136,21 @@ class Acks:
             return
         message = JobSignal(SETACK, job.id, self._known_holders(job))
         for node in missing:
-            self._peers.tell(node, message)
+            if self._believes_alone(job, node):
+                self._peers.tell(node, JobSignal(SETACK, job.id, 0))
+            else:
+                self._peers.tell(node, message)
 
     def tell(self, job: Job, node: bytes) -> None:
         """Tell one node that the job is acknowledged."""
-        self._peers.tell(node, JobSignal(SETACK, job.id, self._known_holders(job)))
+        holders = 0 if self._believes_alone(job, node) else self._known_holders(job)
+        self._peers.tell(node, JobSignal(SETACK, job.id, holders))
+
+    def _believes_alone(self, job: Job, node: bytes) -> bool:
+        """Whether it may be an original that made the job and, since a restart, knows of no other
+        holder. It would crash if it confirmed, and then waited for us (section 19)."""
+        entry = self._peers.entry(node)
+        return entry is not None and not entry.numbers and node[:8] == job.id[2:10]
 
     def _known_holders(self, job: Job) -> i64:
         """0 when it is for others to finish this: no original may wait for us (section 19)."""

@@ -56,6 +56,7 @@ class Hearing:
         else:
             self._alive(entry, now_ms)
         if sender is not None:
+            sender.numbers = message.epoch != 0
             self._copy_leaving(sender, message)
         if sender is not None or message.type == MEET:
             self._listen(sender, message.entries, now_ms, node_timeout_ms)
@@ -100,6 +101,7 @@ class Hearing:
             self._readdress(sender, link, message)
             return
         self._membership.complete(entry, message.sender)
+        entry.numbers = message.epoch != 0
         self._alive(entry, now_ms)
 
     def _alive(self, entry: NodeEntry, now_ms: i64) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.busmessages import Message
+from disque_tx.busmessages import Gossip, Message
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
 from disque_tx.nodetable import HANDSHAKE, Link, NodeEntry
@@ -41,6 +41,8 @@ class Peers:
             message.flags = myself.flags & _FLAG_BITS
             message.ip = membership.announced_ip
             message.bus_port = myself.bus_port
+        if isinstance(message, Gossip):
+            message.epoch = link.epoch  # by this they know that we are none of the originals
         membership.messages_sent += 1
         link.sink.send(message)
 
