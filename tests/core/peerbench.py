@@ -19,6 +19,7 @@ from disque_tx.core.client import Client
 from disque_tx.core.job import Job
 from disque_tx.messages import DELIVERED, JobRecord
 from disque_tx.nodetable import LEAVING, MYSELF, Link, NodeEntry
+from disque_tx.wire.bus import encode
 from tests.core.bench import ME, UNIX_S, NodeCase, copied
 
 #: The other nodes.
@@ -28,12 +29,13 @@ D = b"d" * 40
 
 
 class SaidList(BusSink):
-    """What was said on one link and not looked at yet."""
+    """What was said on one link and not looked at yet. Everything said must fit into bytes."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
 
     def send(self, message: Message) -> None:
+        encode(message)
         self.messages.append(sent(message) if isinstance(message, JobsMessage) else message)
 
 

@@ -169,6 +169,15 @@ class GiveTests(TradeCase):
         self.need(B, 4)
         self.assertEqual(2, len(self.given(B)))
 
+    def test_longest_life(self) -> None:
+        """A life that fills its field still does when the job goes on to another node."""
+        job = theirs(1, (B, ME))
+        self.hear_jobs(B, REPLJOB, job, life_s=4_294_967_295)
+        self.node.enqueue([job.id], False)
+        self.need(C)
+        (given,) = [m for m in self.told(C) if isinstance(m, JobsMessage)]
+        self.assertEqual([4_294_967_295], given.lives_s)
+
     def test_giver_stays_holder(self) -> None:
         """The receiver becomes a holder on both sides (FIX 2); the giver waits for RETRY."""
         job = self.job(self.add(replicate=1, retry_s=10))

@@ -145,7 +145,8 @@ class AnythingMachine(RuleBasedStateMachine):
         kind=st.sampled_from((REPLJOB, YOURJOBS)),
         some=st.lists(numbers, max_size=2),
         nodes=holders,
-        delay_s=st.integers(0, 1),
+        delay_s=st.sampled_from((0, 1, 4_294_967_295)),
+        life_s=st.sampled_from((0, 1, 60, 60)),
         why=st.sampled_from((0, NOREPLY)),
     )
     def jobs(
@@ -155,10 +156,11 @@ class AnythingMachine(RuleBasedStateMachine):
         some: list[int],
         nodes: tuple[bytes, ...],
         delay_s: int,
+        life_s: int,
         why: int,
     ) -> None:
         sent = [theirs(n, nodes, retry_s=2, delay_s=delay_s, once=n % 2 == 0) for n in some]
-        self.bench.hear_jobs(peer, kind, *sent, life_s=60, mflags=why)
+        self.bench.hear_jobs(peer, kind, *sent, life_s=life_s, mflags=why)
 
     @rule(peer=peers, kind=st.sampled_from((NEEDJOBS, PAUSE)), aux=counts)
     def queue(self, peer: bytes, kind: int, aux: int) -> None:

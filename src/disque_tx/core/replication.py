@@ -43,6 +43,8 @@ _RESEND_MS_MIN: Final = 100
 _RESEND_MS_MAX: Final = 1_600
 _ASYNC_MS_MIN: Final = 200
 _ASYNC_MS_MAX: Final = 30_000
+#: The longest life that a message can tell.
+_LIFE_S_MAX: Final = 4_294_967_295
 _DOUBLINGS_MAX: Final = 10
 #: Times that the nodes of an ASYNC job are asked in vain before another one is drawn.
 _PATIENCE: Final = 2
@@ -50,7 +52,7 @@ _PATIENCE: Final = 2
 
 def life_s(job: Job, now_ms: i64) -> int:
     """The life that a copy gets: whole seconds, up to one more than the job has (section 5)."""
-    return int(max(0, job.expire_ms - now_ms) // 1000 + 1)
+    return min(int(max(0, job.expire_ms - now_ms) // 1000 + 1), _LIFE_S_MAX)
 
 
 class AsyncCopies(Keyed):
