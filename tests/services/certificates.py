@@ -12,6 +12,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 
+def _usage(is_ca: bool) -> x509.KeyUsage:
+    """What the key may do: sign certificates, or prove who one is."""
+    return x509.KeyUsage(not is_ca, False, False, False, False, is_ca, is_ca, False, False)
+
+
 class Authority:
     """Signs certificates; its own and those of others are files in ``folder``."""
 
@@ -32,6 +37,12 @@ class Authority:
             .not_valid_before(now - timedelta(days=2))
             .not_valid_after(now + timedelta(days=2))
             .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
+            # Strict checkers want these; later Pythons are strict by default.
+            .add_extension(_usage(is_ca), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), False
+            )
             .sign(self._key, hashes.SHA256())
         )
         return certificate.public_bytes(Encoding.PEM)
