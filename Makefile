@@ -21,7 +21,7 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
-.PHONY: demo test lint types unit unit-compiled acceptance acceptance-compiled acceptance-cluster bench docs fuzz sim sim-some mutants clean
+.PHONY: demo test lint types unit unit-compiled acceptance acceptance-compiled acceptance-cluster bench bench-clients docs fuzz sim sim-some mutants clean
 
 # -- environments ------------------------------------------------------------------------------
 
@@ -88,6 +88,10 @@ bench:
 	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
 	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall .
 	$(BENCH_VENV)/bin/python benchmarks/bench.py $(BENCH_ARGS)
+
+# The blocking client beside bare redis-py.
+bench-clients: $(VENV)/.made-test
+	$(BIN)/python benchmarks/clients.py
 
 # Simulated clusters, from these seeds and those that failed once; more with SEEDS=1-5000.
 SEEDS ?= 1-200

@@ -1,0 +1,99 @@
+"""Where nodes are: the ways to say it, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import unquote
+
+import attrs
+
+from disque_tx.client.errors import BadAddress, shown
+
+DEFAULT_PORT: Final = 7711
+_SCHEME: Final = "disque://"
+
+
+@attrs.frozen(order=True)
+class Address:
+    """``host``: a name or an IP address."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@attrs.frozen
+class Seeds:
+    """The nodes a client starts with. ``password``: the one that stood in a URL."""
+
+    addresses: tuple[Address, ...]
+    password: str | None = attrs.field(default=None, repr=False)
+
+
+def seeds(given: str | Iterable[str]) -> Seeds:
+    """Understand ``host:port``, a list of such, or ``disque://[:password@]host:port[,…]``.
+
+    The port may be left out. Special characters of the password are %-encoded.
+
+    :raises BadAddress: for anything else; its text holds no password.
+    """
+    if not isinstance(given, str):
+        addresses = tuple(address(item) for item in given)
+        password = None
+    else:
+        if given.startswith(_SCHEME):
+            password, rest = _url(given[len(_SCHEME) :])
+        else:
+            password, rest = None, given
+        addresses = tuple(address(item) for item in rest.split(","))
+    if not addresses:
+        raise BadAddress("No address of a node was given. Give at least one, as host:port.")
+    return Seeds(addresses, password)
+
+
+def _url(rest: str) -> tuple[str | None, str]:
+    """The password and the hosts of a URL without its scheme."""
+    credentials, at, hosts = rest.rpartition("@")
+    user, colon, password = credentials.partition(":")
+    if at and (user or not colon):
+        raise BadAddress(
+            "A Disque URL with a password looks like disque://:password@host:port, with a colon"
+            " before the password and no user."
+        )
+    return (unquote(password) if at else None), hosts.rstrip("/")
+
+
+def address(given: str) -> Address:
+    """Understand ``host``, ``host:port`` and ``[IPv6]:port``.
+
+    :raises BadAddress: for anything else.
+    """
+    if "@" in given or "//" in given:
+        raise BadAddress("The address of a node is host:port; a URL begins with disque://.")
+    host, port = _split(given.strip())
+    number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 0
+    if not _is_host(host) or not 0 < number < 65536:
+        raise BadAddress(
+            f"'{shown(given)}' is not the address of a node. Give host:port, with a port from 1"
+            " to 65535."
+        )
+    return Address(host, number)
+
+
+def _split(given: str) -> tuple[str, str]:
+    """The host and the port. Only in brackets a host may hold colons."""
+    if given.startswith("["):
+        host, closed, rest = given[1:].partition("]")
+        port = rest or f":{DEFAULT_PORT}"
+        right = closed and port.startswith(":") and ":" in host
+        return (host, port[1:]) if right else ("", "")
+    host, colon, port = given.partition(":")
+    return host, port if colon else str(DEFAULT_PORT)
+
+
+def _is_host(host: str) -> bool:
+    """Whether it may be a name or an IP address."""
+    return host != "" and all(c.isprintable() and not c.isspace() and c not in "[]" for c in host)

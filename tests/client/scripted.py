@@ -1,0 +1,169 @@
+"""Nodes that say what a test wants them to say, on real sockets."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import deque
+from random import Random
+
+import hiredis
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.client.session import Surroundings
+
+#: Instead of an answer.
+HANG_UP = b"<hang up>"
+SILENCE = b"<silence>"
+NODE_IDS = [digit * 40 for digit in "abc"]
+JOB_ID = "D-aaaaaaaa-I7AaGuir60UxcQsPD43BwS6e-05a1"
+
+
+def bulk(data: bytes | str) -> bytes:
+    """A bulk string."""
+    data = data.encode() if isinstance(data, str) else data
+    return b"$%d\r\n%s\r\n" % (len(data), data)
+
+
+def array(*items: bytes) -> bytes:
+    """An array of encoded items."""
+    return b"*%d\r\n" % len(items) + b"".join(items)
+
+
+def job(job_id: str = JOB_ID, body: bytes = b"body", queue: str = "q") -> bytes:
+    """A delivered job with its counters."""
+    counters = (bulk("nacks"), b":1\r\n", bulk("additional-deliveries"), b":2\r\n")
+    return array(bulk(queue), bulk(job_id), bulk(body), *counters)
+
+
+class ScriptedNode:
+    """A node on a port of its own. Unless told otherwise it answers HELLO truly.
+
+    ``answers``: command → what to say, one after the other, the last for ever. ``heard``: all
+    requests but HELLO. ``priorities``: by node ID, as HELLO tells them.
+    """
+
+    def __init__(self, node_id: str = NODE_IDS[0], **answers: bytes | list[bytes]) -> None:
+        self.id = node_id
+        self.answers: dict[str, deque[bytes]] = {}
+        self.heard: list[list[bytes]] = []
+        self.others: list[ScriptedNode] = []
+        self.priorities: dict[str, int] = {}
+        self.connections = 0
+        self._sockets: list[socket.socket] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self.address = f"127.0.0.1:{self.port}"
+        for name, said in answers.items():
+            self.answer(name, *([said] if isinstance(said, bytes) else said))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def answer(self, command: str, *said: bytes) -> None:
+        """From now on answer a command so."""
+        self.answers[command] = deque(said)
+
+    def close(self) -> None:
+        """Be gone: no connection, no listening."""
+        # Closing alone would leave the port to the thread that waits for a caller.
+        listening, self._listening = self._listening, None  # type: ignore[assignment]
+        if listening is not None:
+            listening.shutdown(socket.SHUT_RDWR)
+            listening.close()
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close all connections."""
+        while self._sockets:
+            sock = self._sockets.pop()
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            sock.close()
+
+    def commands(self) -> list[str]:
+        """The names of the requests that came."""
+        return [words[0].decode() for words in self.heard]
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listening.accept()
+            except (OSError, AttributeError):
+                return
+            self.connections += 1
+            self._sockets.append(sock)
+            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+
+    def _serve(self, sock: socket.socket) -> None:
+        reader = hiredis.Reader()
+        try:
+            while data := sock.recv(65536):
+                reader.feed(data)
+                while isinstance(words := reader.gets(), list):
+                    self._respond(sock, words)
+        except OSError:
+            return
+
+    def _respond(self, sock: socket.socket, words: list[bytes]) -> None:
+        name = words[0].decode()
+        if name != "HELLO":
+            self.heard.append(words)
+        said = self._said(name)
+        if said == HANG_UP:
+            sock.shutdown(socket.SHUT_RDWR)
+        elif said != SILENCE:
+            sock.sendall(said)
+
+    def _said(self, name: str) -> bytes:
+        if name not in self.answers:
+            return self._hello() if name == "HELLO" else b"-ERR not in the script\r\n"
+        said = self.answers[name]
+        return said.popleft() if len(said) > 1 else said[0]
+
+    def _hello(self) -> bytes:
+        """As the original says it: without an IP of its own."""
+        nodes = [self._row(self, "")] + [self._row(node, "127.0.0.1") for node in self.others]
+        return array(b":1\r\n", bulk(self.id), *nodes)
+
+    def _row(self, node: ScriptedNode, ip: str) -> bytes:
+        priority = self.priorities.get(node.id, 1)
+        return array(bulk(node.id), bulk(ip), bulk(str(node.port)), bulk(str(priority)))
+
+
+class FakeTime:
+    """A clock that only rests move; remembers the rests."""
+
+    def __init__(self) -> None:
+        self.s = 1000.0
+        self.rests_s: list[float] = []
+
+    def now_s(self) -> float:
+        """What it shows."""
+        return self.s
+
+    def sleep(self, seconds: float) -> None:
+        """Let so much pass."""
+        self.rests_s.append(seconds)
+        self.s += seconds
+
+
+class ScriptedTestCase(SynchronousTestCase):
+    """Tests with scripted nodes, a clock that only they move, and known chance."""
+
+    def setUp(self) -> None:
+        self.time = FakeTime()
+        self.surroundings = Surroundings(self.time.now_s, self.time.sleep, Random(1))
+
+    def node(self, node_id: str = NODE_IDS[0], **answers: bytes | list[bytes]) -> ScriptedNode:
+        """A node that is gone after the test."""
+        node = ScriptedNode(node_id, **answers)
+        self.addCleanup(node.close)
+        return node
+
+    def cluster(self, size: int, **answers: bytes | list[bytes]) -> list[ScriptedNode]:
+        """Nodes that know each other."""
+        nodes = [self.node(node_id, **answers) for node_id in NODE_IDS[:size]]
+        for node in nodes:
+            node.others = [other for other in nodes if other is not node]
+        return nodes

@@ -1,0 +1,57 @@
+"""Ways to say where nodes are."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.client.addresses import Address, address, seeds
+from disque_tx.client.errors import BadAddress
+
+
+class SeedsTests(SynchronousTestCase):
+    """One address, many, and URLs."""
+
+    def test_forms(self) -> None:
+        """All forms that the documentation names."""
+        one, two = Address("a", 1), Address("b", 7711)
+        for given_, expected in (
+            ("a:1", (one,)),
+            ("a:1,b", (one, two)),
+            (["a:1", "b:7711"], (one, two)),
+            ("disque://a:1,b", (one, two)),
+            ("disque://a:1/", (one,)),
+            ("[::1]:5", (Address("::1", 5),)),
+            ("[::1]", (Address("::1", 7711),)),
+        ):
+            self.assertEqual(expected, seeds(given_).addresses)
+
+    def test_password(self) -> None:
+        """A password may hold any character, and is not shown."""
+        found = seeds("disque://:p%40ss:w@a:1,b")
+        self.assertEqual(("p@ss:w", 2), (found.password, len(found.addresses)))
+        self.assertNotIn("p@ss", repr(found))
+
+    def test_bad(self) -> None:
+        """What is no address is said at once, without its password."""
+        for given_ in ("", "a:0", "a:65536", "a:x", ":7711", "a b:1", "redis://:secret@a:1"):
+            error = self.assertRaises(BadAddress, seeds, given_)
+            self.assertNotIn("secret", str(error))
+        for given_ in ("::1", "[::1", "[::1]5", "[[::1]", "[a]:5", "a]:5", "a\0:5"):
+            error = self.assertRaises(BadAddress, seeds, given_)
+            self.assertNotIn("secret", str(error))
+        for given_ in ("disque://secret@a:1", "disque://user:secret@a:1"):
+            error = self.assertRaises(BadAddress, seeds, given_)
+            self.assertNotIn("secret", str(error))
+        self.assertRaises(BadAddress, seeds, [])
+
+    @given(st.text())
+    def test_anything(self, text: str) -> None:
+        """Every text is an address or a BadAddress of one line."""
+        try:
+            found = address(text)
+        except BadAddress as error:
+            self.assertTrue(str(error).isprintable())
+        else:
+            self.assertEqual(found, address(str(found)))
