@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final
 
@@ -19,19 +18,15 @@ from twisted.python.failure import Failure
 
 from disque_tx.configpaths import os_error_text
 from disque_tx.core import recovery
-from disque_tx.core.job import valid_id
 from disque_tx.errors import CommandError, ConfigError, PeerError
 from disque_tx.messages import JobRecord
 from disque_tx.services.aofwriter import Means
 from disque_tx.services.interfaces import IFile, IFiles
 from disque_tx.wire.aoflog import LogDecoder
-from disque_tx.wire.jobcodec import decode_stored
+from disque_tx.wire.aofrecords import holds_records, understand
 
 SLICE_S: Final = 0.010
 _PIECE_BYTES: Final = 1024 * 1024
-_RECORD_START: Final = re.compile(rb"\n(?=\*2\r\n\$(?:7\r\nLOADJOB|6\r\nDELJOB)\r\n)")
-#: A body may contain what looks like the start of a record: so many are tried.
-_STARTS_TRIED: Final = 100
 
 
 class Loader:
@@ -240,33 +235,3 @@ def reload_log(means: Means, path: str, forget: Callable[[], None]) -> None:
         raise CommandError("ERR", str(error)) from error
     finally:
         file.close()
-
-
-def understand(words: list[bytes]) -> JobRecord | bytes:
-    """The job of a LOADJOB record, or the ID in a DELJOB record.
-
-    Raises ``PeerError`` for any other record.
-    """
-    command = words[0].upper()
-    if command not in (b"LOADJOB", b"DELJOB"):
-        raise PeerError(f"unknown command {words[0][:40]!r}")
-    if len(words) != 2:
-        raise PeerError(f"{command.decode()} with {len(words) - 1} arguments instead of one")
-    return decode_stored(words[1]) if command == b"LOADJOB" else words[1]
-
-
-def holds_records(tail: bytes) -> bool:
-    """Whether complete records lie somewhere behind the beginning of an incomplete one."""
-    for number, match in enumerate(_RECORD_START.finditer(tail)):
-        if number == _STARTS_TRIED:
-            break
-        decoder = LogDecoder()
-        decoder.feed(tail[match.end() : match.end() + _PIECE_BYTES])
-        try:
-            words = decoder.next()
-            record = understand(words) if words is not None else b""
-        except PeerError:
-            continue
-        if isinstance(record, JobRecord) or valid_id(record):
-            return True
-    return False

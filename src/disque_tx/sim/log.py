@@ -9,24 +9,22 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from disque_tx.core import recovery
-from disque_tx.core.job import Job, valid_id
+from disque_tx.core.job import Job
 from disque_tx.core.node import Node
 from disque_tx.errors import PeerError
 from disque_tx.messages import ACTIVE, QUEUED, JobRecord
 from disque_tx.sim.disk import Disk
 from disque_tx.wire.aoflog import LogDecoder, LogEncoder, load_record
-from disque_tx.wire.jobcodec import decode_stored
+from disque_tx.wire.aofrecords import holds_records, understand
 
 LOG: Final = "disque.aof"
 _TEMPORARY: Final = "rewrite.aof"
 _SYNC_EVERY_MS: Final = 1_000
 _RETRY_MS: Final = 1_000
 _REWRITE_RETRY_MS: Final = 2_000
-_RECORD_START: Final = re.compile(rb"\n(?=\*2\r\n\$(?:7\r\nLOADJOB|6\r\nDELJOB)\r\n)")
 
 
 class DiskFailedError(Exception):
@@ -209,26 +207,3 @@ class Log:
 def is_logged(job: Job) -> bool:
     """Whether the log must hold the job."""
     return not job.dummy and job.state in (ACTIVE, QUEUED)
-
-
-def understand(words: list[bytes]) -> JobRecord | bytes:
-    """The job of a LOADJOB record, or the ID in a DELJOB record; ``PeerError`` for others."""
-    command = words[0].upper()
-    if len(words) != 2 or command not in (b"LOADJOB", b"DELJOB"):
-        raise PeerError(f"record {words[0][:40]!r} of {len(words)} words")
-    return decode_stored(words[1]) if command == b"LOADJOB" else words[1]
-
-
-def holds_records(tail: bytes) -> bool:
-    """Whether complete records lie behind the beginning of an incomplete one."""
-    for match in _RECORD_START.finditer(tail):
-        decoder = LogDecoder()
-        decoder.feed(tail[match.end() :])
-        try:
-            words = decoder.next()
-            record = understand(words) if words is not None else b""
-        except PeerError:
-            continue
-        if isinstance(record, JobRecord) or valid_id(record):
-            return True
-    return False

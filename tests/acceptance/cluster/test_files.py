@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from disque_tx.nodetable import flags_text
-from disque_tx.services.aofload import understand
 from disque_tx.wire.aoflog import LogDecoder, LogEncoder
+from disque_tx.wire.aofrecords import understand
 from disque_tx.wire.nodesfile import parse, render
 from tests.acceptance.cluster.fleet import FleetTestCase
 from tests.acceptance.cluster.test_crashes import ALWAYS
