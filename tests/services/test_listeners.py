@@ -151,6 +151,16 @@ class PortTests(SynchronousTestCase):
         self.addCleanup(client.close)
         return client
 
+    def read_without_descriptors(self) -> None:
+        """Let the port look at a client for which the process has no descriptor left."""
+        self.client()
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+        try:
+            self.port.doRead()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
     def test_accepts_all(self) -> None:
         """Everybody who waits is let in at once."""
         for _ in range(5):
@@ -161,13 +171,7 @@ class PortTests(SynchronousTestCase):
 
     def test_out_of_descriptors(self) -> None:
         """Without descriptors it looks again a moment later, and does not spin meanwhile."""
-        self.client()
-        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
-        try:
-            self.port.doRead()
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        self.read_without_descriptors()
         self.assertNotIn(self.port, self.reactor.getReaders())
         self.reactor.advance(0.2)
         drive(self.reactor)
@@ -176,13 +180,7 @@ class PortTests(SynchronousTestCase):
 
     def test_stopped_without_descriptors(self) -> None:
         """A port that was stopped meanwhile does not come back."""
-        self.client()
-        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
-        try:
-            self.port.doRead()
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        self.read_without_descriptors()
         self.port.stopListening()
         self.reactor.advance(1)
         self.assertEqual(

@@ -21,16 +21,12 @@ _RESTART_US: Final = (500_000, 4_000_000)
 @attrs.frozen
 class Fault:
     """A kind of fault. ``begin``: does it and returns what ends it; ``None`` when there is nothing
-    it could happen to. ``length_us``: shortest and longest time between the two.
-
-    ``loses_disk``: the node comes back without what its disk held. ``loses_memory``: it comes back
-    without its memory, unless the log holds it.
+    it could happen to. ``length_us``: shortest and longest time between the two. What a fault
+    destroyed is known by the machine (:attr:`Machine.alive_since_us`).
     """
 
     begin: Callable[[FaultPlan, Random], End | None]
     length_us: tuple[int, int] = (500_000, 8_000_000)
-    loses_disk: bool = False
-    loses_memory: bool = False
 
 
 # -- network -----------------------------------------------------------------------------------
@@ -228,12 +224,12 @@ FAULTS: Final[dict[str, Fault]] = {
     "short_writes": Fault(_on_disk("short_writes", "short_writes")),
     "disk_full": Fault(_on_disk("disk_full", "full")),
     "sync_fails": Fault(_on_disk("sync_fails", "sync_fails")),
-    "empty_disk": Fault(_empty_disk, _RESTART_US, loses_disk=True, loses_memory=True),
-    "stale_disk": Fault(_stale_disk, loses_disk=True, loses_memory=True),
-    "kill": Fault(_stopping("kill", False), _RESTART_US, loses_memory=True),
-    "power": Fault(_stopping("power", True), _RESTART_US, loses_memory=True),
-    "power_in_write": Fault(_power_in_write, loses_memory=True),
-    "restart": Fault(_restart, _RESTART_US, loses_memory=True),
+    "empty_disk": Fault(_empty_disk, _RESTART_US),
+    "stale_disk": Fault(_stale_disk),
+    "kill": Fault(_stopping("kill", False), _RESTART_US),
+    "power": Fault(_stopping("power", True), _RESTART_US),
+    "power_in_write": Fault(_power_in_write),
+    "restart": Fault(_restart, _RESTART_US),
     "pause": Fault(_pause, (10_000_000, 10_000_000)),
     "clock_step": Fault(_clock_step),
     "clock_drift": Fault(_clock_drift),

@@ -41,7 +41,7 @@ class FaultPlan:
 
     ``allow``: names of the faults that may be drawn, at first all. ``planned``: what was drawn.
     ``skip``: indexes of those of them that do not happen. ``history``: time, name and place of
-    every fault that happened; :data:`FAULTS` says of each name what it destroys.
+    every fault that happened.
     """
 
     def __init__(
@@ -58,7 +58,6 @@ class FaultPlan:
         self._operator = Operator(machines)
         self._random = world.random("faults")
         self._ends: dict[int, End] = {}
-        self._begun = 0
         self._healed = False
         for machine in machines:
             machine.on_death.append(self._died)

@@ -17,8 +17,7 @@ class Added:
 
     ``asked_us``: sent. ``accepted_us``: its ID came back. ``refused``: the error that came back.
     ``node``: address of the node asked. ``outside``: that node kept no copy itself at that time.
-    ``copies``: how many nodes had one when the client was answered, -1 when nobody looked.
-    ``holders``: addresses of those nodes.
+    ``holders``: addresses of the nodes that had a copy when the client was answered.
     """
 
     body: bytes
@@ -34,7 +33,6 @@ class Added:
     job_id: bytes = b""
     refused: str = ""
     outside: bool = False
-    copies: int = -1
     holders: frozenset[bytes] = frozenset()
 
 
@@ -55,12 +53,10 @@ class Delivered:
 
 @attrs.define
 class History:
-    """Everything in the order in which it happened. ``settled``: IDs that a client acknowledged,
-    or gave up in another way that allows the job to vanish, by the time of the request."""
+    """Everything in the order in which it happened. ``added``: by body."""
 
     added: dict[bytes, Added] = attrs.Factory(dict)
     delivered: list[Delivered] = attrs.Factory(list)
-    settled: dict[bytes, int] = attrs.Factory(dict)
 
     def accepted(self) -> Iterator[Added]:
         """The jobs whose clients have an ID."""

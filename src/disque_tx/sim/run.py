@@ -160,7 +160,6 @@ class Run:
             asked = machine.process.node
             added.outside = asked.membership.leaving or asked.memory.level() > 0
         added.holders = self.copies.seen.get(job_id) or self.copies.holders(self, job_id)
-        added.copies = len(added.holders)
 
     def execute(self) -> list[str]:
         """All of it; returns the breaches, none when all promises were kept."""
