@@ -35,10 +35,12 @@ $(VENV)/.made-test: $(VENV)/.made
 	$(PIP) install --target $(VENV)/redis-7 --upgrade 'redis>=7,<8'
 	touch $@
 
-# The compiled package lies in a folder of its own and is put in front of the plain one.
+# The compiled package lies in a folder of its own and is put in front of the plain one. It is built
+# where nothing is installed yet, as on a new machine.
 $(COMPILED)/.made: $(VENV)/.made-test $(SOURCES)
-	rm -rf $(COMPILED)
-	DISQUE_TX_COMPILE=1 $(PIP) install --no-deps --target $(COMPILED) .
+	rm -rf $(COMPILED) build/builder
+	$(PYTHON) -m venv build/builder
+	DISQUE_TX_COMPILE=1 build/builder/bin/pip --disable-pip-version-check --quiet install --no-deps --target $(COMPILED) .
 	touch $@
 
 # -- what people run ---------------------------------------------------------------------------
