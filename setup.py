@@ -15,6 +15,7 @@ from setuptools import setup
 COMPILED = [
     "errors.py",
     "busmessages.py",
+    "events.py",
     "messages.py",
     "nodetable.py",
     "quoting.py",

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -110,12 +111,21 @@ class Bench:
         """Say what is being done."""
         progress(text)
 
-    def compare(self, depth: int, one: Daemon, other: Daemon, jobs: int) -> dict[str, float]:
-        """Medians of both in turn, and the medians of their ratios round by round."""
+    def compare(
+        self,
+        depth: int,
+        one: Daemon,
+        other: Daemon,
+        jobs: int,
+        settle: Callable[[], None] = lambda: None,
+    ) -> dict[str, float]:
+        """Medians of both in turn, and the medians of their ratios round by round. ``settle``:
+        lets the first one finish what it still does, so that the other does not pay for it."""
         rows = []
         for number in range(self.rounds):
             progress(f"depth {depth}, round {number + 1} of {self.rounds}")
             a = self.load(one, depth, jobs)
+            settle()
             b = self.load(other, depth, jobs)
             rows.append((*a, *b, a[0] / b[0], a[1] / b[1]))
         names = ("one_jobs_s", "one_us", "other_jobs_s", "other_us", "jobs_ratio", "cpu_ratio")
@@ -190,6 +200,33 @@ def speed(bench: Bench) -> None:
     ours.stop()
 
 
+def events(bench: Bench) -> None:
+    """The price of the event log; its lines are made by another process meanwhile."""
+    logging, without = bench.disque("--eventlog", "yes"), bench.disque()
+
+    def settle() -> None:
+        while b"segments_waiting:0" not in logging.ask(b"INFO eventlog\r\n"):
+            time.sleep(0.1)
+
+    bench.load(logging, 16, bench.jobs)
+    bench.load(without, 16, bench.jobs)
+    row = bench.compare(16, logging, without, bench.jobs * 6, settle)
+    told = dict(
+        line.split(":")
+        for line in logging.ask(b"INFO eventlog\r\n").decode().split()
+        if ":" in line
+    )
+    print("\n| at depth 16 | jobs/s | without | ratio | CPU µs/job | without | events | dropped |")
+    print("|---|---|---|---|---|---|---|---|")
+    print(
+        f"| event log | {row['one_jobs_s']:,.0f} | {row['other_jobs_s']:,.0f} "
+        f"| {row['jobs_ratio']:.2f} | {row['one_us']:.2f} | {row['other_us']:.2f} "
+        f"| {int(told['eventlog_events']):,} | {told['eventlog_dropped']} |"
+    )
+    logging.stop()
+    without.stop()
+
+
 def backlog(bench: Bench, jobs: int) -> None:
     """Memory of a queued job, and speed with many of them waiting."""
     full, empty = bench.disque(), bench.disque()
@@ -224,7 +261,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=150_000, help="jobs per round at depth 1")
     parser.add_argument("--backlog", type=int, default=1_000_000)
-    parser.add_argument("--only", choices=("speed", "repl3", "idle", "backlog", "start"))
+    parser.add_argument("--only", choices=("speed", "events", "repl3", "idle", "backlog", "start"))
     args = parser.parse_args()
     for program in ("cc", "redis-server"):
         if shutil.which(program) is None:
@@ -236,6 +273,8 @@ def main() -> int:
         print(f"medians of {args.rounds} rounds in turn.")
         if args.only in (None, "speed"):
             speed(bench)
+        if args.only in (None, "events"):
+            events(bench)
         if args.only in (None, "repl3"):
             repl3(bench)
         if args.only in (None, "idle"):

@@ -64,6 +64,11 @@ ACCEPTED: list[tuple[str, str, Any, str]] = [
     ("slowlog-log-slower-than", "0", 0, "0"),
     ("slowlog-max-len", "0", 0, "0"),
     ("latency-monitor-threshold", "100", 100, "100"),
+    ("eventlog", "yes", True, "yes"),
+    ("eventlog-rotate-size", "1mb", 1048576, "1048576"),
+    ("eventlog-rotate-time", "60", 60, "60"),
+    ("eventlog-queues", "mail*", "mail*", "mail*"),
+    ("eventlog-body", "hash", "hash", "hash"),
     (
         "client-output-buffer-limit",
         "normal 1mb 512kb 60",
@@ -107,6 +112,11 @@ REFUSED = [
     ("slowlog-log-slower-than", "-1"),
     ("slowlog-max-len", "-1"),
     ("latency-monitor-threshold", "-1"),
+    ("eventlog", "perhaps"),
+    ("eventlog-rotate-size", "big"),
+    ("eventlog-queues", ""),
+    ("eventlog-rotate-time", "0"),
+    ("eventlog-body", "all"),
     *(
         ("client-output-buffer-limit", value)
         for value in (

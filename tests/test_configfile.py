@@ -81,6 +81,12 @@ ACCEPTED: list[tuple[str, Any]] = [
     ("latency-monitor-threshold 0", 0),
     ("client-output-buffer-limit normal 1mb 2kb 3", OutputLimit(1024**2, 2048, 3)),
     ("listen resp tcp:7000", [("resp", "tcp:7000")]),
+    ("eventlog yes", True),
+    ("eventlog-dir /data/events", "/data/events"),
+    ("eventlog-rotate-size 1mb", 1024**2),
+    ("eventlog-rotate-time 60", 60),
+    ("eventlog-queues mail*", "mail*"),
+    ("eventlog-body hash", "hash"),
 ]
 
 COUNT = "Bad directive or wrong number of arguments"
@@ -154,6 +160,10 @@ REFUSED = [
     ("cluster-meet-allow", COUNT),
     ("cluster-meet-allow 10.0.0.1 everybody", "Invalid address or network 'everybody'"),
     ("cluster-link-buffer-limit -1", "The limit of the buffer of a link can't be negative"),
+    ("eventlog-rotate-size 1kb", "The size of a segment of the event log must be 64kb or more"),
+    ("eventlog-rotate-time 0", "A segment of the event log must be open for 1 second or more"),
+    ('eventlog-queues ""', "Invalid pattern ''"),
+    ("eventlog-body all", "eventlog-body must be no, hash or yes"),
     ('listen "" tcp:1', "listen needs the name of a protocol and an endpoint"),
 ]
 
@@ -272,7 +282,9 @@ class CommandLineTests(ConfigTestCase):
     def test_no_arguments(self) -> None:
         """Without arguments the defaults hold, with paths in the start directory."""
         nodes = self.path("nodes.conf")
-        expected = Settings(dir=str(self.root), cluster_config_file=nodes)
+        expected = Settings(
+            dir=str(self.root), cluster_config_file=nodes, eventlog_dir=self.path("events")
+        )
         self.assertEqual(expected, self.load())
 
     def test_options(self) -> None:

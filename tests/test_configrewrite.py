@@ -183,6 +183,7 @@ SETTINGS = st.builds(
     logfile=NAMES.map("/logs/".__add__) | st.just(""),
     unixsocket=NAMES.map("/run/".__add__) | st.just(""),
     cluster_config_file=NAMES.map("/nodes/".__add__),
+    eventlog_dir=NAMES.map("/events/".__add__),
     syslog_ident=NAMES,
     requirepass=st.binary(max_size=512),
     maxclients=st.integers(1, 2**31 - 1),

@@ -15,7 +15,7 @@ FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
 
 #: Modules of the package that everybody may use.
-COMMON = {"busmessages", "errors", "messages", "nodetable", "quoting"}
+COMMON = {"busmessages", "errors", "events", "messages", "nodetable", "quoting"}
 #: Package → other parts of ``disque_tx`` that it may use.
 ALLOWED = {
     "wire": COMMON,

@@ -84,6 +84,7 @@ class Directive:
 
 _YES_NO: Final = YesNo()
 _PORT: Final = Number("Invalid port", 0, 65535)
+_PATTERN: Final = Text("Invalid pattern '{}'", re.compile(r"[^\0]+"))
 _PATH: Final = Path("Invalid path '{}'")
 _OPTIONAL_PATH: Final = Path("Invalid path '{}'", optional=True)
 _REQUIRED_PATH: Final = Path("Invalid path '{}'", re.compile(r"[^\0]+"))
@@ -101,6 +102,9 @@ _PERCENTAGE_MESSAGE: Final = "Invalid negative percentage for AOF auto rewrite"
 _NODE_TIMEOUT_MESSAGE: Final = "cluster node timeout must be 1 or greater"
 _LINK_BUFFER_MESSAGE: Final = "The limit of the buffer of a link can't be negative"
 _SAMPLES_MESSAGE: Final = "maxmemory-samples must be 1 or greater"
+_ROTATE_SIZE_MESSAGE: Final = "The size of a segment of the event log must be 64kb or more"
+_ROTATE_TIME_MESSAGE: Final = "A segment of the event log must be open for 1 second or more"
+_BODY_MESSAGE: Final = "eventlog-body must be no, hash or yes"
 _LATENCY_MESSAGE: Final = "The latency threshold can't be negative"
 
 _TABLE: Final = (
@@ -168,6 +172,12 @@ _TABLE: Final = (
     Directive("slowlog-max-len", Length("Invalid slowlog length", set_low=0), settable=True),
     Directive("latency-monitor-threshold", Number(_LATENCY_MESSAGE, 0, INT64_MAX), settable=True),
     Directive("client-output-buffer-limit", OutputLimits(), settable=True),
+    Directive("eventlog", _YES_NO, settable=True),
+    Directive("eventlog-dir", _REQUIRED_PATH),
+    Directive("eventlog-rotate-size", Memory(_ROTATE_SIZE_MESSAGE, 64 * 1024), settable=True),
+    Directive("eventlog-rotate-time", Number(_ROTATE_TIME_MESSAGE, 1), settable=True),
+    Directive("eventlog-queues", _PATTERN, settable=True),
+    Directive("eventlog-body", Choice(("no", "hash", "yes"), _BODY_MESSAGE), settable=True),
     Directive("watchdog-period", Number("Invalid period"), settable=True, in_file=False),
 )
 
@@ -190,7 +200,8 @@ GET_BY_NAME: Final = (
     *("cluster-bus-port", "cluster-announce-ip", "cluster-announce-port"),
     *("cluster-announce-bus-port", "cluster-meet-allow", "cluster-insecure", "cluster-bus-tls"),
     *("cluster-bus-tls-cert", "cluster-bus-tls-key", "cluster-bus-tls-ca"),
-    "cluster-link-buffer-limit",
+    *("cluster-link-buffer-limit", "eventlog", "eventlog-dir", "eventlog-rotate-size"),
+    *("eventlog-rotate-time", "eventlog-queues", "eventlog-body"),
 )
 #: What CONFIG REWRITE handles, in the order in which it appends lines (section 9.2).
 REWRITE_ORDER: Final = (

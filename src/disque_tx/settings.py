@@ -75,6 +75,12 @@ class Settings:
     latency_monitor_threshold: int = 0
     client_output_buffer_limit: OutputLimit = attrs.Factory(OutputLimit)
     watchdog_period: int = 0
+    eventlog: bool = False
+    eventlog_dir: str = "events"
+    eventlog_rotate_size: int = 64 * 1024**2
+    eventlog_rotate_time: int = 300
+    eventlog_queues: str = "*"
+    eventlog_body: str = "no"
 
 
 DEFAULTS: Final = Settings(dir="/")

@@ -11,18 +11,10 @@ from disque_tx.busmessages import Gossip, Message
 from disque_tx.nodetable import NodeEntry
 from disque_tx.services.bus import Bus
 from disque_tx.wire.bus import PEER_BYTES_MAX, BusParser, encode
+from tests.acceptance.daemon import free_port
 from tests.services.nodebench import NodeCase, drive
 
 OTHER = b"2" * 40
-
-
-def free_port() -> int:
-    """A port that was free a moment ago, and is low enough for a node."""
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as sock:
-            port = int(sock.getsockname()[1])
-        if port <= 55_535:
-            return port
 
 
 def said(kind: int, sender: bytes = OTHER, port: int = 7712) -> Gossip:

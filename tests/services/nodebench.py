@@ -7,7 +7,7 @@ import socket
 from typing import Any
 
 from twisted.internet.address import IPv4Address
-from twisted.internet.interfaces import IReadDescriptor
+from twisted.internet.interfaces import IReactorTime, IReadDescriptor
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
@@ -36,7 +36,7 @@ FIRST_ID = b"D-aaaaaaaa-%024d-05a1" % 1
 class BenchClock:
     """Both clocks show what the reactor's shows."""
 
-    def __init__(self, reactor: MemoryReactorClock) -> None:
+    def __init__(self, reactor: IReactorTime) -> None:
         self._reactor = reactor
 
     def steady_ms(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from disque_tx.nodetable import HANDSHAKE
 from disque_tx.services.root import NodeRoot
-from tests.services.busbench import free_port
+from tests.acceptance.daemon import free_port
 from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase
 

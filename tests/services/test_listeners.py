@@ -20,7 +20,7 @@ from zope.interface.verify import verifyObject
 from disque_tx.errors import ConfigError
 from disque_tx.services.hub import Hub
 from disque_tx.services.ports import Connecting, FastPort, connect_tcp, listen_tcp
-from tests.services.busbench import free_port
+from tests.acceptance.daemon import free_port
 from tests.services.doubles import Recorder, Turns
 from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase

@@ -151,6 +151,8 @@ def _work(settings: Settings, log: DaemonLog) -> int:
 
 def _handle_signals(root: NodeRoot, log: DaemonLog, reactor: Any) -> None:
     """SIGTERM and SIGINT stop in an orderly way, a second one at once; others do no harm."""
+    from twisted.internet.process import reapAllProcesses
+
     asked = False
 
     def stop(number: int, _frame: object) -> None:
@@ -170,6 +172,8 @@ def _handle_signals(root: NodeRoot, log: DaemonLog, reactor: Any) -> None:
         signal.signal(number, stop)
     for number in (signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
+    # Processes that the node has started tell so that they ended.
+    signal.signal(signal.SIGCHLD, lambda *_: reactor.callFromThread(reapAllProcesses))
 
 
 def _write_pid_file(settings: Settings, log: DaemonLog) -> str:

@@ -130,6 +130,10 @@ def _cpu(server: Server) -> Fields:
     return server.control.info_cpu()
 
 
+def _eventlog(server: Server) -> Fields:
+    return server.control.info_eventlog()
+
+
 def _commandstats(server: Server) -> Fields:
     return [
         ("cmdstat_" + command.name.decode("ascii"), _calls(command))
@@ -145,7 +149,7 @@ def _calls(command: Command) -> str:
 
 
 #: Sections that are only shown to those who ask.
-_OPTIONAL: Final = ("Commandstats", "Cluster")
+_OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog")
 _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Server": _server,
     "Clients": _clients,
@@ -157,4 +161,5 @@ _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "CPU": _cpu,
     "Commandstats": _commandstats,
     "Cluster": _cluster,
+    "Eventlog": _eventlog,
 }

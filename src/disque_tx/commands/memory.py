@@ -63,6 +63,9 @@ class MemoryControl(Control):
     def info_cpu(self) -> list[tuple[str, str]]:
         return [("used_cpu_sys", "0.00"), ("used_cpu_user", "0.00")]
 
+    def info_eventlog(self) -> list[tuple[str, str]]:
+        return []
+
     def loading(self) -> bool:
         return self.is_loading
 

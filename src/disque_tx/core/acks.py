@@ -18,8 +18,9 @@ from typing import Final
 
 from mypy_extensions import i64, u8
 
+from disque_tx import events
 from disque_tx.busmessages import DELJOB, GOTACK, SETACK, JobSignal
-from disque_tx.core.delivery import Delivery
+from disque_tx.core.delivery import Delivery, worked_ms
 from disque_tx.core.job import Job, life_minutes, may_repeat
 from disque_tx.core.state import State
 from disque_tx.messages import ACKED, QUEUED, WAIT_REPL
@@ -36,6 +37,7 @@ class Acks:
 
     def __init__(self, state: State, delivery: Delivery) -> None:
         self._jobs = state.jobs
+        self._outbox = state.outbox
         self._waiters = state.waiters
         self._delivery = delivery
         self._membership = state.membership
@@ -55,14 +57,16 @@ class Acks:
                 self.attempt(job, now_ms)
             elif job.nodes is self._membership.only_me and job.state != WAIT_REPL:
                 count += 1  # nobody else has it, nor will
+                self._tell(events.ACKED, job, now_ms)
                 self._delivery.remove(job)
             else:
                 count += 1
+                self._tell(events.ACKED, job, now_ms)
                 self._done(job, now_ms)
                 self.attempt(job, now_ms)
         return count
 
-    def fast(self, ids: list[bytes]) -> int:
+    def fast(self, ids: list[bytes], now_ms: i64) -> int:
         """FASTACK: forget jobs here and, as far as possible, everywhere; how many were known."""
         count = 0
         for job_id in ids:
@@ -71,6 +75,8 @@ class Acks:
                 self._peers.tell_all(JobSignal(DELJOB, job_id))
             else:
                 count += 1
+                if job.state != ACKED:
+                    self._tell(events.FAST_ACKED, job, now_ms)
                 self._peers.tell_holders(job, JobSignal(DELJOB, job_id))
                 self._delivery.remove(job)
         return count
@@ -81,9 +87,20 @@ class Acks:
         for job_id in ids:
             job = self._jobs.get(job_id)
             if job is not None:
-                self._delivery.remove(job)
+                self._deleted(job, events.BY_COMMAND)
                 count += 1
         return count
+
+    def _deleted(self, job: Job, reason: i64) -> None:
+        """Forget a job that somebody deletes; waiting for copies, it was never there."""
+        if job.state != ACKED and job.state != WAIT_REPL:
+            self._outbox.note(events.DELETED, job, reason)
+        self._delivery.remove(job)
+
+    def _tell(self, kind: i64, job: Job, now_ms: i64) -> None:
+        sink = self._outbox.events
+        if sink is not None:
+            sink.job(kind, job, events.NO_REASON, 0, worked_ms(job, now_ms))
 
     def _remember(self, job_id: bytes, now_ms: i64, wall_us: i64) -> None:
         """Make a dummy acknowledgement, if somebody else may hold the job."""
@@ -94,6 +111,7 @@ class Acks:
         job = Job(job_id, b"", b"", (), 0, wall_us // 1_000_000 + life_s, 0, 0, 0)
         job.expire_ms = now_ms + life_s * 1000
         job.dummy = True
+        self._outbox.note(events.ACKED, job, events.NOT_HELD)
         self._jobs.acknowledge(job)
         self._jobs.add(job)
         self._schedule(job, now_ms)
@@ -224,4 +242,4 @@ class Acks:
         """DELJOB: nobody needs to know the job any more (section 7.11)."""
         job = self._jobs.get(message.job_id)
         if job is not None:
-            self._delivery.remove(job)
+            self._deleted(job, events.BY_PEER)

@@ -21,6 +21,7 @@ from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.replication import Replication
 from disque_tx.core.state import State
 from disque_tx.errors import CommandError
+from disque_tx.events import ADDED, ASYNC, NO_REASON
 from disque_tx.messages import IdSource
 
 _AT_MOST_ONCE: Final = (
@@ -39,6 +40,7 @@ class Adding:
         self, state: State, delivery: Delivery, replication: Replication, ids: IdSource
     ) -> None:
         self._jobs = state.jobs
+        self._outbox = state.outbox
         self._queues = state.queues
         self._waiters = state.waiters
         self._delivery = delivery
@@ -76,15 +78,7 @@ class Adding:
         elsewhere = repl if outside else repl - 1
         if elsewhere > len(membership.reachable):
             raise self._too_few(elsewhere, outside)
-        queue = self._queues.get(queue_name)
-        if queue is not None:
-            if 0 < maxlen <= queue.jobs.size:
-                raise CommandError(
-                    "MAXLEN", "Queue is already longer than the specified MAXLEN count"
-                )
-            if queue.paused & PAUSE_IN:
-                raise CommandError("PAUSED", "Queue paused in input, try later")
-            queue_name = queue.name
+        queue_name = self._shared_name(queue_name, maxlen)
         etime_s = wall_us // 1_000_000 + ttl_s
         if etime_s > ETIME_MAX:
             raise CommandError("ERR", "TTL must be a number > 0")
@@ -100,6 +94,9 @@ class Adding:
             repl,
         )
         job.expire_ms = now_ms + ttl_s * 1000
+        if self._outbox.events is not None:
+            reason = ASYNC if asynchronous else NO_REASON
+            self._outbox.events.job(ADDED, job, reason, client.id, -1)
         if elsewhere == 0:
             self._keep(job, now_ms)
         elif outside or not asynchronous:
@@ -108,6 +105,17 @@ class Adding:
             self._send(job, elsewhere, now_ms)
         if asynchronous or elsewhere == 0:
             client.replies.status(job.id)
+
+    def _shared_name(self, queue_name: bytes, maxlen: i64) -> bytes:
+        """The one copy of the name for all jobs of a queue, which must take one more."""
+        queue = self._queues.get(queue_name)
+        if queue is None:
+            return queue_name
+        if 0 < maxlen <= queue.jobs.size:
+            raise CommandError("MAXLEN", "Queue is already longer than the specified MAXLEN count")
+        if queue.paused & PAUSE_IN:
+            raise CommandError("PAUSED", "Queue paused in input, try later")
+        return queue.name
 
     def _too_few(self, elsewhere: i64, outside: bool) -> CommandError:
         """What cannot reach its number of copies is refused (section 14.2, step 5)."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx import busmessages
+from disque_tx import busmessages, events
 from disque_tx.busmessages import INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.core.client import BLOCKED_GETJOB, REPLY_OFF, Client
 from disque_tx.core.job import HOLD, QUEUE, Job
@@ -23,6 +23,7 @@ from disque_tx.core.queues import PAUSE_IN, PAUSE_OUT, Queue
 from disque_tx.core.state import State
 from disque_tx.core.store import WILLQUEUE_ADVANCE_MS
 from disque_tx.errors import CommandError
+from disque_tx.events import EventSink
 from disque_tx.messages import (
     ACTIVE,
     BCAST_QUEUED,
@@ -38,6 +39,13 @@ _COUNTER_MAX: Final = 65535
 REMOVED: Final = "job removed (expired?) before the requested replication level was achieved"
 #: Requeue times get a uniform jitter of this width around them, so that nodes rarely collide.
 _JITTER_MS: Final = 500
+
+
+def worked_ms(job: Job, now_ms: i64) -> i64:
+    """For how long somebody has worked on the job; -1 if it was not delivered here last."""
+    if job.state != ACTIVE or not job.flags & DELIVERED or job.moved_ms == 0:
+        return -1
+    return now_ms - job.moved_ms
 
 
 class Delivery:
@@ -68,13 +76,19 @@ class Delivery:
     def first_queueing(self, job: Job, now_ms: i64) -> None:
         """Put a job that is not registered yet into its queue; nothing is counted."""
         job.flags |= BCAST_QUEUED
+        self._outbox.note(events.QUEUED, job)
         self._put(job, now_ms)
 
-    def enqueue(self, job: Job, nack: bool, now_ms: i64) -> bool:
-        """Put a registered job into its queue; ``False`` when it may not go there."""
+    def enqueue(self, job: Job, cause: i64, now_ms: i64) -> bool:
+        """Put a registered job into its queue; ``False`` when it may not go there.
+
+        ``cause``: a reason of :mod:`disque_tx.events`.
+        """
         if not self.may_queue(job):
             return False
-        if nack:
+        if self._outbox.events is not None:
+            self._tell_queued(self._outbox.events, job, cause, now_ms)
+        if cause == events.BY_NACK:
             self.count(job, INCR_NACKS)
             self.say_queued(job, INCR_NACKS)
         elif job.flags & BCAST_QUEUED:
@@ -85,6 +99,12 @@ class Delivery:
         self._put(job, now_ms)
         self._jobs.reschedule(job)
         return True
+
+    def _tell_queued(self, sink: EventSink, job: Job, cause: i64, now_ms: i64) -> None:
+        if cause == events.BY_NACK:
+            sink.job(events.NACKED, job, events.NO_REASON, 0, worked_ms(job, now_ms))
+        kind = events.REQUEUED if job.flags & BCAST_QUEUED else events.QUEUED
+        sink.job(kind, job, cause, 0, -1)
 
     def count(self, job: Job, why: i64) -> None:
         """Count a delivery to come: ``INCR_NACKS`` or ``INCR_DELIV``, or both."""
@@ -101,6 +121,7 @@ class Delivery:
 
     def _put(self, job: Job, now_ms: i64) -> None:
         job.step(QUEUE)
+        job.moved_ms = now_ms
         if job.retry_s > 0:
             job.flags |= BCAST_WILLQUEUE
             job.qtime_ms = self.requeue_ms(job, now_ms)
@@ -126,6 +147,7 @@ class Delivery:
         job = queue.jobs.pop()
         while job is not None and job.expire_ms <= now_ms:
             job.step(HOLD)
+            self._outbox.note(events.EXPIRED, job)
             self._jobs.discard(job)
             job = queue.jobs.pop()
         if job is None:
@@ -137,6 +159,13 @@ class Delivery:
         if queue.imports is not None and queue.jobs.size == 0:
             self.emptied.append(queue)
         return job
+
+    def delivered(self, client: Client, job: Job, now_ms: i64) -> None:
+        """A fetched job goes to a client."""
+        if self._outbox.events is not None:
+            waited_ms = now_ms - job.moved_ms
+            self._outbox.events.job(events.DELIVERED, job, 0, client.id, waited_ms)
+        job.moved_ms = now_ms
 
     def remove(self, job: Job) -> None:
         """Forget a job, wherever it is; whoever waits for its copies is refused."""
@@ -152,6 +181,7 @@ class Delivery:
     def take_back(self, job: Job, error: CommandError) -> None:
         """Forget a job that waits for copies, here and, as far as possible, on the nodes that got
         one; ``error`` is for its client."""
+        self._outbox.note(events.DELETED, job, events.NOT_REPLICATED)
         self._peers.tell_holders(job, JobSignal(busmessages.DELJOB, job.id))
         self._jobs.discard(job)
         self._waiters.copies_failed(job, error)
@@ -169,11 +199,12 @@ class Delivery:
                     continue
                 job = self.fetch(queue, now_ms)
                 if job is not None:
-                    self.hand_over(client, job)
+                    self.hand_over(client, job, now_ms)
 
-    def hand_over(self, client: Client, job: Job) -> None:
+    def hand_over(self, client: Client, job: Job, now_ms: i64) -> None:
         """Answer a blocked GETJOB with one job (client protocol, section 20)."""
         assert client.blocked == BLOCKED_GETJOB
+        self.delivered(client, job, now_ms)
         if client.reply_mode != REPLY_OFF:
             jobs: list[JobRecord] = [job]
             client.replies.jobs(jobs, client.blocked_counters)
@@ -183,6 +214,8 @@ class Delivery:
     def awake(self, job: Job, now_ms: i64) -> None:
         """Do what is due for an active or queued job that the schedule let out (10.5)."""
         if job.expire_ms <= now_ms:
+            if job.state != WAIT_REPL:
+                self._outbox.note(events.EXPIRED, job)
             self.remove(job)
             return
         if job.flags & BCAST_WILLQUEUE and job.qtime_ms - WILLQUEUE_ADVANCE_MS <= now_ms:
@@ -193,7 +226,8 @@ class Delivery:
             if job.state == QUEUED or (job.retry_s > 0 and self._paused_in(job)):
                 self.postpone(job, now_ms)
                 return
-            if self.enqueue(job, False, now_ms):
+            again = job.flags & BCAST_QUEUED
+            if self.enqueue(job, events.BY_RETRY if again else events.BY_DELAY, now_ms):
                 return
             job.qtime_ms = 0
         self._jobs.reschedule(job)

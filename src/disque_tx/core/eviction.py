@@ -11,6 +11,7 @@ from typing import Final
 
 from disque_tx.core.job import Job
 from disque_tx.core.node import Node
+from disque_tx.events import EVICTED
 from disque_tx.messages import ACKED, DELIVERED
 
 #: Picks in a row without success after which nothing is worth looking for.
@@ -39,6 +40,8 @@ def evict(node: Node, allowed: bool, random: Callable[[], float]) -> bool:
         if job is None:
             return node.queues.sweep(node.now_ms, _QUEUES_PER_SWEEP) > 0
         if evictable(job):
+            if job.state != ACKED:
+                node.outbox.note(EVICTED, job)
             node.delivery.remove(job)
             removals += 1
             misses = 0

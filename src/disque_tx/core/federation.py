@@ -14,6 +14,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx import events
 from disque_tx.busmessages import NEEDJOBS, YOURJOBS, JobsMessage, QueueSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.arrival import Arrivals
@@ -48,6 +49,7 @@ class Federation:
         self._arrivals = arrivals
         self._acks = acks
         self._membership = state.membership
+        self._outbox = state.outbox
         self._peers = state.peers
         self._received = state.received
 
@@ -129,6 +131,8 @@ class Federation:
                 moved.append(job)
             else:
                 self._jobs.merge_holders(job, (sender.id,))
+            if self._outbox.events is not None:
+                self._outbox.events.moved(events.EXPORTED, job, sender.id)
             jobs.append(job)
             lives.append(life_s(job, now_ms))
             size += len(job.body)
@@ -156,7 +160,7 @@ class Federation:
                 continue
             else:
                 self._jobs.merge_holders(job, record.nodes)
-            if self._take(job, now_ms):
+            if self._take(job, sender.id, now_ms):
                 queue = self._queues.obtain(job.queue, now_ms)
                 if queue.imports is None:
                     queue.imports = Imports(now_ms)
@@ -164,10 +168,12 @@ class Federation:
             if fresh:
                 self._jobs.record(job)
 
-    def _take(self, job: Job, now_ms: i64) -> bool:
+    def _take(self, job: Job, giver: bytes, now_ms: i64) -> bool:
         """Queue a job that was given; nothing is counted as a delivery."""
         if job.state != ACTIVE:
             return False
         job.held = False
         job.flags &= ~BCAST_QUEUED
-        return self._delivery.enqueue(job, False, now_ms)
+        if self._outbox.events is not None and self._delivery.may_queue(job):
+            self._outbox.events.moved(events.IMPORTED, job, giver)
+        return self._delivery.enqueue(job, events.BY_IMPORT, now_ms)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from disque_tx import busmessages
+from disque_tx import busmessages, events
 from disque_tx.busmessages import ENQUEUE, WILLQUEUE, JobSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.delivery import Delivery
@@ -93,7 +93,7 @@ class Holders:
             job.qtime_ms = now_ms + message.aux * 1000
             self._jobs.reschedule(job)
         else:
-            self._delivery.enqueue(job, False, now_ms)
+            self._delivery.enqueue(job, events.BY_PEER, now_ms)
         if job.retry_s == 0:
             self._jobs.record(job)  # a restart must not take it for one that was delivered
 

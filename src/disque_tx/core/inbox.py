@@ -50,6 +50,7 @@ class Inbox:
         self._holders = holders
         self._acks = acks
         self._federation = federation
+        self._outbox = state.outbox
         self._queues = state.queues
         self._waiters = state.waiters
 
@@ -100,4 +101,6 @@ class Inbox:
                 return
             queue = self._queues.obtain(name, now_ms)
         queue.paused = flags
+        if self._outbox.events is not None:
+            self._outbox.events.paused(name, flags)
         self._waiters.note_ready(queue)

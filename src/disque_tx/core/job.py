@@ -46,10 +46,11 @@ class Job(JobRecord):
     ``confirmed``: nodes that confirmed the copy (waiting for copies) or the acknowledgement
     (acked), otherwise ``None``. ``gc_retry``: collection attempts so far. ``dummy``: only the
     memory that this ID was acknowledged, without queue and body. ``held``: kept for another node,
-    with RETRY 0: it may be queued once that node says so, and not before.
+    with RETRY 0: it may be queued once that node says so, and not before. ``moved_ms``: when it was
+    last queued or delivered here.
     """
 
-    __slots__ = ("confirmed", "dummy", "expire_ms", "gc_retry", "held", "qtime_ms")
+    __slots__ = ("confirmed", "dummy", "expire_ms", "gc_retry", "held", "moved_ms", "qtime_ms")
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class Job(JobRecord):
         super().__init__(job_id, queue, body, nodes, ctime, etime_s, delay_s, retry_s, repl)
         self.expire_ms: i64 = 0
         self.qtime_ms: i64 = 0
+        self.moved_ms: i64 = 0
         self.confirmed: set[bytes] | None = None
         self.gc_retry: u8 = 0
         self.dummy: bool = False

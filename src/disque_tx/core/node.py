@@ -13,14 +13,14 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx import busmessages
+from disque_tx import busmessages, events
 from disque_tx.busmessages import JobSignal, Message, QueueSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.adding import Adding
 from disque_tx.core.arrival import Arrivals
 from disque_tx.core.client import Client
 from disque_tx.core.cluster import Cluster
-from disque_tx.core.delivery import Delivery
+from disque_tx.core.delivery import Delivery, worked_ms
 from disque_tx.core.federation import Federation
 from disque_tx.core.holders import Holders
 from disque_tx.core.inbox import Inbox
@@ -90,6 +90,8 @@ class Node:
         self.now_ms = now_ms
         self.wall_us = wall_us
         self.membership.unix_ms = wall_us // 1000 - now_ms
+        if self.outbox.events is not None:
+            self.outbox.events.wall_us = wall_us
 
     # -- other nodes -------------------------------------------------------------------------
 
@@ -153,6 +155,7 @@ class Node:
                 if queue.jobs.size > 0 and not queue.paused & PAUSE_OUT:
                     job = self.delivery.fetch(queue, self.now_ms)
                     if job is not None:
+                        self.delivery.delivered(client, job, self.now_ms)
                         jobs.append(job)
                     if len(jobs) >= count:
                         break
@@ -184,7 +187,7 @@ class Node:
 
     def fast_acknowledge(self, ids: list[bytes]) -> int:
         """FASTACK: how many jobs were known and are gone now; others may know them for longer."""
-        return self.acks.fast(ids)
+        return self.acks.fast(ids, self.now_ms)
 
     def delete(self, ids: list[bytes]) -> int:
         """DELJOB: how many jobs were known here and are gone now, here only."""
@@ -192,10 +195,11 @@ class Node:
 
     def enqueue(self, ids: list[bytes], nack: bool) -> int:
         """ENQUEUE and NACK: how many jobs went from active to queued (section 17)."""
+        cause = events.BY_NACK if nack else events.BY_COMMAND
         count = 0
         for job_id in ids:
             job = self.jobs.get(job_id)
-            if job is not None and self.delivery.enqueue(job, nack, self.now_ms):
+            if job is not None and self.delivery.enqueue(job, cause, self.now_ms):
                 count += 1
                 if job.retry_s == 0 and job.delay_s > 0:
                     # A restart must not take it for one whose delay is still running.
@@ -230,6 +234,9 @@ class Node:
                 "Half of job TTL already elapsed, you are no longer allowed to postpone"
                 " the next delivery.",
             )
+        if self.outbox.events is not None:
+            worked = worked_ms(job, self.now_ms)
+            self.outbox.events.job(events.WORKING, job, events.NO_REASON, job.retry_s, worked)
         if job.retry_s == 0:
             # A queued one was never delivered: nobody works on it, and it could not come back.
             return 0
@@ -308,6 +315,8 @@ class Node:
 
     def flush_all(self) -> None:
         """Forget every job and queue; waiting clients get no jobs (DEBUG FLUSHALL, RESET)."""
+        if self.outbox.events is not None:
+            self.outbox.events.flushed(len(self.jobs))
         self._releasing.flushed()
         self.waiters.ready.clear()
         self.replication.forget_all()

@@ -6,26 +6,36 @@ fixed: the log first, then the bus, then the replies (DESIGN section 3).
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from disque_tx.core.client import Client
-from disque_tx.messages import LogSink
+from disque_tx.events import NO_REASON, EventSink
+from disque_tx.messages import JobRecord, LogSink
 from disque_tx.nodetable import Link, NodeEntry
 
 
 class Outbox:
-    """``log``: where records go, ``None`` while nothing is recorded. ``touched``: clients with
+    """``log``: where records go, ``None`` while nothing is recorded. ``events``: where is told what
+    happens to jobs, ``None`` while nobody wants to know. ``touched``: clients with
     replies to write or a connection to close. ``resumed``: clients that were just unblocked, whose
     waiting input must be looked at. ``connects``: nodes to make a link to. ``hangups``: links to
     close. ``resolves``: host names and ports of nodes to meet, once their address is known."""
 
-    __slots__ = ("log", "touched", "resumed", "connects", "hangups", "resolves")
+    __slots__ = ("log", "events", "touched", "resumed", "connects", "hangups", "resolves")
 
     def __init__(self) -> None:
         self.log: LogSink | None = None
+        self.events: EventSink | None = None
         self.touched: list[Client] = []
         self.resumed: list[Client] = []
         self.connects: list[NodeEntry] = []
         self.hangups: list[Link] = []
         self.resolves: list[tuple[bytes, int]] = []
+
+    def note(self, kind: i64, job: JobRecord, reason: i64 = NO_REASON, number: i64 = 0) -> None:
+        """Tell that something happened to a job, if anybody wants to know."""
+        if self.events is not None:
+            self.events.job(kind, job, reason, number, -1)
 
     def touch(self, client: Client) -> None:
         """The client has something to write, or is to be closed; any number of times."""

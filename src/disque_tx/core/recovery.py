@@ -16,6 +16,7 @@ from mypy_extensions import i64
 from disque_tx.core.job import Job
 from disque_tx.core.node import Node
 from disque_tx.errors import PeerError
+from disque_tx.events import BY_RESTART
 from disque_tx.messages import (
     ACTIVE,
     BCAST_QUEUED,
@@ -64,7 +65,7 @@ def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
     node.jobs.add(job)
     if again:
         job.flags &= ~BCAST_QUEUED  # it goes back where it was: that counts nothing
-        node.delivery.enqueue(job, False, node.now_ms)
+        node.delivery.enqueue(job, BY_RESTART, node.now_ms)
     return known is None
 
 

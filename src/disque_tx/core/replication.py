@@ -34,6 +34,7 @@ from disque_tx.core.job import HOLD, Job, valid_id
 from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.state import State
+from disque_tx.events import NO_REASON, REPLICATED
 from disque_tx.messages import ACTIVE, QUEUED, WAIT_REPL, JobRecord, Keyed
 from disque_tx.nodetable import NodeEntry
 
@@ -80,6 +81,7 @@ class Replication:
         self.asynchronous: dict[bytes, AsyncCopies] = {}
         self.resends: Schedule[AsyncCopies] = Schedule()
         self._jobs = state.jobs
+        self._outbox = state.outbox
         self._queues = state.queues
         self._waiters = state.waiters
         self._delivery = delivery
@@ -238,15 +240,23 @@ class Replication:
         if copies.wanted <= 0:
             self.resends.remove(copies)
             del self.asynchronous[job.id]
+            self._replicated(job, i64(len(job.nodes) - len(copies.unconfirmed)))
+
+    def _replicated(self, job: Job, copies: i64) -> None:
+        self._outbox.note(REPLICATED, job, NO_REASON, copies)
 
     def achieved(self, job: Job, now_ms: i64) -> None:
         """There are enough copies: the job lives, and its client hears of it (section 10.6)."""
         wait = self._waiters.copies[job.id]
+        confirmed = job.confirmed
+        assert confirmed is not None
         if self._membership.myself.id not in job.nodes:
             if self.hand_off(job, now_ms):
+                self._replicated(job, i64(len(confirmed)))
                 self._waiters.copies_made(job)
                 self._jobs.discard(job)
             return
+        self._replicated(job, i64(len(confirmed)))
         job.confirmed = None
         job.qtime_ms = 0
         if job.delay_s > 0:

@@ -58,6 +58,8 @@ class NodeControl(Control):
             root.cron.hz_changed()
         elif directive == "maxclients":
             raise_fd_limit(root.settings.maxclients)
+        elif directive.startswith("eventlog"):
+            root.eventlog.settings_changed()
         elif directive == "appendonly" and root.settings.appendonly != before_on:
             self._switch_log(root.settings.appendonly)
 
@@ -103,6 +105,9 @@ class NodeControl(Control):
 
     def info_cpu(self) -> list[tuple[str, str]]:
         return self._root.process.cpu()
+
+    def info_eventlog(self) -> list[tuple[str, str]]:
+        return self._root.eventlog.info()
 
     def loading(self) -> bool:
         return self._root.aof.loading

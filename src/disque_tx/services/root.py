@@ -34,6 +34,7 @@ from disque_tx.services.bus import Bus
 from disque_tx.services.clients import RespFactory
 from disque_tx.services.control import NodeControl, raise_fd_limit
 from disque_tx.services.cron import Cron
+from disque_tx.services.eventlog import EventLog
 from disque_tx.services.federation import FederationService
 from disque_tx.services.files import RealFiles
 from disque_tx.services.gossip import GossipService
@@ -115,13 +116,20 @@ class NodeRoot(MultiService):
             self.runtime, settings, log, hub, reactor, self._in_thread, secrets.randbits(62)
         )
         self.runtime.bus = self.bus
+        self.eventlog = EventLog(node, settings, self.files, clock, reactor, self._in_thread, log)
+        self.runtime.eventlog = self.eventlog
         self.cluster = MultiService()
-        self.bus.setServiceParent(self.cluster)
-        GossipService(self.runtime, log, reactor).setServiceParent(self.cluster)
-        FederationService(self.runtime).setServiceParent(self.cluster)
-        for service in (self.listeners, self.aof, self.cron, Watchdog(reactor), self.node_service):
-            service.setServiceParent(self)
+        self._assemble()
         apply_all(settings, self.server, log)
+
+    def _assemble(self) -> None:
+        """Hang the services on this one, or on the part that begins once the log is loaded."""
+        self.bus.setServiceParent(self.cluster)
+        GossipService(self.runtime, self.log, self._reactor).setServiceParent(self.cluster)
+        FederationService(self.runtime).setServiceParent(self.cluster)
+        others = (self.cron, self.eventlog, Watchdog(self._reactor), self.node_service)
+        for service in (self.listeners, self.aof, *others):
+            service.setServiceParent(self)
 
     def _in_thread(self, work: Any, *args: Any) -> Deferred[Any]:
         return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), work, *args)

@@ -59,6 +59,13 @@ class PerformsBus(Protocol):
         """Make and close the connections that the outbox asks for."""
 
 
+class TakesEvents(Protocol):
+    """What the runtime needs of the event log."""
+
+    def turn_ended(self) -> None:
+        """Take the events, if there are many."""
+
+
 class Deadline(Protocol):
     """A part of the node that has something to do at times of its own; steady clock."""
 
@@ -75,6 +82,7 @@ class Runtime:
 
     ``log``: committed before anything leaves. ``save_nodes``: writes the node table down when it
     changed, also before anything leaves. ``bus``: ``None`` for a node that is alone.
+    ``eventlog``: ``None`` for a node without.
     ``deadlines``: what has to be woken on time besides the node.
     """
 
@@ -94,6 +102,7 @@ class Runtime:
         self.log: CommitsLog | None = None
         self.save_nodes: Callable[[], None] = self.node.membership.saved
         self.bus: PerformsBus | None = None
+        self.eventlog: TakesEvents | None = None
         self.deadlines: list[Deadline] = []
         self.in_turn = False
         self._reactor = reactor
@@ -155,6 +164,8 @@ class Runtime:
         self.in_turn = False
         if bus is not None:
             bus.perform()
+        if outbox.events is not None and self.eventlog is not None:
+            self.eventlog.turn_ended()
         due_ms = self._next_due_ms()
         if due_ms >= 0 and (self._timer_ms < 0 or due_ms < self._timer_ms):
             self._arm(due_ms)

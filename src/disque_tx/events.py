@@ -1,0 +1,82 @@
+"""What happens to jobs, for whoever keeps a record of it: kinds of events, reasons, and the sink.
+
+Nothing depends on events: a node without a sink works the same. A kind is named in
+:data:`KIND_NAMES`; ``docs/reference/events.md`` says what each tells.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disque_tx.messages import JobRecord
+
+# Kinds; numbers are written to disk and never change.
+ADDED: Final = 1
+REPLICATED: Final = 2
+QUEUED: Final = 3
+REQUEUED: Final = 4
+DELIVERED: Final = 5
+WORKING: Final = 6
+ACKED: Final = 7
+FAST_ACKED: Final = 8
+NACKED: Final = 9
+EXPIRED: Final = 10
+EVICTED: Final = 11
+DELETED: Final = 12
+IMPORTED: Final = 13
+EXPORTED: Final = 14
+PAUSED: Final = 15
+FLUSHED: Final = 16
+KIND_NAMES: Final = (
+    *("", "added", "replicated", "queued", "requeued", "delivered", "working", "acked"),
+    *("fast-acked", "nacked", "expired", "evicted", "deleted", "imported", "exported"),
+    *("paused", "flushed"),
+)
+
+# Reasons; as above.
+NO_REASON: Final = 0
+BY_DELAY: Final = 1
+BY_RETRY: Final = 2
+BY_NACK: Final = 3
+BY_COMMAND: Final = 4
+BY_PEER: Final = 5
+BY_IMPORT: Final = 6
+BY_RESTART: Final = 7
+ASYNC: Final = 8
+NOT_REPLICATED: Final = 9
+NOT_HELD: Final = 10
+REASON_NAMES: Final = (
+    *("", "delay", "retry", "nack", "command", "peer", "import", "restart", "async"),
+    *("not-replicated", "not-held"),
+)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class EventSink:
+    """Where a node tells what happened. ``wall_us``: the time of the turn, set by the node."""
+
+    def __init__(self) -> None:
+        self.wall_us: i64 = 0
+
+    def job(self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64) -> None:
+        """Something happened to a job.
+
+        ``number``: the client that added or fetched it, the copies there are (REPLICATED), the
+        seconds until the next delivery (WORKING). ``elapsed_ms``: since it was queued (DELIVERED)
+        or delivered (WORKING, ACKED, FAST_ACKED, NACKED); -1 where that is not known here.
+        """
+        raise NotImplementedError
+
+    def moved(self, kind: i64, job: JobRecord, node_id: bytes) -> None:
+        """A job came from another node, or went there: IMPORTED, EXPORTED."""
+        raise NotImplementedError
+
+    def paused(self, queue: bytes, flags: i64) -> None:
+        """A queue was paused or released: 1 for in, 2 for out."""
+        raise NotImplementedError
+
+    def flushed(self, jobs: i64) -> None:
+        """The node forgot all its jobs, so many."""
+        raise NotImplementedError

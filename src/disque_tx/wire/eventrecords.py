@@ -1,0 +1,145 @@
+"""Segments of the event log as a node writes them: a header, then one record per event.
+
+A record is as cheap to write as can be, for a busy node writes a million a second; another process
+makes lines for people of it (:mod:`disque_tx.wire.eventlines`). Numbers are little-endian::
+
+    header   magic 8 | node ID 40 | boot i64 | first i64 | bodies u8
+    record   kind u8 | reason u8 | shape u8 | nacks i16 | deliveries i16
+             wall_us i64 | number i64 | elapsed_ms i64 | size i32
+             job ID i32 + bytes | queue i32 + bytes | rest
+
+``boot``: when the node began to log, in ms; ``first``: the number of the segment's first event,
+counted from 0 since then. The other events follow one by one, so what is missing between two
+segments was dropped. ``bodies``: what lines tell of bodies, see below. ``rest`` depends on
+``shape``: nothing (0); retry_s, ttl_s, delay_s and copies wanted, i64 each, then i32 + body, or -1
+without one (1); i32 + the ID of another node (2).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from librt.strings import BytesWriter, write_i16_le, write_i32_le, write_i64_le
+from mypy_extensions import i16, i32, i64
+
+from disque_tx.events import ADDED, FLUSHED, PAUSED, EventSink
+from disque_tx.messages import JobRecord
+
+MAGIC: Final = b"DQEV0001"
+HEADER: Final = struct.Struct("<8s40sqqB")
+# What is told of bodies.
+NO_BODY: Final = 0
+BODY_HASH: Final = 1
+BODY: Final = 2
+PLAIN: Final = 0
+BIRTH: Final = 1
+PEER: Final = 2
+#: Queues whose names are remembered as wanted or not; a client may name any number.
+_VERDICTS_MAX: Final = 10_000
+
+
+class QueueFilter:
+    """Remembers which queues are wanted. ``matches``: tells it of a name."""
+
+    def __init__(self, matches: Callable[[bytes], bool]) -> None:
+        self._matches = matches
+        self._verdicts: dict[bytes, bool] = {}
+
+    def wants(self, queue: bytes) -> bool:
+        """Whether events of this queue are recorded."""
+        verdict = self._verdicts.get(queue)
+        if verdict is None:
+            if len(self._verdicts) >= _VERDICTS_MAX:
+                self._verdicts.clear()
+            verdict = self._verdicts[queue] = self._matches(queue)
+        return verdict
+
+
+class EventRecorder(EventSink):
+    """Takes events of a node and makes records of them.
+
+    ``bodies``: whether the bodies of new jobs are recorded. ``wanted``: tells for a queue whether
+    its events are; ``None`` for all. ``events``: how many were recorded.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bodies: bool = False
+        self.wanted: QueueFilter | None = None
+        self.events: i64 = 0
+        self._writer: BytesWriter = BytesWriter()
+
+    def size(self) -> i64:
+        """How many bytes wait to be taken."""
+        return len(self._writer)
+
+    def take(self) -> bytes:
+        """The records since the last call."""
+        data = self._writer.getvalue()
+        self._writer = BytesWriter()
+        return data
+
+    def job(self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64) -> None:
+        """Record what happened to a job."""
+        if self.wanted is not None and not self.wanted.wants(job.queue):
+            return
+        shape = BIRTH if kind == ADDED else PLAIN
+        self._head(kind, reason, shape, job, number, elapsed_ms)
+        if kind == ADDED:
+            writer = self._writer
+            write_i64_le(writer, job.retry_s)
+            write_i64_le(writer, job.etime_s - job.ctime // 1_000_000_000)
+            write_i64_le(writer, job.delay_s)
+            write_i64_le(writer, i64(job.repl))
+            if self.bodies:
+                self._bytes(job.body)
+            else:
+                write_i32_le(writer, -1)
+
+    def moved(self, kind: i64, job: JobRecord, node_id: bytes) -> None:
+        """Record that a job came or went."""
+        if self.wanted is not None and not self.wanted.wants(job.queue):
+            return
+        self._head(kind, 0, PEER, job, 0, -1)
+        self._bytes(node_id)
+
+    def paused(self, queue: bytes, flags: i64) -> None:
+        """Record the pause flags of a queue."""
+        if self.wanted is None or self.wanted.wants(queue):
+            self._bare(PAUSED, queue, flags)
+
+    def flushed(self, jobs: i64) -> None:
+        """Record that all jobs were forgotten."""
+        self._bare(FLUSHED, b"", jobs)
+
+    def _head(
+        self, kind: i64, reason: i64, shape: i64, job: JobRecord, number: i64, elapsed_ms: i64
+    ) -> None:
+        self.events += 1
+        writer = self._writer
+        writer.append(kind)
+        writer.append(reason)
+        writer.append(shape)
+        write_i16_le(writer, _short(job.nacks))
+        write_i16_le(writer, _short(job.deliveries))
+        write_i64_le(writer, self.wall_us)
+        write_i64_le(writer, number)
+        write_i64_le(writer, elapsed_ms)
+        write_i32_le(writer, i32(len(job.body)))
+        self._bytes(job.id)
+        self._bytes(job.queue)
+
+    def _bare(self, kind: i64, queue: bytes, number: i64) -> None:
+        """A record that is about no job."""
+        self._head(kind, 0, PLAIN, JobRecord(b"", queue, b"", (), 0, 0, 0, 0, 0), number, -1)
+
+    def _bytes(self, data: bytes) -> None:
+        write_i32_le(self._writer, i32(len(data)))
+        self._writer.write(data)
+
+
+def _short(count: i32) -> i16:
+    """A number up to 65535 in two bytes."""
+    return i16(count - 65536 if count > 32767 else count)

@@ -1,0 +1,215 @@
+"""Records of events, and the lines that are made of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx import events
+from disque_tx.errors import PeerError
+from disque_tx.messages import JobRecord
+from disque_tx.wire.eventlines import Segment
+from disque_tx.wire.eventrecords import (
+    BODY,
+    BODY_HASH,
+    HEADER,
+    MAGIC,
+    NO_BODY,
+    EventRecorder,
+    QueueFilter,
+)
+
+NODE = b"3c0f1d52" * 5
+PEER = b"b" * 40
+BOOT_MS = 1_795_202_588_193
+NOW_US = 1_795_202_590_007_170
+JOB_ID = b"D-3c0f1d52-h1Py8rZLS8EpKdeg4Nd6eoOF-05a1"
+
+
+def job(queue: bytes = b"mail", body: bytes = b"hello", job_id: bytes = JOB_ID) -> JobRecord:
+    """A job as ADDJOB makes it."""
+    ctime = BOOT_MS * 1_000_000
+    return JobRecord(job_id, queue, body, (), ctime, BOOT_MS // 1000 + 60, 2, 5, 3)
+
+
+def recorder(bodies: bool = False) -> EventRecorder:
+    """At a certain time."""
+    made = EventRecorder()
+    made.wall_us = NOW_US
+    made.bodies = bodies
+    return made
+
+
+def header(bodies: int = NO_BODY, first: int = 0) -> bytes:
+    """The beginning of a segment."""
+    return HEADER.pack(MAGIC, NODE, BOOT_MS, first, bodies)
+
+
+def lines(data: bytes) -> list[dict[str, Any]]:
+    """The events of a segment."""
+    return [json.loads(line) for line in Segment(data).lines(1 << 30).splitlines()]
+
+
+class LineTests(SynchronousTestCase):
+    """Every kind of event as a line."""
+
+    maxDiff = None
+
+    def one(self, made: EventRecorder, bodies: int = NO_BODY) -> dict[str, Any]:
+        (line,) = lines(header(bodies, 41) + made.take())
+        return line
+
+    def test_delivered(self) -> None:
+        """All names are those of the documentation."""
+        made = recorder()
+        given_job = job()
+        given_job.nacks, given_job.deliveries = 3, 65_535
+        made.job(events.DELIVERED, given_job, 0, 12, 25)
+        expected = {
+            "specversion": "1.0",
+            "id": "1795202588193.41",
+            "source": "disque:" + NODE.decode(),
+            "time": "2026-11-20T19:23:10.007170Z",
+            "type": "disque.job.delivered",
+            "subject": JOB_ID.decode(),
+            "messaging.system": "disque",
+            "messaging.operation.type": "receive",
+            "messaging.destination.name": "mail",
+            "messaging.message.body.size": 5,
+            "messaging.client.id": "12",
+            "nacks": 3,
+            "additional_deliveries": 65_535,
+            "wait_ms": 25,
+        }
+        self.assertEqual(expected, self.one(made))
+
+    def test_added(self) -> None:
+        """With what the job was added with."""
+        made = recorder()
+        made.job(events.ADDED, job(), events.ASYNC, 7, -1)
+        line = self.one(made)
+        self.assertEqual(
+            (5, 60, 2, 3, "async", "7", "send"),
+            (
+                *(line[name] for name in ("retry_s", "ttl_s", "delay_s", "replicate", "reason")),
+                *(line[name] for name in ("messaging.client.id", "messaging.operation.type")),
+            ),
+        )
+        self.assertNotIn("body", line)
+
+    def test_bodies(self) -> None:
+        """Bodies are told as asked for, and only of new jobs."""
+        made = recorder(bodies=True)
+        made.job(events.ADDED, job(body=b"\xff\0"), 0, 7, -1)
+        data = made.take()
+        self.assertEqual("/wA=", lines(header(BODY) + data)[0]["body"])
+        hashed = lines(header(BODY_HASH) + data)[0]["body_sha256"]
+        self.assertEqual("ea5dbf9596d187e9", hashed[:16])
+        made.job(events.QUEUED, job(), 0, 0, -1)
+        self.assertNotIn("body", self.one(made, BODY))
+
+    def test_others(self) -> None:
+        """What only some kinds tell."""
+        made = recorder()
+        made.job(events.REPLICATED, job(), 0, 3, -1)
+        made.job(events.WORKING, job(), 0, 60, 700)
+        made.job(events.REQUEUED, job(), events.BY_RETRY, 0, -1)
+        made.moved(events.EXPORTED, job(), PEER)
+        made.paused(b"q", 2)
+        made.flushed(9)
+        told = lines(header() + made.take())
+        self.assertEqual(3, told[0]["copies"])
+        self.assertEqual((60, 700), (told[1]["retry_s"], told[1]["run_ms"]))
+        self.assertEqual(("disque.job.requeued", "retry"), (told[2]["type"], told[2]["reason"]))
+        self.assertEqual(PEER.decode(), told[3]["peer"])
+        self.assertEqual(("disque.queue.paused", "out"), (told[4]["type"], told[4]["paused"]))
+        self.assertEqual(("disque.node.flushed", 9), (told[5]["type"], told[5]["jobs"]))
+        self.assertEqual([f"{BOOT_MS}.{n}" for n in range(6)], [line["id"] for line in told])
+
+    @given(st.binary(max_size=60), st.binary(max_size=60))
+    def test_any_name(self, queue: bytes, job_id: bytes) -> None:
+        """Names come from strangers: each event is one line of valid JSON, whatever they hold."""
+        made = recorder()
+        made.job(events.QUEUED, job(queue, b"", job_id), 0, 0, -1)
+        text = Segment(header() + made.take()).lines(1 << 20)
+        self.assertEqual(1, text.count(b"\n"))
+        line = json.loads(text)
+        self.assertEqual(
+            queue.decode("utf-8", "backslashreplace"), line["messaging.destination.name"]
+        )
+        self.assertEqual(job_id.decode("utf-8", "backslashreplace"), line["subject"])
+
+
+class SegmentTests(SynchronousTestCase):
+    """Segments as a killed process, or a bad disk, leaves them."""
+
+    def test_torn_anywhere(self) -> None:
+        """However much is missing at the end, what is whole before it is told."""
+        made = recorder(bodies=True)
+        ends = []
+        for number in range(3):
+            made.job(events.ADDED, job(), 0, number, -1)
+            ends.append(made.size())
+        data = made.take()
+        for size in range(len(data) + 1):
+            segment = Segment(header(BODY) + data[:size])
+            whole = sum(end <= size for end in ends)
+            self.assertEqual(whole, segment.lines(1 << 20).count(b"\n"))
+            self.assertEqual(size - ([0, *ends])[whole], segment.torn_bytes)
+
+    @given(st.binary(max_size=300))
+    def test_any_bytes(self, data: bytes) -> None:
+        """Nothing in a damaged segment makes the reader fail, or read beyond it."""
+        segment = Segment(header() + data)
+        text = segment.lines(1 << 20)
+        self.assertEqual(segment.count, text.count(b"\n"))
+        self.assertGreaterEqual(segment.torn_bytes, 0)
+        for line in text.splitlines():
+            json.loads(line)
+
+    def test_no_segment(self) -> None:
+        """Another file is refused."""
+        for data in (b"", MAGIC, b"x" * 200):
+            self.assertRaises(PeerError, Segment, data)
+
+    def test_pieces(self) -> None:
+        """Lines come in pieces of about the size asked for, none twice, none missing."""
+        made = recorder()
+        for _ in range(50):
+            made.job(events.QUEUED, job(), 0, 0, -1)
+        data = header() + made.take()
+        segment = Segment(data)
+        pieces = []
+        while piece := segment.lines(1_000):
+            pieces.append(piece)
+        self.assertGreater(len(pieces), 5)
+        self.assertEqual(Segment(data).lines(1 << 20), b"".join(pieces))
+        self.assertEqual((NODE.decode(), NOW_US), (segment.node, segment.begun_us))
+
+
+class FilterTests(SynchronousTestCase):
+    """Only the events of certain queues."""
+
+    def test_others_are_not_recorded(self) -> None:
+        """Neither jobs nor pauses of other queues; what the node forgets is about all."""
+        made = recorder()
+        made.wanted = QueueFilter(lambda name: name.startswith(b"m"))
+        for queue in (b"mail", b"images", b"mail"):
+            made.job(events.QUEUED, job(queue), 0, 0, -1)
+            made.moved(events.EXPORTED, job(queue), PEER)
+            made.paused(queue, 1)
+        made.flushed(1)
+        told = [line.get("messaging.destination.name") for line in lines(header() + made.take())]
+        self.assertEqual(["mail"] * 6 + [None], told)
+        self.assertEqual(7, made.events)
+
+    def test_asked_once(self) -> None:
+        """A pattern is slow: it is asked once per name."""
+        asked: list[bytes] = []
+        wanted = QueueFilter(lambda name: not asked.append(name))  # type: ignore[func-returns-value]
+        self.assertEqual([True, True], [wanted.wants(b"q"), wanted.wants(b"q")])
+        self.assertEqual([b"q"], asked)
