@@ -1,10 +1,15 @@
 """For programs that use Disque: values and errors of all clients.
 
-The blocking client is ``disque_tx.Disque``; see :mod:`disque_tx.client.blocking`.
+The blocking client is ``disque_tx.Disque``; see :mod:`disque_tx.client.blocking`. The one for
+Twisted is ``disque_tx.client.DisqueClient``; see :mod:`disque_tx.client.tx.client`.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from disque_tx.client.encryption import TLS
 from disque_tx.client.errors import (
     AlreadyAcknowledged,
     AuthenticationRefused,
@@ -38,7 +43,12 @@ from disque_tx.client.values import (
     QueueStat,
 )
 
+if TYPE_CHECKING:
+    from disque_tx.client.tx.client import DisqueClient
+    from disque_tx.client.tx.taken import TakenJob
+
 __all__ = [
+    "TLS",
     "AlreadyAcknowledged",
     "AuthenticationRefused",
     "BadAddress",
@@ -49,6 +59,7 @@ __all__ = [
     "ClientError",
     "ClusterNode",
     "ConnectionLost",
+    "DisqueClient",
     "Hello",
     "Job",
     "JobDetails",
@@ -65,6 +76,19 @@ __all__ = [
     "QueueStat",
     "Refused",
     "ScanInterrupted",
+    "TakenJob",
     "TooLate",
     "UnknownJob",
 ]
+
+_TWISTED = {
+    "DisqueClient": "disque_tx.client.tx.client",
+    "TakenJob": "disque_tx.client.tx.taken",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What needs Twisted, and its global reactor, comes when it is asked for."""
+    if name not in _TWISTED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_TWISTED[name]), name)

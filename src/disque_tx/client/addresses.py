@@ -14,7 +14,7 @@ DEFAULT_PORT: Final = 7711
 _SCHEME: Final = "disque://"
 
 
-@attrs.frozen(order=True)
+@attrs.frozen(order=True, cache_hash=True)
 class Address:
     """``host``: a name or an IP address."""
 

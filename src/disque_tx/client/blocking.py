@@ -7,9 +7,11 @@ from types import TracebackType
 
 from disque_tx.client.addresses import seeds
 from disque_tx.client.channels import Channels
-from disque_tx.client.commands import Name
-from disque_tx.client.connection import TLS, Options
+from disque_tx.client.encryption import TLS, chosen
+from disque_tx.client.options import Options
 from disque_tx.client.queue import Queue, TakenJob
+from disque_tx.client.requests import Name
+from disque_tx.client.search import whole_ms
 from disque_tx.client.session import Session, Surroundings
 
 
@@ -42,7 +44,7 @@ class Disque(Channels):
         surroundings: Surroundings | None = None,
     ) -> None:
         given = seeds(addresses)
-        encryption = (TLS() if tls else None) if isinstance(tls, bool) else tls
+        encryption = chosen(tls)
         learning = encryption is None if discover is None else discover
         options = Options(password or given.password, encryption, timeout_s, protocol)
         session = Session(given, options, learning, patience_s, surroundings)
@@ -85,8 +87,7 @@ class Disque(Channels):
 
         ``None`` when there was none. Jobs that are done must be acknowledged.
         """
-        timeout_ms = 0 if timeout is None else max(1, int(timeout * 1000))
-        node, jobs = self._fetch((queue,), 1, timeout_ms, no_hang=timeout == 0)
+        node, jobs = self._fetch((queue,), 1, whole_ms(timeout), no_hang=timeout == 0)
         return TakenJob(self._session, node, jobs[0]) if jobs else None
 
     def queue(self, name: Name, timeout: float | None = None) -> Queue:

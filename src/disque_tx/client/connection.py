@@ -8,16 +8,15 @@ RESP2 is spoken unless chosen otherwise, because the original daemon knows nothi
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-import attrs
 import redis
 from redis.backoff import NoBackoff
 from redis.connection import AbstractConnection, Connection, DefaultParser, SSLConnection
 from redis.retry import Retry
 
 from disque_tx.client.addresses import Address
+from disque_tx.client.encryption import TLS
 from disque_tx.client.errors import (
     AuthenticationRefused,
     BrokenReply,
@@ -25,7 +24,9 @@ from disque_tx.client.errors import (
     refusal,
     shown,
 )
+from disque_tx.client.options import Options
 from disque_tx.client.replies import Misshapen
+from disque_tx.client.requests import Request
 
 _T = TypeVar("_T")
 #: Replies keep their codes: a parser that knows no code hands on the whole line.
@@ -38,46 +39,6 @@ _SILENT: Final[dict[str, Any]] = (
 )
 #: Redis-py's own exceptions for a connection that is of no use any more.
 _LOST: Final = (redis.ConnectionError, redis.TimeoutError, OSError)
-
-
-@attrs.frozen
-class TLS:
-    """How connections are encrypted.
-
-    ``ca_file``: PEM certificates that are trusted, by default those of the system.
-    ``certificate_file``, ``key_file``: PEM, who the client is. ``verify``: whether the node must
-    have a certificate that is trusted; ``check_hostname``: and that names its host.
-    """
-
-    ca_file: str | None = None
-    certificate_file: str | None = None
-    key_file: str | None = None
-    verify: bool = True
-    check_hostname: bool = True
-
-    def words(self) -> dict[str, Any]:
-        """As arguments of redis-py's connection."""
-        return {
-            "ssl_ca_certs": self.ca_file,
-            "ssl_certfile": self.certificate_file,
-            "ssl_keyfile": self.key_file,
-            "ssl_cert_reqs": "required" if self.verify else "none",
-            "ssl_check_hostname": self.verify and self.check_hostname,
-        }
-
-
-@attrs.frozen
-class Options:
-    """What all connections of a client have in common.
-
-    ``timeout_s``: for connecting, and for a reply beyond what the request itself may wait.
-    ``protocol``: of RESP, 2 or 3.
-    """
-
-    password: str | None = attrs.field(default=None, repr=False)
-    tls: TLS | None = None
-    timeout_s: float = 5.0
-    protocol: int = 2
 
 
 class NodeConnection:
@@ -102,13 +63,8 @@ class NodeConnection:
             # A name that cannot be encoded is no name.
             raise self._lost(error, sent=False) from error
 
-    def call(
-        self, words: tuple[Any, ...], shape: Callable[[Any], _T], wait_s: float | None = 0.0
-    ) -> _T:
+    def call(self, request: Request[_T]) -> _T:
         """Send a request and read its reply.
-
-        ``words``: bytes, text and numbers. ``shape``: makes a value of the reply, or raises
-        :class:`Misshapen`. ``wait_s``: how long the node may block, ``None`` for ever.
 
         :raises Refused: the error reply.
         :raises ConnectionLost: no connection any more, or no reply in time.
@@ -116,15 +72,15 @@ class NodeConnection:
         """
         connection = self._connection
         try:
-            connection.send_command(*words)
-            if wait_s != 0.0:
-                self._wait(None if wait_s is None else wait_s + self.timeout_s)
-            return shape(connection.read_response())
+            connection.send_command(*request.words)
+            if request.wait_s != 0.0:
+                self._wait(None if request.wait_s is None else request.wait_s + self.timeout_s)
+            return request.shape(connection.read_response())
         except redis.ResponseError as error:
-            raise refusal(str(words[0]), str(self.address), str(error)) from None
+            raise refusal(request.name, str(self.address), str(error)) from None
         except (redis.InvalidResponse, Misshapen) as error:
             self.close()
-            raise BrokenReply(str(words[0]), str(self.address), shown(str(error))) from error
+            raise BrokenReply(request.name, str(self.address), shown(str(error))) from error
         except _LOST as error:
             self.close()
             raise self._lost(error, sent=True) from error
@@ -152,7 +108,7 @@ class NodeConnection:
 def _new_connection(address: Address, options: Options) -> Any:
     """redis-py's connection, not yet connected."""
     kind: Any = SSLConnection if options.tls is not None else Connection
-    encryption = options.tls.words() if options.tls is not None else {}
+    encryption = _encryption(options.tls) if options.tls is not None else {}
     return kind(
         host=address.host,
         port=address.port,
@@ -166,3 +122,14 @@ def _new_connection(address: Address, options: Options) -> Any:
         **_SILENT,
         **encryption,
     )
+
+
+def _encryption(tls: TLS) -> dict[str, Any]:
+    """As arguments of redis-py's connection."""
+    return {
+        "ssl_ca_certs": tls.ca_file,
+        "ssl_certfile": tls.certificate_file,
+        "ssl_keyfile": tls.key_file,
+        "ssl_cert_reqs": "required" if tls.verify else "none",
+        "ssl_check_hostname": tls.verify and tls.check_hostname,
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from disque_tx.client import replies
+from disque_tx.client import requests
 from disque_tx.client.addresses import Address
 from disque_tx.client.session import Session
 from disque_tx.client.values import Job
@@ -45,11 +45,11 @@ class TakenJob:
     def ack(self) -> bool:
         """It is done, and not to be delivered any more. Returns whether the node that was told
         knew it as not done before."""
-        return self._session.call_near(self._node, "ACKJOB", self.id, shape=replies.integer) > 0
+        return self._session.call_near(self._node, requests.ack_jobs(self.id)) > 0
 
     def nack(self) -> bool:
         """It failed: queue it again now. Returns whether it was."""
-        return self._session.call_near(self._node, "NACK", self.id, shape=replies.integer) > 0
+        return self._session.call_near(self._node, requests.nack(self.id)) > 0
 
     def working(self) -> int:
         """It takes longer: put its next delivery off. Returns for how many seconds from now.
@@ -58,7 +58,7 @@ class TakenJob:
         :raises UnknownJob: it is not known any more.
         :raises TooLate: half of its TTL is over.
         """
-        return self._session.call_near(self._node, "WORKING", self.id, shape=replies.integer)
+        return self._session.call_near(self._node, requests.working(self.id))
 
 
 class Queue:

@@ -1,4 +1,4 @@
-"""From what redis-py makes of a reply to a value. All input comes from a stranger.
+"""From what a parser makes of a reply to a value. All input comes from a stranger.
 
 Every function takes a reply and returns a value, or raises :class:`Misshapen`. RESP3 may answer
 with a map where RESP2 answers with names and values in turn; both are taken.
@@ -51,6 +51,26 @@ def data(reply: Any) -> bytes:
 def text(reply: Any) -> str:
     """A string or a status as text."""
     return data(reply).decode("utf-8", "surrogateescape")
+
+
+def done(reply: Any) -> None:
+    """A status that says nothing."""
+    text(reply)
+
+
+def yes(reply: Any) -> bool:
+    """Yes or no."""
+    return text(reply) == "yes"
+
+
+def always(value: _T) -> Callable[[Any], _T]:
+    """A status that says nothing, where the request says all."""
+
+    def shape(reply: Any) -> _T:
+        text(reply)
+        return value
+
+    return shape
 
 
 def decimal(reply: Any) -> int:

@@ -1,8 +1,8 @@
 """Requests to whichever node serves.
 
 A request that could not be sent, or was refused because the node leaves or loads, goes to another
-node. One that was sent and not answered goes to another node only if it is in :data:`REPEATABLE`;
-otherwise the caller is told that nobody knows (:class:`OutcomeUnknown`).
+node. One that was sent and not answered goes to another node only if it is repeatable; otherwise
+the caller is told that nobody knows (:class:`OutcomeUnknown`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import TypeVar
 
 import attrs
 
-from disque_tx.client import replies
+from disque_tx.client import requests
 from disque_tx.client.addresses import Address, Seeds
-from disque_tx.client.connection import NodeConnection, Options
+from disque_tx.client.connection import NodeConnection
 from disque_tx.client.errors import (
     AuthenticationRefused,
-    CannotConnect,
     ClientError,
     ConnectionLost,
     Leaving,
@@ -31,14 +30,10 @@ from disque_tx.client.errors import (
     Refused,
 )
 from disque_tx.client.nodes import Nodes
+from disque_tx.client.options import Options
+from disque_tx.client.requests import Request
+from disque_tx.client.search import Search
 
-#: Requests that do no harm when they are executed twice, at different nodes: those that only look,
-#: GETJOB (what was delivered to nobody comes back after its RETRY), and acknowledgements and
-#: postponements, which the second time change nothing.
-REPEATABLE: Final = frozenset(
-    ("ACKJOB", "FASTACK", "GETJOB", "HELLO", "INFO", "JSCAN", "PING")
-    + ("QLEN", "QPEEK", "QSCAN", "QSTAT", "SHOW", "WORKING")
-)
 _T = TypeVar("_T")
 
 
@@ -77,41 +72,25 @@ class Session:
 
     # -- requests ----------------------------------------------------------------------------
 
-    def call(
-        self,
-        *words: Any,
-        shape: Callable[[Any], _T],
-        wait_s: float | None = 0.0,
-        repeat: bool | None = None,
-    ) -> _T:
+    def call(self, request: Request[_T]) -> _T:
         """See :meth:`request`; the reply alone."""
-        return self.request(*words, shape=shape, wait_s=wait_s, repeat=repeat)[1]
+        return self.request(request)[1]
 
-    def request(
-        self,
-        *words: Any,
-        shape: Callable[[Any], _T],
-        wait_s: float | None = 0.0,
-        repeat: bool | None = None,
-    ) -> tuple[Address, _T]:
+    def request(self, request: Request[_T]) -> tuple[Address, _T]:
         """Have a request executed by some node; see :meth:`NodeConnection.call`.
-
-        ``repeat``: whether it may be executed twice, by default whether it is in
-        :data:`REPEATABLE`.
 
         :raises CannotConnect: no node served in time.
         :raises OutcomeUnknown: it may or may not have been executed.
         """
-        repeatable = words[0] in REPEATABLE if repeat is None else repeat
-        search = _Search(self._now_s, self._patience_s)
+        search = Search(self._now_s, self._patience_s)
         while True:
-            connection = self._connected(search, fresh=not repeatable)
+            connection = self._connected(search, fresh=not request.repeatable)
             try:
-                value = connection.call(words, shape, wait_s)
+                value = connection.call(request)
             except ConnectionLost as lost:
                 self._leave(connection.address)
-                if not repeatable:
-                    raise OutcomeUnknown(str(words[0]), lost) from lost
+                if not request.repeatable:
+                    raise OutcomeUnknown(request.name, lost) from lost
                 search.failed(lost.address, lost)
             except (Leaving, Loading) as refused:
                 connection.close()
@@ -124,7 +103,7 @@ class Session:
                 self._give_back(connection)
                 return connection.address, value
 
-    def call_at(self, address: Address, *words: Any, shape: Callable[[Any], _T]) -> _T:
+    def call_at(self, address: Address, request: Request[_T]) -> _T:
         """Have a request executed by this node, now or not at all.
 
         :raises ConnectionLost: it cannot be reached, or the reply did not come.
@@ -135,7 +114,7 @@ class Session:
             self._leave(address)
             raise
         try:
-            value = connection.call(words, shape)
+            value = connection.call(request)
         except ConnectionLost:
             self._leave(address)
             raise
@@ -145,27 +124,27 @@ class Session:
         self._give_back(connection)
         return value
 
-    def call_near(self, address: Address, *words: Any, shape: Callable[[Any], _T]) -> _T:
+    def call_near(self, address: Address, request: Request[_T]) -> _T:
         """Have a request executed by this node, or by another one if this cannot be reached."""
         try:
-            return self.call_at(address, *words, shape=shape)
+            return self.call_at(address, request)
         except ConnectionLost as lost:
-            if lost.sent and words[0] not in REPEATABLE:
-                raise OutcomeUnknown(str(words[0]), lost) from lost
-        return self.call(*words, shape=shape)
+            if lost.sent and not request.repeatable:
+                raise OutcomeUnknown(request.name, lost) from lost
+        return self.call(request)
 
     # -- nodes -------------------------------------------------------------------------------
 
     def address(self) -> Address:
         """The node of the moment, or one to begin with."""
         if self._current is None:
-            self._give_back(self._connected(_Search(self._now_s, self._patience_s), fresh=True))
+            self._give_back(self._connected(Search(self._now_s, self._patience_s), fresh=True))
         assert self._current is not None
         return self._current
 
     def addresses(self) -> list[Address]:
         """All nodes of the cluster, by what the node of the moment now says of them."""
-        address, said = self.request("HELLO", shape=replies.hello)
+        address, said = self.request(requests.hello())
         with self._lock:
             self._nodes.learn(address, said)
             return self._nodes.addresses()
@@ -191,7 +170,7 @@ class Session:
 
     # -- connections -------------------------------------------------------------------------
 
-    def _connected(self, search: _Search, fresh: bool) -> NodeConnection:
+    def _connected(self, search: Search, fresh: bool) -> NodeConnection:
         """A connection to the current node, or to the next best one that can be reached.
 
         ``fresh``: it must be certain that the node has not hung up meanwhile.
@@ -229,7 +208,7 @@ class Session:
         """A new connection, with what its node says about all nodes taken in."""
         connection = NodeConnection(address, self._options)
         try:
-            said = connection.call(("HELLO",), replies.hello)
+            said = connection.call(requests.hello())
         except ClientError:
             connection.close()
             raise
@@ -270,25 +249,3 @@ class Session:
         self._lock = threading.RLock()
         self._idle = defaultdict(list)
         self._process = os.getpid()
-
-
-class _Search:
-    """How long one request has looked for a node that serves, and what it met."""
-
-    __slots__ = ("_deadline_s", "_now_s", "_patience_s", "_tried")
-
-    def __init__(self, now_s: Callable[[], float], patience_s: float) -> None:
-        self._now_s = now_s
-        self._patience_s = patience_s
-        self._deadline_s: float | None = None
-        self._tried: dict[str, str] = {}
-
-    def failed(self, address: str, error: ClientError) -> None:
-        """Note a failure; raise when there were enough."""
-        self._tried[address] = error.reason if isinstance(error, ConnectionLost) else str(error)
-        if self._deadline_s is None:
-            self._deadline_s = self._now_s() + self._patience_s
-        if self._now_s() >= self._deadline_s:
-            if isinstance(error, Refused):
-                raise error
-            raise CannotConnect(self._tried) from error

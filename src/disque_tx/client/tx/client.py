@@ -1,0 +1,163 @@
+"""The client for programs that run on a Twisted reactor."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from random import Random
+from typing import Any, TypeVar
+
+from twisted.internet.defer import Deferred, FirstError, gatherResults
+from twisted.python.failure import Failure
+from twisted.python.reflect import namedAny
+
+from disque_tx.client import requests
+from disque_tx.client.addresses import Address, seeds
+from disque_tx.client.encryption import TLS, chosen
+from disque_tx.client.options import Options
+from disque_tx.client.requests import Name, Request
+from disque_tx.client.search import whole_ms
+from disque_tx.client.tx.channels import Channels
+from disque_tx.client.tx.session import Session
+from disque_tx.client.tx.taken import TakenJob
+from disque_tx.client.values import Job
+
+_T = TypeVar("_T")
+
+
+class DisqueClient(Channels):
+    """A client of a Disque cluster, this package's or the original's.
+
+    Connects when the first request is made, to any of the nodes, and moves to another one when
+    that is lost, leaves, or is silent for too long. Many requests may be under way at the same
+    time; they share connections.
+
+    ``addresses``: ``host:port``, a list of such, or ``disque://[:password@]host:port[,…]``.
+    ``reactor``: the global one by default. ``timeout_s``: for connecting, and for a reply beyond
+    what the request itself may wait. ``patience_s``: how long a request looks for a node that
+    serves. ``discover``: use the nodes that HELLO names too; by default unless there is TLS, whose
+    ports HELLO does not name. ``follow``: fetch from the node that makes most of the jobs.
+    ``connections_max``: how many requests wait for jobs at nodes at the same time, each on a
+    connection of its own; others wait in line. ``random``: chance, for tests.
+
+    :raises BadAddress: for something that is no address.
+    """
+
+    def __init__(
+        self,
+        addresses: str | Iterable[str] = "127.0.0.1:7711",
+        password: str | None = None,
+        tls: bool | TLS = False,
+        reactor: Any = None,
+        timeout_s: float = 5.0,
+        patience_s: float = 20.0,
+        discover: bool | None = None,
+        follow: bool = True,
+        connections_max: int = 100,
+        random: Random | None = None,
+    ) -> None:
+        given = seeds(addresses)
+        encryption = chosen(tls)
+        session = Session(
+            given,
+            Options(password or given.password, encryption, timeout_s),
+            _global_reactor() if reactor is None else reactor,
+            encryption is None if discover is None else discover,
+            patience_s,
+            connections_max,
+            random or Random(),
+        )
+        super().__init__(session, follow)
+        self._given = given
+
+    def __repr__(self) -> str:
+        return f"<DisqueClient {','.join(map(str, self._given.addresses))}>"
+
+    def close(self) -> Deferred[None]:
+        """Close the connections; requests under way fail. Fires when all are closed. A later
+        request opens new ones."""
+        return self._session.close()
+
+    # -- short forms -------------------------------------------------------------------------
+
+    def enqueue(
+        self,
+        queue: Name,
+        data: Name,
+        delay: int | None = None,
+        retry: int | None = None,
+        ttl: int | None = None,
+    ) -> Deferred[str]:
+        """Add a job; fires with its ID. Times are seconds, as in :meth:`add_job`, which see."""
+        return self.add_job(queue, data, delay_s=delay, retry_s=retry, ttl_s=ttl)
+
+    def take(
+        self,
+        *queues: Name,
+        count: int = 1,
+        timeout_s: float | None = None,
+        no_hang: bool = False,
+    ) -> Deferred[list[TakenJob]]:
+        """Take up to ``count`` jobs, the first queue first; an empty list when there was none.
+
+        Waits until there is one, for ``timeout_s`` at most (``None``: for ever), or with
+        ``no_hang`` not at all. Jobs that are done must be acknowledged. When this is cancelled, no
+        job is taken: those that were on their way are given back.
+        """
+        found = self._fetch(queues, count, whole_ms(timeout_s), no_hang or timeout_s == 0)
+        return found.addCallback(self._taken)
+
+    def dequeue(self, queue: Name, timeout: float | None = None) -> Deferred[TakenJob | None]:
+        """Take a job, waiting for it ``timeout`` seconds (``None``: for ever, 0: not at all).
+
+        Fires with ``None`` when there was none.
+        """
+        return self.take(queue, timeout_s=timeout).addCallback(_first)
+
+    async def jobs(self, queue: Name, timeout_s: float | None = None) -> AsyncIterator[TakenJob]:
+        """The jobs of a queue, for ``async for``; ends when none came for ``timeout_s``."""
+        while (job := await self.dequeue(queue, timeout_s)) is not None:
+            yield job
+
+    def ack_taken(self, jobs: Sequence[TakenJob]) -> Deferred[int]:
+        """Acknowledge jobs, with one request to each node that delivered some. Fires with how many
+        were not acknowledged before."""
+        return self._near(jobs, requests.ack_jobs)
+
+    def nack_taken(self, jobs: Sequence[TakenJob]) -> Deferred[int]:
+        """Give jobs back, with one request to each node that delivered some. Fires with how many
+        were queued again."""
+        return self._near(jobs, requests.nack)
+
+    def _near(
+        self, jobs: Sequence[TakenJob], request: Callable[..., Request[int]]
+    ) -> Deferred[int]:
+        """One request per node; all are sent, and if some fail, the first failure is told."""
+        groups: defaultdict[Address, list[str]] = defaultdict(list)
+        for job in jobs:
+            groups[job.address].append(job.id)
+        near = self._session.request_near
+        sent = [near(address, request(*ids)) for address, ids in groups.items()]
+        if len(sent) == 1:
+            return sent[0]
+        return gatherResults(sent, consumeErrors=True).addCallbacks(sum, _unwrapped)
+
+    def _taken(self, found: tuple[Address, list[Job]]) -> list[TakenJob]:
+        address, jobs = found
+        return [TakenJob(self._session, address, job) for job in jobs]
+
+
+def _first(jobs: list[TakenJob]) -> TakenJob | None:
+    return jobs[0] if jobs else None
+
+
+def _unwrapped(failure: Failure) -> Failure:
+    """The failure itself, not which of several it was."""
+    error = failure.value
+    return error.subFailure if isinstance(error, FirstError) else failure
+
+
+def _global_reactor() -> Any:
+    """The reactor of the process. It is looked up here and not imported above, because importing
+    it installs one, and a program may want another kind or give its own."""
+    return namedAny("twisted.internet.reactor")

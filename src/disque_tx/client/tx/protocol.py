@@ -1,0 +1,147 @@
+"""Bytes to replies, on txredisapi's protocols.
+
+txredisapi parses, with hiredis if it is there. What it does beyond that is left out here: numbers
+and text are not converted, no reply waits in its queue, and its delayed calls go to the reactor
+of the client. Replies are bytes, ``int``, ``None``, lists of such, or an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+import txredisapi
+
+#: As much as a daemon accepts in one bulk; a reply that goes on beyond it has no end.
+REPLY_BYTES_MAX: Final = 512 * 1024 * 1024
+_ELEMENTS_MAX: Final = 1 << 20
+_DEPTH_MAX: Final = 8
+_LINE_TYPES: Final = frozenset("+-:$*")
+#: What parsers raise for bytes that are no reply.
+_UNPARSABLE: Final = (txredisapi.InvalidData, ValueError, OverflowError, MemoryError)
+
+
+class Receiver(Protocol):
+    """Who wants the replies."""
+
+    def connected(self) -> None:
+        """Requests may be sent."""
+
+    def received(self, reply: Any) -> None:
+        """A whole reply; an error reply is a :class:`txredisapi.ResponseError`."""
+
+    def broken(self, what: str) -> None:
+        """Something that is no reply. The connection is of no use any more."""
+
+    def disconnected(self, reason: BaseException) -> None:
+        """The connection has ended."""
+
+
+class _Replies:
+    """What both parsers have in common. Comes before one of txredisapi's in the bases.
+
+    What is sent while replies are handled leaves in one piece when the last of them was.
+    """
+
+    transport: Any
+
+    def __init__(self, reactor: Any, receiver: Receiver) -> None:
+        super().__init__(charset=None, convertNumbers=False)  # type: ignore[call-arg]
+        self.callLater = reactor.callLater
+        self._receiver = receiver
+        self._parsing = False
+        self._outgoing: list[bytes] = []
+        self._unfinished_bytes = 0
+
+    def connectionMade(self) -> None:
+        """Twisted's."""
+        self._receiver.connected()
+
+    def connectionLost(self, reason: Any) -> None:
+        """Twisted's."""
+        self._receiver.disconnected(reason.value)
+
+    def send(self, data: bytes) -> None:
+        """Write a request, now or when the replies at hand are handled."""
+        if self._parsing:
+            self._outgoing.append(data)
+        else:
+            self.transport.write(data)
+
+    def dataReceived(self, data: bytes, unpause: bool = False) -> None:
+        """Twisted's."""
+        self._unfinished_bytes += len(data)
+        self._parsing = True
+        try:
+            super().dataReceived(data, unpause)  # type: ignore[misc]
+        except _UNPARSABLE as error:
+            self._receiver.broken(str(error))
+        finally:
+            self._parsing = False
+        if self._unfinished_bytes > REPLY_BYTES_MAX:
+            self._receiver.broken(f"a reply of more than {REPLY_BYTES_MAX} bytes")
+        elif self._outgoing:
+            self.transport.write(b"".join(self._outgoing))
+            self._outgoing.clear()
+
+    def replyReceived(self, reply: Any) -> None:
+        """txredisapi's."""
+        self._unfinished_bytes = 0
+        self._receiver.received(reply)
+
+    def tryConvertData(self, data: Any) -> Any:
+        """txredisapi's: leave it as it is."""
+        return data
+
+
+class FastProtocol(_Replies, txredisapi.HiredisProtocol):  # type: ignore[misc]
+    """Parses in C."""
+
+
+class PlainProtocol(_Replies, txredisapi.BaseRedisProtocol):  # type: ignore[misc]
+    """Parses in Python. Of itself it takes any header for true, and statuses for text."""
+
+    def lineReceived(self, line: str) -> None:
+        """txredisapi's."""
+        if line[:1] not in _LINE_TYPES or not self._is_sound(line):
+            raise txredisapi.InvalidData("a line that begins no reply")
+        super().lineReceived(line)
+
+    def _is_sound(self, line: str) -> bool:
+        """Whether the number in a header can be one."""
+        if line[0] not in "$*":
+            return True
+        digits = line[1:]
+        if digits == "-1":
+            return True
+        most = REPLY_BYTES_MAX if line[0] == "$" else _ELEMENTS_MAX
+        right = digits.isascii() and digits.isdigit() and len(digits) < 12 and int(digits) <= most
+        return right and (line[0] == "$" or self._depth() < _DEPTH_MAX)
+
+    def _depth(self) -> int:
+        """How many arrays are open."""
+        depth, storage = 0, self.multi_bulk
+        while storage is not None:
+            depth, storage = depth + 1, storage.parent
+        return depth
+
+    def lineLengthExceeded(self, line: bytes) -> None:
+        """txredisapi's."""
+        raise txredisapi.InvalidData("a line without an end")
+
+    def handleMultiBulkElement(self, element: Any) -> None:
+        """txredisapi's: statuses within arrays."""
+        super().handleMultiBulkElement(_as_bytes(element))
+
+    def replyReceived(self, reply: Any) -> None:
+        """txredisapi's: statuses."""
+        super().replyReceived(_as_bytes(reply))
+
+
+def _as_bytes(reply: Any) -> Any:
+    return reply.encode("utf-8") if isinstance(reply, str) else reply
+
+
+def new_protocol(reactor: Any, receiver: Receiver) -> Any:
+    """The faster one that is possible."""
+    kind = PlainProtocol if txredisapi.hiredis is None else FastProtocol
+    return kind(reactor, receiver)

@@ -1,0 +1,74 @@
+"""Jobs in the hands of a program that runs on a reactor."""
+
+from __future__ import annotations
+
+from twisted.internet.defer import Deferred
+
+from disque_tx.client import requests
+from disque_tx.client.addresses import Address
+from disque_tx.client.requests import Request
+from disque_tx.client.tx.session import Session
+from disque_tx.client.values import Job
+
+
+class TakenJob:
+    """A job that this program is to do. It is delivered again, here or elsewhere, when its RETRY
+    is over and it was not acknowledged.
+
+    ``address``: of the node that delivered it. Requests about it go there, or to another node if
+    that is gone.
+    """
+
+    __slots__ = ("_session", "address", "job")
+
+    def __init__(self, session: Session, address: Address, job: Job) -> None:
+        self._session = session
+        self.address = address
+        self.job = job
+
+    def __repr__(self) -> str:
+        return f"<TakenJob {self.id} of queue {self.queue!r}>"
+
+    @property
+    def data(self) -> bytes:
+        """What was given to ``enqueue``; text as UTF-8."""
+        return self.job.body
+
+    @property
+    def id(self) -> str:
+        """The job's ID."""
+        return self.job.id
+
+    @property
+    def queue(self) -> str:
+        """The queue it came from."""
+        return self.job.queue
+
+    def ack(self) -> Deferred[bool]:
+        """It is done, and not to be delivered any more. Fires with whether the node that was told
+        knew it as not done before."""
+        return self._session.request_near(self.address, requests.ack_jobs(self.id)).addCallback(
+            bool
+        )
+
+    def fast_ack(self) -> Deferred[bool]:
+        """It is done: delete it, without making sure. Fires with whether the node had it."""
+        return self._session.request_near(self.address, requests.fast_ack(self.id)).addCallback(
+            bool
+        )
+
+    def nack(self) -> Deferred[bool]:
+        """It failed: queue it again now. Fires with whether it was."""
+        return self._near(requests.nack(self.id)).addCallback(bool)
+
+    def working(self) -> Deferred[int]:
+        """It takes longer: put its next delivery off. Fires with for how many seconds from now.
+
+        Fails with :class:`AlreadyAcknowledged` when somebody has acknowledged it, with
+        :class:`UnknownJob` when it is not known any more, and with :class:`TooLate` when half of
+        its TTL is over.
+        """
+        return self._near(requests.working(self.id))
+
+    def _near(self, request: Request[int]) -> Deferred[int]:
+        return self._session.request_near(self.address, request)

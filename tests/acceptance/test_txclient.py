@@ -1,0 +1,234 @@
+"""The Twisted client with real daemons, on the real reactor."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import txredisapi
+from twisted.internet import reactor
+from twisted.internet.defer import CancelledError, Deferred, gatherResults
+from twisted.internet.task import deferLater
+from twisted.internet.threads import deferToThread
+from twisted.trial.unittest import TestCase
+
+from disque_tx.client import (
+    TLS,
+    AuthenticationRefused,
+    BadJobId,
+    CannotConnect,
+    DisqueClient,
+    NotEnoughReplicas,
+    Paused,
+    QueueFull,
+    UnknownJob,
+)
+from tests.acceptance.daemon import Daemon, free_port
+from tests.services.certificates import Authority
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_HOW_TO: Final = _ROOT / "docs" / "how-to" / "use-the-twisted-client.md"
+_EXAMPLE: Final = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_UNKNOWN_ID: Final = "D-00000000-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
+
+
+class TwistedClientTests(TestCase):
+    """A daemon and a client."""
+
+    timeout = 60
+
+    def folder(self) -> Path:
+        """A new and empty folder."""
+        path = Path(self.mktemp()).resolve()
+        path.mkdir(parents=True)
+        return path
+
+    def running(self, *directives: str) -> Deferred[Daemon]:
+        """A daemon that serves; it ends with the test."""
+        daemon = Daemon(self.folder(), *directives)
+        self.addCleanup(daemon.discard)
+        return deferToThread(daemon.start)
+
+    def client(self, port: int, *arguments: Any, **options: Any) -> DisqueClient:
+        """A client that is closed after the test; what it leaves on the reactor fails the test."""
+        client = DisqueClient(f"127.0.0.1:{port}", *arguments, **options)
+        self.addCleanup(client.close)
+        return client
+
+    async def life(self, client: DisqueClient, queue: str) -> None:
+        """A job from its producer to its acknowledgement, and all that can be asked."""
+        job_id = await client.add_job(queue, b"\0work", retry_s=60, ttl_s=600)
+        stat, shown = await client.queue_stat(queue), await client.show(job_id)
+        assert stat is not None and shown is not None
+        self.assertEqual((queue, 1, "none"), (stat.name, stat.length, stat.pause))
+        self.assertEqual((60, "queued", b"\0work"), (shown.retry_s, shown.state, shown.body))
+        self.assertEqual([job_id], [job.id for job in await client.queue_peek(queue)])
+        self.assertEqual([job_id], [job.id async for job in client.job_scan(queue)])
+        self.assertIn(queue, [name async for name in client.queue_scan(minlen=1)])
+        (taken,) = await client.take(queue, count=5, timeout_s=1)
+        self.assertEqual((job_id, b"\0work"), (taken.id, taken.data))
+        self.assertEqual((60, True), (await taken.working(), await taken.nack()))
+        (job,) = await client.get_jobs("none", queue)
+        self.assertEqual((1, 1), (job.nacks, await client.ack_jobs(job_id)))
+        self.assertEqual([], await client.get_jobs(queue, no_hang=True))
+        self.assertIsNone(await client.dequeue(queue, timeout=0.1))
+        self.assertIsNone(await client.show(job_id))
+
+    async def commands(self, client: DisqueClient) -> None:
+        """The other commands."""
+        job_id = await client.enqueue("other", "b", delay=60)
+        self.assertEqual(1, await client.enqueue_jobs(job_id))
+        self.assertEqual(1, await client.dequeue_jobs(job_id))
+        self.assertEqual(0, await client.queue_length("other"))
+        self.assertEqual(1, await client.delete_jobs(job_id))
+        self.assertEqual(1, await client.fast_ack(await client.enqueue("other", "b")))
+        self.assertEqual("PONG", await client.ping())
+        own_id = await client.cluster_my_id()
+        self.assertEqual(own_id, (await client.hello()).id)
+        self.assertEqual("1", (await client.cluster_info())["cluster_known_nodes"])
+        self.assertEqual([own_id], [node.id for node in await client.cluster_nodes()])
+        self.assertEqual("1.0-rc1", (await client.info("server"))["disque_version"])
+        self.assertTrue(await client.cluster_leaving(True))
+        self.assertFalse(await client.cluster_leaving(False))
+        await client.cluster_save_config()
+        self.assertEqual([b"maxclients"], (await client.execute("CONFIG", "GET", "maxclients"))[:1])
+
+    async def test_life(self) -> None:
+        """Every command, with both of txredisapi's parsers."""
+        daemon = await self.running("requirepass secret")
+        await self.life(self.client(daemon.port, "secret"), "fast")
+        await self.commands(self.client(daemon.port, "secret"))
+        self.patch(txredisapi, "hiredis", None)
+        await self.life(self.client(daemon.port, "secret"), "plain")
+
+    async def test_refusals(self) -> None:
+        """Each reason why a job is not taken, or not found, has its exception."""
+        client = self.client((await self.running()).port)
+        await client.add_job("q", "b")
+        await self.assertFailure(client.add_job("q", "b", maxlen=1), QueueFull)
+        self.assertEqual("in", await client.pause("q", "in"))
+        await self.assertFailure(client.add_job("q", "b"), Paused)
+        await self.assertFailure(client.add_job("r", "b", replicate=2), NotEnoughReplicas)
+        await self.assertFailure(client.working(_UNKNOWN_ID), UnknownJob)
+        await self.assertFailure(client.ack_jobs("no id"), BadJobId)
+
+    async def test_password(self) -> None:
+        """Without the right one nothing is done, and with AUTH it can be given later."""
+        client = self.client((await self.running("requirepass secret")).port)
+        await self.assertFailure(client.queue_length("q"), AuthenticationRefused)
+        await self.assertFailure(client.auth("wrong"), AuthenticationRefused)
+        await client.auth("secret")
+        self.assertEqual(0, await client.queue_length("q"))
+
+    async def test_tls(self) -> None:
+        """Encrypted, with the node's certificate checked; one of a stranger is refused."""
+        folder, port = self.folder(), free_port()
+        certificate, key = Authority(folder, "ca").issue("node")
+        await self.running(f"listen resp ssl:{port}:privateKey={key}:certKey={certificate}")
+        trusted = str(folder / "ca.pem")
+        client = self.client(port, tls=TLS(ca_file=trusted, check_hostname=False))
+        await self.life(client, "q")
+        taking = client.take("q")
+        await deferLater(reactor, 0.1)
+        taking.cancel()
+        await self.assertFailure(taking, CancelledError)
+        self.assertEqual(0, await client.queue_length("q"))
+        await self.life(self.client(port, tls=TLS(verify=False)), "unchecked")
+        own = TLS(trusted, certificate, key, check_hostname=False)
+        self.assertEqual("PONG", await self.client(port, tls=own).ping())
+        refused = {
+            "certificate verify failed": TLS(),
+            "certificate verify": TLS(ca_file=trusted),
+            "no certificate": TLS(ca_file=key),
+            "No such file": TLS(ca_file=str(folder / "none")),
+            "cannot be used": TLS(trusted, certificate, trusted, check_hostname=False),
+        }
+        for words, options in refused.items():
+            failing = self.client(port, tls=options, patience_s=0)
+            error = await self.assertFailure(failing.ping(), CannotConnect)
+            self.assertIn(words, str(error))
+
+    async def test_cancelled_wait(self) -> None:
+        """A node does not deliver to a client that has cancelled; the next one gets the job."""
+        client = self.client((await self.running()).port)
+        for _ in range(10):
+            taking = client.take("q")
+            await deferLater(reactor, 0.02)
+            taking.cancel()
+            await self.assertFailure(taking, CancelledError)
+        await client.enqueue("q", "b")
+        (job,) = await client.take("q", timeout_s=5)
+        self.assertEqual((b"b", True), (job.data, await job.ack()))
+        self.assertEqual("0", (await client.info("clients"))["blocked_clients"])
+
+    async def test_cancelled_race(self) -> None:
+        """Whatever the moment at which a wait is cancelled, the job is there for the next one."""
+        client = self.client((await self.running()).port)
+        lost = 0
+        for turn in range(50):
+            taking = client.take("q")
+            await deferLater(reactor, 0.005)
+            adding = client.enqueue("q", str(turn))
+            await deferLater(reactor, turn * 0.00002)
+            taking.cancel()
+            with contextlib.suppress(CancelledError):
+                await client.ack_taken(await taking)
+                continue
+            await adding
+            jobs = await client.take("q", timeout_s=0.5)
+            lost += not jobs
+            await client.ack_taken(jobs)
+        self.assertLess(lost, 5)
+
+    async def test_many(self) -> None:
+        """Many workers and producers on one client: each job is done once."""
+        client = self.client((await self.running()).port, connections_max=5)
+        done: list[bytes] = []
+
+        async def work() -> None:
+            async for job in client.jobs("q", timeout_s=1):
+                done.append(job.data)
+                await job.ack()
+
+        workers = [Deferred.fromCoroutine(work()) for _ in range(20)]
+        await gatherResults([client.enqueue("q", str(number)) for number in range(500)])
+        await gatherResults(workers)
+        self.assertEqual(sorted(str(n).encode() for n in range(500)), sorted(done))
+
+    async def test_restart(self) -> None:
+        """A client outlives its node, and says so while there is none."""
+        daemon = await self.running("appendonly yes", "appendfsync always")
+        client = self.client(daemon.port, patience_s=1)
+        job_id = await client.enqueue("q", "kept")
+        daemon.kill()
+        await self.assertFailure(client.queue_length("q"), CannotConnect)
+        await deferToThread(daemon.start)
+        shown = await client.show(job_id)
+        self.assertEqual(b"kept", shown and shown.body)
+
+    async def test_name(self) -> None:
+        """A node may be given by name; what cannot be a name is an address that failed."""
+        nowhere = DisqueClient("a..b:1", patience_s=0)
+        await self.assertFailure(nowhere.ping(), CannotConnect)
+        daemon = await self.running()
+        client = DisqueClient(f"localhost:{daemon.port}")
+        self.addCleanup(client.close)
+        self.assertEqual("PONG", await client.ping())
+
+    async def test_how_to(self) -> None:
+        """The examples of the documentation run, one after the other."""
+        daemon = await self.running()
+        names: dict[str, Any] = {}
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            for program in _EXAMPLE.findall(_HOW_TO.read_text()):
+                known = set(names)
+                exec(program.replace("127.0.0.1:7711", f"127.0.0.1:{daemon.port}"), names)
+                for name in sorted(set(names) - known):
+                    if inspect.iscoroutinefunction(names[name]):
+                        await names[name](reactor)
+        for words in ("sending to: carol", "1 queued", "1000 done", "gave up", "archive"):
+            self.assertIn(words, printed.getvalue())

@@ -1,0 +1,216 @@
+"""The short forms, jobs in hand, channels, and how requests share connections."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import disque_tx.client
+from disque_tx.client import BadAddress, DisqueClient, PublicationIncomplete, TakenJob
+from disque_tx.client.errors import ConnectionLost, OutcomeUnknown
+from tests.acceptance.daemon import environment
+from tests.client.scripted import HANG_UP, JOB_ID, SILENCE, array, job
+from tests.client.test_blocking import subscriptions
+from tests.client.test_session import ADDED, PONG
+from tests.client.tx.network import NetworkTestCase
+from tests.client.tx.test_commands import listed
+
+NONE = b"*-1\r\n"
+OTHER_ID = JOB_ID.replace("aaaaaaaa", "b" * 8)
+
+
+class ShortFormTests(NetworkTestCase):
+    """Adding and taking."""
+
+    def test_take(self) -> None:
+        """A job, its data and what can be done with it."""
+        one, five = b":1\r\n", b":5\r\n"
+        node = self.node(GETJOB=array(job()), WORKING=five, ACKJOB=one, NACK=one, FASTACK=b":0\r\n")
+        client = self.client(node)
+        (taken,) = self.result(client.take("q", "r", count=3))
+        self.assertEqual(
+            (b"body", JOB_ID, "q", 1), (taken.data, taken.id, taken.queue, taken.job.nacks)
+        )
+        self.assertEqual(node.address, str(taken.address))
+        self.assertEqual(5, self.result(taken.working()))
+        self.assertIs(True, self.result(taken.nack()))
+        self.assertIs(True, self.result(taken.ack()))
+        self.assertIs(False, self.result(taken.fast_ack()))
+        self.assertEqual(["GETJOB", "WORKING", "NACK", "ACKJOB", "FASTACK"], node.commands())
+        self.assertNotIn("body", repr(taken))
+
+    def test_nothing(self) -> None:
+        """No job in time is no error, whichever way the time was given."""
+        node = self.node(GETJOB=NONE)
+        client = self.client(node)
+        self.assertIsNone(self.result(client.dequeue("q", timeout=0)))
+        self.assertEqual([], self.result(client.take("q", no_hang=True)))
+        self.assertEqual(2, len(node.heard))
+        node.answer("GETJOB", NONE, SILENCE)
+        take = client.take("q", timeout_s=0.5)
+        self.pass_s(0.5)
+        self.assertEqual([b"TIMEOUT", b"500"], node.heard[-1][4:6])
+        node.wires[-1].say(NONE)
+        self.assertEqual([], self.result(take))
+
+    def test_for_ever(self) -> None:
+        """A wait without limit is many waits, so that a silent node is found out; one connection
+        serves for all of them."""
+        node = self.node(GETJOB=[NONE, NONE, NONE, array(job())])
+        job_ids = self.client(node).get_jobs("q")
+        self.assertEqual(1, len(self.result(job_ids)))
+        self.assertEqual([b"TIMEOUT", b"10000"], node.heard[-1][4:6])
+        self.assertEqual((4, 2), (len(node.heard), node.connections))
+
+    def test_iteration(self) -> None:
+        """A queue ends when nothing comes."""
+        node = self.node(GETJOB=[array(job(body=b"1")), array(job(body=b"2")), NONE])
+        jobs = self.result(listed(self.client(node).jobs("q", timeout_s=0)))
+        self.assertEqual([b"1", b"2"], [taken.data for taken in jobs])
+
+    def test_many(self) -> None:
+        """Jobs of several nodes are acknowledged with one request to each."""
+        nodes = self.cluster(2, ACKJOB=b":2\r\n", NACK=b":1\r\n")
+        nodes[0].answer("GETJOB", array(job(), job()))
+        nodes[1].answer("GETJOB", array(job(OTHER_ID)))
+        client = self.client(nodes[0])
+        jobs = self.result(client.take("q", count=2))
+        client._session.follow("b" * 8)
+        (other,) = self.result(client.take("q"))
+        jobs.append(other)
+        self.assertEqual(4, self.result(client.ack_taken(jobs)))
+        self.assertEqual([b"ACKJOB", JOB_ID.encode(), JOB_ID.encode()], nodes[0].heard[-1])
+        self.assertEqual([b"ACKJOB", OTHER_ID.encode()], nodes[1].heard[-1])
+        self.assertEqual(2, self.result(client.nack_taken(jobs)))
+        self.assertEqual(0, self.result(client.ack_taken([])))
+        nodes[1].answer("NACK", HANG_UP)
+        self.failure(client.nack_taken(jobs), OutcomeUnknown)
+
+
+class SharingTests(NetworkTestCase):
+    """Which request goes on which connection."""
+
+    def test_pipelining(self) -> None:
+        """Many short requests are under way on one connection."""
+        node = self.node(PING=PONG)
+        client = self.client(node)
+        pings = [client.ping() for _ in range(50)]
+        self.network.settle()
+        self.assertEqual(["PONG"] * 50, [self.successResultOf(ping) for ping in pings])
+        self.assertEqual(1, node.connections)
+
+    def test_writes(self) -> None:
+        """Requests made while replies are handled leave together."""
+        node = self.node(PING=PONG)
+        client = self.client(node)
+        self.result(client.ping())
+        node.answer("PING", SILENCE)
+        pings = [client.ping().addCallback(lambda _: client.ping()) for _ in range(20)]
+        self.network.settle()
+        (wire,) = node.wires
+        before = wire.writes
+        wire.say(PONG * 20)
+        self.network.settle()
+        self.assertEqual(before + 1, wire.writes)
+        wire.say(PONG * 20)
+        self.network.settle()
+        self.assertEqual(["PONG"] * 20, [self.successResultOf(ping) for ping in pings])
+
+    def test_copying(self) -> None:
+        """An ADDJOB that waits for copies holds up no heartbeat; many share few connections."""
+        node = self.node(ADDJOB=SILENCE, WORKING=b":5\r\n")
+        client = self.client(node)
+        for _ in range(200):
+            client.add_job("q", "b").addErrback(lambda _: None)
+        self.assertEqual(5, self.result(client.working(JOB_ID)))
+        self.assertEqual(9, node.connections)
+
+    def test_waiting(self) -> None:
+        """Each wait for jobs has a connection of its own, up to a number; others wait in order,
+        and no longer than they would have waited at the node."""
+        node = self.node(GETJOB=[NONE] * 6 + [SILENCE], PING=PONG)
+        client = self.client(node, connections_max=2)
+        takes = [client.take("q", timeout_s=4) for _ in range(4)]
+        hurried = client.take("q", timeout_s=1)
+        patient = client.take("q", timeout_s=3)
+        self.network.settle()
+        waiting = [wire for wire in node.wires if wire.silent]
+        self.assertEqual((2, 3), (len(waiting), node.connections))
+        self.pass_s(1.5)
+        self.assertEqual([], self.successResultOf(hurried))
+        for wire in waiting:
+            wire.silent = False
+            wire.say(array(job()))
+        self.network.settle()
+        self.assertEqual([1, 1], [len(self.successResultOf(take)) for take in takes[:2]])
+        self.pass_s(2)
+        self.assertEqual([], self.successResultOf(patient))
+        self.assertEqual(3, node.connections)
+        for take in takes[2:]:
+            self.assertNoResult(take)
+            take.addErrback(lambda failure: failure.trap(ConnectionLost))
+
+
+class ChannelTests(NetworkTestCase):
+    """Subscriptions are jobs in a queue of the channel."""
+
+    def test_subscribe(self) -> None:
+        """A new subscription is a job that lives for years; an old one is left as it is."""
+        node = self.node(QPEEK=[subscriptions("other"), subscriptions("mail")], ADDJOB=ADDED)
+        client = self.client(node)
+        self.result(client.subscribe("news", "mail"))
+        self.assertEqual(b"ADDJOB disque:channel:news mail".split(), node.heard[-1][:3])
+        self.result(client.subscribe("news", "mail"))
+        self.assertEqual(1, node.commands().count("ADDJOB"))
+
+    def test_publish(self) -> None:
+        """Subscriptions at all nodes count, each queue once; silent nodes are named."""
+        nodes = self.cluster(3, ADDJOB=ADDED)
+        said = (subscriptions("a", "b"), subscriptions("b", "c"), SILENCE)
+        for node, peeked in zip(nodes, said, strict=True):
+            node.answer("QPEEK", peeked)
+        publishing = self.client(nodes[0], timeout_s=1).publish("news", "hi")
+        self.pass_s(2)
+        published = self.successResultOf(publishing)
+        self.assertEqual({"a", "b", "c"}, set(published.jobs))
+        self.assertEqual((nodes[2].address,), published.unseen)
+
+    def test_half_published(self) -> None:
+        """When a queue refuses, it is told who has the message and who has not."""
+        paused = b"-PAUSED Queue paused in input, try later\r\n"
+        node = self.node(QPEEK=subscriptions("a", "b", "c"), ADDJOB=[ADDED, paused])
+        error = self.failure(self.client(node).publish("news", "hi"), PublicationIncomplete)
+        self.assertEqual(({"a": JOB_ID}, ["b", "c"]), (error.jobs, error.missing))
+
+    def test_unsubscribe(self) -> None:
+        """All jobs of the subscription are acknowledged."""
+        node = self.node(QPEEK=subscriptions("a", "b", "a"), ACKJOB=b":2\r\n")
+        client = self.client(node)
+        self.assertTrue(self.result(client.unsubscribe("news", "a")))
+        self.assertEqual([b"ACKJOB", JOB_ID.encode(), JOB_ID.encode()], node.heard[-1])
+        self.assertFalse(self.result(client.unsubscribe("news", "z")))
+
+
+class PackageTests(NetworkTestCase):
+    """``disque_tx.client.DisqueClient``."""
+
+    def test_lazy(self) -> None:
+        """Values, errors and the blocking client do not bring Twisted along, nor redis-py."""
+        program = (
+            "import disque_tx.client, sys; from disque_tx import Disque;"
+            "sys.exit(sum(name in sys.modules for name in ('twisted', 'txredisapi')))"
+        )
+        done = subprocess.run([sys.executable, "-c", program], env=environment(), check=False)
+        self.assertEqual(0, done.returncode)
+
+    def test_names(self) -> None:
+        """What needs Twisted is found all the same; other names are as unknown as ever."""
+        self.assertIs(DisqueClient, disque_tx.client.DisqueClient)
+        self.assertEqual("TakenJob", TakenJob.__name__)
+        self.assertFalse(hasattr(disque_tx.client, "Redis"))
+
+    def test_addresses(self) -> None:
+        """Addresses are those of the blocking client; a password stays out of sight."""
+        self.assertRaises(BadAddress, DisqueClient, "not an address", reactor=self.network)
+        client = DisqueClient("disque://:s3cret@[::1]:7712,b", reactor=self.network)
+        self.assertEqual("<DisqueClient [::1]:7712,b:7711>", repr(client))

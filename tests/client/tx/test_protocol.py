@@ -1,0 +1,138 @@
+"""Bytes to replies, with both parsers, and requests to bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hiredis
+import txredisapi
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.client.tx import protocol as protocols
+from disque_tx.client.tx.packing import pack, pack_in_python
+from disque_tx.client.tx.protocol import FastProtocol, PlainProtocol
+
+KINDS = (FastProtocol, PlainProtocol)
+SIMPLE = st.none() | st.integers(-(2**63), 2**63 - 1) | st.binary(max_size=40)
+REPLIES = st.recursive(SIMPLE, lambda inner: st.lists(inner, max_size=4), max_leaves=12)
+WORDS = st.lists(st.binary(max_size=40) | st.text(max_size=20) | st.integers(), min_size=1)
+
+
+class Heard:
+    """What a protocol reports."""
+
+    def __init__(self) -> None:
+        self.replies: list[Any] = []
+        self.complaints: list[str] = []
+
+    def connected(self) -> None:
+        """Of no interest."""
+
+    def received(self, reply: Any) -> None:
+        """A reply."""
+        self.replies.append(reply)
+
+    def broken(self, what: str) -> None:
+        """Not a reply."""
+        self.complaints.append(what)
+
+    def disconnected(self, reason: BaseException | None) -> None:
+        """Of no interest."""
+
+
+def encoded(reply: Any) -> bytes:
+    """As a node would send it."""
+    if reply is None:
+        return b"$-1\r\n"
+    if isinstance(reply, int):
+        return b":%d\r\n" % reply
+    if isinstance(reply, bytes):
+        return b"$%d\r\n%s\r\n" % (len(reply), reply)
+    return b"*%d\r\n" % len(reply) + b"".join(map(encoded, reply))
+
+
+def heard(kind: Any, *pieces: bytes) -> Heard:
+    """What comes of these bytes."""
+    clock, receiver = Clock(), Heard()
+    parser = kind(clock, receiver)
+    parser.makeConnection(StringTransport())
+    for piece in pieces:
+        if receiver.complaints:
+            break
+        parser.dataReceived(piece)
+        while clock.getDelayedCalls():
+            clock.advance(0)
+    return receiver
+
+
+class ReplyTests(SynchronousTestCase):
+    """What a node may send."""
+
+    @given(st.lists(REPLIES, max_size=4), st.integers(1, 30))
+    def test_any_reply(self, replies: list[Any], size: int) -> None:
+        """Replies come out as they went in, however they are cut, and nothing is converted."""
+        data = b"".join(map(encoded, replies))
+        pieces = [data[start : start + size] for start in range(0, len(data), size)]
+        for kind in KINDS:
+            came = heard(kind, *pieces)
+            self.assertEqual(([], replies), (came.complaints, came.replies))
+
+    def test_alike(self) -> None:
+        """Statuses, nil arrays and errors are the same with both parsers."""
+        for kind in KINDS:
+            came = heard(kind, b"+OK\r\n*-1\r\n*2\r\n+a\r\n*0\r\n-LEAVING now\r\n")
+            *values, error = came.replies
+            self.assertEqual([b"OK", None, [b"a", []]], values)
+            self.assertIsInstance(error, txredisapi.ResponseError)
+            self.assertEqual("LEAVING now", str(error))
+
+    @given(st.lists(st.binary(max_size=20), max_size=5))
+    def test_noise(self, pieces: list[bytes]) -> None:
+        """Whatever comes, nothing is raised."""
+        for kind in KINDS:
+            heard(kind, *pieces)
+
+    def test_impossible(self) -> None:
+        """Headers that cannot be meant are found out before anything is kept for them."""
+        for data in (
+            b"hello\r\n",
+            b"$99999999999999999999999\r\n",
+            b"$-7\r\n",
+            b"$x\r\n",
+            b"*-5\r\n",
+        ):
+            for kind in KINDS:
+                self.assertEqual(1, len(heard(kind, data).complaints), (data, kind))
+        for data in (b"\r\n", b"*1\r\n" * 50, b"*99999999\r\n", b"+\xff\r\n", b"+" + b"a" * 20_000):
+            self.assertEqual(1, len(heard(PlainProtocol, data).complaints), data[:20])
+
+    def test_endless(self) -> None:
+        """A reply beyond all measure is given up; many small ones are not."""
+        self.patch(protocols, "REPLY_BYTES_MAX", 100)
+        for kind in KINDS:
+            endless = heard(kind, b"*9\r\n", *[b"$30\r\n" + b"x" * 30 + b"\r\n"] * 4)
+            self.assertIn("more than 100 bytes", endless.complaints[0])
+            self.assertEqual([], heard(kind, *[b"+PONG\r\n"] * 50).complaints)
+
+
+class RequestTests(SynchronousTestCase):
+    """What a node is sent."""
+
+    @given(WORDS)
+    def test_packing(self, words: list[Any]) -> None:
+        """A node reads the words that were given, whichever way they were packed."""
+        expected = [w if isinstance(w, bytes) else str(w).encode() for w in words]
+        for way in (pack, pack_in_python):
+            reader = hiredis.Reader()
+            reader.feed(way(tuple(words)))
+            self.assertEqual(expected, reader.gets())
+
+    def test_without_hiredis(self) -> None:
+        """The parser is the one that is possible."""
+        self.assertIsInstance(protocols.new_protocol(Clock(), Heard()), FastProtocol)
+        self.patch(txredisapi, "hiredis", None)
+        self.assertIsInstance(protocols.new_protocol(Clock(), Heard()), PlainProtocol)

@@ -1,0 +1,417 @@
+"""Failing over, and what must not be done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+from disque_tx.client import (
+    AuthenticationRefused,
+    BrokenReply,
+    CannotConnect,
+    DisqueClient,
+    Leaving,
+    Loading,
+    OutcomeUnknown,
+    QueueFull,
+    Refused,
+    ScanInterrupted,
+)
+from disque_tx.client.errors import ConnectionLost
+from tests.client.scripted import HANG_UP, JOB_ID, NODE_IDS, SILENCE, array, bulk, job
+from tests.client.test_session import ADDED, LEAVING, PONG
+from tests.client.tx.network import NetworkTestCase
+from tests.client.tx.test_commands import listed
+
+NONE = b"*-1\r\n"
+
+
+class ConnectingTests(NetworkTestCase):
+    """Finding a node."""
+
+    def test_nobody(self) -> None:
+        """Who was tried, and why that failed, is told when patience is over, and not before."""
+        nodes = [self.node(), self.node()]
+        for node in nodes:
+            node.die()
+        ping = self.client(*nodes, patience_s=5).ping()
+        self.pass_s(4)
+        self.assertNoResult(ping)
+        error = self.failure(ping, CannotConnect, 6)
+        self.assertEqual({node.address for node in nodes}, set(error.tried))
+        self.assertIn("refused", error.tried[nodes[0].address])
+
+    def test_backoff(self) -> None:
+        """Attempts at a dead node become rarer, however many requests want it, and go on."""
+        node = self.node(PING=PONG)
+        node.die()
+        attempts: list[float] = []
+        connect = self.network.connectTCP
+
+        def counted(*words: Any, **options: Any) -> Any:
+            attempts.append(self.network.seconds())
+            return connect(*words, **options)
+
+        self.network.connectTCP = counted  # type: ignore[method-assign]
+        client = self.client(node)
+        pings = [client.ping() for _ in range(50)]
+        self.pass_s(10)
+        gaps = [late - early for early, late in pairwise(attempts)]
+        self.assertLess(len(attempts), 14)
+        self.assertGreater(max(gaps), 10 * min(gaps))
+        node.is_up = True
+        self.pass_s(6)
+        self.assertEqual(["PONG"] * 50, [self.successResultOf(ping) for ping in pings])
+
+    def test_no_answer(self) -> None:
+        """An attempt that is neither accepted nor refused has the time-out of any other."""
+        lost, node = self.node(), self.node(PING=PONG)
+        self.network.swallowing.add(lost.port)
+        pings = [self.client(lost, node, seed=seed, timeout_s=2).ping() for seed in range(6)]
+        self.pass_s(1)
+        self.assertTrue(any(not ping.called for ping in pings))
+        self.pass_s(2)
+        self.assertEqual(["PONG"] * 6, [self.successResultOf(ping) for ping in pings])
+
+    def test_spread(self) -> None:
+        """Clients do not all come to the first address."""
+        nodes = [self.node(node_id, PING=PONG) for node_id in NODE_IDS]
+        for seed in range(30):
+            self.result(self.client(*nodes, discover=False, seed=seed).ping())
+        self.assertTrue(all(node.connections for node in nodes))
+
+    def test_silent_hello(self) -> None:
+        """A server that accepts and says nothing is passed over in time."""
+        nodes = [self.node(HELLO=SILENCE), self.node(PING=PONG)]
+        pings = [self.client(*nodes, seed=seed, timeout_s=1).ping() for seed in range(6)]
+        self.pass_s(1.5)
+        self.assertEqual(["PONG"] * 6, [self.successResultOf(ping) for ping in pings])
+        self.assertGreater(nodes[0].connections, 0)
+
+    def test_not_disque(self) -> None:
+        """A server that answers HELLO with something else is no node."""
+        for said in (b"*2\r\n+server\r\n+other\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"):
+            ping = self.client(self.node(HELLO=said), patience_s=0).ping()
+            self.assertIn("HELLO", str(self.failure(ping, CannotConnect)))
+
+    def test_password_refused(self) -> None:
+        """It is no use to try on, and the password is nobody's business."""
+        for reply in (b"-ERR invalid password\r\n", b"-WRONGPASS no\r\n"):
+            client = self.client(self.node(AUTH=reply), password="s3cret")
+            error = self.failure(client.ping(), AuthenticationRefused)
+            self.assertNotIn("s3cret", str(error) + repr(error) + repr(client))
+
+    def test_password_missing(self) -> None:
+        """That there should be one is said by the first request."""
+        client = self.client(self.node(HELLO=b"-NOAUTH Authentication required.\r\n"))
+        self.failure(client.ping(), AuthenticationRefused)
+
+    def test_auth(self) -> None:
+        """A password can be given later."""
+        node = self.node(AUTH=b"+OK\r\n", PING=PONG)
+        client = self.client(node)
+        self.result(client.ping())
+        self.assertIsNone(self.result(client.auth("late")))
+        self.assertEqual([[b"PING"], [b"AUTH", b"late"], [b"PING"]], node.heard)
+        self.assertEqual(1, len(node.wires))
+
+    def test_crowded(self) -> None:
+        """A node without room for another client is passed over."""
+        full = self.node(HELLO=b"-ERR max number of clients reached\r\n")
+        well = self.node(PING=PONG)
+        for seed in range(8):
+            self.assertEqual("PONG", self.result(self.client(full, well, seed=seed).ping()))
+        self.assertGreater(full.connections, 0)
+        error = self.failure(self.client(full, patience_s=0).ping(), Refused)
+        self.assertIn("max number of clients", str(error))
+
+    def test_discovered(self) -> None:
+        """When the only given node is gone, those it named are used."""
+        nodes = self.cluster(2, PING=PONG)
+        client = self.client(nodes[0])
+        self.result(client.ping())
+        nodes[0].die()
+        self.assertEqual("PONG", self.result(client.ping()))
+        self.assertEqual(["PING"], nodes[1].commands())
+
+    def test_leaving_at_once(self) -> None:
+        """A node that says of itself that it is not to be used is left for a better one."""
+        nodes = self.cluster(2, PING=PONG)
+        nodes[0].priorities[nodes[0].id] = 100
+        self.result(self.client(nodes[0]).ping())
+        self.assertEqual(([], ["PING"]), (nodes[0].commands(), nodes[1].commands()))
+
+    def test_sent_in_circles(self) -> None:
+        """Nodes that each name the other as the better one are not followed for ever."""
+        nodes = self.cluster(2, PING=PONG)
+        for node in nodes:
+            node.priorities[node.id] = 100
+        self.assertEqual("PONG", self.result(self.client(nodes[0]).ping()))
+        self.assertLess(sum(node.connections for node in nodes), 5)
+
+    def test_names_nonsense(self) -> None:
+        """A node that names others which cannot be is used itself, and only itself."""
+        rows = [array(bulk(NODE_IDS[1]), bulk("no ip"), bulk("99999"), bulk("1"))] * 3000
+        own = array(bulk(NODE_IDS[0]), bulk(""), bulk("7001"), bulk("1"))
+        node = self.node(HELLO=array(b":1\r\n", bulk(NODE_IDS[0]), own, *rows), PING=PONG)
+        client = self.client(node)
+        self.assertEqual("PONG", self.result(client.ping()))
+        self.assertEqual([node.address], [str(a) for a in self.result(client._session.addresses())])
+
+
+class RepeatingTests(NetworkTestCase):
+    """A lost connection, by what was asked."""
+
+    def test_reading(self) -> None:
+        """What only looks is asked at another node."""
+        nodes = self.cluster(2, QLEN=b":7\r\n")
+        nodes[0].answer("QLEN", HANG_UP)
+        self.assertEqual(7, self.result(self.client(nodes[0]).queue_length("q")))
+
+    def test_silence(self) -> None:
+        """A node that does not answer in time is left; those before the time are not hurried."""
+        nodes = self.cluster(2, QLEN=b":7\r\n")
+        nodes[0].answer("QLEN", SILENCE)
+        length = self.client(nodes[0], timeout_s=2).queue_length("q")
+        self.pass_s(1.9)
+        self.assertNoResult(length)
+        self.pass_s(0.2)
+        self.assertEqual(7, self.successResultOf(length))
+
+    def test_progress(self) -> None:
+        """A slow answer does not take the time of those that come after it."""
+        node = self.node(ADDJOB=SILENCE, PING=PONG)
+        client = self.client(node, timeout_s=2)
+        self.result(client.ping())
+        added = [client.add_job("q", "b", timeout_ms=10_000) for _ in range(2)]
+        self.pass_s(11)
+        node.wires[-1].say(ADDED)
+        self.assertEqual(JOB_ID, self.result(added[0]))
+        self.pass_s(11)
+        self.assertNoResult(added[1])
+        self.assertIn("12.0 s", str(self.failure(added[1], OutcomeUnknown, 2)))
+
+    def test_blocked_silence(self) -> None:
+        """Also a node that went silent while a GETJOB waited there."""
+        nodes = self.cluster(2, GETJOB=array(job()))
+        nodes[0].answer("GETJOB", NONE, SILENCE)
+        jobs = self.client(nodes[0], timeout_s=1).get_jobs("q", timeout_ms=3000)
+        self.pass_s(3.5)
+        self.assertNoResult(jobs)
+        self.pass_s(1)
+        self.assertEqual([JOB_ID], [found.id for found in self.successResultOf(jobs)])
+
+    def test_add_lost(self) -> None:
+        """ADDJOB is not repeated: the job may be there."""
+        nodes = self.cluster(2, ADDJOB=HANG_UP)
+        error = self.failure(self.client(nodes[0]).add_job("q", "b"), OutcomeUnknown)
+        self.assertEqual(("ADDJOB", nodes[0].address), (error.command, error.address))
+        self.assertEqual([], nodes[1].heard)
+
+    def test_add_repeated(self) -> None:
+        """Unless the caller prefers two jobs to none."""
+        nodes = self.cluster(2, ADDJOB=ADDED)
+        nodes[0].answer("ADDJOB", HANG_UP)
+        client = self.client(nodes[0])
+        self.assertEqual(JOB_ID, self.result(client.add_job("q", "b", retry_adds=True)))
+
+    def test_add_unsent(self) -> None:
+        """A job that could not be sent is added elsewhere."""
+        nodes = self.cluster(2, ADDJOB=ADDED, PING=PONG)
+        client = self.client(nodes[0])
+        self.result(client.ping())
+        nodes[0].answer("HELLO", HANG_UP)
+        self.assertEqual(JOB_ID, self.result(client.add_job("q", "b")))
+        self.assertEqual(["ADDJOB"], nodes[1].commands())
+
+    def test_add_after_restart(self) -> None:
+        """A connection that ended while it was idle is replaced, at the same node."""
+        node = self.node(PING=PONG, ADDJOB=ADDED)
+        client = self.client(node)
+        self.result(client.ping())
+        self.result(client.add_job("q", "b"))
+        node.hang_up()
+        self.assertEqual(JOB_ID, self.result(client.add_job("q", "b")))
+
+    def test_changes_of_one_node(self) -> None:
+        """What changes a node must not happen to another one."""
+        calls: dict[str, Callable[[DisqueClient], Any]] = {
+            "NACK": lambda client: client.nack(JOB_ID),
+            "PAUSE": lambda client: client.pause("q", "in"),
+            "CLUSTER": lambda client: client.cluster_reset(),
+        }
+        for name, call in calls.items():
+            nodes = self.cluster(2, **{name: HANG_UP})
+            self.failure(call(self.client(nodes[0])), OutcomeUnknown)
+            self.assertEqual([], nodes[1].heard)
+
+    def test_many_under_way(self) -> None:
+        """Each of many requests on a connection that is lost gets its own treatment, once."""
+        nodes = self.cluster(2, QLEN=b":7\r\n", NACK=b":1\r\n", PING=PONG)
+        nodes[0].answer("QLEN", SILENCE)
+        client = self.client(nodes[0])
+        self.result(client.ping())
+        lengths = [client.queue_length("q") for _ in range(5)]
+        nack = client.nack(JOB_ID)
+        self.network.settle()
+        nodes[0].die()
+        self.network.settle()
+        self.assertEqual([7] * 5, [self.successResultOf(length) for length in lengths])
+        self.failureResultOf(nack, OutcomeUnknown)
+        self.assertEqual(["QLEN"] * 5, nodes[1].commands())
+
+    def test_leaving(self) -> None:
+        """A refusal because the node leaves is a request to go elsewhere, also for ADDJOB."""
+        nodes = self.cluster(2, ADDJOB=ADDED, GETJOB=array(job()))
+        nodes[0].answer("ADDJOB", LEAVING)
+        nodes[0].answer("GETJOB", NONE, LEAVING)
+        self.assertEqual(JOB_ID, self.result(self.client(nodes[0]).add_job("q", "b")))
+        (taken,) = self.result(self.client(nodes[0]).take("q"))
+        self.assertEqual(nodes[1].address, str(taken.address))
+        self.assertEqual([], nodes[0].wires)
+
+    def test_all_leave(self) -> None:
+        """When there is nowhere to go, the refusal is what the caller gets."""
+        leaving = self.client(self.node(GETJOB=LEAVING), patience_s=1).get_jobs("q")
+        self.failure(leaving, Leaving, 2)
+        loading = self.client(self.node(QLEN=b"-LOADING soon\r\n"), patience_s=1)
+        self.failure(loading.queue_length("q"), Loading, 2)
+
+    def test_loading_passes(self) -> None:
+        """A node that reads its log is asked again when it is alone."""
+        node = self.node(QLEN=[b"-LOADING soon\r\n", b"-LOADING soon\r\n", b":3\r\n"])
+        length = self.client(node).queue_length("q")
+        self.pass_s(1)
+        self.assertEqual(3, self.successResultOf(length))
+
+    def test_refused(self) -> None:
+        """A plain refusal is final, and the connection stays."""
+        node = self.node(ADDJOB=[b"-MAXLEN Queue is already longer\r\n", ADDED])
+        client = self.client(node)
+        error = self.failure(client.add_job("q", "b", maxlen=1), QueueFull)
+        self.assertEqual(("MAXLEN", "ADDJOB"), (error.code, error.command))
+        self.result(client.add_job("q", "b"))
+        self.assertEqual(1, node.connections)
+
+    def test_broken(self) -> None:
+        """What is no reply, and what is another command's, is named, and the connection closed."""
+        for reply in (b"hello\r\n", b"+text\r\n", array(), b":x\r\n", array(b"-LOADING\r\n")):
+            node = self.node(QLEN=reply)
+            error = self.failure(self.client(node).queue_length("q"), BrokenReply)
+            self.assertIn("QLEN", str(error))
+            self.network.settle()
+            self.assertEqual([], node.wires)
+
+    def test_unasked(self) -> None:
+        """A node that speaks without being asked is hung up on, before it is misunderstood."""
+        node = self.node(QLEN=b":1\r\n")
+        client = self.client(node)
+        self.result(client.queue_length("q"))
+        node.wires[0].say(b":2\r\n")
+        self.network.settle()
+        self.assertEqual([], node.wires)
+        self.assertEqual(1, self.result(client.queue_length("q")))
+
+    def test_scan_lost(self) -> None:
+        """A cursor is of no use at another node."""
+        page = array(bulk("5"), array(bulk("one")))
+        nodes = self.cluster(2, QSCAN=[page, HANG_UP])
+        self.failure(listed(self.client(nodes[0]).queue_scan()), ScanInterrupted)
+        self.assertEqual([], nodes[1].heard)
+
+    def test_near_lost(self) -> None:
+        """What is asked near a node that is gone is asked at another; NACK only if unsent."""
+        nodes = self.cluster(2, GETJOB=array(job()), WORKING=b":5\r\n", NACK=HANG_UP)
+        client = self.client(nodes[0])
+        (taken,) = self.result(client.take("q"))
+        client._session.follow("b" * 8)
+        self.assertEqual(5, self.result(taken.working()))
+        self.assertEqual(["GETJOB", "WORKING"], nodes[0].commands())
+        self.failure(taken.nack(), OutcomeUnknown)
+        nodes[0].die()
+        self.assertEqual(5, self.result(taken.working()))
+        self.assertEqual(["WORKING"], nodes[1].commands())
+
+
+class ClosingTests(NetworkTestCase):
+    """The end of a client, which may be followed by a new beginning."""
+
+    def test_under_way(self) -> None:
+        """Every request under way, at rest or in line fails by what may have happened to it."""
+        node = self.node(QLEN=SILENCE, ADDJOB=SILENCE, GETJOB=[NONE, NONE, SILENCE])
+        client = self.client(node, connections_max=1)
+        takes = [client.take("q"), client.take("q")]
+        self.network.settle()
+        length, added = client.queue_length("q"), client.add_job("q", "b")
+        self.network.settle()
+        closed = client.close()
+        self.network.settle()
+        self.successResultOf(closed)
+        self.failureResultOf(added, OutcomeUnknown)
+        for lost in (length, *takes):
+            self.assertIn("closed", str(self.failureResultOf(lost, ConnectionLost).value))
+
+    def test_at_rest(self) -> None:
+        """A request that waits for its next attempt fails at once."""
+        node = self.node()
+        node.die()
+        client = self.client(node)
+        ping = client.ping()
+        self.pass_s(1)
+        client.close()
+        self.failureResultOf(ping, ConnectionLost)
+        self.assertEqual([], self.network.getDelayedCalls())
+
+    def test_connecting(self) -> None:
+        """A connection that is not there yet does not hold up the end."""
+        node = self.node()
+        self.network.swallowing.add(node.port)
+        client = self.client(node)
+        ping = client.ping()
+        self.successResultOf(client.close())
+        self.failureResultOf(ping, ConnectionLost)
+
+    def test_again(self) -> None:
+        """A later request opens new connections."""
+        node = self.node(PING=PONG)
+        client = self.client(node)
+        self.result(client.ping())
+        self.result(client.close())
+        self.assertEqual([], node.wires)
+        self.assertEqual("PONG", self.result(client.ping()))
+
+
+class FollowingTests(NetworkTestCase):
+    """Going where the jobs are made."""
+
+    def asked(self, number: int, share: float) -> list[str]:
+        """What the first node hears after it has delivered jobs of the second."""
+        ids = [JOB_ID] * number
+        for place in range(int(number * share)):
+            ids[place] = JOB_ID.replace("aaaaaaaa", "b" * 8)
+        nodes = self.cluster(2, GETJOB=array(*map(job, ids)), PING=PONG)
+        client = self.client(nodes[0])
+        self.result(client.get_jobs("q", count=100))
+        self.result(client.ping())
+        return nodes[0].commands()
+
+    def test_most_from_elsewhere(self) -> None:
+        """A consumer goes to the node that most of its jobs come from."""
+        self.assertEqual(["GETJOB"], self.asked(100, 0.6))
+
+    def test_few_from_elsewhere(self) -> None:
+        """It stays for the sake of a minority, or of too few to know."""
+        self.assertEqual(["GETJOB", "PING"], self.asked(100, 0.4))
+        self.assertEqual(["GETJOB", "PING"], self.asked(99, 1.0))
+
+    def test_idle(self) -> None:
+        """Connections for waiting that nobody uses are not left behind."""
+        nodes = self.cluster(2, PING=PONG)
+        nodes[0].answer("GETJOB", NONE, array(job()))
+        client = self.client(nodes[0])
+        self.result(client.get_jobs("q"))
+        self.assertEqual(2, len(nodes[0].wires))
+        client._session.follow("b" * 8)
+        self.result(client.ping())
+        self.assertEqual((1, 1), (len(nodes[0].wires), len(nodes[1].wires)))
