@@ -87,6 +87,10 @@ ACCEPTED: list[tuple[str, Any]] = [
     ("eventlog-rotate-time 60", 60),
     ("eventlog-queues mail*", "mail*"),
     ("eventlog-body hash", "hash"),
+    ("workqueue-redis redis://:secret@host:1/2", "redis://:secret@host:1/2"),
+    ('workqueue-prefixes images "my mail"', ["images", "my mail"]),
+    ("workqueue-clean-every 5", 5),
+    ("workqueue-deep-clean-every 0", 0),
 ]
 
 COUNT = "Bad directive or wrong number of arguments"
@@ -164,6 +168,9 @@ REFUSED = [
     ("eventlog-rotate-time 0", "A segment of the event log must be open for 1 second or more"),
     ('eventlog-queues ""', "Invalid pattern ''"),
     ("eventlog-body all", "eventlog-body must be no, hash or yes"),
+    ("workqueue-redis http://host", "Invalid URL of a Redis server"),
+    ('workqueue-prefixes ""', COUNT),
+    ("workqueue-clean-every 0", "The time between two cleans is given in whole seconds"),
     ('listen "" tcp:1', "listen needs the name of a protocol and an endpoint"),
 ]
 

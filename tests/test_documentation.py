@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Final
@@ -106,4 +107,5 @@ class ExampleTests(SynchronousTestCase):
         programs = [(page, text) for page in pages for text in _PYTHON.findall(page.read_text())]
         self.assertTrue(programs)
         for page, text in programs:
-            compile(text, str(page), "exec")
+            # Some are the inside of a coroutine.
+            compile(text, str(page), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)

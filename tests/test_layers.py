@@ -22,7 +22,9 @@ ALLOWED = {
     "core": COMMON | {"config"},
     "commands": COMMON | {"config", "core"},
     "client": {"errors"},
-    "spark": {"wire", *COMMON},
+    "worker": {"errors", "client"},
+    "workqueue": {"errors", "client"},
+    "spark": {"wire", "client", *COMMON},
 }
 #: What would make the state machine depend on the moment and the place where it runs.
 OUTSIDE = {"twisted", "time", "random", "socket", "os", "sys", "threading", "asyncio", "secrets"}

@@ -263,6 +263,22 @@ class Addresses(Kind[list[str]]):
 
 
 @attrs.frozen
+class Prefixes(Kind[list[str]]):
+    """Key prefixes of work queues."""
+
+    def parse(self, words: list[bytes]) -> list[str]:
+        if not words or b"" in words:
+            raise ValueError(WRONG_WORDS)
+        return [decode(word) for word in words]
+
+    def show(self, value: list[str]) -> bytes:
+        return encode(" ".join(value))
+
+    def line(self, value: list[str]) -> bytes | None:
+        return b" ".join([quote(encode(prefix)) for prefix in value]) if value else None
+
+
+@attrs.frozen
 class Ip(Text):
     """A literal address, or none."""
 

@@ -26,6 +26,7 @@ from disque_tx.configkinds import (
     OutputLimits,
     Password,
     Path,
+    Prefixes,
     Text,
     YesNo,
 )
@@ -84,6 +85,8 @@ class Directive:
 
 _YES_NO: Final = YesNo()
 _PORT: Final = Number("Invalid port", 0, 65535)
+# The message does not show the URL, which may hold a password.
+_REDIS_URL: Final = Text("Invalid URL of a Redis server", re.compile(r"redis://\S+"), optional=True)
 _PATTERN: Final = Text("Invalid pattern '{}'", re.compile(r"[^\0]+"))
 _PATH: Final = Path("Invalid path '{}'")
 _OPTIONAL_PATH: Final = Path("Invalid path '{}'", optional=True)
@@ -105,6 +108,7 @@ _SAMPLES_MESSAGE: Final = "maxmemory-samples must be 1 or greater"
 _ROTATE_SIZE_MESSAGE: Final = "The size of a segment of the event log must be 64kb or more"
 _ROTATE_TIME_MESSAGE: Final = "A segment of the event log must be open for 1 second or more"
 _BODY_MESSAGE: Final = "eventlog-body must be no, hash or yes"
+_CLEAN_MESSAGE: Final = "The time between two cleans is given in whole seconds"
 _LATENCY_MESSAGE: Final = "The latency threshold can't be negative"
 
 _TABLE: Final = (
@@ -178,6 +182,10 @@ _TABLE: Final = (
     Directive("eventlog-rotate-time", Number(_ROTATE_TIME_MESSAGE, 1), settable=True),
     Directive("eventlog-queues", _PATTERN, settable=True),
     Directive("eventlog-body", Choice(("no", "hash", "yes"), _BODY_MESSAGE), settable=True),
+    Directive("workqueue-redis", _REDIS_URL),
+    Directive("workqueue-prefixes", Prefixes()),
+    Directive("workqueue-clean-every", Number(_CLEAN_MESSAGE, 1)),
+    Directive("workqueue-deep-clean-every", Number(_CLEAN_MESSAGE)),
     Directive("watchdog-period", Number("Invalid period"), settable=True, in_file=False),
 )
 
@@ -201,7 +209,8 @@ GET_BY_NAME: Final = (
     *("cluster-announce-bus-port", "cluster-meet-allow", "cluster-insecure", "cluster-bus-tls"),
     *("cluster-bus-tls-cert", "cluster-bus-tls-key", "cluster-bus-tls-ca"),
     *("cluster-link-buffer-limit", "eventlog", "eventlog-dir", "eventlog-rotate-size"),
-    *("eventlog-rotate-time", "eventlog-queues", "eventlog-body"),
+    *("eventlog-rotate-time", "eventlog-queues", "eventlog-body", "workqueue-redis"),
+    *("workqueue-prefixes", "workqueue-clean-every", "workqueue-deep-clean-every"),
 )
 #: What CONFIG REWRITE handles, in the order in which it appends lines (section 9.2).
 REWRITE_ORDER: Final = (

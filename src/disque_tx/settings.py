@@ -81,6 +81,10 @@ class Settings:
     eventlog_rotate_time: int = 300
     eventlog_queues: str = "*"
     eventlog_body: str = "no"
+    workqueue_redis: str = ""
+    workqueue_prefixes: list[str] = attrs.Factory(list)
+    workqueue_clean_every: int = 60
+    workqueue_deep_clean_every: int = 3600
 
 
 DEFAULTS: Final = Settings(dir="/")

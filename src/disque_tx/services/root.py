@@ -127,6 +127,10 @@ class NodeRoot(MultiService):
         self.bus.setServiceParent(self.cluster)
         GossipService(self.runtime, self.log, self._reactor).setServiceParent(self.cluster)
         FederationService(self.runtime).setServiceParent(self.cluster)
+        if self.settings.workqueue_redis and self.settings.workqueue_prefixes:
+            from disque_tx.services.workqueue import WorkQueueCleaning
+
+            WorkQueueCleaning(self.settings, self._reactor).setServiceParent(self)
         others = (self.cron, self.eventlog, Watchdog(self._reactor), self.node_service)
         for service in (self.listeners, self.aof, *others):
             service.setServiceParent(self)

@@ -1,0 +1,132 @@
+"""Jobs that are in Disque and not delivered yet, while items are moved there.
+
+A job is *parked* by adding it with a long DELAY, and *released* with ENQUEUE, before that is over.
+Until then no worker sees it, and it can be found by the item in its body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from disque_tx.workqueue import bodies
+from disque_tx.workqueue.errors import MoveRefused
+from disque_tx.workqueue.items import Item
+
+if TYPE_CHECKING:
+    from disque_tx.client import DisqueClient
+    from disque_tx.client.values import JobDetails
+
+#: For how long a parked job waits for its release; a move that was killed is to be started again
+#: within this time.
+PARK_S: Final = 3600
+#: Nodes of this priority (HELLO) have failed or leave.
+_UNUSABLE: Final = 100
+#: By how much a delivery may come later than RETRY.
+_JITTER_MS: Final = 5000
+
+
+@attrs.frozen
+class Terms:
+    """What jobs are added with. ``replicate``: copies, ``None`` for the node's default."""
+
+    retry_s: int = 300
+    ttl_s: int = 86_400
+    replicate: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if not 0 <= self.retry_s <= PARK_S // 2:
+            raise MoveRefused(
+                f"A RETRY of {self.retry_s} s is not from 0 to {PARK_S // 2} s, so that a job that"
+                " was delivered could not be told from one that was not."
+            )
+        if self.ttl_s < 2 * PARK_S:
+            raise MoveRefused(
+                f"A TTL of {self.ttl_s} s is too short: jobs rest for up to {PARK_S} s while they"
+                f" are moved. Give {2 * PARK_S} s or more."
+            )
+
+
+class Parking:
+    """``client``: adds jobs. ``member``: makes a client of the one node at an address."""
+
+    def __init__(
+        self,
+        client: DisqueClient,
+        member: Callable[[str], DisqueClient],
+        queue: str,
+        terms: Terms,
+    ) -> None:
+        self._client = client
+        self._member = member
+        self._queue = queue
+        self._terms = terms
+        self._members: dict[str, DisqueClient] = {}
+
+    async def open(self) -> None:
+        """Get to know the nodes.
+
+        :raises ClientError: when no node is reached.
+        """
+        hello = await self._client.hello()
+        for node in hello.nodes:
+            if node.id == hello.id and len(hello.nodes) == 1:
+                self._members[node.id[:8]] = self._client
+            elif node.priority < _UNUSABLE and node.ip:
+                host = f"[{node.ip}]" if ":" in node.ip else node.ip
+                self._members[node.id[:8]] = self._member(f"{host}:{node.port}")
+
+    async def close(self) -> None:
+        """Close the connections that were made here."""
+        for member in self._members.values():
+            if member is not self._client:
+                await member.close()
+
+    async def park(self, item: Item) -> str:
+        """Add a job that nobody gets yet; its ID."""
+        return await self._client.add_job(
+            self._queue,
+            bodies.encode(item),
+            delay_s=PARK_S,
+            retry_s=self._terms.retry_s,
+            ttl_s=self._terms.ttl_s,
+            replicate=self._terms.replicate,
+        )
+
+    async def release(self, job_id: str) -> None:
+        """Have a job delivered from now on, if it is parked."""
+        node = self._at(job_id)
+        job = await node.show(job_id)
+        if job is not None and self._is_parked(job):
+            await node.enqueue_jobs(job_id)
+
+    async def drop(self, job_id: str) -> None:
+        """The item was completed elsewhere: the job is done."""
+        await self._at(job_id).ack_jobs(job_id)
+
+    async def find(self, items: Mapping[str, object]) -> dict[str, str]:
+        """Item ID → job ID, for those of ``items`` that some node knows a job of.
+
+        Reads all jobs of the queue.
+
+        :raises ClientError: when a node does not answer: then nobody knows.
+        """
+        found: dict[str, str] = {}
+        for member in self._members.values():
+            async for job in member.job_scan(queue=self._queue, states=("active", "queued")):
+                decoded = bodies.decode(job.body or b"")
+                if decoded is not None and decoded[0] in items and job.delay_s == PARK_S:
+                    found[decoded[0]] = job.id
+        return found
+
+    def _at(self, job_id: str) -> DisqueClient:
+        """The node that made a job; its ID begins with the node's."""
+        return self._members.get(job_id[2:10], self._client)
+
+    def _is_parked(self, job: JobDetails) -> bool:
+        """Whether it was never queued: one that was comes back within its RETRY."""
+        if job.state != "active" or job.next_requeue_ms is None:
+            return False
+        return job.next_requeue_ms > job.retry_s * 1000 + _JITTER_MS

@@ -1,0 +1,78 @@
+"""Items and key prefixes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.workqueue import Item, KeyPrefix, NotJson
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=3),
+    max_leaves=10,
+)  # fmt: skip
+
+
+class KeyPrefixTests(SynchronousTestCase):
+    """Names of keys."""
+
+    def test_names(self) -> None:
+        """Keys are what the other implementations call them."""
+        prefix = KeyPrefix("cv")
+        self.assertEqual("cv:item:7", prefix.of(":item:7"))
+        self.assertEqual("cv:item:7", prefix.concat(":item:").of("7"))
+
+    def test_empty(self) -> None:
+        """A queue without a prefix would take everybody's keys."""
+        self.assertRaises(ValueError, KeyPrefix, "")
+
+
+class ItemTests(SynchronousTestCase):
+    """What is made into items."""
+
+    def test_new_ids(self) -> None:
+        """Items that are not named are different pieces of work."""
+        self.assertNotEqual(Item.create("x").id, Item.create("x").id)
+
+    def test_text_and_bytes(self) -> None:
+        """Text is stored as UTF-8, bytes as they are."""
+        self.assertEqual(b"\xc3\xbc", Item.create("ü").data)
+        self.assertEqual("ü", Item.create("ü").text())
+        self.assertRaises(UnicodeDecodeError, Item.create(b"\xff").text)
+
+    def test_equal_work(self) -> None:
+        """Equal work gets equal IDs, other work others."""
+        self.assertEqual(Item.by_hash("x"), Item.by_hash(b"x"))
+        self.assertNotEqual(Item.by_hash("x").id, Item.by_hash("y").id)
+
+    @given(_JSON)
+    def test_json(self, value: Any) -> None:
+        """A value comes back as it went in."""
+        self.assertEqual(value, Item.from_json(value).json())
+
+    def test_equal_values(self) -> None:
+        """Equal values give equal bytes, so that they can be hashed."""
+        one, other = ({"a": 1, "b": "ü"}, {"b": "ü", "a": 1})
+        self.assertEqual(Item.from_json(one, "1"), Item.from_json(other, "1"))
+
+    def test_no_json(self) -> None:
+        """What is no JSON is named so, and its data is not shown."""
+        error = self.assertRaises(NotJson, Item.create("secret", "7").json)
+        self.assertNotIn("secret", str(error))
+        for value in ({1, 2}, float("nan"), "\ud800"):
+            self.assertRaises(NotJson, Item.from_json, value)
+
+    def test_bad_ids(self) -> None:
+        """An item without a name could not be found again."""
+        self.assertRaises(ValueError, Item.create, "x", "")
+        self.assertRaises(ValueError, Item, 7, b"x")
+
+    def test_hidden_data(self) -> None:
+        """Data does not come into logs by way of a repr."""
+        self.assertNotIn("secret", repr(Item.create("secret")))

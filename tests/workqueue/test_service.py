@@ -1,0 +1,90 @@
+"""The cleaning service, on a clock of its own."""
+
+from __future__ import annotations
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.workqueue import CleaningService, RedisLost
+
+
+class Queue:
+    """Notes what is cleaned, and ends a clean when the test says so."""
+
+    def __init__(self) -> None:
+        self.cleaned: list[str] = []
+        self.answer: Deferred[int] | None = None
+
+    def light_clean(self) -> Deferred[int]:
+        """Noted."""
+        return self._clean("light")
+
+    def deep_clean(self) -> Deferred[int]:
+        """Noted."""
+        return self._clean("deep")
+
+    def _clean(self, kind: str) -> Deferred[int]:
+        self.cleaned.append(kind)
+        return self.answer or succeed(1)
+
+
+class CleaningServiceTests(SynchronousTestCase):
+    """When queues are cleaned."""
+
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.queue = Queue()
+        self.other = Queue()
+        self.service = CleaningService([self.queue, self.other], 10, 35, clock=self.clock)
+        self.service.startService()
+
+    def tearDown(self) -> None:
+        """Nothing is left on the clock."""
+        if self.service.running:
+            self.service.stopService()
+        self.assertEqual([], self.clock.getDelayedCalls())
+
+    def test_times(self) -> None:
+        """Each queue is cleaned at once and every 10 s, deeply when it is time."""
+        self.clock.pump([10] * 8)
+        light, deep = ["light"], ["deep"]
+        self.assertEqual(light * 4 + deep + light * 3 + deep, self.queue.cleaned)
+        self.assertEqual(self.queue.cleaned, self.other.cleaned)
+
+    def test_no_overlap(self) -> None:
+        """A clean that takes long is not overtaken by the next."""
+        self.queue.answer = Deferred()
+        self.clock.pump([10] * 3)
+        self.assertEqual(2, len(self.queue.cleaned))
+        answer, self.queue.answer = self.queue.answer, None
+        answer.callback(0)
+        self.clock.advance(10)
+        self.assertEqual(3, len(self.queue.cleaned))
+
+    def test_stop(self) -> None:
+        """Stopping waits for the clean under way, and begins no other."""
+        self.queue.answer = Deferred()
+        self.clock.advance(10)
+        ended = self.service.stopService()
+        assert ended is not None
+        self.assertNoResult(ended)
+        self.queue.answer.callback(0)
+        self.successResultOf(ended)
+        self.assertEqual((2, 1), (len(self.queue.cleaned), len(self.other.cleaned)))
+
+    def test_failure(self) -> None:
+        """A queue whose server is away holds up neither the other queues nor its own next turn."""
+        self.queue.answer = Deferred()
+        self.clock.advance(10)
+        self.queue.answer.errback(RedisLost("h:1", "it is away", False))
+        self.queue.answer = None
+        self.clock.advance(10)
+        self.assertEqual((3, 3), (len(self.queue.cleaned), len(self.other.cleaned)))
+
+    def test_bad_times(self) -> None:
+        """A service that never rests, or never comes, is refused."""
+        for every_s, deep_every_s in ((0, 1), (-1, None), (float("nan"), None), (1, 0)):
+            self.assertRaises(
+                ValueError, CleaningService, [], every_s, deep_every_s, clock=self.clock
+            )
