@@ -4,6 +4,7 @@
 #   make test     lint, types, and all tests, on the plain and on the compiled package
 #   make sim      simulated clusters with faults, 200 of them
 #   make bench    speed and memory beside redis-server (needs cc and redis-server)
+#   make bench-workers   workers beside RQ and Celery (needs redis-server)
 #   make fuzz     guided fuzzing of what strangers send and what lies on disk
 
 PYTHON ?= python3
@@ -21,7 +22,7 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
-.PHONY: demo test lint types unit unit-compiled acceptance acceptance-compiled acceptance-cluster bench bench-clients docs fuzz sim sim-some mutants clean
+.PHONY: demo test lint types unit unit-compiled acceptance acceptance-compiled acceptance-cluster bench bench-clients bench-workers docs fuzz sim sim-some mutants clean
 
 # -- environments ------------------------------------------------------------------------------
 
@@ -33,6 +34,7 @@ $(VENV)/.made: setup.cfg setup.py pyproject.toml
 $(VENV)/.made-test: $(VENV)/.made
 	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint]'
 	$(PIP) install --target $(VENV)/redis-7 --upgrade 'redis>=7,<8'
+	$(PIP) install --no-deps redis-work-queue==0.1.5
 	touch $@
 
 # The compiled package lies in a folder of its own and is put in front of the plain one. It is built
@@ -94,6 +96,14 @@ bench:
 # The blocking client beside bare redis-py.
 bench-clients: $(VENV)/.made-test
 	$(BIN)/python benchmarks/clients.py
+
+# The worker beside RQ and Celery, which are installed here only.
+bench-workers:
+	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
+	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall .
+	test -x build/peers/bin/python || $(BENCH_PYTHON) -m venv build/peers
+	build/peers/bin/pip --quiet --disable-pip-version-check install rq 'celery[redis]'
+	$(BENCH_VENV)/bin/python benchmarks/workers.py build/peers/bin/python $(BENCH_ARGS)
 
 # Simulated clusters, from these seeds and those that failed once; more with SEEDS=1-5000.
 SEEDS ?= 1-200

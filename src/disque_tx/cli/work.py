@@ -1,0 +1,147 @@
+"""``disque work``: a worker as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any, Final
+
+import click
+from twisted.internet import task
+from twisted.internet.defer import Deferred
+from twisted.logger import (
+    FilteringLogObserver,
+    LogLevel,
+    LogLevelFilterPredicate,
+    globalLogBeginner,
+    textFileLogObserver,
+)
+
+from disque_tx.cli.options import Options
+from disque_tx.client import BadAddress, DisqueClient
+from disque_tx.worker.errors import AllSlotsLost, BadHandlers
+from disque_tx.worker.loading import loaded
+from disque_tx.worker.service import Worker
+
+_FORCED: Final = 130
+_LOST: Final = 70
+
+
+@click.command("work")
+@click.argument("handlers", metavar="PACKAGE.MODULE:HANDLERS")
+@click.option("--queue", "-q", "queues", multiple=True, help="Only this queue; may be repeated.")
+@click.option("--concurrency", "-c", type=click.IntRange(1, 10_000), default=8, show_default=True)
+@click.option("--order", type=click.Choice(["fair", "priority"]), default="fair", show_default=True)
+@click.option("--weight", "weights", multiple=True, metavar="QUEUE=N", help="A share, with fair.")
+@click.option(
+    "--grace",
+    "grace_s",
+    type=click.FloatRange(0, 86_400),
+    default=30.0,
+    show_default=True,
+    help="Seconds that running handlers have after SIGTERM.",
+)
+@click.option(
+    "--time-limit",
+    "time_limit_s",
+    type=click.FloatRange(0, 86_400, min_open=True),
+    default=3600.0,
+    show_default=True,
+    help="Seconds that a handler may take that has no limit of its own.",
+)
+@click.option(
+    "--dead-after",
+    "retries_max",
+    type=click.IntRange(0, 10_000),
+    default=5,
+    show_default=True,
+    help="How often a failing job is tried again before it becomes a dead letter.",
+)
+@click.option("--dead-queue", default="dead:{queue}", show_default=True)
+@click.option("--addresses", help="host:port,host:port; by default the one of disque's options.")
+@click.option("--name", help="Of this worker, in dead letters; by default host:pid.")
+@click.option("-v", "--verbose", is_flag=True, help="Log what becomes of each job that fails.")
+@click.pass_obj
+def command(
+    options: Options | None,
+    /,
+    handlers: str,
+    queues: tuple[str, ...],
+    addresses: str | None,
+    weights: tuple[str, ...],
+    verbose: bool,
+    **words: Any,
+) -> None:
+    """Do the jobs of queues with the handlers of a Python module.
+
+    HANDLERS is a Queue, a list of them, a dict from the name of a queue to a function, or one
+    function with one --queue. SIGTERM drains: what runs may end within --grace, the rest is given
+    back. A second signal ends the process at once.
+    """
+    sys.path.insert(0, os.getcwd())
+    _log_to_stderr(LogLevel.debug if verbose else LogLevel.info)
+    given = options or Options()
+    try:
+        found = loaded(handlers, queues)
+        words |= {"queues": queues or None, "weights": _weights(weights)}
+        nodes = addresses.split(",") if addresses else [str(given.address)]
+        # Exits with the status of the worker.
+        task.react(_main, (nodes, given.password, found, words))
+    except (BadHandlers, BadAddress) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _weights(words: tuple[str, ...]) -> dict[str, int] | None:
+    weights = {}
+    for word in words:
+        queue, _, number = word.rpartition("=")
+        if not queue or not number.isdecimal():
+            raise BadHandlers(f"{word!r} is not QUEUE=N.")
+        weights[queue] = int(number[:9])
+    return weights or None
+
+
+def _main(
+    reactor: Any, nodes: list[str], password: bytes | None, handlers: Any, words: dict[str, Any]
+) -> Deferred[None]:
+    return Deferred.fromCoroutine(_run(reactor, nodes, password, handlers, words))
+
+
+async def _run(
+    reactor: Any, nodes: list[str], password: bytes | None, handlers: Any, words: dict[str, Any]
+) -> None:
+    secret = None if password is None else os.fsdecode(password)
+    client = DisqueClient(nodes, password=secret, reactor=reactor)
+    try:
+        worker = Worker(client, handlers, reactor, **words)
+    except BadHandlers as error:
+        click.echo(f"Error: {error}", err=True)
+        raise SystemExit(2) from error
+    stopped = worker.when_stopped()
+    worker.startService()
+    reactor.callWhenRunning(_on_signals, reactor, worker)
+    try:
+        await stopped
+    except AllSlotsLost:
+        raise SystemExit(_LOST) from None
+    await client.close()
+
+
+def _on_signals(reactor: Any, worker: Worker) -> None:
+    """The first signal drains, the second one ends."""
+
+    def stop(number: int, frame: object) -> None:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, lambda *_: os._exit(_FORCED))
+        reactor.callFromThread(worker.stopService)
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, stop)
+
+
+def _log_to_stderr(level: Any) -> None:
+    observer = FilteringLogObserver(
+        textFileLogObserver(sys.stderr), [LogLevelFilterPredicate(level)]
+    )
+    globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)

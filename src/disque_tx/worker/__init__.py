@@ -1,0 +1,58 @@
+"""Workers: programs that do the jobs of queues, and functions that become jobs.
+
+:class:`Worker` is a Twisted service; ``disque work`` runs one from the command line. :class:`Queue`
+makes tasks of functions. See ``docs/how-to/run-workers.md``.
+"""
+
+from __future__ import annotations
+
+from disque_tx.worker.backoff import Backoff
+from disque_tx.worker.context import Context, current_job
+from disque_tx.worker.errors import (
+    AllSlotsLost,
+    BadHandlers,
+    Hopeless,
+    JobFailed,
+    NoResult,
+    NotSerializable,
+    ResultTimeout,
+    TimeLimitPassed,
+    Undecodable,
+    UnknownTask,
+    WorkerError,
+)
+from disque_tx.worker.handlers import Command, batch, process
+from disque_tx.worker.letters import Letter
+from disque_tx.worker.results import AsyncPending, Pending
+from disque_tx.worker.serializers import JSON, ISerializer, Raw
+from disque_tx.worker.service import Worker
+from disque_tx.worker.tasks import Queue, Task
+
+__all__ = [
+    "JSON",
+    "AllSlotsLost",
+    "AsyncPending",
+    "Backoff",
+    "BadHandlers",
+    "Command",
+    "Context",
+    "Hopeless",
+    "ISerializer",
+    "JobFailed",
+    "Letter",
+    "NoResult",
+    "NotSerializable",
+    "Pending",
+    "Queue",
+    "Raw",
+    "ResultTimeout",
+    "Task",
+    "TimeLimitPassed",
+    "Undecodable",
+    "UnknownTask",
+    "Worker",
+    "WorkerError",
+    "batch",
+    "current_job",
+    "process",
+]

@@ -1,0 +1,203 @@
+"""What becomes of jobs that were not done.
+
+With the commands in their order:
+
+1. A failed job stays leased: WORKING, again at 80 % of RETRY, while its backoff lasts. Then NACK.
+   Nothing is added, so nothing can be doubled; if this worker dies meanwhile, the job comes back
+   after its RETRY, so nothing can be lost.
+2. NACK comes at once when WORKING is refused, when the worker stops, and when too many jobs wait.
+3. A job that failed and has had ``retries_max`` nacks and additional deliveries, or is hopeless,
+   becomes a dead letter: ADDJOB of the letter, ADDJOB of the failure for who waits for a result,
+   then ACKJOB. After a crash in between, the job comes back and there may be two letters with the
+   same ID of the job in it.
+4. A job with RETRY 0 (at most once) is never given back once its handler has begun, nor could it
+   be: NACK ignores it. It becomes a dead letter at its first failure.
+5. What a thread does that cannot be stopped is still being done: the job is left to its RETRY,
+   unless it has no other try left.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+import attrs
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+
+from disque_tx.worker.backoff import Backoff
+from disque_tx.worker.context import Held
+from disque_tx.worker.leases import Leases
+from disque_tx.worker.letters import Letter
+from disque_tx.worker.results import RESULT_RETRY_S, encoded_failure
+from disque_tx.worker.settling import Settling
+from disque_tx.worker.slots import Failed
+
+_HISTORIES_MAX: Final = 1000
+_ERRORS_PER_JOB_MAX: Final = 20
+_LETTER_RETRY_S: Final = 300
+_log = Logger()
+
+
+@attrs.frozen
+class Policy:
+    """When to give a job up, and where to.
+
+    ``retries_max``: how many nacks and additional deliveries a job may have. ``dead_queue``: the
+    name for dead letters, ``{queue}`` stands for the job's own. ``letter_ttl_s``,
+    ``result_ttl_s``: how long letters and results live. ``replicate``: how many copies of them,
+    ``None``: the node's default. ``waiting_max``: how many failed jobs to keep for their backoff.
+    """
+
+    retries_max: int = attrs.field(default=5, validator=attrs.validators.ge(0))
+    dead_queue: str = "dead:{queue}"
+    letter_ttl_s: int = attrs.field(default=30 * 86400, validator=attrs.validators.gt(0))
+    result_ttl_s: int = attrs.field(default=3600, validator=attrs.validators.gt(0))
+    replicate: int | None = None
+    waiting_max: int = attrs.field(default=1000, validator=attrs.validators.ge(0))
+    backoff: Backoff = attrs.field(factory=Backoff)
+
+    def dead_queue_of(self, queue: str) -> str:
+        """Where dead letters of a queue go."""
+        return self.dead_queue.replace("{queue}", queue)
+
+
+class Failures:
+    """``name``: of the worker. ``wall_s``: seconds since the epoch."""
+
+    def __init__(
+        self,
+        name: str,
+        policy: Policy,
+        leases: Leases,
+        settling: Settling,
+        clock: IReactorTime,
+        random: Random,
+        wall_s: Callable[[], float],
+    ) -> None:
+        self._name = name
+        self._policy = policy
+        self._leases = leases
+        self._settling = settling
+        self._clock = clock
+        self._random = random
+        self._wall_s = wall_s
+        self._waiting: dict[Held, IDelayedCall] = {}
+        self._history: OrderedDict[str, list[tuple[float, str]]] = OrderedDict()
+        self._stopping = False
+
+    def is_exhausted(self, held: Held) -> bool:
+        """Whether a job was delivered more often than it may be, before it is tried at all: its
+        handler may end the worker each time."""
+        return held.context.attempt > held.retries_max + 1
+
+    def failed(self, held: Held, failed: Failed) -> None:
+        """Its handler has failed and does nothing more."""
+        if self._has_no_other_try(held, failed):
+            self.bury(held, failed)
+        else:
+            Deferred.fromCoroutine(self._try_again(held, failed))
+
+    def given_up(self, held: Held, failed: Failed) -> None:
+        """Its handler takes too long and cannot be stopped."""
+        if held.retry_s == 0 or self._has_no_other_try(held, failed):
+            self.bury(held, failed)
+        else:
+            self._note(held, failed)
+            self._settling.leave(held)
+
+    def bury(self, held: Held, failed: Failed) -> None:
+        """Make it a dead letter."""
+        Deferred.fromCoroutine(self._bury(held, failed))
+
+    def lease_lost(self, held: Held) -> None:
+        """Whoever waits for the end of a backoff need not, if somebody else gets the job."""
+        if held in self._waiting:
+            self._give_back(held)
+
+    def stop(self) -> None:
+        """From now on nothing waits."""
+        self._stopping = True
+        for held in list(self._waiting):
+            self._give_back(held)
+
+    def _has_no_other_try(self, held: Held, failed: Failed) -> bool:
+        exhausted = held.context.attempt > held.retries_max and not failed.interrupted
+        return failed.hopeless or exhausted
+
+    async def _try_again(self, held: Held, failed: Failed) -> None:
+        if held.retry_s is None:
+            await self._leases.beat(held)
+        if held.retry_s is None:
+            await self._settling.learn_retry(held)
+        if held.retry_s == 0:
+            await self._bury(held, failed)
+            return
+        self._note(held, failed)
+        full = len(self._waiting) >= self._policy.waiting_max
+        if self._stopping or full or held.context.lease_lost:
+            self._settling.nack(held)
+            return
+        wait_s = self._policy.backoff.wait_s(held.context.attempt, self._random)
+        self._waiting[held] = self._clock.callLater(wait_s, self._give_back, held)
+        _log.debug(
+            "Job {id} failed, next try in {wait_s:.1f} s: {reason}",
+            id=held.context.id,
+            wait_s=wait_s,
+            reason=failed.reason,
+        )
+
+    def _give_back(self, held: Held) -> None:
+        timer = self._waiting.pop(held)
+        if timer.active():
+            timer.cancel()
+        self._settling.nack(held)
+
+    async def _bury(self, held: Held, failed: Failed) -> None:
+        context, policy = held.context, self._policy
+        queue = policy.dead_queue_of(context.queue)
+        _log.warn(
+            "Job {id} of queue {queue!r} goes to {dead!r}: {reason}",
+            id=context.id,
+            queue=context.queue,
+            dead=queue,
+            reason=failed.reason,
+        )
+        letter = self._letter(held, failed).encoded()
+        add = self._settling.add
+        there = await add(queue, letter, _LETTER_RETRY_S, policy.letter_ttl_s, policy.replicate)
+        if there and held.reply is not None:
+            told = encoded_failure(failed.reason)
+            there = await add(
+                held.reply, told, RESULT_RETRY_S, policy.result_ttl_s, policy.replicate
+            )
+        if there:
+            self._history.pop(context.id, None)
+            self._settling.ack(held)
+        else:
+            self._settling.nack(held)
+
+    def _letter(self, held: Held, failed: Failed) -> Letter:
+        job = held.context.job
+        return Letter(
+            queue=job.queue,
+            id=job.id,
+            body=job.body,
+            reason=failed.reason,
+            traceback=failed.trace,
+            worker=self._name,
+            nacks=job.nacks,
+            additional_deliveries=job.additional_deliveries,
+            failed_at_s=self._wall_s(),
+            history=tuple(self._history.get(job.id, ())),
+        )
+
+    def _note(self, held: Held, failed: Failed) -> None:
+        errors = self._history.setdefault(held.context.id, [])
+        errors.append((self._wall_s(), failed.reason))
+        del errors[:-_ERRORS_PER_JOB_MAX]
+        while len(self._history) > _HISTORIES_MAX:
+            self._history.popitem(last=False)

@@ -1,0 +1,58 @@
+"""What the worker needs of a client: ``disque_tx.client.DisqueClient`` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from twisted.internet.defer import Deferred
+
+from disque_tx.client import Job, JobDetails
+
+
+class Taken(Protocol):
+    """A delivered job; requests about it go to the node that delivered it."""
+
+    @property
+    def job(self) -> Job:
+        """What was delivered."""
+
+    def working(self) -> Deferred[int]:
+        """WORKING; RETRY in seconds."""
+
+
+class Client(Protocol):
+    """Requests, each with a Deferred answer that may fail with a ``ClientError``."""
+
+    def take(
+        self,
+        *queues: str,
+        count: int = 1,
+        timeout_s: float | None = None,
+        no_hang: bool = False,
+    ) -> Deferred[Any]:
+        """GETJOB; a list of :class:`Taken`. Cancelled: jobs that arrive yet are given back."""
+
+    def add_job(
+        self,
+        queue: str,
+        body: bytes,
+        timeout_ms: int = 5000,
+        replicate: int | None = None,
+        delay_s: int | None = None,
+        retry_s: int | None = None,
+        ttl_s: int | None = None,
+        maxlen: int | None = None,
+        asynchronous: bool = False,
+        retry_adds: bool = False,
+    ) -> Deferred[str]:
+        """ADDJOB; the ID."""
+
+    def ack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
+        """ACKJOB for many."""
+
+    def nack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
+        """NACK for many; how many were queued again."""
+
+    def show(self, job_id: str, /) -> Deferred[JobDetails | None]:
+        """SHOW."""

@@ -1,0 +1,274 @@
+"""Which handler runs in which slot, and for how long it may."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+import attrs
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from disque_tx.worker.context import current
+from disque_tx.worker.errors import Draining, TimeLimitPassed
+from disque_tx.worker.handlers import Kind
+from disque_tx.worker.processes import Processes, Remote
+from disque_tx.worker.slots import Failed, Outcome, Run, Slot
+from disque_tx.worker.threads import Done
+
+TICK_S: Final = 0.1
+#: How long what was told to stop may take before its slot counts as lost.
+_STUCK_S: Final = 10.0
+#: How long the runs handed to a thread at once should take; a longer one does not hold up others.
+_HAND_OVER_S: Final = 0.05
+#: The weight of the newest run in the mean.
+_NEWEST: Final = 0.1
+_log = Logger()
+
+
+class Pool(Protocol):
+    """What runs slots in threads."""
+
+    def put(self, slot: Slot) -> None:
+        """Run them."""
+
+    def stop(self) -> None:
+        """No more will come."""
+
+
+@attrs.frozen
+class Listener:
+    """Who is told. ``ended``: how runs ended. ``given_up``: a run that cannot be stopped.
+    ``all_lost``: no slot is left."""
+
+    ended: Callable[[list[Outcome]], object]
+    given_up: Callable[[Run, Failed], object]
+    all_lost: Callable[[], object]
+
+
+class Runner:
+    """``slots``: how many runs at a time. ``time_limit_s``: for handlers that have none of their
+    own. ``mean_s``: how long a run takes, lately. ``buffer``: what could run."""
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        slots: int,
+        time_limit_s: float | None,
+        pool: Callable[[Callable[[list[Done]], object]], Pool],
+        processes: Processes,
+        listener: Listener,
+    ) -> None:
+        self._clock = clock
+        self._slots_max = slots
+        self._time_limit_s = time_limit_s
+        self._pool = pool(self._report)
+        self._processes = processes
+        self._listener = listener
+        self._slots: set[Slot] = set()
+        self._done: list[Done] = []
+        self._ticks = LoopingCall(self._tick)
+        self._ticks.clock = clock
+        self.mean_s = 1.0
+        self.buffer: deque[Run] = deque()
+        self._starters: Mapping[Kind, Callable[[Slot], None]] = {
+            Kind.THREAD: self._start_thread,
+            Kind.COROUTINE: self._start_coroutine,
+            Kind.COMMAND: self._start_process,
+            Kind.PROCESS: self._start_process,
+        }
+
+    @property
+    def free(self) -> int:
+        """How many more could run now."""
+        return self._slots_max - len(self._slots)
+
+    @property
+    def lost(self) -> int:
+        """How many slots are held by what cannot be stopped."""
+        return sum(slot.lost for slot in self._slots)
+
+    @property
+    def busy(self) -> bool:
+        """Whether something runs that may come to its end."""
+        return self.lost < len(self._slots)
+
+    def start(self) -> None:
+        """Run as much of the buffer as there are slots for."""
+        while self.buffer and self.free > 0:
+            slot = Slot(self.buffer.popleft())
+            self._slots.add(slot)
+            self._starters[slot.runs[0].call.handler.kind](slot)
+        if self._slots and not self._ticks.running:
+            self._ticks.start(TICK_S, now=False)
+
+    # -- the ways to run ---------------------------------------------------------------------
+
+    def _start_thread(self, slot: Slot) -> None:
+        share = -(-len(self.buffer) // (self.free + 1))
+        count = min(share, int(_HAND_OVER_S / max(self.mean_s, 1e-6)))
+        while len(slot.runs) < count and self.buffer:
+            if self.buffer[0].call.handler.kind is not Kind.THREAD:
+                break
+            slot.runs.append(self.buffer.popleft())
+        self._pool.put(slot)
+
+    def _start_coroutine(self, slot: Slot) -> None:
+        run = slot.runs.popleft()
+        answer = Deferred.fromCoroutine(_awaited(run))
+        self._follow(slot, run, answer, answer.cancel)
+
+    def _start_process(self, slot: Slot) -> None:
+        run = slot.runs.popleft()
+        handler = run.call.handler
+        kinds = {Kind.COMMAND: self._processes.command, Kind.PROCESS: self._processes.function}
+        try:
+            answer, stop = kinds[handler.kind](handler, run.held[0].context)
+        except Exception as error:
+            # Such as a program that is not there, or a machine that has no more processes.
+            answer, stop = _failed(error), _nothing
+        self._follow(slot, run, answer, stop)
+
+    def _follow(
+        self, slot: Slot, run: Run, answer: Deferred[bytes | None], stop: Callable[[], object]
+    ) -> None:
+        start_s = self._clock.seconds()
+        slot.current = (run, start_s)
+        slot.stop = stop
+
+        def ended(payload: bytes | None, failed: Failed | None) -> None:
+            slot.current = None
+            took_s = self._clock.seconds() - start_s
+            self._done += [(slot, Outcome(run, payload, failed, took_s)), (slot, None)]
+            if len(self._done) == 2:
+                self._clock.callLater(0, self._flush)
+
+        answer.addCallbacks(
+            lambda payload: ended(payload, None), lambda why: ended(None, _reason(slot, why))
+        )
+
+    # -- how runs end ------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        done, self._done = self._done, []
+        self._report(done)
+
+    def _report(self, done: list[Done]) -> None:
+        outcomes = []
+        for slot, outcome in done:
+            if outcome is None:
+                self._slots.discard(slot)
+                if slot.lost:
+                    _log.info("A handler that was given up has ended; its slot is back")
+                continue
+            outcome.late = slot.lost
+            self.mean_s += _NEWEST * (outcome.took_s - self.mean_s)
+            outcomes.append(outcome)
+        if not self._slots and self._ticks.running:
+            self._ticks.stop()
+        self._listener.ended(outcomes)
+
+    def _tick(self) -> None:
+        now_s = self._clock.seconds()
+        for slot in list(self._slots):
+            current_run = slot.current
+            if current_run is not None and not slot.lost:
+                self._look(slot, *current_run, now_s)
+
+    def _look(self, slot: Slot, run: Run, start_s: float, now_s: float) -> None:
+        if slot.runs and now_s - start_s > _HAND_OVER_S:
+            self._take_back(slot)
+        limit_s = run.call.handler.time_limit_s or self._time_limit_s
+        if slot.stopped_s is not None:
+            if now_s - slot.stopped_s > _STUCK_S:
+                self._give_up(slot, run)
+        elif limit_s is not None and now_s - start_s > limit_s:
+            self._stop(slot, run, TimeLimitPassed(f"It took longer than {limit_s:g} s."))
+
+    def _stop(self, slot: Slot, run: Run, why: Exception) -> None:
+        slot.why = why
+        slot.stopped_s = self._clock.seconds()
+        if slot.stop is None:
+            self._give_up(slot, run)
+        else:
+            slot.stop()
+
+    def _give_up(self, slot: Slot, run: Run) -> None:
+        slot.lost = True
+        self._take_back(slot)
+        _log.error(
+            "Job {id} of queue {queue!r} is given up, its handler cannot be stopped: {why}"
+            " {lost} of {slots} slots are lost",
+            id=run.held[0].context.id,
+            queue=run.held[0].context.queue,
+            why=slot.why,
+            lost=self.lost,
+            slots=self._slots_max,
+        )
+        self._listener.given_up(run, Failed.of(slot.why or Draining("The worker stops.")))
+        if self.lost == self._slots_max:
+            self._listener.all_lost()
+
+    def _take_back(self, slot: Slot) -> None:
+        """What a thread has not begun is for others."""
+        while slot.runs:
+            try:
+                self.buffer.appendleft(slot.runs.pop())
+            except IndexError:
+                break  # Its thread has begun it in this moment.
+        self.start()
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def unbegun(self) -> list[Run]:
+        """Take everything away that has not begun."""
+        runs = list(self.buffer)
+        self.buffer.clear()
+        for slot in self._slots:
+            while slot.runs:
+                try:
+                    runs.append(slot.runs.pop())
+                except IndexError:
+                    break
+        return runs
+
+    def stop_all(self) -> None:
+        """Stop what runs; what cannot be stopped is given up."""
+        for slot in list(self._slots):
+            current_run = slot.current
+            if current_run is not None and not slot.lost and slot.stopped_s is None:
+                self._stop(slot, current_run[0], Draining("The worker stops."))
+
+    def close(self) -> None:
+        """Nothing will run any more."""
+        if self._ticks.running:
+            self._ticks.stop()
+        self._pool.stop()
+        self._processes.close()
+
+
+async def _awaited(run: Run) -> bytes | None:
+    if len(run.held) == 1:
+        current.set(run.held[0].context)
+    return await run.call.await_()
+
+
+def _reason(slot: Slot, failure: Failure) -> Failed:
+    error = slot.why or failure.value
+    if isinstance(error, Remote):
+        return Failed(error.reason, error.trace, error.hopeless)
+    return Failed.of(error or Draining("The worker stops."))
+
+
+def _failed(error: Exception) -> Deferred[Any]:
+    answer: Deferred[Any] = Deferred()
+    answer.errback(error)
+    return answer
+
+
+def _nothing() -> None:
+    """What never began need not be stopped."""

@@ -1,0 +1,316 @@
+"""The worker: takes jobs, has them done, and says how each of them ended.
+
+One request for jobs is under way at a time. It asks for as many as there are free slots, and more
+only as far as they will begin within a tenth of a second, by how long jobs took lately.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from disque_tx.worker.backoff import Backoff
+from disque_tx.worker.batches import Batches
+from disque_tx.worker.context import Context, Held
+from disque_tx.worker.errors import AllSlotsLost, BadHandlers, UnknownTask
+from disque_tx.worker.failures import Failures, Policy
+from disque_tx.worker.fetching import Fetcher, order_of
+from disque_tx.worker.leases import Leases
+from disque_tx.worker.ports import Client, Taken
+from disque_tx.worker.processes import Processes
+from disque_tx.worker.results import RESULT_RETRY_S, encoded_result
+from disque_tx.worker.routes import routes_of
+from disque_tx.worker.running import Listener, Pool, Runner
+from disque_tx.worker.settling import Settling
+from disque_tx.worker.slots import Failed, Outcome, Run
+from disque_tx.worker.threads import Report, Threads
+
+_AHEAD_S: Final = 0.1
+_AHEAD_MAX: Final = 256
+#: Jobs that are done, or failed, and not settled: with more of them nothing is fetched.
+_HELD_MAX: Final = 10_000
+#: How long acknowledgements and dead letters may take once nothing runs any more.
+_SETTLE_S: Final = 10.0
+_POLL_S: Final = 0.05
+_TIME_LIMIT_S: Final = 3600.0
+_EXHAUSTED: Final = (
+    "It was delivered more often than it may be; perhaps its handler ends the worker each time."
+)
+_STRANDED: Final = "It was taken and not done, and with RETRY 0 it is not delivered again."
+_log = Logger()
+
+
+class Worker(Service):
+    """Does the jobs of some queues. A Twisted service, to be started and stopped, alone or as a
+    part of others.
+
+    ``client``: a ``DisqueClient``; it is not closed. ``handlers``: see :func:`routes_of`.
+    ``concurrency``: how many run at a time. ``queues``: only these, in this order; by default all
+    that have handlers. ``order``: ``priority`` or ``fair``, with ``weights`` from 1 to 100 if
+    wanted. ``retries_max``: how many nacks and additional deliveries a job may have; if it fails
+    then it goes to ``dead_queue``. ``replicate``: how many copies there are of dead letters and
+    results. ``grace_s``: how long running handlers may go on when the worker is stopped.
+    ``time_limit_s``: for handlers without one, ``None``: none. ``name``: of this worker, in dead
+    letters. ``pool``, ``random``, ``wall_s``, ``environ``: seams.
+
+    :raises BadHandlers: with handlers, queues or an order that make no sense.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        handlers: Any,
+        reactor: Any,
+        concurrency: int = 8,
+        queues: Sequence[str] | None = None,
+        order: str = "fair",
+        weights: Mapping[str, int] | None = None,
+        retries_max: int = 5,
+        dead_queue: str = "dead:{queue}",
+        grace_s: float = 30.0,
+        backoff: Backoff | None = None,
+        replicate: int | None = None,
+        time_limit_s: float | None = _TIME_LIMIT_S,
+        name: str | None = None,
+        pool: Callable[[Report], Pool] | None = None,
+        random: Random | None = None,
+        wall_s: Callable[[], float] = time.time,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        routes = routes_of(handlers)
+        chosen = list(routes if queues is None else queues)
+        unknown = [queue for queue in chosen if queue not in routes]
+        if unknown or not chosen or concurrency < 1:
+            what = f"Nothing handles {', '.join(unknown)}." if unknown else "There is no work."
+            raise BadHandlers(f"{what} Name queues that have handlers, and at least one slot.")
+        self.worker_name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self.setName(f"disque-worker:{self.worker_name}")  # type: ignore[no-untyped-call]
+        self._clock = reactor
+        self._routes = {queue: routes[queue] for queue in chosen}
+        self._grace_s = grace_s
+        self._slots = concurrency
+        self._at_once = concurrency * max(route.size_max() for route in self._routes.values())
+        self._policy = Policy(
+            retries_max, dead_queue, replicate=replicate, backoff=backoff or Backoff()
+        )
+        self._held: set[Held] = set()
+        self._active = 0
+        self._stopped: list[Deferred[None]] = []
+        chance = random or Random()
+        turns = order_of(order, chosen, weights)
+        self._fetcher = Fetcher(client, turns, reactor, chance, self._room, self._arrived)
+        self._build(client, reactor, chance, pool, time_limit_s, wall_s, environ)
+
+    def _build(
+        self,
+        client: Client,
+        reactor: Any,
+        random: Random,
+        pool: Callable[[Report], Pool] | None,
+        time_limit_s: float | None,
+        wall_s: Callable[[], float],
+        environ: Mapping[str, str] | None,
+    ) -> None:
+        threads = pool or partial(_threads, self._slots, reactor)
+        listener = Listener(self._ran, self._given_up, self._all_lost)
+        processes = Processes(reactor, _environment() if environ is None else environ)
+        self._runner = Runner(reactor, self._slots, time_limit_s, threads, processes, listener)
+        self._batches = Batches(reactor, self._ready)
+        self._leases = Leases(reactor, self._lease_lost)
+        self._settling = Settling(client, self._leases, reactor, self._ended, self._stranded)
+        self._failures = Failures(
+            self.worker_name,
+            self._policy,
+            self._leases,
+            self._settling,
+            reactor,
+            random,
+            wall_s,
+        )
+
+    # -- service -----------------------------------------------------------------------------
+
+    def startService(self) -> None:
+        super().startService()  # type: ignore[no-untyped-call]
+        _log.info("Worker {name} does {queues}", name=self.worker_name, queues=list(self._routes))
+        self._fetcher.go()
+
+    def stopService(self) -> Deferred[None]:
+        """Drain: nothing is fetched any more, what has not begun is given back, what runs has
+        ``grace_s`` to end. Fires when all is settled."""
+        super().stopService()  # type: ignore[no-untyped-call]
+        return Deferred.fromCoroutine(self._drain())
+
+    def when_stopped(self) -> Deferred[None]:
+        """Fires when the worker has been drained; fails with :class:`AllSlotsLost` when there was
+        no slot left to work with. Then it has stopped fetching by itself."""
+        waiting: Deferred[None] = Deferred()
+        self._stopped.append(waiting)
+        return waiting
+
+    async def _drain(self) -> None:
+        _log.info(
+            "Worker {name} stops; {n} jobs are here", name=self.worker_name, n=len(self._held)
+        )
+        self._fetcher.stop()
+        for held in self._batches.take_all():
+            self._give_back(held)
+        for run in self._runner.unbegun():
+            for held in run.held:
+                self._give_back(held)
+        self._failures.stop()
+        if not await self._until(lambda: not self._runner.busy, self._grace_s):
+            self._runner.stop_all()
+            await self._until(lambda: not self._runner.busy, _SETTLE_S + _SETTLE_S)
+        if not await self._until(lambda: not self._held, _SETTLE_S):
+            _log.warn("{n} jobs are left to their RETRY", n=len(self._held))
+            for held in list(self._held):
+                self._settling.leave(held)
+        self._settling.close()
+        self._runner.close()
+        _log.info("Worker {name} has stopped", name=self.worker_name)
+        self._tell_stopped(None)
+
+    async def _until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait for something; whether it came true in time."""
+        deadline_s = self._clock.seconds() + timeout_s
+        while not condition():
+            if self._clock.seconds() >= deadline_s:
+                return False
+            await deferLater(self._clock, _POLL_S)
+        return True
+
+    def _tell_stopped(self, result: Failure | None) -> None:
+        waiting, self._stopped = self._stopped, []
+        for one in waiting:
+            one.callback(result)
+
+    def _all_lost(self) -> None:
+        self.running = 0
+        self._fetcher.stop()
+        error = AllSlotsLost(
+            f"All {self._slots} slots of worker {self.worker_name} are held by handlers that passed"
+            " their time limit and cannot be stopped. Start the process again, and look at what"
+            " hangs; process=True makes a handler one that can be stopped."
+        )
+        _log.critical("{error}", error=error)
+        self._tell_stopped(Failure(error))
+
+    def _room(self) -> int:
+        """For how many jobs there is room, if it is enough to make a request worth it."""
+        if not self.running or len(self._held) >= _HELD_MAX:
+            return 0
+        ahead = int(_AHEAD_S * self._slots / max(self._runner.mean_s, 1e-6))
+        capacity = self._at_once + min(ahead, _AHEAD_MAX)
+        hungry = self._runner.free > 0 and not self._runner.buffer
+        usable = max(0, capacity - self._active - self._runner.lost)
+        return usable if hungry or usable > capacity // 2 else 0
+
+    # -- a job's way -------------------------------------------------------------------------
+
+    def _arrived(self, jobs: list[Taken]) -> None:
+        delivery = [self._hold(taken) for taken in jobs]
+        self._leases.keep(delivery)
+        self._held.update(delivery)
+        self._active += len(delivery)
+        for held in delivery:
+            self._begin(held)
+        self._go_on()
+
+    def _hold(self, taken: Taken) -> Held:
+        limit = self._routes[taken.job.queue].retries_max
+        context = Context(taken.job, self.worker_name)
+        return Held(taken, context, self._policy.retries_max if limit is None else limit)
+
+    def _begin(self, held: Held) -> None:
+        if not self.running:
+            self._give_back(held)
+            return
+        try:
+            call = self._routes[held.context.queue].call(held.context)
+        except Exception as error:
+            held.reply = error.reply if isinstance(error, UnknownTask) else None
+            self._active -= 1
+            self._failures.failed(held, Failed.of(error))
+            return
+        held.reply = call.reply
+        if self._failures.is_exhausted(held):
+            self._active -= 1
+            self._failures.bury(held, Failed(_EXHAUSTED))
+        elif call.handler.size > 1:
+            self._batches.add(held, call.handler)
+        else:
+            self._runner.buffer.append(Run(call, [held]))
+
+    def _ready(self, run: Run) -> None:
+        self._runner.buffer.append(run)
+        self._runner.start()
+
+    def _ran(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            if not outcome.late:
+                self._active -= len(outcome.run.held)
+            for held in outcome.run.held:
+                self._judge(held, outcome)
+        self._go_on()
+
+    def _judge(self, held: Held, outcome: Outcome) -> None:
+        if outcome.failed is not None:
+            if not outcome.late:
+                self._failures.failed(held, outcome.failed)
+        elif held.reply is None or outcome.payload is None:
+            self._settling.ack(held)
+        else:
+            Deferred.fromCoroutine(self._answer(held, held.reply, outcome.payload))
+
+    async def _answer(self, held: Held, queue: str, payload: bytes) -> None:
+        ttl_s, replicate = self._policy.result_ttl_s, self._policy.replicate
+        body = encoded_result(payload)
+        if await self._settling.add(queue, body, RESULT_RETRY_S, ttl_s, replicate):
+            self._settling.ack(held)
+        else:
+            self._settling.leave(held)
+
+    def _given_up(self, run: Run, failed: Failed) -> None:
+        self._active -= len(run.held)
+        for held in run.held:
+            self._failures.given_up(held, failed)
+
+    def _give_back(self, held: Held) -> None:
+        self._active -= 1
+        self._settling.nack(held)
+
+    def _lease_lost(self, held: Held) -> None:
+        self._failures.lease_lost(held)
+
+    def _stranded(self, held: Held) -> None:
+        self._failures.bury(held, Failed(_STRANDED))
+
+    def _ended(self, batch: list[Held]) -> None:
+        self._held.difference_update(batch)
+        self._fetcher.go()
+
+    def _go_on(self) -> None:
+        self._runner.start()
+        self._fetcher.go()
+
+
+def _threads(size: int, reactor: Any, report: Report) -> Threads:
+    return Threads(size, reactor.callFromThread, reactor.seconds, report)
+
+
+def _environment() -> dict[str, str]:
+    """What the worker can import its processes can import too."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -1,0 +1,254 @@
+"""Functions as tasks: ``@queue.job`` and ``.delay(…)``."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
+
+import attrs
+from twisted.internet.defer import Deferred
+
+from disque_tx.client.blocking import Disque
+from disque_tx.worker.context import Context
+from disque_tx.worker.errors import BadHandlers, Hopeless, Undecodable, UnknownTask
+from disque_tx.worker.handlers import Call, Handler, Kind, handler_of, target_of
+from disque_tx.worker.results import REPLY_CHARACTERS_MAX, REPLY_PREFIX, AsyncPending, Pending
+from disque_tx.worker.serializers import JSON, Raw
+
+ADDRESSES: Final = "DISQUE_ADDRESSES"
+_DEFAULT_ADDRESSES: Final = "127.0.0.1:7711"
+_NAME_SHOWN_MAX: Final = 100
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+@attrs.frozen
+class Adding:
+    """How jobs of a task are added, in the words of ADDJOB; ``None``: the node's default."""
+
+    delay_s: int | None = None
+    retry_s: int | None = None
+    ttl_s: int | None = None
+    replicate: int | None = None
+    maxlen: int | None = None
+
+
+class Queue:
+    """A queue whose jobs are calls of functions.
+
+    ``serializer``: an ``ISerializer``, by default :class:`JSON`. ``retry_s``, ``ttl_s``,
+    ``replicate``: of the jobs, unless the task says otherwise. ``retries_max``: after how many
+    nacks and additional deliveries a failing job becomes a dead letter, ``None``: as the worker
+    says.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        serializer: Any = None,
+        retry_s: int | None = None,
+        ttl_s: int | None = None,
+        replicate: int | None = None,
+        retries_max: int | None = None,
+    ) -> None:
+        self.name = name
+        self.serializer = JSON() if serializer is None else serializer
+        self.adding = Adding(retry_s=retry_s, ttl_s=ttl_s, replicate=replicate)
+        self.retries_max = retries_max
+        self.tasks: dict[str, Task[..., Any]] = {}
+        self._client: Any = None
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name!r}: {', '.join(self.tasks) or 'no tasks'}>"
+
+    def connect(self, client: Any) -> None:
+        """Add jobs by this client from now on: a ``Disque``, or a ``DisqueClient``."""
+        self._client = client
+
+    @property
+    def client(self) -> Any:
+        """What jobs are added by. Without :meth:`connect`: a blocking client of the nodes that the
+        environment names in DISQUE_ADDRESSES (separated by commas), or of the one here."""
+        if self._client is None:
+            addresses = os.environ.get(ADDRESSES) or _DEFAULT_ADDRESSES
+            self._client = Disque(addresses.split(","))
+        return self._client
+
+    @overload
+    def job(self, function: Callable[_P, _R], /) -> Task[_P, _R]: ...
+
+    @overload
+    def job(
+        self,
+        *,
+        name: str | None = None,
+        retry_s: int | None = None,
+        ttl_s: int | None = None,
+        time_limit_s: float | None = None,
+        result: bool = False,
+        process: bool = False,
+    ) -> Callable[[Callable[_P, _R]], Task[_P, _R]]: ...
+
+    def job(self, function: Any = None, **words: Any) -> Any:
+        """Decorator: the function becomes a task, which can still be called.
+
+        ``name``: what jobs call it, by default its own name. ``retry_s``, ``ttl_s``: of its jobs.
+        ``time_limit_s``: how long it may take. ``result``: whether callers want what it returns.
+        ``process``: run it in a process of its own, which it may end or hang.
+
+        :raises BadHandlers: the name is taken, or the function cannot be a task.
+        """
+        if function is None:
+            return lambda function: self._add(function, **words)
+        return self._add(function)
+
+    def _add(
+        self,
+        function: Callable[_P, _R],
+        name: str | None = None,
+        retry_s: int | None = None,
+        ttl_s: int | None = None,
+        time_limit_s: float | None = None,
+        result: bool = False,
+        process: bool = False,
+    ) -> Task[_P, _R]:
+        name = name or function.__name__
+        handler = handler_of(function, time_limit_s)
+        if handler.size > 1:
+            raise BadHandlers("A batch gets jobs, not arguments: give it to the worker itself.")
+        if process:
+            handler = Handler(function, Kind.PROCESS, time_limit_s, target=target_of(function))
+        if name in self.tasks or (self._is_raw and (self.tasks or result)):
+            raise BadHandlers(
+                f"Queue {self.name!r} has a task {name!r} already; or it is raw, and has one task"
+                " without results."
+            )
+        times = {"retry_s": retry_s, "ttl_s": ttl_s}
+        adding = attrs.evolve(self.adding, **{k: v for k, v in times.items() if v is not None})
+        task = Task(self, name, function, handler, adding, result)
+        self.tasks[name] = task
+        return task
+
+    # -- for the worker ----------------------------------------------------------------------
+
+    @property
+    def _is_raw(self) -> bool:
+        return isinstance(self.serializer, Raw)
+
+    def size_max(self) -> int:
+        """One at a time."""
+        return 1
+
+    def call(self, context: Context) -> Call:
+        """The call that a job asks for.
+
+        :raises Undecodable: it is none.
+        :raises UnknownTask: there is no such task.
+        """
+        if self._is_raw:
+            for task in self.tasks.values():
+                return Call(task.handler, (context.body,))
+            raise UnknownTask(f"Queue {self.name!r} has no task.")
+        task, args, kwargs, reply = self._parsed(context.body)
+        return Call(task.handler, args, kwargs, reply, self.serializer.dumps if reply else None)
+
+    def _parsed(self, body: bytes) -> tuple[Task[..., Any], list[Any], dict[str, Any], str | None]:
+        value = self._loaded(body)
+        name, args, kwargs = value.get("task"), value.get("args", []), value.get("kwargs", {})
+        reply = value.get("reply")
+        if not (isinstance(name, str) and isinstance(args, list) and isinstance(kwargs, dict)):
+            raise Undecodable("The body has no task with args and kwargs.")
+        if not all(isinstance(word, str) for word in kwargs):
+            raise Undecodable("A keyword in the body is no text.")
+        if reply is not None and not _is_reply(reply):
+            raise Undecodable("The body names no queue for results.")
+        task = self.tasks.get(name)
+        if task is None:
+            shown = name[:_NAME_SHOWN_MAX]
+            raise UnknownTask(f"Queue {self.name!r} has no task {shown!r}.", reply)
+        return task, args, kwargs, reply
+
+    def _loaded(self, body: bytes) -> dict[str, Any]:
+        try:
+            value = self.serializer.loads(body)
+        except Hopeless:
+            raise
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            raise Undecodable(f"The body does not deserialize: {what}") from error
+        if not isinstance(value, dict):
+            raise Undecodable("The body is no call of a task.")
+        return value
+
+
+def _is_reply(name: object) -> bool:
+    return (
+        isinstance(name, str)
+        and name.startswith(REPLY_PREFIX)
+        and len(name) <= REPLY_CHARACTERS_MAX
+    )
+
+
+class Task(Generic[_P, _R]):
+    """A function whose calls can be jobs. Calling it runs it here."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        name: str,
+        function: Callable[_P, _R],
+        handler: Handler,
+        adding: Adding,
+        has_result: bool,
+    ) -> None:
+        update_wrapper(self, function)
+        self.queue = queue
+        self.name = name
+        self.handler = handler
+        self.has_result = has_result
+        self._function = function
+        self._adding = adding
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name!r} of queue {self.queue.name!r}>"
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return self._function(*args, **kwargs)
+
+    def options(self, **words: int) -> Task[_P, _R]:
+        """The same task, whose jobs are added otherwise: ``delay_s``, ``retry_s``, ``ttl_s``,
+        ``replicate``, ``maxlen``.
+
+        :raises TypeError: for other words.
+        """
+        adding = attrs.evolve(self._adding, **words)
+        return Task(self.queue, self.name, self._function, self.handler, adding, self.has_result)
+
+    def delay(self, *args: _P.args, **kwargs: _P.kwargs) -> Any:
+        """Add a job that calls it: a :class:`Pending`, or with a Twisted client a Deferred of an
+        :class:`AsyncPending`.
+
+        :raises NotSerializable: the arguments cannot be sent.
+        :raises ClientError: the job was not added, or nobody knows; see ``add_job``.
+        """
+        reply = REPLY_PREFIX + secrets.token_hex(16) if self.has_result else None
+        body = self._body(args, kwargs, reply)
+        client, serializer = self.queue.client, self.queue.serializer
+        added = client.add_job(self.queue.name, body, **attrs.asdict(self._adding))
+        if isinstance(added, Deferred):
+            return added.addCallback(lambda id_: AsyncPending(client, id_, reply, serializer))
+        return Pending(client, added, reply, serializer)
+
+    def _body(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: str | None) -> bytes:
+        serializer = self.queue.serializer
+        if isinstance(serializer, Raw):
+            (body,) = args
+            return serializer.dumps(body)
+        call: dict[str, Any] = {"task": self.name, "args": list(args), "kwargs": kwargs}
+        if reply is not None:
+            call["reply"] = reply
+        dumped: bytes = serializer.dumps(call)
+        return dumped

@@ -1,0 +1,368 @@
+"""Workers as processes, on real daemons."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from click.testing import CliRunner, Result
+from twisted.internet import reactor
+
+from disque_tx import Disque
+from disque_tx.cli import dead
+from disque_tx.cli.options import Options
+from disque_tx.worker import JobFailed, Letter, ResultTimeout
+from tests.acceptance.cluster.fleet import Fleet
+from tests.acceptance.daemon import DaemonTestCase, environment, wait_for
+from tests.worker import handlers
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_DOCS: Final = _ROOT / "docs" / "how-to"
+_EXAMPLE: Final = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_WORK: Final = "from disque_tx.cli.work import command; command()"
+_JOBS: Final = 2000
+
+
+class WorkTestCase(DaemonTestCase):
+    """Tests that start ``disque work``."""
+
+    def setUp(self) -> None:
+        """A file for what was done."""
+        self.place = self.folder()
+        self.file = self.place / "done"
+        self.file.touch()
+
+    def client(self, address: str) -> Disque:
+        """A client for the length of a test."""
+        client = Disque(address)
+        self.addCleanup(client.close)
+        return client
+
+    def work(self, address: str, target: str, *words: str, cwd: Path = _ROOT) -> Any:
+        """A worker in a process of its own."""
+        with open(self.place / "worker.out", "ab") as output:
+            worker = subprocess.Popen(
+                [sys.executable, "-c", _WORK, target, "--addresses", address, *words],
+                env=environment(DONE=str(self.file)),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        self.addCleanup(self.end, worker)
+        return worker
+
+    def end(self, worker: subprocess.Popen[bytes]) -> None:
+        """Leave nothing behind."""
+        worker.kill()
+        worker.wait()
+
+    def output(self) -> str:
+        """What the workers have logged."""
+        return (self.place / "worker.out").read_text()
+
+    def done(self) -> list[bytes]:
+        """What was done, a line each."""
+        return self.file.read_bytes().splitlines()
+
+    def wait_for_part(self, part: int) -> None:
+        """Wait until more than so many different jobs are done."""
+        wait_for(lambda: len(set(self.done())) > part, f"{part} jobs are done", 30)
+
+    def drain(self, worker: subprocess.Popen[bytes]) -> int:
+        """SIGTERM; the exit status."""
+        worker.send_signal(signal.SIGTERM)
+        return worker.wait(20)
+
+
+class OneNodeTests(WorkTestCase):
+    """A daemon and workers."""
+
+    def setUp(self) -> None:
+        """A daemon and a client."""
+        super().setUp()
+        self.node = self.running()
+        self.address = f"127.0.0.1:{self.node.port}"
+        self.disque = self.client(self.address)
+
+    def registered(self) -> int:
+        """How many jobs the node knows."""
+        return int(self.node.info()["registered_jobs"])
+
+    def reasons(self, queue: str) -> list[str]:
+        """Why jobs of a queue are dead."""
+        letters = self.disque.queue_peek(f"dead:{queue}", 100)
+        return [Letter.decoded(job.body).reason for job in letters]
+
+    def test_kinds(self) -> None:
+        """Every kind of handler does its jobs; one that raises, exits, crashes or hangs fails its
+        own job, with the reason in a letter, and harms no other."""
+        failing = {
+            "leave": "SystemExit: leave",
+            "crash": "HandlerDied: The process of the handler ended: exit status 7",
+            "hang": "TimeLimitPassed: It took longer than 0.5 s.",
+            "false": "HandlerDied: exit status 4: it is broken",
+            "slow": "TimeLimitPassed: It took longer than 0.5 s.",
+            "absent": "No such file or directory",
+            "true": "HandlerDied: exit status 1",
+            "calls": "Undecodable: The body is not JSON",
+        }
+        for queue in (*failing, "note", "coroutine", "together", "together"):
+            self.disque.add_job(queue, b"bad", retry_s=60)
+        self.disque.add_job("true", b"good", retry_s=60)
+        worker = self.work(self.address, "tests.worker.handlers:handlers", "--dead-after", "0")
+        wait_for(lambda: self.registered() == len(failing), "all else is done", 30)
+        for queue, reason in failing.items():
+            (told,) = wait_for(partial(self.reasons, queue), f"{queue} has a letter")
+            self.assertIn(reason, told, queue)
+        self.assertEqual({b"bad", b"bad,bad"}, set(self.done()))
+        self.assertEqual(0, self.drain(worker))
+
+    def test_results(self) -> None:
+        """What a task returns comes back, and so does the reason why it never will."""
+        handlers.queue.connect(self.disque)
+        late = handlers.add.delay(3, 4)
+        self.assertRaises(ResultTimeout, late.result, 0.1)
+        worker = self.work(self.address, "tests.worker.handlers:queue")
+        self.assertEqual(7, late.result(20))
+        self.assertEqual(7, late.result(0))
+        self.assertEqual(42, handlers.times_two.delay(number=21).result(20))
+        self.assertEqual(1, handlers.attempt.options(ttl_s=60).delay().result(20))
+        first, second = (handlers.where.delay("here").result(20) for _ in range(2))
+        self.assertEqual(first, second)
+        self.assertNotIn(first, (worker.pid, 0))
+        for pending, reason in (
+            (handlers.refuse.delay("never"), "Hopeless: never"),
+            (handlers.where.delay("exit"), "exit status 3"),
+            (handlers.opaque.delay(), "JSON cannot carry"),
+            (handlers.add.delay(**{"left": 1}), "TypeError"),
+        ):
+            error = self.assertRaises(JobFailed, pending.result, 20)
+            self.assertIn(reason, str(error))
+        self.assertEqual(0, self.drain(worker))
+        self.assertEqual(4, self.registered())
+
+    def test_twisted_results(self) -> None:
+        """The same with the client for Twisted."""
+        worker = self.work(self.address, "tests.worker.handlers:queue")
+        program = (
+            "import sys\n"
+            "from twisted.internet import task\n"
+            "from disque_tx.client import DisqueClient\n"
+            "from disque_tx.worker import JobFailed\n"
+            "from tests.worker import handlers\n"
+            "async def main(reactor, address):\n"
+            "    client = DisqueClient(address, reactor=reactor)\n"
+            "    handlers.queue.connect(client)\n"
+            "    pending = await handlers.add.delay(1, 2)\n"
+            "    print(await pending.result(20), await pending.result(20))\n"
+            "    try:\n"
+            "        await (await handlers.refuse.delay('no')).result(20)\n"
+            "    except JobFailed as error:\n"
+            "        print(error)\n"
+            "    await client.close()\n"
+            "task.react(main, sys.argv[1:])\n"
+        )
+        words = [sys.executable, "-c", program, self.address]
+        told = subprocess.run(
+            words,
+            cwd=_ROOT,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        self.assertEqual(("", "3 3\nHopeless: no\n"), (told.stderr, told.stdout))
+        self.assertEqual(0, self.drain(worker))
+
+    def add_many(self, retry_s: int) -> set[bytes]:
+        """Two thousand jobs."""
+        bodies = {str(number).encode() for number in range(_JOBS)}
+        for body in bodies:
+            self.disque.add_job("many", body, retry_s=retry_s)
+        return bodies
+
+    def test_sigterm(self) -> None:
+        """Workers that are replaced in the middle of their work lose nothing, do nothing twice,
+        and give back at once what they did not do."""
+        bodies = self.add_many(retry_s=600)
+        for part in (200, 700, 1200):
+            worker = self.work(self.address, "tests.worker.handlers:slowly", "--queue", "many")
+            self.wait_for_part(part)
+            self.assertEqual(0, self.drain(worker))
+            self.assertEqual(_JOBS - len(self.done()), self.disque.queue_length("many"))
+        worker = self.work(self.address, "tests.worker.handlers:slowly", "--queue", "many")
+        wait_for(lambda: self.registered() == 0, "all is done", 30)
+        self.assertEqual(0, self.drain(worker))
+        self.assertEqual(dict.fromkeys(bodies, 1), dict(Counter(self.done())))
+
+    def test_sigkill(self) -> None:
+        """Workers that are killed lose nothing either; what they had comes back."""
+        bodies = self.add_many(retry_s=2)
+        for part in (200, 700, 1200):
+            worker = self.work(self.address, "tests.worker.handlers:slowly", "--queue", "many")
+            self.wait_for_part(part)
+            self.end(worker)
+        worker = self.work(self.address, "tests.worker.handlers:slowly", "--queue", "many")
+        wait_for(lambda: self.registered() == 0, "all is done", 30)
+        self.assertEqual(0, self.drain(worker))
+        self.assertEqual(bodies, set(self.done()))
+        self.assertLess(len(self.done()), _JOBS * 1.5)
+
+    def test_lost_slots(self) -> None:
+        """A worker whose threads all hang ends by itself, with a status of its own; its jobs come
+        back."""
+        self.disque.add_job("hang", b"", retry_s=1)
+        words = ("--queue", "hang", "--concurrency", "1", "--time-limit", "0.3")
+        worker = self.work(self.address, "tests.worker.handlers:hang", *words)
+        self.assertEqual(70, worker.wait(20))
+        self.assertIn("Start the process again", self.output())
+        wait_for(lambda: self.disque.queue_length("hang"), "it is back")
+
+    def test_second_signal(self) -> None:
+        """Who cannot wait for the grace sends another signal."""
+        self.disque.add_job("hang", b"", retry_s=60)
+        worker = self.work(self.address, "tests.worker.handlers:hang", "--queue", "hang")
+        wait_for(lambda: not self.disque.queue_length("hang"), "it is taken")
+        worker.send_signal(signal.SIGTERM)
+        wait_for(lambda: "stops; 1 jobs" in self.output(), "it drains")
+        worker.send_signal(signal.SIGTERM)
+        self.assertEqual(130, worker.wait(5))
+
+    def test_node_restarts(self) -> None:
+        """A worker outlives its node."""
+        worker = self.work(self.address, "tests.worker.handlers:note", "--queue", "q")
+        self.disque.add_job("q", b"before")
+        wait_for(lambda: self.done() == [b"before"], "the first is done")
+        self.node.kill()
+        self.node.start()
+        self.disque.add_job("q", b"after")
+        wait_for(lambda: self.done() == [b"before", b"after"], "the second is done", 30)
+        self.assertEqual(0, self.drain(worker))
+
+    def test_bad_targets(self) -> None:
+        """What names no handlers is told clearly, with status 2."""
+        for target, said in (
+            ("tests.worker.handlers", "is not package.module:name"),
+            ("no.such:thing", "There is no module 'no'"),
+            ("tests.worker.handlers:nothing", "has no attribute 'nothing'"),
+            ("tests.worker.handlers:not_handlers", "3 is no handlers"),
+            ("tests.worker.handlers:note", "say with --queue"),
+        ):
+            (self.place / "worker.out").write_text("")
+            worker = self.work(self.address, target)
+            self.assertEqual(2, worker.wait(20), target)
+            self.assertIn(said, self.output())
+
+    # -- dead letters ------------------------------------------------------------------------
+
+    def dead(self, *words: str, typed: str = "") -> Result:
+        """``disque dead``."""
+        return command_dead(self.node, *words, typed=typed)
+
+    def test_dead(self) -> None:
+        """Letters are listed, shown, requeued and dropped; what is no letter is named, too."""
+        ids = [self.disque.add_job("crash", f"body {n}") for n in range(3)]
+        worker = self.work(self.address, "tests.worker.handlers:handlers", "--dead-after", "0")
+        wait_for(lambda: self.disque.queue_length("dead:crash") == 3, "all are dead")
+        self.assertEqual(0, self.drain(worker))
+        (copied,) = self.disque.queue_peek("dead:crash", 1)
+        self.disque.add_job("dead:crash", copied.body)
+        stranger = self.disque.add_job("dead:crash", b"\x1b[31mnothing")
+
+        rows = [json.loads(line) for line in self.dead("list", "--json").stdout.splitlines()]
+        self.assertEqual({*ids, stranger}, {row["id"] for row in rows})
+        self.assertEqual([1, 1, 1, 2], sorted(row["letters"] for row in rows))
+        self.assertNotIn("\x1b", self.dead("list", "crash").stdout)
+        shown = json.loads(self.dead("show", ids[1], "--json").stdout)
+        self.assertEqual(("crash", "body 1"), (shown["queue"], shown["body"]))
+        self.assertIn("exit status 7", self.dead("show", ids[1]).stdout)
+
+        self.assertEqual("1 requeued\n", self.dead("requeue", "--id", ids[0]).stdout)
+        (again,) = self.disque.get_jobs("crash")
+        self.assertEqual(b"body 0", again.body)
+        self.assertNotIn(ids[0], self.dead("list").stdout)
+        self.assertEqual("1 dropped\n", self.dead("drop", "crash", "--id", stranger).stdout)
+        self.assertEqual(1, self.dead("drop", "--all", typed="n\n").exit_code)
+        self.assertEqual(2, self.dead("drop").exit_code)
+        self.assertEqual(1, self.dead("drop", "--id", "unknown").exit_code)
+        self.assertEqual("2 dropped\n", self.dead("drop", "--all", "--yes").stdout)
+        self.assertEqual(
+            ("", 0), (self.dead("list").stdout, self.disque.queue_length("dead:crash"))
+        )
+
+    def test_how_tos(self) -> None:
+        """The examples of the documentation run, with the workers that they speak of."""
+        module = self.place / "shop.py"
+        text = (_DOCS / "run-workers.md").read_text().replace("127.0.0.1:7711", self.address)
+        programs = _EXAMPLE.findall(text)
+        module.write_text(programs[0])
+        self.disque.add_job("sizes", b"four")
+        worker = self.work(self.address, "shop:handlers", cwd=self.place)
+        sys.path.insert(0, str(self.place))
+        self.addCleanup(sys.path.remove, str(self.place))
+        self.addCleanup(sys.modules.pop, "shop", None)
+        names: dict[str, Any] = {}
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            for program in programs[1:]:
+                exec(program, names)
+        self.assertEqual("5\nno such customer\n", printed.getvalue())
+        (service,) = names["make_service"](reactor)
+        self.assertIn("disque-worker:", service.name)
+        wait_for(lambda: "4 bytes" in self.output(), "the worker has printed")
+        self.assertEqual(0, self.drain(worker))
+        text = (_DOCS / "dead-letters.md").read_text().replace("127.0.0.1:7711", self.address)
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            for program in _EXAMPLE.findall(text):
+                exec(program, names)
+        self.assertIn("Hopeless: no such customer", printed.getvalue())
+
+
+def command_dead(node: Any, *words: str, typed: str = "") -> Result:
+    """``disque dead`` at a node."""
+    options = Options()
+    options.host, options.port = node.ip, node.port
+    return CliRunner().invoke(dead.command, list(words), input=typed, obj=options)
+
+
+class ClusterTests(WorkTestCase):
+    """Three nodes."""
+
+    def setUp(self) -> None:
+        """A cluster of this test alone: it loses nodes."""
+        super().setUp()
+        self.fleet = Fleet(3)
+        self.addCleanup(self.fleet.discard)
+        self.fleet.start()
+
+    def test_node_dies(self) -> None:
+        """When the node that delivers dies, the worker goes on at another, and all is done; dead
+        letters at all nodes are found."""
+        first, second, third = self.fleet.nodes
+        bodies = {str(number).encode() for number in range(200)}
+        for number, body in enumerate(sorted(bodies)):
+            node = (first, second, third)[number % 3]
+            node.call("ADDJOB", "q", body, 5000, "REPLICATE", 2, "RETRY", 2)
+        address = f"{first.ip}:{first.port}"
+        worker = self.work(address, "tests.worker.handlers:slowly", "--queue", "q")
+        wait_for(lambda: len(self.done()) > 50, "some are done", 30)
+        first.kill()
+        wait_for(lambda: set(self.done()) == bodies, "all are done", 40)
+        self.assertEqual(0, self.drain(worker))
+        for number, node in enumerate((second, third)):
+            letter = Letter("q", str(number), b"", "why", "", "w", 0, 0, 0.0)
+            node.call("ADDJOB", "dead:q", letter.encoded(), 5000, "REPLICATE", 1)
+        told = command_dead(second, "list", "--json")
+        rows = [json.loads(line) for line in told.stdout.splitlines()]
+        self.assertEqual({"0", "1"}, {row["id"] for row in rows})
+        self.assertIn(first.ip, told.stderr)

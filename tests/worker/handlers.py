@@ -1,0 +1,110 @@
+"""Handlers for workers in processes of their own. They write what they did to the file DONE."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import NoReturn
+
+from disque_tx.worker import Command, Context, Hopeless, Queue, batch, current_job, process
+
+queue = Queue("calls", retry_s=60, retries_max=0)
+times = Queue("times", retry_s=60, retries_max=0)
+
+
+def wrote(word: bytes) -> None:
+    """Append a line, as one write that no other can split."""
+    with open(os.environ["DONE"], "ab", buffering=0) as file:
+        file.write(word + b"\n")
+
+
+def note(job: Context) -> None:
+    """Do it."""
+    wrote(job.body)
+
+
+def slowly(job: Context) -> None:
+    """Do it in a moment."""
+    time.sleep(0.002)
+    wrote(job.body)
+
+
+async def at_once(job: Context) -> None:
+    """Do it on the reactor."""
+    wrote(job.body)
+
+
+@batch(10, wait_s=0.1)
+def together(jobs: list[Context]) -> None:
+    """Do many."""
+    wrote(b",".join(job.body for job in jobs))
+
+
+def leave(job: Context) -> NoReturn:
+    """Try to end the worker."""
+    sys.exit("leave")
+
+
+def crash(job: Context) -> NoReturn:
+    """End the process, without a word."""
+    os._exit(7)
+
+
+def hang(job: Context) -> None:
+    """Never end."""
+    time.sleep(1000)
+
+
+@queue.job(result=True)
+def add(left: int, right: int) -> int:
+    """A sum."""
+    return left + right
+
+
+@queue.job(result=True)
+async def times_two(number: int) -> int:
+    """A product, on the reactor."""
+    return 2 * number
+
+
+@queue.job(result=True, process=True)
+def where(how: str) -> int:
+    """The process it runs in, or its end."""
+    if how == "exit":
+        os._exit(3)
+    return os.getpid()
+
+
+@queue.job(result=True)
+def refuse(reason: str) -> None:
+    """Fail for good."""
+    raise Hopeless(reason)
+
+
+@queue.job(result=True)
+def opaque() -> object:
+    """What JSON cannot carry."""
+    return object()
+
+
+@queue.job(result=True)
+def attempt() -> int:
+    """Which one this is."""
+    return current_job().attempt
+
+
+handlers = {
+    "note": note,
+    "coroutine": at_once,
+    "together": together,
+    "leave": leave,
+    "crash": process(crash),
+    "hang": process(hang, time_limit_s=0.5),
+    "true": Command(["grep", "-q", "good"]),
+    "false": Command(["sh", "-c", "echo it is broken >&2; exit 4"]),
+    "absent": Command(["/nowhere/at/all"]),
+    "slow": Command(["sleep", "1000"], time_limit_s=0.5),
+    "calls": queue,
+}
+not_handlers = 3

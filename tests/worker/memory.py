@@ -1,0 +1,353 @@
+"""A client whose node is in memory, and a worker on it, with a clock that the test turns."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.client import ConnectionLost, Job, JobDetails, TooLate, UnknownJob
+from disque_tx.worker import Backoff, Letter, Worker
+from disque_tx.worker.slots import Outcome, Slot
+from disque_tx.worker.threads import Report, run_here
+
+NODE = "127.0.0.1:7711"
+
+
+@attrs.define
+class Stored:
+    """A job as its node has it. ``requeue_s``: when it is queued again, ``None``: never."""
+
+    job: Job
+    retry_s: int
+    ttl_s: int
+    made_s: float
+    state: str = "queued"
+    requeue_s: float | None = None
+
+
+class MemoryTaken:
+    """A delivered job of :class:`MemoryClient`."""
+
+    def __init__(self, client: MemoryClient, job: Job) -> None:
+        self.client = client
+        self.job = job
+
+    @property
+    def id(self) -> str:
+        """Its ID."""
+        return self.job.id
+
+    @property
+    def data(self) -> bytes:
+        """Its body."""
+        return self.job.body
+
+    def working(self) -> Deferred[int]:
+        """WORKING."""
+        return self.client.answer("WORKING", lambda: self.client.postpone(self.id), self.id)
+
+
+class MemoryClient:
+    """What a node does with jobs, as far as a worker can see it (client protocol, 15 to 18).
+
+    ``calls``: command, time and argument of each. ``broken``: asked before each command, and the
+    exception that it returns is the answer. With ``lossy`` the command is executed all the same.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.jobs: dict[str, Stored] = {}
+        self.calls: list[tuple[str, float, Any]] = []
+        self.broken: Callable[[str], Exception | None] = lambda command: None
+        self.lossy = False
+        self.retry_s = 300
+        self.ttl_s = 86400
+        self.waiting: deque[tuple[Deferred[Any], tuple[str, ...], int]] = deque()
+        self.most_asked = 0
+
+    # -- for tests ---------------------------------------------------------------------------
+
+    def put(
+        self, queue: str, body: bytes = b"", retry_s: int | None = None, ttl_s: int | None = None
+    ) -> str:
+        """Add a job, whatever is broken."""
+        job_id = f"D-{len(self.jobs):08x}"
+        retry_s = self.retry_s if retry_s is None else retry_s
+        now_s = self.clock.seconds()
+        stored = Stored(Job(queue, job_id, body), retry_s, ttl_s or self.ttl_s, now_s)
+        self.jobs[job_id] = stored
+        self._queue(stored)
+        return job_id
+
+    def queued(self, queue: str) -> list[Job]:
+        """The jobs that wait in a queue."""
+        found = [stored for stored in self.jobs.values() if stored.job.queue == queue]
+        return [stored.job for stored in found if stored.state == "queued"]
+
+    def letters(self, queue: str) -> list[Letter]:
+        """The dead letters of a queue."""
+        return [Letter.decoded(job.body) for job in self.queued(f"dead:{queue}")]
+
+    def state(self, job_id: str) -> str:
+        """Of a job: queued, active, acked."""
+        return self.jobs[job_id].state
+
+    def times(self, command: str) -> list[float]:
+        """When a command came."""
+        return [at_s for name, at_s, _ in self.calls if name == command]
+
+    def tick(self) -> None:
+        """Queue what was not acknowledged in time."""
+        now_s = self.clock.seconds()
+        for stored in list(self.jobs.values()):
+            due = stored.requeue_s is not None and stored.requeue_s <= now_s
+            if stored.state == "active" and due:
+                more = stored.job.additional_deliveries + 1
+                stored.job = attrs.evolve(stored.job, additional_deliveries=more)
+                self._queue(stored)
+
+    # -- the client --------------------------------------------------------------------------
+
+    def take(
+        self,
+        *queues: str,
+        count: int = 1,
+        timeout_s: float | None = None,
+        no_hang: bool = False,
+    ) -> Deferred[Any]:
+        """GETJOB."""
+        self.most_asked = max(self.most_asked, count)
+        trouble = self.broken("GETJOB")
+        self.calls.append(("GETJOB", self.clock.seconds(), queues))
+        if trouble is not None:
+            return fail(trouble)
+        jobs = self._deliver(queues, count)
+        if jobs or no_hang:
+            return succeed(jobs)
+        waiting: Deferred[Any] = Deferred(self._forget)
+        self.waiting.append((waiting, queues, count))
+        return waiting
+
+    def add_job(
+        self,
+        queue: str,
+        body: bytes,
+        timeout_ms: int = 5000,
+        replicate: int | None = None,
+        delay_s: int | None = None,
+        retry_s: int | None = None,
+        ttl_s: int | None = None,
+        maxlen: int | None = None,
+        asynchronous: bool = False,
+        retry_adds: bool = False,
+    ) -> Deferred[str]:
+        """ADDJOB."""
+        return self.answer("ADDJOB", lambda: self.put(queue, body, retry_s, ttl_s), queue)
+
+    def ack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
+        """ACKJOB."""
+        ids = [job.id for job in jobs]
+        return self.answer("ACKJOB", lambda: sum(map(self._ack, ids)), ids)
+
+    def nack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
+        """NACK."""
+        ids = [job.id for job in jobs]
+        return self.answer("NACK", lambda: sum(map(self._nack, ids)), ids)
+
+    def show(self, job_id: str, /) -> Deferred[JobDetails | None]:
+        """SHOW."""
+        return self.answer("SHOW", lambda: self._details(job_id), job_id)
+
+    def answer(self, command: str, execute: Callable[[], Any], argument: Any) -> Deferred[Any]:
+        """Execute a command, or not; the answer."""
+        self.calls.append((command, self.clock.seconds(), argument))
+        trouble = self.broken(command)
+        if trouble is not None and not self.lossy:
+            return fail(trouble)
+        try:
+            value = execute()
+        except Exception as error:
+            return fail(error)
+        return succeed(value) if trouble is None else fail(trouble)
+
+    def postpone(self, job_id: str) -> int:
+        """What WORKING does."""
+        stored = self.jobs[job_id]
+        if stored.state == "acked":
+            raise UnknownJob("WORKING", NODE, "NOJOB", "")
+        if self.clock.seconds() - stored.made_s > stored.ttl_s / 2:
+            raise TooLate("WORKING", NODE, "TOOLATE", "")
+        stored.state = "active"
+        self._restart(stored)
+        return stored.retry_s
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def _restart(self, stored: Stored) -> None:
+        retry_s = stored.retry_s
+        stored.requeue_s = self.clock.seconds() + retry_s if retry_s else None
+
+    def _queue(self, stored: Stored) -> None:
+        stored.state = "queued"
+        self._restart(stored)
+        for waiting in list(self.waiting):
+            jobs = self._deliver(waiting[1], waiting[2]) if waiting in self.waiting else []
+            if jobs:
+                self.waiting.remove(waiting)
+                waiting[0].callback(jobs)
+
+    def _deliver(self, queues: tuple[str, ...], count: int) -> list[MemoryTaken]:
+        lines = [(queue, deque(self.queued(queue))) for queue in dict.fromkeys(queues)]
+        by_name = dict(lines)
+        jobs: list[MemoryTaken] = []
+        before = -1
+        while before < len(jobs) < count:
+            before = len(jobs)
+            for queue in queues:
+                if by_name[queue] and len(jobs) < count:
+                    job = by_name[queue].popleft()
+                    self.jobs[job.id].state = "active"
+                    jobs.append(MemoryTaken(self, job))
+        return jobs
+
+    def _forget(self, one: Deferred[Any]) -> None:
+        self.waiting = deque(waiting for waiting in self.waiting if waiting[0] is not one)
+
+    def _ack(self, job_id: str) -> bool:
+        known = self.jobs[job_id].state != "acked"
+        self.jobs[job_id].state = "acked"
+        return known
+
+    def _nack(self, job_id: str) -> bool:
+        stored = self.jobs[job_id]
+        if stored.state != "active" or not stored.retry_s:
+            return False
+        stored.job = attrs.evolve(stored.job, nacks=stored.job.nacks + 1)
+        self._queue(stored)
+        return True
+
+    def _details(self, job_id: str) -> JobDetails:
+        stored = self.jobs[job_id]
+        return JobDetails(
+            id=job_id,
+            queue=stored.job.queue,
+            state=stored.state,
+            replicate=1,
+            ttl_s=stored.ttl_s,
+            ctime=0,
+            delay_s=0,
+            retry_s=stored.retry_s,
+            nacks=stored.job.nacks,
+            additional_deliveries=stored.job.additional_deliveries,
+            nodes_delivered=(),
+            nodes_confirmed=(),
+            next_requeue_ms=None,
+            next_awake_ms=None,
+            body=stored.job.body,
+        )
+
+
+class InlinePool:
+    """Runs functions at once, or with ``hangs`` never; then ``release`` lets them run."""
+
+    hangs = False
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.hung: list[Slot] = []
+
+    def put(self, slot: Slot) -> None:
+        """Run what is in the slot."""
+        if self.hangs:
+            slot.current = (slot.runs.popleft(), 0.0)
+            self.hung.append(slot)
+            return
+        done: list[tuple[Slot, Outcome | None]] = []
+        while slot.runs:
+            run = slot.runs.popleft()
+            done.append((slot, Outcome(run, *run_here(run), 0.001)))
+        self.report([*done, (slot, None)])
+
+    def release(self) -> None:
+        """Let everything run that hangs."""
+        for slot in self.hung:
+            assert slot.current is not None
+            run = slot.current[0]
+            slot.current = None
+            self.report([(slot, Outcome(run, *run_here(run), 1.0)), (slot, None)])
+        self.hung.clear()
+
+    def stop(self) -> None:
+        """Nothing to stop."""
+
+
+class HangingPool(InlinePool):
+    """Its functions hang until they are released."""
+
+    hangs = True
+
+
+def lost(command: str) -> ConnectionLost:
+    """The connection ended while this command was under way."""
+    return ConnectionLost(NODE, f"cut at {command}", True)
+
+
+class WorkerTestCase(SynchronousTestCase):
+    """A clock, a node and workers on it."""
+
+    def setUp(self) -> None:
+        """Start with nothing."""
+        self.clock = Clock()
+        self.client = MemoryClient(self.clock)
+        self.done: list[bytes] = []
+        self.pools: list[InlinePool] = []
+
+    def note(self, job: Any) -> None:
+        """A handler that works."""
+        self.done.append(job.body)
+
+    def worker(self, handlers: Any, pool: type[InlinePool] = InlinePool, **words: Any) -> Worker:
+        """A worker that has been started, and is stopped at the end."""
+
+        def made(report: Report) -> InlinePool:
+            self.pools.append(pool(report))
+            return self.pools[-1]
+
+        words.setdefault("backoff", Backoff(10, 2, 1000, 0))
+        words.setdefault("grace_s", 5)
+        worker = Worker(
+            self.client,
+            handlers,
+            self.clock,
+            pool=made,
+            random=Random(1),
+            wall_s=self.clock.seconds,
+            name="w",
+            environ={},
+            **words,
+        )
+        worker.startService()
+        self.turn(0)
+        return worker
+
+    def turn(self, seconds: float, step_s: float = 0.05) -> None:
+        """Let time pass, at the node too."""
+        self.clock.pump([0, 0, 0])
+        for _ in range(round(seconds / step_s)):
+            self.clock.advance(step_s)
+            self.client.tick()
+            self.clock.pump([0, 0, 0])
+
+    def stop(self, worker: Worker, seconds: float = 60) -> None:
+        """Drain a worker; nothing of it is left on the clock."""
+        stopped = worker.stopService()
+        self.turn(seconds)
+        self.successResultOf(stopped)
+        self.assertEqual([], self.clock.getDelayedCalls())

@@ -1,0 +1,152 @@
+"""Letters, backoff, and threads."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from queue import SimpleQueue
+from random import Random
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+import tests.profiles  # noqa: F401
+from disque_tx.client import Job
+from disque_tx.worker import Backoff, Context, Letter
+from disque_tx.worker.context import Held
+from disque_tx.worker.handlers import Call, handler_of
+from disque_tx.worker.letters import NotALetter
+from disque_tx.worker.slots import Run, Slot
+from disque_tx.worker.threads import Done, Threads
+from tests.worker.memory import MemoryClient, MemoryTaken
+
+_TEXT = st.text(max_size=20)
+_LETTERS = st.builds(
+    Letter,
+    queue=_TEXT,
+    id=_TEXT,
+    body=st.binary(),
+    reason=_TEXT,
+    traceback=_TEXT,
+    worker=_TEXT,
+    nacks=st.integers(0, 65535),
+    additional_deliveries=st.integers(0, 65535),
+    failed_at_s=st.floats(0, 1e12),
+    history=st.lists(st.tuples(st.floats(0, 1e12), _TEXT), max_size=3).map(tuple),
+)
+
+
+class LetterTests(SynchronousTestCase):
+    """What is written is read."""
+
+    @given(_LETTERS)
+    def test_round_trip(self, letter: Letter) -> None:
+        """Every letter comes back as it was, and can be printed as JSON."""
+        self.assertEqual(letter, Letter.decoded(letter.encoded()))
+        self.assertIn("reason", json.loads(json.dumps(letter.table())))
+
+    @given(_LETTERS, st.data())
+    def test_strangers(self, letter: Letter, data: st.DataObject) -> None:
+        """What somebody else has put there is a letter, or is named as none."""
+        values = json.loads(letter.encoded())
+        name = data.draw(st.sampled_from(sorted(values)))
+        values[name] = data.draw(st.none() | st.integers() | _TEXT | st.lists(st.integers()))
+        try:
+            found = Letter.decoded(json.dumps(values).encode())
+        except NotALetter:
+            return
+        self.assertIsInstance(found.queue, str)
+        self.assertIsInstance(found.body, bytes)
+
+    def test_other_bytes(self) -> None:
+        """Neither other bytes nor other versions are letters."""
+        for body in (b"", b"\xff", b"[]", b"{}", b'{"version":2}', b"[" * 100_000, b"null"):
+            self.assertRaises(NotALetter, Letter.decoded, body)
+
+
+class BackoffTests(SynchronousTestCase):
+    """Waits between attempts."""
+
+    @given(st.integers(0, 10**6), st.integers())
+    def test_bounds(self, failures: int, seed: int) -> None:
+        """No wait is longer than it may be, nor shorter than its fixed part."""
+        backoff = Backoff(1, 3, 100, 0.25)
+        wait_s = backoff.wait_s(failures, Random(seed))
+        self.assertTrue(0.75 <= wait_s <= 100)
+
+    def test_growth(self) -> None:
+        """Without jitter it is exact."""
+        backoff = Backoff(1, 3, 100, 0)
+        waits = [backoff.wait_s(failures, Random(1)) for failures in range(1, 7)]
+        self.assertEqual([1, 3, 9, 27, 81, 100], waits)
+        self.assertRaises(ValueError, Backoff, first_s=-1)
+        self.assertRaises(ValueError, Backoff, factor=0.5)
+
+
+class ThreadTests(SynchronousTestCase):
+    """Functions in threads, with a queue in the place of the reactor."""
+
+    def setUp(self) -> None:
+        """Threads, and where they report."""
+        self.calls: SimpleQueue[Any] = SimpleQueue()
+        self.done: list[Done] = []
+        self.threads = Threads(2, self.calls.put, time.perf_counter, self.done.extend)
+        self.addCleanup(self.threads.stop)
+
+    def run_of(self, function: Any) -> Run:
+        """A run of a function of no arguments."""
+        taken = MemoryTaken(MemoryClient(Clock()), Job("q", "D-1", b""))
+        held = Held(taken, Context(taken.job, "w"), 0)
+        return Run(Call(handler_of(function), ()), [held])
+
+    def finish(self, slots: int) -> None:
+        """Wait until so many slots are done, in the reactor's place."""
+        while sum(outcome is None for _, outcome in self.done) < slots:
+            self.calls.get(timeout=10)()
+
+    def test_many(self) -> None:
+        """Every run is told once, and in far fewer calls than there are runs."""
+        ran: list[int] = []
+        slot = Slot(self.run_of(lambda: ran.append(0)))
+        slot.runs.extend(self.run_of(lambda n=n: ran.append(n)) for n in range(1, 1000))
+        self.threads.put(slot)
+        self.finish(1)
+        self.assertEqual(list(range(1000)), ran)
+        outcomes = [outcome for _, outcome in self.done if outcome is not None]
+        self.assertEqual(1000, len(outcomes))
+        self.assertTrue(all(outcome.failed is None for outcome in outcomes))
+
+    def test_base_exceptions(self) -> None:
+        """A thread survives what would end it."""
+
+        def leave() -> None:
+            raise SystemExit(1)
+
+        slot = Slot(self.run_of(leave))
+        slot.runs.append(self.run_of(lambda: None))
+        self.threads.put(slot)
+        self.finish(1)
+        reasons = [one and one.failed and one.failed.reason for _, one in self.done]
+        self.assertEqual(["SystemExit: 1", None, None], reasons)
+
+    def test_taken_back(self) -> None:
+        """What a thread has not begun can be taken from it while it hangs."""
+        begun, released = threading.Event(), threading.Event()
+
+        def hang() -> None:
+            begun.set()
+            released.wait(10)
+
+        slot = Slot(self.run_of(hang))
+        slot.runs.append(self.run_of(lambda: self.fail("It was taken back.")))
+        self.threads.put(slot)
+        begun.wait(10)
+        slot.runs.pop()
+        assert slot.current is not None
+        released.set()
+        self.finish(1)
+        self.assertEqual([True, False], [one is not None for _, one in self.done])

@@ -1,0 +1,486 @@
+"""A worker on a node in memory."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import attrs
+from twisted.application.service import MultiService
+from twisted.internet.defer import Deferred
+
+from disque_tx.client import TooLate
+from disque_tx.worker import (
+    AllSlotsLost,
+    BadHandlers,
+    Context,
+    Hopeless,
+    Queue,
+    Worker,
+    batch,
+    current_job,
+)
+from disque_tx.worker.routes import routes_of
+from tests.worker.memory import NODE, HangingPool, WorkerTestCase, lost
+
+
+def boom(job: Context) -> None:
+    """Fails with the body as its reason."""
+    raise ValueError(job.body.decode())
+
+
+def pop_for(wanted: str, troubles: list[Exception], command: str) -> Exception | None:
+    """What is broken as long as there are troubles: one command."""
+    return troubles.pop() if command == wanted and troubles else None
+
+
+class DoingTests(WorkerTestCase):
+    """Jobs that are done."""
+
+    def test_functions_and_coroutines(self) -> None:
+        """Each job is done once and acknowledged afterwards, in as few requests as possible."""
+        release: Deferred[None] = Deferred()
+
+        async def wait(job: Context) -> None:
+            await release
+            self.done.append(current_job().body)
+
+        ids = [self.client.put("a", b"plain"), self.client.put("b", b"later")]
+        worker = self.worker({"a": self.note, "b": wait})
+        self.assertEqual(["acked", "active"], [self.client.state(id_) for id_ in ids])
+        release.callback(None)
+        self.turn(0.1)
+        self.assertEqual(["acked", "acked"], [self.client.state(id_) for id_ in ids])
+        self.assertEqual([b"plain", b"later"], self.done)
+        self.stop(worker)
+
+    def test_part_of_a_service(self) -> None:
+        """A worker can be embedded."""
+        worker = self.worker({"a": self.note})
+        parent = MultiService()
+        worker.setServiceParent(parent)
+        parent.startService()
+        self.client.put("a", b"1")
+        self.turn(0.1)
+        self.assertEqual([b"1"], self.done)
+        self.stop(worker)
+
+    def test_many(self) -> None:
+        """A thousand short jobs take far fewer requests than a thousand."""
+        for number in range(1000):
+            self.client.put("a", str(number).encode())
+        worker = self.worker({"a": self.note}, concurrency=4)
+        self.turn(5)
+        self.assertEqual({str(n).encode() for n in range(1000)}, set(self.done))
+        self.assertEqual(1000, len(self.done))
+        self.assertLess(len(self.client.times("ACKJOB")), 200)
+        self.stop(worker)
+
+    def test_takes_what_it_can_do(self) -> None:
+        """While jobs take long no more are taken than there are slots."""
+        for _ in range(50):
+            self.client.put("a")
+        worker = self.worker({"a": self.note}, HangingPool, concurrency=4)
+        self.turn(3)
+        self.assertEqual(46, len(self.client.queued("a")))
+        self.assertEqual(4, self.client.most_asked)
+        self.pools[0].release()
+        self.turn(0.1)
+        self.assertEqual(42, len(self.client.queued("a")))
+        self.stop(worker)
+
+    def test_batches(self) -> None:
+        """A batch runs when it is full, or when its first job has waited long enough."""
+        sizes = []
+
+        @batch(3, wait_s=2)
+        def together(jobs: list[Context]) -> None:
+            sizes.append(len(jobs))
+
+        ids = [self.client.put("a") for _ in range(4)]
+        worker = self.worker({"a": together}, concurrency=2)
+        self.assertEqual([3], sizes)
+        self.turn(1.5)
+        self.assertEqual([3], sizes)
+        self.turn(1)
+        self.assertEqual([3, 1], sizes)
+        self.assertEqual({"acked"}, {self.client.state(id_) for id_ in ids})
+        self.client.put("a")
+        self.turn(0.5)
+        self.stop(worker)
+        self.assertEqual(([3, 1], 1), (sizes, len(self.client.queued("a"))))
+
+    def test_order(self) -> None:
+        """By precedence, all of the first queue come first; by weights, each has its share."""
+        for order, weights, begin in (
+            ("priority", None, b"a" * 6),
+            ("fair", {"a": 2, "b": 1}, None),
+        ):
+            self.setUp()
+            for queue in "ba":
+                for _ in range(30):
+                    self.client.put(queue, queue.encode())
+            handlers = {"a": self.note, "b": self.note}
+            worker = self.worker(handlers, concurrency=6, order=order, weights=weights)
+            first = b"".join(self.done[:6])
+            if begin is not None:
+                self.assertEqual(begin, first)
+            else:
+                self.assertEqual((4, 2), (first.count(b"a"), first.count(b"b")))
+            self.stop(worker)
+
+    def test_lost_ack(self) -> None:
+        """An acknowledgement whose answer was lost is sent again, executed or not."""
+        for lossy in (False, True):
+            self.setUp()
+            self.client.lossy = lossy
+            self.client.broken = partial(pop_for, "ACKJOB", [lost("ACKJOB"), lost("ACKJOB")])
+            job_id = self.client.put("a")
+            worker = self.worker({"a": self.note})
+            self.turn(2)
+            self.assertEqual(("acked", 1), (self.client.state(job_id), len(self.done)))
+            self.assertEqual(3, len(self.client.times("ACKJOB")))
+            self.stop(worker)
+
+    def test_fetching_fails(self) -> None:
+        """Whatever GETJOB raises, the worker tries on, ever more slowly, and works again."""
+        self.client.broken = lambda command: RuntimeError("odd") if command == "GETJOB" else None
+        self.client.put("a", b"1")
+        worker = self.worker({"a": self.note})
+        self.turn(60)
+        self.assertLess(len(self.client.times("GETJOB")), 20)
+        self.client.broken = lambda command: None
+        self.turn(11)
+        self.assertEqual([b"1"], self.done)
+        self.stop(worker)
+
+    def test_bad_handlers(self) -> None:
+        """What cannot work is refused before anything is taken."""
+        for handlers, words in (
+            ({"a": 3}, {}),
+            ([], {}),
+            ("mail", {}),
+            ({"a": self.note}, {"queues": ["b"]}),
+            ({"a": self.note}, {"order": "random"}),
+            ({"a": self.note}, {"weights": {"a": 0}}),
+            ({"a": self.note}, {"concurrency": 0}),
+        ):
+            with self.assertRaises(BadHandlers):
+                Worker(self.client, handlers, self.clock, **words)
+        self.assertEqual(["q"], list(routes_of([Queue("q")])))
+
+
+class LeaseTests(WorkerTestCase):
+    """Jobs that take long."""
+
+    def test_heartbeats(self) -> None:
+        """Whatever RETRY is, a long job is never delivered a second time, and WORKING comes at
+        80 % of RETRY and not more often."""
+        for retry_s in (1, 2, 5, 7, 30, 100):
+            self.setUp()
+            job_id = self.client.put("a", retry_s=retry_s)
+            worker = self.worker({"a": self.note}, HangingPool)
+            self.turn(3 * retry_s + 1)
+            self.assertEqual("active", self.client.state(job_id))
+            self.assertEqual(0, self.client.jobs[job_id].job.additional_deliveries)
+            times = self.client.times("WORKING")
+            self.assertLess(abs(times[0] - 0.2), 0.06)
+            for earlier, later in pairwise(times):
+                self.assertLess(abs(later - earlier - 0.8 * retry_s), 0.06)
+            self.pools[0].release()
+            self.stop(worker)
+            self.assertEqual("acked", self.client.state(job_id))
+
+    def test_short_jobs_cost_nothing(self) -> None:
+        """A job that is done soon needs no WORKING."""
+        self.client.put("a")
+        worker = self.worker({"a": self.note})
+        self.turn(5)
+        self.assertEqual([], self.client.times("WORKING"))
+        self.stop(worker)
+
+    def test_waiting_jobs(self) -> None:
+        """What is in the worker's own buffer is kept, too."""
+
+        @batch(10, wait_s=8)
+        def together(jobs: list[Context]) -> None:
+            self.done.extend(job.body for job in jobs)
+
+        job_id = self.client.put("a", retry_s=1)
+        worker = self.worker({"a": together})
+        self.turn(9)
+        self.assertEqual(1, len(self.done))
+        self.assertEqual(0, self.client.jobs[job_id].job.additional_deliveries)
+        self.stop(worker)
+
+    def test_lost_lease(self) -> None:
+        """When half of the TTL is over the handler can know it, and the work goes on."""
+        jobs: list[Context] = []
+        finish: Deferred[None] = Deferred()
+
+        async def slow(job: Context) -> None:
+            jobs.append(job)
+            await finish
+
+        job_id = self.client.put("a", retry_s=10, ttl_s=20)
+        worker = self.worker({"a": slow})
+        self.turn(9)
+        self.assertFalse(jobs[0].lease_lost)
+        self.turn(8)
+        self.assertTrue(jobs[0].lease_lost)
+        finish.callback(None)
+        self.turn(0.1)
+        self.assertEqual("acked", self.client.state(job_id))
+        self.stop(worker)
+
+    def test_unanswered(self) -> None:
+        """A WORKING that got no answer is repeated before RETRY is over."""
+        self.client.broken = partial(pop_for, "WORKING", [lost("WORKING"), lost("WORKING")])
+        job_id = self.client.put("a", retry_s=2)
+        worker = self.worker({"a": self.note}, HangingPool)
+        self.turn(6)
+        self.assertEqual(0, self.client.jobs[job_id].job.additional_deliveries)
+        self.pools[0].release()
+        self.stop(worker)
+
+
+class FailureTests(WorkerTestCase):
+    """Jobs that fail."""
+
+    def test_backoff(self) -> None:
+        """A failed job is kept for its backoff and then given back; nothing is added meanwhile."""
+        self.client.put("a", b"why", retry_s=5)
+        worker = self.worker({"a": boom}, retries_max=3)
+        self.turn(200)
+        self.assertEqual([10.0, 30.0, 70.0], [round(at) for at in self.client.times("NACK")])
+        (letter,) = self.client.letters("a")
+        self.assertEqual(("ValueError: why", 3, 0), (letter.reason, letter.nacks, 0))
+        self.assertEqual(["ValueError: why"] * 3, [reason for _, reason in letter.history])
+        self.assertIn("in boom", letter.traceback)
+        self.assertEqual(1, len(self.client.times("ADDJOB")))
+        self.assertEqual(1, len(self.client.times("ACKJOB")))
+        self.stop(worker)
+
+    def test_any_exception(self) -> None:
+        """A handler that ends its thread, or stops everything, fails its own job only."""
+
+        def leave(job: Context) -> None:
+            sys.exit(3)
+
+        async def interrupt(job: Context) -> None:
+            raise KeyboardInterrupt
+
+        class Evil(Exception):
+            def __str__(self) -> str:
+                raise RuntimeError
+
+        def evil(job: Context) -> None:
+            raise Evil
+
+        for queue in "abcd":
+            self.client.put(queue, b"1")
+        handlers = {"a": leave, "b": interrupt, "c": evil, "d": self.note}
+        worker = self.worker(handlers, retries_max=0)
+        self.turn(0.1)
+        reasons = [letter.reason for queue in "abc" for letter in self.client.letters(queue)]
+        self.assertEqual(["SystemExit: 3", "KeyboardInterrupt", "Evil"], reasons)
+        self.assertEqual([b"1"], self.done)
+        self.stop(worker)
+
+    def test_hopeless(self) -> None:
+        """A handler can say that another try would not help."""
+
+        def refuse(job: Context) -> None:
+            raise Hopeless("no such customer")
+
+        self.client.put("a")
+        worker = self.worker({"a": refuse})
+        self.assertEqual("Hopeless: no such customer", self.client.letters("a")[0].reason)
+        self.stop(worker)
+
+    def test_too_many_deliveries(self) -> None:
+        """A job that ends its worker each time is not tried for ever."""
+        for number in range(4):
+            self.client.put("a", str(number).encode())
+        for number, stored in enumerate(self.client.jobs.values()):
+            stored.job = attrs.evolve(stored.job, additional_deliveries=number)
+        worker = self.worker({"a": self.note}, retries_max=2)
+        self.turn(0.1)
+        self.assertEqual([b"0", b"1", b"2"], self.done)
+        (letter,) = self.client.letters("a")
+        self.assertEqual((b"3", 3), (letter.body, letter.additional_deliveries))
+        self.stop(worker)
+
+    def test_at_most_once(self) -> None:
+        """A job with RETRY 0 that failed is not tried again, and not forgotten either."""
+        job_id = self.client.put("a", b"once", retry_s=0)
+        worker = self.worker({"a": boom})
+        self.turn(1)
+        self.assertEqual(b"once", self.client.letters("a")[0].body)
+        self.assertEqual(("acked", []), (self.client.state(job_id), self.client.times("NACK")))
+        self.stop(worker)
+
+    def test_letter_first(self) -> None:
+        """A job is acknowledged only when its letter is there, however long that takes."""
+        self.client.broken = lambda command: lost("ADDJOB") if command == "ADDJOB" else None
+        job_id = self.client.put("a", b"b", retry_s=1)
+        worker = self.worker({"a": boom}, retries_max=0)
+        self.turn(200)
+        self.assertEqual("active", self.client.state(job_id))
+        self.assertLess(len(self.client.times("ADDJOB")), 60)
+        self.client.broken = lambda command: None
+        self.turn(10)
+        self.assertEqual(("acked", 1), (self.client.state(job_id), len(self.client.letters("a"))))
+        self.stop(worker)
+
+    def test_refused_lease(self) -> None:
+        """When WORKING is refused a failed job is given back at once, not after its backoff."""
+
+        def too_late(command: str) -> Exception | None:
+            return TooLate(command, NODE, "TOOLATE", "") if command == "WORKING" else None
+
+        self.client.broken = too_late
+        job_id = self.client.put("a", b"1", retry_s=1000)
+        worker = self.worker({"a": boom}, retries_max=1)
+        self.turn(1)
+        self.assertEqual("acked", self.client.state(job_id))
+        self.assertEqual(1, self.client.letters("a")[0].nacks)
+        self.stop(worker)
+
+    def test_lost_nack(self) -> None:
+        """When the NACK is lost the job comes back after its RETRY."""
+        self.client.broken = lambda command: lost("NACK") if command == "NACK" else None
+        job_id = self.client.put("a", b"1", retry_s=20)
+        worker = self.worker({"a": boom}, retries_max=1)
+        self.turn(60)
+        self.assertEqual(1, self.client.letters("a")[0].additional_deliveries)
+        self.assertEqual("acked", self.client.state(job_id))
+        self.stop(worker)
+
+
+class HangingTests(WorkerTestCase):
+    """Handlers that do not end."""
+
+    def test_coroutine(self) -> None:
+        """A coroutine that takes too long is cancelled, and its job has failed."""
+
+        async def hang(job: Context) -> None:
+            await Deferred()
+
+        self.client.put("a")
+        worker = self.worker({"a": hang}, time_limit_s=3, retries_max=0)
+        self.turn(4)
+        self.assertEqual(
+            "TimeLimitPassed: It took longer than 3 s.", self.client.letters("a")[0].reason
+        )
+        self.stop(worker)
+
+    def test_thread(self) -> None:
+        """A thread cannot be stopped: its job comes back by its RETRY, its slot is lost; when it
+        ends after all, the slot is back and the job done."""
+        job_id = self.client.put("a", b"1", retry_s=20)
+        worker = self.worker({"a": self.note}, HangingPool, concurrency=2, time_limit_s=3)
+        self.turn(4)
+        working = len(self.client.times("WORKING"))
+        self.turn(10)
+        self.assertEqual(working, len(self.client.times("WORKING")))
+        self.pools[0].release()
+        self.turn(0.1)
+        self.assertEqual("acked", self.client.state(job_id))
+        self.assertEqual(2, worker._runner.free)
+        self.stop(worker)
+
+    def test_thread_at_last_try(self) -> None:
+        """A job that hangs at every delivery becomes a dead letter, not a thread more each time."""
+        for retry_s in (20, 0):
+            self.setUp()
+            job_id = self.client.put("a", b"1", retry_s=retry_s)
+            retries_max = 0 if retry_s else 5
+            worker = self.worker(
+                {"a": self.note}, HangingPool, time_limit_s=3, retries_max=retries_max
+            )
+            self.turn(4)
+            self.assertIn("TimeLimitPassed", self.client.letters("a")[0].reason)
+            self.assertEqual("acked", self.client.state(job_id))
+            self.stop(worker)
+
+    def test_all_lost(self) -> None:
+        """A worker without slots says so and takes nothing any more."""
+        for _ in range(3):
+            self.client.put("a")
+        worker = self.worker({"a": self.note}, HangingPool, concurrency=2, time_limit_s=3)
+        stopped = worker.when_stopped()
+        self.turn(5)
+        self.failureResultOf(stopped, AllSlotsLost)
+        self.assertEqual(1, len(self.client.queued("a")))
+        self.stop(worker)
+
+
+class DrainingTests(WorkerTestCase):
+    """The end of a worker."""
+
+    def test_grace(self) -> None:
+        """What runs may end, what has not begun is given back at once."""
+        finish: list[Deferred[Any]] = []
+
+        async def slow(job: Context) -> None:
+            finish.append(Deferred())
+            await finish[-1]
+
+        ids = [self.client.put("a") for _ in range(3)]
+        worker = self.worker({"a": slow}, concurrency=2)
+        worker._runner.mean_s = 0.001
+        self.turn(0.1)
+        stopped = worker.stopService()
+        self.turn(1)
+        self.assertEqual(1, len(self.client.queued("a")))
+        finish[0].callback(None)
+        self.turn(10)
+        self.successResultOf(stopped)
+        # The second one was cancelled when its time was over, and given back.
+        states = [self.client.state(id_) for id_ in ids]
+        self.assertEqual(["acked", "queued", "queued"], states)
+        self.assertEqual([], self.clock.getDelayedCalls())
+
+    def test_backoffs_end(self) -> None:
+        """Who waits for another try does not wait for the end of the worker."""
+        self.client.put("a", b"1")
+        worker = self.worker({"a": boom})
+        self.turn(1)
+        self.assertEqual([], self.client.queued("a"))
+        self.stop(worker, 1)
+        self.assertEqual(1, len(self.client.queued("a")))
+
+    def test_threads_are_left(self) -> None:
+        """What a thread still does is not given to somebody else before its RETRY is over."""
+        job_id = self.client.put("a", retry_s=60)
+        worker = self.worker({"a": self.note}, HangingPool)
+        self.stop(worker, 20)
+        self.assertEqual(([], "active"), (self.client.times("NACK"), self.client.state(job_id)))
+        self.turn(60)
+        self.assertEqual("queued", self.client.state(job_id))
+
+    def test_not_begun_at_most_once(self) -> None:
+        """A job with RETRY 0 that was taken and not begun cannot be given back: it becomes a dead
+        letter."""
+
+        @batch(10, wait_s=60)
+        def together(jobs: list[Context]) -> None:
+            self.fail("It must not begin.")
+
+        self.client.put("a", b"once", retry_s=0)
+        self.client.put("a", b"more")
+        worker = self.worker({"a": together})
+        self.stop(worker)
+        self.assertEqual([b"once"], [letter.body for letter in self.client.letters("a")])
+        self.assertEqual([b"more"], [job.body for job in self.client.queued("a")])
+
+    def test_node_is_gone(self) -> None:
+        """A worker ends although no node answers any more."""
+        self.client.put("a", b"1")
+        worker = self.worker({"a": self.note}, HangingPool)
+        self.client.broken = lost
+        self.pools[0].release()
+        self.stop(worker, 30)

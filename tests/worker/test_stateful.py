@@ -1,0 +1,118 @@
+"""Whatever fails when: no job is lost, and none is acknowledged that was neither done nor dead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tests.profiles  # noqa: F401
+from disque_tx.worker import Context, Hopeless
+from tests.worker.memory import HangingPool, InlinePool, WorkerTestCase, lost
+
+_COMMANDS = ("GETJOB", "ADDJOB", "ACKJOB", "NACK", "WORKING", "SHOW")
+_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.sampled_from([b"good", b"bad", b"hopeless"])),
+        st.tuples(st.just("add_once"), st.sampled_from([b"good", b"bad"])),
+        st.tuples(st.just("break"), st.sets(st.sampled_from(_COMMANDS))),
+        st.tuples(st.just("lose"), st.sets(st.sampled_from(_COMMANDS))),
+        st.tuples(st.just("heal"), st.none()),
+        st.tuples(st.just("wait"), st.sampled_from([0.25, 3, 30, 120])),
+        st.tuples(st.just("release"), st.none()),
+        st.tuples(st.just("restart"), st.none()),
+    ),
+    max_size=25,
+)
+
+
+class AnythingTests(WorkerTestCase):
+    """A worker among faults."""
+
+    @given(_STEPS, st.sampled_from([InlinePool, HangingPool]))
+    def test_nothing_is_lost(self, steps: list[tuple[str, Any]], pool: type[InlinePool]) -> None:
+        """In the end every job is done, or has a letter; and only then it was acknowledged."""
+        self.setUp()
+        self.pool = pool
+        self.stopped_in_trouble = False
+        self.start()
+        for name, argument in steps:
+            getattr(self, f"step_{name}")(argument)
+            self.check()
+        self.step_heal(None)
+        for _ in range(40):
+            self.step_release(None)
+            self.turn(30, step_s=0.5)
+        self.check()
+        jobs = [stored for stored in self.client.jobs.values() if stored.job.queue == "q"]
+        for stored in jobs:
+            if stored.retry_s or not self.stopped_in_trouble:
+                self.assertEqual("acked", stored.state, stored.job.id)
+        self.stop(self.service)
+
+    def start(self) -> None:
+        """A worker."""
+        self.service = self.worker({"q": self.handle}, self.pool, concurrency=3, retries_max=2)
+
+    def handle(self, job: Context) -> None:
+        """Do what is good."""
+        if job.body == b"hopeless":
+            raise Hopeless("it is")
+        if job.body == b"bad":
+            raise ValueError("it is")
+        self.done.append(job.id.encode())
+
+    def check(self) -> None:
+        """Nothing is acknowledged that was not done."""
+        written = {letter.id for letter in self.client.letters("q")}
+        for job_id, stored in self.client.jobs.items():
+            if stored.job.queue == "q" and stored.state == "acked":
+                self.assertTrue(job_id in written or job_id.encode() in self.done, job_id)
+
+    def step_add(self, body: bytes) -> None:
+        """A job that comes again."""
+        self.client.put("q", body, retry_s=20)
+        self.turn(0)
+
+    def step_add_once(self, body: bytes) -> None:
+        """A job that does not, so that nothing may be lost on its way to the worker."""
+        if self.client.broken("GETJOB") is None:
+            self.client.put("q", body, retry_s=0)
+            self.turn(0)
+
+    def step_break(self, commands: set[str]) -> None:
+        """From now on these are not executed."""
+        self.client.lossy = False
+        self.client.broken = lambda command: lost(command) if command in commands else None
+
+    @property
+    def troubled(self) -> bool:
+        """Whether anything is broken."""
+        return any(self.client.broken(command) for command in _COMMANDS)
+
+    def step_lose(self, commands: set[str]) -> None:
+        """From now on these are executed, and their answers lost."""
+        self.step_break(commands)
+        self.client.lossy = True
+
+    def step_heal(self, _: None) -> None:
+        """All is well."""
+        self.client.broken = lambda command: None
+
+    def step_wait(self, seconds: float) -> None:
+        """Time passes."""
+        self.turn(seconds, step_s=0.25)
+
+    def step_release(self, _: None) -> None:
+        """What hangs ends."""
+        self.pools[-1].release()
+        self.turn(0)
+
+    def step_restart(self, _: None) -> None:
+        """The worker is drained, and another one comes. One that ends while no letter can be
+        written leaves what will not be delivered again."""
+        self.stopped_in_trouble |= self.troubled
+        self.step_release(None)
+        self.stop(self.service)
+        self.start()

@@ -1,0 +1,225 @@
+"""Functions as tasks, and what strangers may send in their place."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.defer import Deferred, succeed
+from twisted.trial.unittest import SynchronousTestCase
+
+import tests.profiles  # noqa: F401
+from disque_tx.client import Job
+from disque_tx.worker import (
+    JSON,
+    BadHandlers,
+    Context,
+    Hopeless,
+    JobFailed,
+    NoResult,
+    NotSerializable,
+    Queue,
+    Raw,
+    ResultTimeout,
+    Undecodable,
+    UnknownTask,
+    batch,
+)
+from disque_tx.worker.results import BrokenResult, decoded, encoded_failure, encoded_result
+from tests.worker.memory import WorkerTestCase
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+def context(body: bytes) -> Context:
+    """A job with this body."""
+    return Context(Job("q", "D-1", body), "w")
+
+
+class RecordingClient:
+    """Keeps what is added."""
+
+    def __init__(self) -> None:
+        self.added: list[tuple[str, bytes, dict[str, Any]]] = []
+
+    def add_job(self, queue: str, body: bytes, **options: Any) -> Deferred[str]:
+        """ADDJOB."""
+        self.added.append((queue, body, {k: v for k, v in options.items() if v is not None}))
+        return succeed("D-1")
+
+
+class TaskTests(SynchronousTestCase):
+    """Calls that become jobs."""
+
+    def setUp(self) -> None:
+        """A queue, connected to nothing that could fail."""
+        self.client = RecordingClient()
+        self.queue = Queue("q", retry_s=9)
+        self.queue.connect(self.client)
+
+    @given(st.lists(_VALUES, max_size=4), st.dictionaries(st.text(), _VALUES, max_size=4))
+    def test_arguments(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """What JSON can carry arrives as it was given."""
+        queue = Queue("q")
+        queue.connect(self.client)
+
+        @queue.job
+        def task(*args: Any, **kwargs: Any) -> Any:
+            return args, kwargs
+
+        task.delay(*args, **kwargs)
+        call = queue.call(context(self.client.added[-1][1]))
+        self.assertEqual((tuple(args), kwargs), call.handler.function(*call.args, **call.kwargs))
+
+    @given(st.binary() | _VALUES.map(lambda value: json.dumps(value).encode()))
+    def test_strangers(self, body: bytes) -> None:
+        """A body is a call, or it is refused; it never raises anything else."""
+        queue = Queue("q")
+        queue.job(name="")(repr)
+        try:
+            queue.call(context(body))
+        except (Undecodable, UnknownTask):
+            pass
+
+    def test_hostile_bodies(self) -> None:
+        """Each part of a call is checked."""
+        self.queue.job(name="t")(repr)
+        hostile: list[Any] = [
+            {"task": 1},
+            {"task": "t", "args": {}},
+            {"task": "t", "kwargs": []},
+            {"task": "t", "reply": "mail"},
+            {"task": "t", "reply": "result:" + "x" * 1000},
+            {"task": "t", "reply": 1},
+            [],
+        ]
+        for asked in hostile:
+            self.assertRaises(Undecodable, self.queue.call, context(json.dumps(asked).encode()))
+        self.assertRaises(Undecodable, self.queue.call, context(b"[" * 1_000_000))
+        self.assertRaises(UnknownTask, self.queue.call, context(b'{"task":"other"}'))
+
+    def test_options(self) -> None:
+        """Times come from the queue, the task, or the call, the nearest one first."""
+
+        @self.queue.job(ttl_s=100)
+        def task() -> None:
+            """Says nothing."""
+
+        task.delay()
+        task.options(delay_s=5, retry_s=1).delay()
+        self.assertEqual({"retry_s": 9, "ttl_s": 100}, self.client.added[0][2])
+        self.assertEqual({"retry_s": 1, "ttl_s": 100, "delay_s": 5}, self.client.added[1][2])
+        self.assertEqual("Says nothing.", task.__doc__)
+        self.assertRaises(TypeError, task.options, color=1)
+
+    def test_results_are_asked_for(self) -> None:
+        """Only then is there a queue for them, one for each job."""
+
+        @self.queue.job(result=True)
+        def wanted() -> None: ...
+
+        @self.queue.job
+        def unwanted() -> None: ...
+
+        wanted.delay(), wanted.delay()
+        first, second = (json.loads(body)["reply"] for _, body, _ in self.client.added)
+        self.assertNotEqual(first, second)
+        pending = self.successResultOf(unwanted.delay())
+        self.assertEqual("D-1", pending.id)
+        self.failureResultOf(pending.result(), NoResult)
+
+    def test_raw(self) -> None:
+        """Bytes go through, and there is one task for them."""
+        queue = Queue("q", serializer=Raw())
+        queue.connect(self.client)
+        self.assertRaises(UnknownTask, queue.call, context(b""))
+        task = queue.job(len)
+        task.delay(b"\0\xff")
+        self.assertEqual(b"\0\xff", self.client.added[-1][1])
+        call = queue.call(context(b"\0\xff"))
+        self.assertEqual(2, call.handler.function(*call.args))
+        self.assertRaises(NotSerializable, task.delay, "text")
+        self.assertRaises(BadHandlers, queue.job(name="other"), repr)
+
+    def test_refused_tasks(self) -> None:
+        """What could not work is refused when it is defined."""
+        self.queue.job(name="t")(repr)
+        self.assertRaises(BadHandlers, self.queue.job(name="t"), repr)
+        self.assertRaises(BadHandlers, self.queue.job(process=True), lambda: None)
+        self.assertRaises(BadHandlers, self.queue.job, batch(2)(lambda jobs: None))
+        self.assertRaises(BadHandlers, batch, 0)
+
+    def test_other_serializers(self) -> None:
+        """Whatever somebody's serializer raises makes the body undecodable."""
+
+        class Odd(JSON):
+            def loads(self, body: bytes) -> object:
+                raise ZeroDivisionError
+
+        queue = Queue("q", serializer=Odd())
+        self.assertRaises(Undecodable, queue.call, context(b"1"))
+
+
+class ResultTests(WorkerTestCase):
+    """Results, with a worker on a node in memory."""
+
+    def setUp(self) -> None:
+        """A queue with tasks."""
+        super().setUp()
+        self.queue = Queue("q")
+        self.queue.connect(self.client)
+
+        @self.queue.job(result=True)
+        def half(number: int) -> int:
+            if number % 2:
+                raise Hopeless("odd")
+            return number // 2
+
+        self.half = half
+
+    def test_results(self) -> None:
+        """The result comes before the acknowledgement; so it is there when the job is gone."""
+        pending = self.successResultOf(self.half.delay(4))
+        result = pending.result()
+        self.assertNoResult(result)
+        worker = self.worker(self.queue)
+        self.turn(0.1)
+        self.assertEqual(2, self.successResultOf(result))
+        self.assertEqual(2, self.successResultOf(pending.result()))
+        names = [name for name, _, _ in self.client.calls if name in ("ADDJOB", "ACKJOB")]
+        self.assertEqual(["ADDJOB", "ADDJOB", "ACKJOB"], names[:3])
+        self.stop(worker)
+
+    def test_failure(self) -> None:
+        """Who waits for a job that is dead is told why."""
+        pending = self.successResultOf(self.half.delay(3))
+        worker = self.worker(self.queue)
+        self.turn(0.1)
+        error = self.failureResultOf(pending.result(), JobFailed).value
+        self.assertEqual("Hopeless: odd", str(error))
+        self.stop(worker)
+
+    def test_none_yet(self) -> None:
+        """Time-outs say so, and the result can be asked for again."""
+        pending = self.successResultOf(self.half.delay(4))
+        self.failureResultOf(pending.result(0), ResultTimeout)
+
+    @given(st.binary() | _VALUES.map(lambda value: json.dumps(value).encode()))
+    def test_strangers(self, body: bytes) -> None:
+        """What is no result is named so."""
+        try:
+            decoded(body, JSON())
+        except (BrokenResult, JobFailed, Undecodable):
+            pass
+
+    @given(_VALUES)
+    def test_round_trip(self, value: object) -> None:
+        """A result is what was returned."""
+        self.assertEqual(value, decoded(encoded_result(JSON().dumps(value)), JSON()))
+        self.assertRaises(JobFailed, decoded, encoded_failure("why"), JSON())
