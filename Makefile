@@ -103,7 +103,7 @@ bench-workers:
 	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall .
 	test -x build/peers/bin/python || $(BENCH_PYTHON) -m venv build/peers
 	build/peers/bin/pip --quiet --disable-pip-version-check install rq 'celery[redis]'
-	$(BENCH_VENV)/bin/python benchmarks/workers.py build/peers/bin/python $(BENCH_ARGS)
+	$(BENCH_VENV)/bin/python benchmarks/workers.py $(CURDIR)/build/peers/bin/python $(BENCH_ARGS)
 
 # Simulated clusters, from these seeds and those that failed once; more with SEEDS=1-5000.
 SEEDS ?= 1-200

@@ -161,7 +161,7 @@ def contestants(peers: str, folder: str, redis_port: int, port: int) -> list[Con
         ),
         Contestant(
             "disque-tx",
-            30_000,
+            150_000,
             add_ours,
             lambda: int(client.info("jobs")["registered_jobs"]),
             ours,

@@ -65,7 +65,7 @@ class JobFailed(WorkerError):
         super().__init__(reason)
 
 
-class ResultTimeout(WorkerError, TimeoutError):
+class ResultTimeout(WorkerError):
     """No result came in time; it may come later."""
 
 
