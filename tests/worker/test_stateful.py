@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tests.profiles  # noqa: F401
@@ -31,6 +31,16 @@ class AnythingTests(WorkerTestCase):
     """A worker among faults."""
 
     @given(_STEPS, st.sampled_from([InlinePool, HangingPool]))
+    # Done while no node took acknowledgements, for longer than a minute.
+    @example(
+        [
+            ("add_once", b"good"),
+            ("break", {"GETJOB", "ACKJOB", "ADDJOB"}),
+            ("release", None),
+            ("wait", 120),
+        ],
+        HangingPool,
+    )
     def test_nothing_is_lost(self, steps: list[tuple[str, Any]], pool: type[InlinePool]) -> None:
         """In the end every job is done, or has a letter; and only then it was acknowledged."""
         self.setUp()

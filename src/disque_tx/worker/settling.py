@@ -1,7 +1,8 @@
 """ACK and NACK for many jobs at once, and what is added before a job may be acknowledged.
 
-Acknowledgements are repeated until a node takes them: a second one changes nothing. A NACK is not:
-if it is lost the job comes back after its RETRY.
+Acknowledgements are repeated until a node takes them, however long there is none: a second one
+changes nothing, and a job that is done must not be done again. A NACK is not repeated: if it is
+lost the job comes back after its RETRY.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
+from disque_tx.client import Refused
 from disque_tx.worker.context import Held
 from disque_tx.worker.leases import Leases
 from disque_tx.worker.ports import Client
 
 #: IDs in one request.
 _AT_ONCE: Final = 500
-#: After that many failures in a row (a minute or so) jobs are left to their RETRY.
+#: After that many failures in a row (a minute or so) what is added is given up, and so is an
+#: acknowledgement that nodes refuse.
 _ATTEMPTS: Final = 20
 _REST_S: Final = 0.1
 _REST_S_MAX: Final = 5.0
@@ -72,7 +75,7 @@ class Settling:
                 await self._client.ack_taken([held.taken for held in batch])
             except Exception as error:
                 failures += 1
-                if failures < _ATTEMPTS:
+                if failures < _ATTEMPTS or not isinstance(error, Refused):
                     self._acks = batch + self._acks
                     await self.rest(failures, "ACKJOB", error)
                     continue
