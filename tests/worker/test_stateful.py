@@ -41,6 +41,16 @@ class AnythingTests(WorkerTestCase):
         ],
         HangingPool,
     )
+    # Failed while no node took letters, nor jobs that are given back.
+    @example(
+        [
+            ("add_once", b"bad"),
+            ("break", {"NACK", "ACKJOB", "GETJOB", "ADDJOB"}),
+            ("release", None),
+            ("wait", 120),
+        ],
+        HangingPool,
+    )
     def test_nothing_is_lost(self, steps: list[tuple[str, Any]], pool: type[InlinePool]) -> None:
         """In the end every job is done, or has a letter; and only then it was acknowledged."""
         self.setUp()

@@ -2,12 +2,13 @@
 
 Acknowledgements are repeated until a node takes them, however long there is none: a second one
 changes nothing, and a job that is done must not be done again. A NACK is not repeated: if it is
-lost the job comes back after its RETRY.
+lost the job comes back after its RETRY, or is dealt with as one that never does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Final
 
 from twisted.internet.defer import Deferred
@@ -149,7 +150,7 @@ class Settling:
                 n=len(batch),
                 error=error,
             )
-            queued = len(batch)
+            queued = 0
         stranded = await self._not_queued(batch) if queued < len(batch) else []
         self._finish([held for held in batch if held not in stranded])
         for held in stranded:
@@ -167,7 +168,7 @@ class Settling:
 
     async def learn_retry(self, held: Held) -> None:
         """Ask for its RETRY with SHOW, which changes nothing, until there is an answer."""
-        for failures in range(1, _ATTEMPTS):
+        for failures in count(1):
             if self._closed:
                 return
             try:
