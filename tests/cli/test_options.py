@@ -52,11 +52,57 @@ class ParseTests(SynchronousTestCase):
                 f"Unrecognized option or bad number of args for: '{argv[0]}'", str(error)
             )
 
+    def test_url(self) -> None:
+        """A URL holds all that is needed, and every host of it is for the verbs."""
+        options = parse(["-u", "disque://:s%40cret@[::1]:7712,b:7713"], {"DISQUE_ADDRESSES": "c"})
+        self.assertEqual("[::1]:7712", str(options.address))
+        self.assertEqual(("[::1]:7712", "b:7713"), options.nodes)
+        self.assertEqual("s@cret", options.secret)
+
+    def test_bad_url_shows_no_password(self) -> None:
+        """An error may end in a log."""
+        error = self.assertRaises(UsageError, parse, ["-u", "disque://me:secret@a:1"], {})
+        self.assertNotIn("secret", str(error))
+
+    def test_addresses_of_the_environment(self) -> None:
+        """They are for the verbs, and a place that is named on the command line wins."""
+        environ = {"DISQUE_ADDRESSES": "a:1,b:2"}
+        self.assertEqual(("a:1", "b:2"), parse([], environ).nodes)
+        self.assertEqual("127.0.0.1:7711", str(parse([], environ).address))
+        self.assertEqual(("c:7711",), parse(["-h", "c"], environ).nodes)
+
+    def test_tls(self) -> None:
+        """Certificates are checked unless one says otherwise."""
+        self.assertIsNone(parse([], {}).encryption)
+        tls = parse(["--tls", "--no-host-check"], {}).encryption
+        assert tls is not None
+        self.assertEqual((True, False), (tls.verify, tls.check_hostname))
+        insecure = parse(["--tls", "--insecure"], {}).encryption
+        assert insecure is not None
+        self.assertFalse(insecure.verify)
+
+    def test_tls_that_does_not_fit(self) -> None:
+        """Nobody may believe to be protected by options that cannot be obeyed."""
+        for argv in (["-s", "/tmp/d"], ["--cert", __file__], ["--cacert", "/no/such/file"]):
+            options = parse(["--tls", *argv], {})
+            self.assertRaises(UsageError, lambda options=options: options.encryption)
+
+    def test_no_nodes_at_a_unix_socket(self) -> None:
+        """Verbs talk to nodes by host and port."""
+        self.assertRaises(UsageError, lambda: parse(["-s", "/tmp/d"], {}).nodes)
+
     def test_bad_values(self) -> None:
         """A value that is no number, or no sensible one, is named in the error."""
-        for argv in (["-p", "x"], ["-p", "70000"], ["-r", "1.5"], ["-i", "-1"], ["-i", "nan"]):
+        for argv in (
+            ["-p", "x"],
+            ["-p", "70000"],
+            ["-r", "1.5"],
+            ["-i", "-1"],
+            ["-i", "nan"],
+            ["--bigqueues", "-n", "0"],
+        ):
             error = self.assertRaises(UsageError, parse, argv, {})
-            self.assertIn(f"{argv[0]} is out of range or no number: '{argv[1]}'", str(error))
+            self.assertIn(f"{argv[-2]} is out of range or no number: '{argv[-1]}'", str(error))
 
     def test_intrinsic_latency_is_a_mode(self) -> None:
         """The one mode with a value of its own."""

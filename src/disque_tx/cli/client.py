@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_tx import __version__
+from disque_tx.cli import verbs
 from disque_tx.cli.connection import CannotConnect, ConnectionLost
 from disque_tx.cli.formatting import Style
 from disque_tx.cli.options import USAGE, Options, UsageError, parse
@@ -26,11 +27,15 @@ def main(argv: list[str] | None = None) -> int:
     """Run the program; ``argv`` is without the program's name. Returns the exit status."""
     try:
         options = parse(sys.argv[1:] if argv is None else argv, os.environ)
+        if options.ask_password:
+            options.password = _asked()
+        if options.encrypted and not options.verify:
+            print("--insecure: the server's certificate is not checked.", file=sys.stderr)
         return _MODES[options.mode](options)
     except (UsageError, CannotConnect) as error:
         return _fail(str(error))
     except ConnectionLost as error:
-        return _fail(f"Error: {error}")
+        return _fail(f"Error: {error}\n{error.hint}".rstrip())
     except BrokenPipeError:
         # Whoever read the output is gone; the interpreter must not flush to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -42,6 +47,15 @@ def main(argv: list[str] | None = None) -> int:
 def _fail(text: str) -> int:
     print(text, file=sys.stderr)
     return 1
+
+
+def _asked() -> bytes:
+    from getpass import getpass
+
+    try:
+        return os.fsencode(getpass("Password: "))
+    except EOFError:
+        raise UsageError("--askpass: no password was given") from None
 
 
 def _style(options: Options) -> Style:
@@ -60,6 +74,9 @@ def _session(options: Options) -> Session:
 def _command(options: Options) -> int:
     if not options.command:
         return _lines(options)
+    verb = verbs.recognised(options.command)
+    if verb is not None:
+        return verbs.run(verb, os.fsdecode(options.command[0]), options.command[1:], options)
     args = options.command
     if options.append_input:
         args = [*args, sys.stdin.buffer.read()]
@@ -82,6 +99,10 @@ def _lines(options: Options) -> int:
     except Leave:
         pass
     return 0
+
+
+def _bigqueues(options: Options) -> int:
+    return verbs.run(verbs.BIGQUEUES, "--bigqueues", options.command, options)
 
 
 def _latency(options: Options) -> int:
@@ -139,6 +160,7 @@ def _version(options: Options) -> int:
 
 _MODES: Final[dict[str, Callable[[Options], int]]] = {
     "command": _command,
+    "bigqueues": _bigqueues,
     "latency": _latency,
     "latency-history": _latency_history,
     "stat": _stat,

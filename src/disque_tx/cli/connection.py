@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import socket
+from typing import TYPE_CHECKING, Final
 
+from disque_tx.cli import hints
 from disque_tx.cli.replies import ErrorReply, Reply, read_reply
 from disque_tx.errors import DisqueError, PeerError
+
+if TYPE_CHECKING:
+    from disque_tx.client.encryption import TLS
 
 
 class CannotConnect(DisqueError):
@@ -13,25 +18,47 @@ class CannotConnect(DisqueError):
 
 
 class ConnectionLost(DisqueError):
-    """The connection ended before the reply was complete; the text says why."""
+    """The connection ended before the reply was complete; the text says why. ``hint``: what to
+    do, if that is known."""
+
+    def __init__(self, text: str, hint: str = "") -> None:
+        super().__init__(text)
+        self.hint = hint
 
 
 class Address:
-    """Where a server listens: ``host`` and ``port``, or the path ``unix``, which wins."""
+    """Where a server listens: ``host`` and ``port``, or the path ``unix``, which wins.
 
-    def __init__(self, host: str, port: int, unix: str | None = None) -> None:
+    ``tls``: how the connection is encrypted, ``None`` for not. ``sni``: the name that the
+    certificate is to have, instead of the host.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        unix: str | None = None,
+        tls: TLS | None = None,
+        sni: str | None = None,
+    ) -> None:
         self.host = host
         self.port = port
         self.unix = unix
+        self.tls = tls
+        self.sni = sni
 
     def __str__(self) -> str:
-        return self.unix if self.unix is not None else f"{self.host}:{self.port}"
+        if self.unix is not None:
+            return self.unix
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def prompt(self) -> str:
         """The address as the prompt shows it (client protocol, section 22.1)."""
-        if self.unix is not None:
-            return f"disque {self.unix}"
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return f"disque {self}" if self.unix is not None else str(self)
+
+    def moved(self, host: str, port: int) -> Address:
+        """Another server, reached in the same way."""
+        return Address(host, port, tls=self.tls, sni=self.sni)
 
     def open(self) -> socket.socket:
         """A connected socket. Raises ``CannotConnect``."""
@@ -42,10 +69,24 @@ class Address:
             else:
                 sock = socket.create_connection((self.host, self.port))
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return sock if self.tls is None else self._encrypted(sock, self.tls)
         except (OSError, OverflowError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            raise CannotConnect(f"Could not connect to Disque at {self}: {why}") from error
-        return sock
+            text = f"Could not connect to Disque at {self}: {why}"
+            raise CannotConnect(hints.explained(text)) from error
+
+    def _encrypted(self, sock: socket.socket, tls: TLS) -> socket.socket:
+        # Only this needs the module, and a one-shot command must start fast.
+        from disque_tx.cli.encryption import wrapped
+
+        try:
+            return wrapped(sock, self.host, tls, self.sni)
+        except OSError:
+            sock.close()
+            raise
+
+
+_NO_WORD: Final = "It did not answer at all; if its port is for TLS, try with --tls."
 
 
 def encode(args: list[bytes]) -> bytes:
@@ -65,6 +106,7 @@ class Connection:
         """Connect and authenticate. Raises ``CannotConnect`` or ``ConnectionLost``."""
         self.socket = address.open()
         self._stream = self.socket.makefile("rb")
+        self._silent = address.tls is None
         self.auth_error: ErrorReply | None = None
         if password is not None:
             answer = self.call([b"AUTH", password])
@@ -86,11 +128,15 @@ class Connection:
     def read(self) -> Reply:
         """Wait for the next reply. Raises ``ConnectionLost``, also for bytes that are no reply."""
         try:
-            return read_reply(self._stream)
+            reply = read_reply(self._stream)
+            self._silent = False
+            return reply
         except EOFError:
-            raise ConnectionLost("Server closed the connection") from None
+            hint = _NO_WORD if self._silent else ""
+            raise ConnectionLost("Server closed the connection", hint) from None
         except (OSError, PeerError) as error:
-            raise ConnectionLost(getattr(error, "strerror", None) or str(error)) from error
+            why = getattr(error, "strerror", None) or str(error)
+            raise ConnectionLost(hints.explained(why)) from error
 
     def close(self) -> None:
         """Close it; harmless when it is closed already."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
@@ -41,14 +40,15 @@ def command(context: click.Context, addresses: str | None) -> None:
     "dead:". Letters on all nodes are found, at each the first 10,000 of a queue.
     """
     options = context.obj or Options()
-    password = None if options.password is None else os.fsdecode(options.password)
-    nodes = addresses.split(",") if addresses else [str(options.address)]
+    nodes = addresses.split(",") if addresses else options.nodes
+    new_client = partial(Disque, password=options.secret, tls=options.encryption or False)
     try:
-        client = context.with_resource(Disque(nodes, password))
+        client = context.with_resource(new_client(nodes))
     except ClientError as error:
         raise click.UsageError(str(error)) from error
-    alone = partial(Disque, discover=False, timeout_s=_NODE_S, patience_s=_NODE_S)
-    context.obj = Mailbox(client, lambda address: alone(address, password))
+    context.obj = Mailbox(
+        client, partial(new_client, discover=False, timeout_s=_NODE_S, patience_s=_NODE_S)
+    )
 
 
 def _guarded(function: Callable[[], _T]) -> _T:

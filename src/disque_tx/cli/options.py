@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from disque_tx.cli import verbs
 from disque_tx.cli.connection import Address
 from disque_tx.errors import DisqueError
 
-USAGE: Final = """\
+if TYPE_CHECKING:
+    from disque_tx.client.encryption import TLS
+
+USAGE: Final = f"""\
 Usage: disque [options] [command [argument ...]]
+       disque [options] verb [argument ...]
 
 Without a command: a prompt when the input is a terminal, else one command per line of the input.
+Verbs are the words below, in lower case; everything else is sent to the server as it is.
 
 Where to connect
   -h <host>               default 127.0.0.1
   -p <port>               default 7711
-  -s <path>, -u <path>    a Unix socket instead of host and port
+  -s <path>               a Unix socket instead of host and port
+  -u <url>, -u <path>     disque://[:password@]host[:port], or a Unix socket
   -a <password>           rather set DISQUE_PASSWORD: process lists show arguments
+  --askpass               ask for the password on the terminal
+
+Encryption
+  --tls                   speak TLS; the port must be one for TLS
+  --cacert <file>         PEM file of the authorities to trust; default those of the system
+  --cert <file>           PEM file of the client's own certificate
+  --key <file>            PEM file of its private key
+  --sni <name>            the name the certificate must have, instead of the host
+  --no-host-check         do not compare the certificate's name with the host
+  --insecure              do not check the certificate at all: anybody can be the server
 
 What to run
   -r <n>                  run the command n times; negative: for ever
@@ -35,6 +52,9 @@ How to print
 Instead of a command
   --latency               measure the round trip of PING until interrupted
   --latency-history       the same, a line per window of -i seconds (default 15)
+  --bigqueues             the longest queues, with the rates of -i seconds (default 1)
+  -n <count>              with --bigqueues: how many; default 20
+  --all-nodes             with --bigqueues: ask all nodes of the cluster
   --stat                  a line of figures every -i seconds (default 1)
   --intrinsic-latency <s> measure the scheduling delay of this machine; needs no server
   --pipe                  send the input as it is, count replies and errors
@@ -43,11 +63,17 @@ Instead of a command
   --help                  this text
   -v, --version           the version
 
+Verbs: see disque <verb> --help
+{verbs.listing()}
+
 Examples
   disque ADDJOB mail "hello" 0
   disque GETJOB FROM mail
   disque -x ADDJOB images 500 < picture.png
   disque --json QSTAT mail
+  disque drain mail --to mail.jsonl
+  disque -u disque://10.0.0.1:7711 watch mail
+  disque cluster check 10.0.0.1:7711
 """
 
 
@@ -57,13 +83,23 @@ class UsageError(DisqueError):
 
 class Options:
     """What the command line asks for. ``mode``: ``command``, or the option that replaces one.
-    ``form``: a form of output, or ``None`` for the default of the output device."""
+    ``form``: a form of output, or ``None`` for the default of the output device. ``others``: what
+    to use as addresses of nodes where verbs are told none, if anything."""
 
     def __init__(self) -> None:
         self.host = "127.0.0.1"
         self.port = 7711
         self.unix: str | None = None
+        self.others: tuple[str, ...] = ()
         self.password: bytes | None = None
+        self.ask_password = False
+        self.encrypted = False
+        self.cacert: str | None = None
+        self.cert: str | None = None
+        self.key: str | None = None
+        self.sni: str | None = None
+        self.check_host = True
+        self.verify = True
         self.repeat = 1
         self.interval_s: float | None = None
         self.append_input = False
@@ -72,12 +108,45 @@ class Options:
         self.mode = "command"
         self.pipe_timeout_s = 30.0
         self.intrinsic_s = 0.0
+        self.queues_max: int | None = None
+        self.all_nodes = False
         self.command: list[bytes] = []
 
     @property
     def address(self) -> Address:
-        """Where to connect."""
-        return Address(self.host, self.port, self.unix)
+        """Where to connect. Raises ``UsageError`` for options of TLS that do not fit."""
+        return Address(self.host, self.port, self.unix, self.encryption, self.sni)
+
+    @property
+    def encryption(self) -> TLS | None:
+        """How connections are encrypted. Raises ``UsageError`` for options that do not fit."""
+        if not self.encrypted:
+            return None
+        if self.unix is not None:
+            raise UsageError("--tls is for a host and a port, not for a Unix socket")
+        if (self.cert is None) != (self.key is None):
+            raise UsageError("--cert and --key belong together: give both or none")
+        for option, path in (("cacert", self.cacert), ("cert", self.cert), ("key", self.key)):
+            if path is not None and not os.path.isfile(path):
+                raise UsageError(f"--{option}: there is no file '{path}'")
+        from disque_tx.client.encryption import TLS
+
+        return TLS(self.cacert, self.cert, self.key, self.verify, self.check_host)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The addresses, as ``host:port``, of nodes to begin with. Raises ``UsageError`` for a
+        Unix socket."""
+        if self.unix is not None:
+            raise UsageError(
+                "This needs a host and a port (-h, -p or -u); Unix sockets (-s) won't do"
+            )
+        return self.others or (str(Address(self.host, self.port)),)
+
+    @property
+    def secret(self) -> str | None:
+        """The password as text."""
+        return None if self.password is None else os.fsdecode(self.password)
 
 
 def _port(text: str) -> int:
@@ -94,6 +163,13 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _count(text: str) -> int:
+    count = int(text)
+    if not 0 < count <= 100_000:
+        raise ValueError(text)
+    return count
+
+
 _VALUED: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "-h": ("host", str),
     "-p": ("port", _port),
@@ -102,11 +178,22 @@ _VALUED: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "-a": ("password", os.fsencode),
     "-r": ("repeat", int),
     "-i": ("interval_s", _seconds),
+    "-n": ("queues_max", _count),
+    "--cacert": ("cacert", str),
+    "--cert": ("cert", str),
+    "--key": ("key", str),
+    "--sni": ("sni", str),
     "-d": ("delimiter", os.fsencode),
     "--pipe-timeout": ("pipe_timeout_s", _seconds),
     "--intrinsic-latency": ("intrinsic_s", _seconds),
 }
 _FLAGS: Final[dict[str, tuple[str, object]]] = {
+    "--askpass": ("ask_password", True),
+    "--tls": ("encrypted", True),
+    "--insecure": ("verify", False),
+    "--no-host-check": ("check_host", False),
+    "--bigqueues": ("mode", "bigqueues"),
+    "--all-nodes": ("all_nodes", True),
     "-x": ("append_input", True),
     "--raw": ("form", "raw"),
     "--no-raw": ("form", "formatted"),
@@ -122,6 +209,12 @@ _FLAGS: Final[dict[str, tuple[str, object]]] = {
 }
 
 
+#: Options that say where to connect: then the environment does not.
+_PLACES: Final = frozenset(("-h", "-p", "-s", "-u"))
+_URL: Final = "disque://"
+_UNRECOGNIZED: Final = "Unrecognized option or bad number of args for"
+
+
 def parse(argv: list[str], environ: Mapping[str, str]) -> Options:
     """The options before the first word without a dash, which starts the command.
 
@@ -130,9 +223,14 @@ def parse(argv: list[str], environ: Mapping[str, str]) -> Options:
     options = Options()
     if environ.get("DISQUE_PASSWORD"):
         options.password = os.fsencode(environ["DISQUE_PASSWORD"])
+    if environ.get("DISQUE_ADDRESSES"):
+        options.others = tuple(environ["DISQUE_ADDRESSES"].split(","))
     words = list(argv)
     while words and words[0].startswith("-"):
         _take(options, words)
+    if options.mode != "bigqueues" and (options.queues_max is not None or options.all_nodes):
+        word = "--all-nodes" if options.all_nodes else "-n"
+        raise UsageError(f"{_UNRECOGNIZED}: '{word}'")
     options.command = [os.fsencode(word) for word in words]
     return options
 
@@ -147,11 +245,32 @@ def _take(options: Options, words: list[str]) -> None:
         return
     valued = _VALUED.get(word)
     if valued is None or not words:
-        raise UsageError(f"Unrecognized option or bad number of args for: '{word}'")
+        raise UsageError(f"{_UNRECOGNIZED}: '{word}'")
     value = words.pop(0)
+    if word in _PLACES:
+        options.others = ()
+    if word == "-u" and value.startswith(_URL):
+        _take_url(options, value)
+        return
     try:
         setattr(options, valued[0], valued[1](value))
     except ValueError:
         raise UsageError(f"The value of {word} is out of range or no number: '{value}'") from None
     if word == "--intrinsic-latency":
         options.mode = "intrinsic-latency"
+
+
+def _take_url(options: Options, url: str) -> None:
+    # Only this needs the module, and a one-shot command must start fast.
+    from disque_tx.client.addresses import seeds
+    from disque_tx.client.errors import BadAddress
+
+    try:
+        given = seeds(url)
+    except BadAddress as error:
+        raise UsageError(f"-u: {error}") from None
+    options.host, options.port = given.addresses[0].host, given.addresses[0].port
+    options.unix = None
+    options.others = tuple(map(str, given.addresses))
+    if given.password is not None:
+        options.password = os.fsencode(given.password)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import ssl
 from collections.abc import Callable
 from socket import socket
 from typing import BinaryIO, Final, TextIO
@@ -13,6 +14,8 @@ import hiredis
 from disque_tx.cli.connection import Connection, ConnectionLost, encode
 
 MARK_LENGTH: Final = 20
+#: With TLS, a socket may be readable and yet hold no byte of the stream.
+_NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _CHUNK: Final = 65536
 
 
@@ -82,15 +85,23 @@ class Pipe:
     def _transmit(self) -> None:
         try:
             sent = self.socket.send(self._unsent)
-        except BlockingIOError:
+        except _NOT_NOW:
             return
         except OSError as error:
             raise ConnectionLost(error.strerror or str(error)) from error
         self._unsent = self._unsent[sent:]
 
     def _receive(self) -> None:
+        self._take()
+        # What was decrypted already makes no socket readable.
+        while isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
+            self._take()
+
+    def _take(self) -> None:
         try:
             data = self.socket.recv(_CHUNK)
+        except _NOT_NOW:
+            return
         except OSError as error:
             raise ConnectionLost(error.strerror or str(error)) from error
         if not data:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_tx.cli import help as help_texts
-from disque_tx.cli.connection import Address, CannotConnect, ConnectionLost
+from disque_tx.cli.connection import CannotConnect, ConnectionLost
 from disque_tx.cli.session import Session
 from disque_tx.quoting import split
 
@@ -135,7 +135,7 @@ def _connect(shell: Shell, words: list[bytes]) -> None:
         shell.session.complain("The port must be a number from 1 to 65535: connect <host> <port>")
         return
     shell.session.disconnect()
-    shell.session.address = Address(words[0].decode("utf-8", "replace"), port)
+    shell.session.address = shell.session.address.moved(words[0].decode("utf-8", "replace"), port)
     shell.greet()
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -20,6 +22,7 @@ from twisted.logger import (
 
 from disque_tx.cli.options import Options
 from disque_tx.client import BadAddress, DisqueClient
+from disque_tx.client.addresses import seeds
 from disque_tx.worker.errors import AllSlotsLost, BadHandlers
 from disque_tx.worker.loading import loaded
 from disque_tx.worker.service import Worker
@@ -85,9 +88,12 @@ def command(
     try:
         found = loaded(handlers, queues)
         words |= {"queues": queues or None, "weights": _weights(weights)}
-        nodes = addresses.split(",") if addresses else [str(given.address)]
+        nodes = addresses.split(",") if addresses else given.nodes
+        # Finds out now whether the addresses are some.
+        seeds(nodes)
+        client = partial(DisqueClient, nodes, password=given.secret, tls=given.encryption or False)
         # Exits with the status of the worker.
-        task.react(_main, (nodes, given.password, found, words))
+        task.react(_main, (client, found, words))
     except (BadHandlers, BadAddress) as error:
         raise click.UsageError(str(error)) from error
 
@@ -103,16 +109,12 @@ def _weights(words: tuple[str, ...]) -> dict[str, int] | None:
 
 
 def _main(
-    reactor: Any, nodes: list[str], password: bytes | None, handlers: Any, words: dict[str, Any]
+    reactor: Any, new_client: Callable[..., DisqueClient], handlers: Any, words: dict[str, Any]
 ) -> Deferred[None]:
-    return Deferred.fromCoroutine(_run(reactor, nodes, password, handlers, words))
+    return Deferred.fromCoroutine(_run(reactor, new_client(reactor=reactor), handlers, words))
 
 
-async def _run(
-    reactor: Any, nodes: list[str], password: bytes | None, handlers: Any, words: dict[str, Any]
-) -> None:
-    secret = None if password is None else os.fsdecode(password)
-    client = DisqueClient(nodes, password=secret, reactor=reactor)
+async def _run(reactor: Any, client: DisqueClient, handlers: Any, words: dict[str, Any]) -> None:
     try:
         worker = Worker(client, handlers, reactor, **words)
     except BadHandlers as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
+from functools import partial
 from os import environ
 from typing import TYPE_CHECKING, Any, Final
 
@@ -168,7 +169,7 @@ def move(
     async def run(reactor: Any) -> None:
         server = Redis.at(redis, reactor, password=environ.get("REDIS_PASSWORD"))
         source = WorkQueue(prefix, server)
-        client, member = _clients(disque, _password(options, environ), reactor)
+        client, member = _clients(disque, options or Options(), reactor)
         try:
             moved = await _move(source, server, Parking(client, member, queue, terms))
         finally:
@@ -203,25 +204,17 @@ async def _move(source: WorkQueue, server: Redis, parking: Parking) -> int:
 
 
 def _clients(
-    url: str, password: str | None, reactor: Any
+    url: str, options: Options, reactor: Any
 ) -> tuple[DisqueClient, Callable[[str], DisqueClient]]:
     """A client of the cluster, and what makes one of a single node."""
     from disque_tx.client import DisqueClient
     from disque_tx.client.addresses import seeds
 
-    given = seeds(url).password or password
-
-    def member(address: str) -> DisqueClient:
-        return DisqueClient([address], password=given, reactor=reactor, discover=False)
-
-    return DisqueClient(url, password=given, reactor=reactor), member
-
-
-def _password(options: Options | None, variables: Mapping[str, str]) -> str | None:
-    """The password of Disque, from ``-a`` or the environment."""
-    if options is not None and options.password is not None:
-        return options.password.decode(errors="surrogateescape")
-    return variables.get("DISQUE_PASSWORD")
+    password = seeds(url).password or options.secret or environ.get("DISQUE_PASSWORD")
+    new_client = partial(
+        DisqueClient, password=password, tls=options.encryption or False, reactor=reactor
+    )
+    return new_client(url), partial(new_client, discover=False)
 
 
 def _queues(url: str, prefixes: list[KeyPrefix], reactor: Any) -> list[WorkQueue]:

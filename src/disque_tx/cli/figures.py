@@ -1,0 +1,80 @@
+"""The figures of queues, over several nodes and over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from disque_tx.client.errors import shown
+from disque_tx.client.values import QueueStat
+
+
+@attrs.frozen
+class Figures:
+    """A queue over the nodes that know it. ``age_s``: of the oldest part. ``jobs_in``,
+    ``jobs_out``: since the nodes know the queue. ``pause``: none, in, out or all; of nodes that
+    do not agree, all that is said."""
+
+    name: str
+    length: int = 0
+    age_s: int = 0
+    blocked: int = 0
+    jobs_in: int = 0
+    jobs_out: int = 0
+    pause: str = "none"
+
+
+def total(name: str, stats: Iterable[QueueStat | None]) -> Figures:
+    """A queue as several nodes see it; ``None`` from those that do not know it."""
+    known = [stat for stat in stats if stat is not None]
+    pauses = sorted({stat.pause for stat in known})
+    return Figures(
+        name,
+        sum(stat.length for stat in known),
+        max((stat.age_s for stat in known), default=0),
+        sum(stat.blocked for stat in known),
+        sum(stat.jobs_in for stat in known),
+        sum(stat.jobs_out for stat in known),
+        "/".join(pauses) or "none",
+    )
+
+
+@attrs.frozen
+class Rates:
+    """Jobs per second, in and out; ``None`` when there is nothing to compare with."""
+
+    in_per_s: float | None = None
+    out_per_s: float | None = None
+
+
+def rates(before: Figures | None, after: Figures, elapsed_s: float) -> Rates:
+    """What happened in between. Counters that went back are of a node that began anew."""
+    if before is None or elapsed_s <= 0:
+        return Rates()
+    return Rates(
+        max(0, after.jobs_in - before.jobs_in) / elapsed_s,
+        max(0, after.jobs_out - before.jobs_out) / elapsed_s,
+    )
+
+
+def _rate(per_s: float | None) -> str:
+    return "-" if per_s is None else f"{per_s:.1f}"
+
+
+#: The columns of a table of queues.
+COLUMNS: Final = ("queue", "length", "age s", "in/s", "out/s", "blocked", "pause")
+
+
+def cells(figures: Figures, speed: Rates) -> tuple[str, ...]:
+    """A row of it, safe to show."""
+    return (
+        shown(figures.name),
+        str(figures.length),
+        str(figures.age_s),
+        _rate(speed.in_per_s),
+        _rate(speed.out_per_s),
+        str(figures.blocked),
+        shown(figures.pause),
+    )

@@ -1,0 +1,123 @@
+"""Making nodes know each other, and waiting until they do."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from disque_tx.cli.members import Members
+from disque_tx.cli.nodeview import NodeView, glance
+from disque_tx.client import addresses
+from disque_tx.client.blocking import Disque
+from disque_tx.errors import DisqueError
+
+_CONNECT_S: Final = 3.0
+_POLL_S: Final = 0.2
+#: A MEET that led to nothing is made again after so long.
+_AGAIN_S: Final = 5.0
+
+
+class NotJoined(DisqueError):
+    """Nodes cannot be joined, or did not get to know each other in time; the text says which."""
+
+
+@attrs.frozen
+class Place:
+    """Where MEET is to look for a node: an IP address and a port."""
+
+    ip: str
+    port: int
+
+
+def reached(given: str) -> Place:
+    """``host:port`` as MEET wants it: the IP address at which it is reached from here.
+
+    :raises NotJoined: it is not.
+    """
+    at = addresses.address(given)
+    try:
+        with socket.create_connection((at.host, at.port), _CONNECT_S) as connection:
+            return Place(str(connection.getpeername()[0]), at.port)
+    except OSError as error:
+        raise NotJoined(f"{given} cannot be reached any more: {error}.") from error
+
+
+class Joining:
+    """``first`` is told to meet the nodes at ``places``; then all at ``addresses`` are asked until
+    each knows all of ``ids``. ``sleep`` and ``now_s``: rest and clock, in seconds."""
+
+    def __init__(
+        self,
+        members: Members,
+        first: str,
+        addresses: list[str],
+        places: list[Place],
+        ids: set[str],
+        sleep: Callable[[float], object] = time.sleep,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._members = members
+        self._first = first
+        self._addresses = addresses
+        self._places = places
+        self._ids = ids
+        self._sleep = sleep
+        self._now_s = now_s
+
+    @property
+    def pairs(self) -> int:
+        """How often a node has to know a node."""
+        return len(self._addresses) * len(self._ids)
+
+    def run(self, timeout_s: float, advance: Callable[[int], None]) -> None:
+        """Join them.
+
+        :raises NotJoined: not within ``timeout_s``.
+        """
+        began_s = self._now_s()
+        meet_s = known = 0.0
+        while True:
+            if self._now_s() - began_s >= meet_s:
+                self._members.ask([self._first], self._meet)
+                meet_s += _AGAIN_S
+            found = self._members.try_to_ask(self._addresses, glance)
+            now_known = sum(len(_well(view) & self._ids) for view in found.of.values())
+            advance(int(now_known - known))
+            known = now_known
+            if known == self.pairs:
+                return
+            if self._now_s() - began_s > timeout_s:
+                raise NotJoined(self._report(found.of, found.silent, timeout_s))
+            self._sleep(_POLL_S)
+
+    def _meet(self, node: Disque) -> None:
+        for place in self._places:
+            node.cluster_meet(place.ip, place.port)
+
+    def _report(self, of: dict[str, NodeView], silent: dict[str, str], timeout_s: float) -> str:
+        lines = [f"{address} does not answer: {why}" for address, why in silent.items()]
+        for address, view in of.items():
+            missing = ", ".join(sorted(self._ids - _well(view)))
+            if missing:
+                lines.append(f"{address} has no link to {missing}")
+        return (
+            f"After {timeout_s:g} s not all nodes know all:\n  "
+            + "\n  ".join(lines)
+            + "\nEach node must reach the bus port (the port + 10000) of every other. It is safe to"
+            " run this again."
+        )
+
+
+def _well(view: NodeView) -> set[str]:
+    """The nodes it knows and finds well, itself included."""
+    bad = {"handshake", "noaddr", "fail", "fail?"}
+    return {node.id for node in view.table.values() if node.connected and not node.flags & bad}
+
+
+def is_joined(views: list[NodeView], ids: set[str]) -> bool:
+    """Whether each knows all already."""
+    return all(ids <= _well(view) for view in views)

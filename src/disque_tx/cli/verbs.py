@@ -1,0 +1,141 @@
+"""The words of ``disque`` that are no commands of the server, and how they are told apart.
+
+1. Verbs are in lower case; any other case is for the server.
+2. ``cluster`` is a verb only before one of the five words of :data:`CLUSTER`, and only if the next
+   word is an address with a port after a colon (or a question for help): CLUSTER MEET, FORGET,
+   INFO and NODES of the server have none there.
+3. Everything else goes to the server as it is, known or not.
+
+What a verb needs is imported when it is run: a one-shot command must start fast.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from disque_tx.cli import hints
+from disque_tx.errors import DisqueError
+
+if TYPE_CHECKING:
+    import click
+
+    from disque_tx.cli.options import Options
+
+CLUSTER: Final = (b"create", b"check", b"info", b"meet", b"forget")
+_INTERRUPTED: Final = 130
+_HAS_PORT: Final = re.compile(rb"(\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):[0-9]+")
+_HELP: Final = b"--help"
+#: Forms of output → the parameters of verbs that stand for them.
+_FORMS: Final = {"json": "as_json", "raw": "raw"}
+
+
+class Verb:
+    """``module``: whose ``command``, of click, does it. ``summary``: what it does, in a line."""
+
+    def __init__(self, module: str, summary: str) -> None:
+        self.module = module
+        self.summary = summary
+
+
+VERBS: Final[dict[str, Verb]] = {
+    "watch": Verb("disque_tx.cli.watch", "show the figures of queues as they change"),
+    "tail": Verb("disque_tx.cli.tail", "show the jobs of a queue, and leave them there"),
+    "drain": Verb("disque_tx.cli.drain", "take the jobs of a queue into a file or a pipe"),
+    "move": Verb(
+        "disque_tx.cli.move", "move the jobs of a queue to another, or to another cluster"
+    ),
+    "work": Verb("disque_tx.cli.work", "do jobs with the handlers of a Python module"),
+    "dead": Verb("disque_tx.cli.dead", "list, show, requeue or drop dead letters"),
+    "workqueue": Verb("disque_tx.cli.workqueue", "look after a Redis work queue, or move it"),
+    "cluster": Verb("disque_tx.cli.cluster", "create, check, info, meet or forget; with addresses"),
+    "help": Verb("disque_tx.cli.topics", "this text, or what a command of the server is for"),
+}
+#: An option in its form, and a verb in what it needs.
+BIGQUEUES: Final = Verb("disque_tx.cli.bigqueues", "the longest queues")
+
+
+def listing() -> str:
+    """The verbs for people, a line each."""
+    return "\n".join(f"  {word:<24}{verb.summary}" for word, verb in VERBS.items())
+
+
+def recognised(command: list[bytes]) -> Verb | None:
+    """The verb that the words ask for; ``None`` when they are for the server."""
+    word = os.fsdecode(command[0])
+    verb = VERBS.get(word)
+    if word == "cluster" and not _is_ours(command[1:]):
+        return None
+    return verb
+
+
+def _is_ours(words: list[bytes]) -> bool:
+    if words[:1] == [_HELP]:
+        return True
+    if not words or words[0] not in CLUSTER:
+        return False
+    return any(_HAS_PORT.fullmatch(word) for word in words[1:2]) or _HELP in words[1:]
+
+
+def run(verb: Verb, name: str, words: list[bytes], options: Options) -> int:
+    """Run it; ``name``: as the user calls it, ``words``: what follows. Returns the exit status:
+    2 for words that it does not understand, 1 when it failed, 130 when it was interrupted."""
+    import click
+
+    try:
+        _check(options)
+        command = import_module(verb.module).command
+        return _status(_call(command, name, list(map(os.fsdecode, words)), options))
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort as error:
+        return _INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else 1
+    except DisqueError as error:
+        return _fail(name, hints.explained(str(error)))
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _fail(name, f"{place}{error.strerror or error}")
+
+
+def _fail(name: str, text: str) -> int:
+    print(f"disque {name}: {text}", file=sys.stderr)
+    return 1
+
+
+def _check(options: Options) -> None:
+    """Refuse options that would not be obeyed: nobody may believe to be protected."""
+    import click
+
+    if options.sni is not None:
+        raise click.UsageError("--sni is for commands of the server; verbs know --no-host-check.")
+    if options.append_input or options.repeat != 1:
+        raise click.UsageError("-x and -r are for commands of the server.")
+
+
+def _call(command: click.Command, name: str, words: list[str], options: Options) -> Any:
+    defaults = _defaults(options)
+    below: dict[str, Any] = dict.fromkeys(getattr(command, "commands", ()), defaults)
+    if any(parameter.name == "addresses" for parameter in command.params):
+        below["addresses"] = ",".join(options.nodes)
+    return command.main(
+        words, f"disque {name}", standalone_mode=False, obj=options, default_map=defaults | below
+    )
+
+
+def _defaults(options: Options) -> dict[str, Any]:
+    """The options before the verb, where the verb has the same: parameter → value."""
+    given: dict[str, Any] = {}
+    if options.interval_s is not None:
+        given["interval_s"] = options.interval_s
+    if options.form in _FORMS:
+        given[_FORMS[options.form]] = True
+    return given
+
+
+def _status(returned: Any) -> int:
+    """What a command returned, or its exit status if it left early."""
+    return returned if isinstance(returned, int) else 0

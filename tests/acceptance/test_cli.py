@@ -1,0 +1,414 @@
+"""The verbs of ``disque`` with real daemons."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import random
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from tests.acceptance.cluster.fleet import FleetTestCase
+from tests.acceptance.daemon import Daemon, DaemonTestCase, environment, free_port, wait_for
+from tests.acceptance.disque import PROGRAM, disque, started
+from tests.services.certificates import Authority
+
+_KILLS: Final = 20
+_HOW_TO: Final = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "use-the-command-line.md"
+_EXAMPLE: Final = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+
+
+class VerbTestCase(FleetTestCase):
+    """A node, and jobs in it."""
+
+    size = 1
+
+    def setUp(self) -> None:
+        """Get the node."""
+        super().setUp()
+        (self.node,) = self.nodes
+        self.connection = self.node.client()
+
+    def call(self, *words: bytes | str | int) -> Any:
+        """A request of the test's own."""
+        return self.connection.call(*words)
+
+    def run_here(self, *words: str | float) -> tuple[int, str, str]:
+        """The program with the daemon."""
+        return disque("-p", self.node.port, *words)
+
+    def add(self, queue: str, *bodies: bytes | str, **options: int) -> None:
+        """ADDJOB for each; options by their names."""
+        words = [word for name, value in options.items() for word in (name.upper(), value)]
+        for body in bodies:
+            self.call("ADDJOB", queue, body, 0, *words)
+
+    def length(self, queue: str) -> int:
+        """QLEN."""
+        return int(self.call("QLEN", queue))
+
+
+class LookingTests(VerbTestCase):
+    """Verbs that change nothing."""
+
+    def test_tail(self) -> None:
+        """The newest jobs of a queue, the oldest of them first, and no byte of a body obeyed."""
+        self.add("q", "old", "b", b"\x1b[2J\xff\n")
+        status, output, _ = self.run_here("tail", "q", "-n", 2)
+        self.assertEqual((0, ['"b"', '"\\x1b[2J\\xff\\n"']), (status, output.split()[1::2]))
+        _, output, _ = self.run_here("--json", "tail", "q", "-n", "1")
+        self.assertEqual({"base64": "G1sySv8K"}, json.loads(output)["body"])
+        self.assertEqual(3, self.length("q"))
+
+    def test_tail_follows(self) -> None:
+        """Each new job is shown once, as long as one looks; interrupted, the status is 130."""
+        words = ("-p", self.node.port, "tail", "q", "-f", "-i", "0.02", "--json")
+        tail = started(*words, stdout=subprocess.PIPE)
+        assert tail.stdout is not None
+        for body in ("a", "b"):
+            self.add("q", body)
+            self.assertEqual(body, json.loads(tail.stdout.readline())["body"])
+        tail.send_signal(signal.SIGINT)
+        self.assertEqual((b"", None), tail.communicate(timeout=10))
+        self.assertEqual(130, tail.returncode)
+
+    def test_watch(self) -> None:
+        """Figures for programs: a line per queue and look, with tabs."""
+        self.add("q", "a", "b")
+        self.call("PAUSE", "q", "out")
+        status, output, _ = self.run_here("watch", "q", "none", "--count", 2, "-i", 0.05)
+        rows = [line.split("\t")[1:] for line in output.splitlines()]
+        self.assertEqual(["queue", "length", "age s", "in/s", "out/s", "blocked", "pause"], rows[0])
+        self.assertEqual((0, 5), (status, len(rows)))
+        self.assertEqual(["q", "2"], rows[1][:2])
+        self.assertEqual(["0.0", "0.0", "0", "out"], rows[3][3:])
+        self.assertEqual(["none", "0"], rows[4][:2])
+
+    def test_watch_on_a_terminal(self) -> None:
+        """There it is a table."""
+        self.add("q", "a")
+        output = on_terminal("-p", str(self.node.port), "watch", "q", "--once")
+        self.assertRegex(output, r"│ q +│ 1 ")
+
+    def test_bigqueues(self) -> None:
+        """The longest first, as many as asked for; all are counted."""
+        for number in range(1, 6):
+            self.add(f"q{number}", *"x" * number)
+        status, output, error = self.run_here("--bigqueues", "-n", 2, "-i", 0.05)
+        rows = [line.split("\t")[1:3] for line in output.splitlines()[1:]]
+        self.assertEqual((0, [["q5", "5"], ["q4", "4"]]), (status, rows))
+        self.assertIn("5 queues", error)
+
+
+class DrainTests(VerbTestCase):
+    """``disque drain``."""
+
+    def test_life(self) -> None:
+        """All jobs, whatever their bodies, once; and then they are gone."""
+        bodies = [b"text", b"\xff\x00\n", b"", "é".encode()]
+        self.add("q", *bodies)
+        status, output, error = self.run_here("drain", "q", "--timeout", "0.1")
+        found = [json.loads(line)["body"] for line in output.splitlines()]
+        self.assertEqual((0, ["text", {"base64": "/wAK"}, "", "é"]), (status, found))
+        self.assertEqual("4 jobs drained\n", error)
+        self.assertEqual(0, int(self.node.info()["registered_jobs"]))
+
+    def test_raw_and_count(self) -> None:
+        """Bodies for shell tools; and no more jobs than asked for."""
+        self.add("q", "a", "b", "c")
+        _, output, _ = self.run_here("drain", "q", "--raw", "--count", "2")
+        self.assertEqual(("a\nb\n", 1), (output, self.length("q")))
+
+    def test_keep(self) -> None:
+        """A copy of a queue leaves it as long as it was."""
+        self.add("q", *map(str, range(250)))
+        _, output, _ = self.run_here("drain", "q", "--raw", "--keep", "--timeout", "0.1")
+        self.assertEqual(250, len(set(output.split())))
+        self.assertEqual(250, self.length("q"))
+
+    def test_appends(self) -> None:
+        """What is in the file stays, also behind a line that was torn when a process died."""
+        path = self.folder() / "jobs"
+        path.write_text("first\n{torn")
+        self.add("q", "a")
+        self.run_here("drain", "q", "--raw", "--count", "1", "--to", str(path))
+        self.assertEqual("first\n{torn\na\n", path.read_text())
+
+    def test_nothing_is_acknowledged_that_was_not_written(self) -> None:
+        """With a full disk the jobs are in the queue again at once, and the trouble is told."""
+        self.add("q", "a", "b")
+        status, _, error = self.run_here("drain", "q", "--to", "/dev/full")
+        self.assertEqual((1, 2), (status, self.length("q")))
+        self.assertIn("No space left on device", error)
+
+    def test_broken_pipe(self) -> None:
+        """Whoever read the output may leave; that is no news, and the jobs stay."""
+        self.add("q", *["x" * 1000] * 500)
+        drain = started(
+            *("-p", self.node.port, "drain", "q"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert drain.stdout is not None and drain.stderr is not None
+        drain.stdout.close()
+        with drain.stderr:
+            self.assertNotIn(b"Traceback", drain.stderr.read())
+        self.assertEqual(1, drain.wait(10))
+        self.assertEqual(500, self.length("q"))
+
+    def test_interrupted(self) -> None:
+        """Ctrl-C ends it quietly with status 130, also while it waits for jobs."""
+        drain = started(
+            *("-p", self.node.port, "drain", "q", "--timeout", 60), stderr=subprocess.PIPE
+        )
+        wait_for(lambda: int(self.node.info()["blocked_clients"]), "it waits")
+        drain.send_signal(signal.SIGINT)
+        _, error = drain.communicate(timeout=10)
+        self.assertEqual((130, b"0 jobs drained"), (drain.returncode, error.strip()))
+
+    def test_progress(self) -> None:
+        """On a terminal one sees how far it is."""
+        self.add("q", "a", "b")
+        path = str(self.folder() / "jobs")
+        words = ("-p", str(self.node.port), "drain", "q", "--to", path, "--timeout", "0.1")
+        self.assertIn("2/2", on_terminal(*words))
+
+    def test_killed(self) -> None:
+        """Killed at any moment, again and again: each job is in the file in the end."""
+        path = self.folder() / "jobs"
+        path.touch()
+        words = ("-p", self.node.port, "drain", "q", "--to", str(path))
+        wanted = kill_often(self, words, lambda: path.stat().st_size, 1000)
+        self.run_here(*words[2:])
+        found = set()
+        for line in path.read_text().splitlines():
+            with contextlib.suppress(ValueError):
+                found.add(json.loads(line)["body"])
+        self.assertEqual(wanted, found)
+
+
+class MoveTests(VerbTestCase):
+    """``disque move``."""
+
+    def test_keeps_the_terms(self) -> None:
+        """A job at the other place has the same RETRY, and expires when it would have."""
+        self.add("q", "a", retry=77, ttl=500)
+        status, _, error = self.run_here("move", "q", "q2", "--timeout", "0.1")
+        self.assertEqual((0, "1 jobs moved\n"), (status, error))
+        ((_, job_id, body),) = self.call("QPEEK", "q2", 1)
+        shown = self.call("SHOW", job_id)
+        shown = dict(zip(shown[::2], shown[1::2], strict=True))
+        self.assertEqual((b"a", 77), (body, shown[b"retry"]))
+        self.assertTrue(490 <= shown[b"ttl"] <= 500, shown[b"ttl"])
+        self.assertEqual(1, int(self.node.info()["registered_jobs"]))
+
+    def test_to_another_cluster(self) -> None:
+        """Its password is in the URL; and the name of the queue may stay."""
+        other = self.running("requirepass secret")
+        self.add("q", "a", "b")
+        url = f"disque://:secret@127.0.0.1:{other.port}"
+        status, _, error = self.run_here("move", "q", "q", "--to-address", url, "--timeout", "0.1")
+        self.assertEqual((0, "2 jobs moved\n"), (status, error))
+        there = other.client()
+        there.call("AUTH", "secret")
+        self.assertEqual((0, 2), (self.length("q"), there.call("QLEN", "q")))
+
+    def test_to_itself(self) -> None:
+        """That would never end; it is refused, however the node is named."""
+        for words in ((), ("--to-address", f"localhost:{self.node.port}")):
+            status, _, error = self.run_here("move", "q", "q", *words)
+            self.assertEqual(2, status)
+            self.assertIn("the same queue", error)
+
+    def test_refused(self) -> None:
+        """A target that takes no more: the reason, status 1, and every job is in the old queue."""
+        self.add("q", "a", "b")
+        self.call("PAUSE", "q2", "in")
+        status, _, error = self.run_here("move", "q", "q2")
+        self.assertEqual((1, 2), (status, self.length("q")))
+        self.assertIn("PAUSED", error)
+
+    def test_target_dies(self) -> None:
+        """Half-way: what was moved is told, the rest is in the old queue."""
+        other = self.running()
+        self.add("q", *map(str, range(50)))
+        words = ("-p", self.node.port, "move", "q", "q", "--rate", 50)
+        move = started(*words, "--to-address", f"127.0.0.1:{other.port}", stderr=subprocess.PIPE)
+        wait_for(lambda: int(other.info()["registered_jobs"]) > 3, "it has begun")
+        other.kill()
+        wait_for(lambda: self.length("q") < 50, "some are moved")
+        move.send_signal(signal.SIGINT)
+        _, error = move.communicate(timeout=10)
+        moved = int(error.split()[0])
+        self.assertEqual(130, move.returncode)
+        self.assertEqual(50, moved + self.length("q"))
+
+    def test_killed(self) -> None:
+        """Killed at any moment, again and again: each job is at the other place in the end."""
+        words = ("-p", self.node.port, "move", "q", "q2")
+        wanted = kill_often(self, words, lambda: self.length("q2"), 60)
+        self.run_here(*words[2:])
+        _, output, _ = self.run_here("drain", "q2", "--raw", "--timeout", "0")
+        self.assertEqual(wanted, set(output.split()))
+
+
+def kill_often(
+    case: VerbTestCase, words: tuple[str | int, ...], measure: Callable[[], int], jobs: int
+) -> set[str]:
+    """Add ``jobs`` jobs, start the program, kill it soon after ``measure`` grows; and so on.
+
+    Returns the bodies of all jobs. Fails if it never was in the middle of its work.
+    """
+    chance = random.Random(4)
+    bodies: set[str] = set()
+    in_the_middle = 0
+    for round_ in range(_KILLS):
+        fresh = [f"{round_}-{number}" for number in range(jobs)]
+        case.add("q", *fresh, retry=1)
+        bodies |= set(fresh)
+        process = started(*words)
+        wait_for(partial(_grows, measure, measure()), "it has begun")
+        time.sleep(chance.random() * 0.01)
+        process.kill()
+        process.wait()
+        in_the_middle += case.length("q") > 0
+    case.assertGreater(in_the_middle, 0)
+    return bodies
+
+
+def _grows(measure: Callable[[], int], before: int) -> bool:
+    return measure() > before
+
+
+class ReachingTests(DaemonTestCase):
+    """How nodes are reached, and what is said when they are not."""
+
+    def test_tls(self) -> None:
+        """Commands, modes and verbs, each encrypted with the certificate checked."""
+        port, options = self.encrypted()
+        self.assertEqual((0, "PONG\n"), disque(*options, "PING")[:2])
+        lines = b"ADDJOB q body 0\r\n" * 3000
+        status, output, _ = disque(*options, "--pipe", stdin=lines)
+        self.assertEqual(0, status)
+        self.assertIn("errors: 0, replies: 3000", output)
+        status, output, _ = disque(*options, "drain", "q", "--raw", "--timeout", "0.1")
+        self.assertEqual((0, 3000), (status, len(output.splitlines())))
+        self.assertEqual(0, disque(*options, "cluster", "check", f"127.0.0.1:{port}")[0])
+
+    def test_tls_refused(self) -> None:
+        """Who cannot be trusted is not talked to, and the way out is told."""
+        port, options = self.encrypted()
+        for words in (("PING",), ("tail", "q")):
+            status, _, error = disque("-p", port, "--tls", *words)
+            self.assertEqual(1, status)
+            self.assertIn("--cacert", error)
+            status, _, error = disque(*options[:-1], *words)
+            self.assertEqual(1, status)
+            self.assertIn("--no-host-check", error)
+        status, output, error = disque("-p", port, "--tls", "--insecure", "PING")
+        self.assertEqual((0, "PONG\n"), (status, output))
+        self.assertIn("not checked", error)
+
+    def test_tls_at_the_wrong_port(self) -> None:
+        """Encrypted to a plain port and plain to an encrypted one: which option is wrong."""
+        port, _ = self.encrypted()
+        plain = self.node.port
+        for words in (("PING",), ("tail", "q")):
+            status, _, error = disque("-p", plain, "--tls", *words)
+            self.assertEqual(1, status)
+            self.assertIn("try without --tls", error)
+            status, _, error = disque("-p", port, *words)
+            self.assertEqual(1, status)
+            self.assertIn("try with --tls", error)
+
+    def encrypted(self) -> tuple[int, tuple[str | int, ...]]:
+        """A port for TLS, and options with which it is reached."""
+        folder = self.folder()
+        certificate, key = Authority(folder, "ca").issue("node")
+        port = free_port()
+        self.node: Daemon = self.running(
+            f"listen resp ssl:{port}:privateKey={key}:certKey={certificate}"
+        )
+        authority = str(folder / "ca.pem")
+        return port, ("-p", port, "--tls", "--cacert", authority, "--no-host-check")
+
+    def test_password(self) -> None:
+        """From the environment, a URL, or asked for; a wrong one is told without showing it."""
+        port = self.running("requirepass secret").port
+        words = ("-p", port, "tail", "q")
+        self.assertEqual(0, disque(*words, DISQUE_PASSWORD="secret")[0])
+        self.assertEqual(0, disque("-u", f"disque://:secret@127.0.0.1:{port}", "tail", "q")[0])
+        self.assertIn("PONG", on_terminal("-p", str(port), "--askpass", "PING", typed=b"secret\n"))
+        status, _, error = disque(*words, DISQUE_PASSWORD="other-one")
+        self.assertEqual(1, status)
+        self.assertIn("requirepass", error)
+        self.assertNotIn("other-one", error)
+        self.assertIn("DISQUE_PASSWORD", disque(*words)[2])
+
+    def test_nobody_listens(self) -> None:
+        """One line that says where and why, soon, and status 1."""
+        port = free_port()
+        for verb in (("drain", "q"), ("watch", "q")):
+            status, output, error = disque("-p", port, *verb)
+            self.assertEqual((1, "", 1), (status, output, len(error.splitlines())), verb)
+            self.assertIn(f"127.0.0.1:{port}", error)
+            self.assertIn("refused", error)
+
+    def test_addresses_of_the_environment(self) -> None:
+        """Of several nodes one that answers will do."""
+        addresses = f"127.0.0.1:{free_port()},127.0.0.1:{self.running().port}"
+        self.assertEqual(0, disque("tail", "q", DISQUE_ADDRESSES=addresses)[0])
+        self.assertEqual(0, disque("dead", "list", DISQUE_ADDRESSES=addresses)[0])
+
+
+class HowToTests(DaemonTestCase):
+    """The documentation."""
+
+    def test_examples(self) -> None:
+        """What readers copy works, from the first line to the last."""
+        folder = self.folder()
+        program = folder / "disque"
+        line = " ".join((*PROGRAM, "-p", str(self.running().port)))
+        program.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
+        program.chmod(0o755)
+        script = "".join(_EXAMPLE.findall(_HOW_TO.read_text()))
+        path = os.pathsep.join((str(folder), os.environ["PATH"]))
+        result = subprocess.run(
+            ["sh", "-eu", "-c", script],
+            cwd=folder,
+            env=environment(PATH=path),
+            capture_output=True,
+            timeout=30,
+            check=False,
+        )
+        self.assertEqual(0, result.returncode, result.stderr.decode())
+
+
+def on_terminal(*words: str, typed: bytes = b"") -> str:
+    """What the program shows on a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*PROGRAM, *words],
+        env=environment(TERM="xterm", NO_COLOR="1", COLUMNS="100"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while data := os.read(ours, 65536):
+            shown += data
+            if typed and b":" in data:
+                os.write(ours, typed)
+                typed = b""
+    os.close(ours)
+    process.wait(10)
+    return shown.decode()
