@@ -12,24 +12,21 @@ from typing import Any, Final
 import attrs
 
 from disque_tx.configkinds import (
-    Addresses,
     Choice,
     Clamped,
-    Ip,
     Keepalive,
     Kind,
     Length,
     Memory,
-    Networks,
     Number,
     Octal,
     OutputLimits,
     Password,
     Path,
-    Prefixes,
     Text,
     YesNo,
 )
+from disque_tx.configlists import Addresses, Ip, Networks, Prefixes
 from disque_tx.configpaths import resolve
 from disque_tx.settings import DEFAULTS, Settings
 from disque_tx.units import INT64_MAX, INT64_MIN

@@ -6,43 +6,20 @@ from twisted.internet.defer import Deferred
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address
+from disque_tx.client.delivered import Delivered
 from disque_tx.client.requests import Request
 from disque_tx.client.tx.session import Session
 from disque_tx.client.values import Job
 
 
-class TakenJob:
-    """A job that this program is to do. It is delivered again, here or elsewhere, when its RETRY
-    is over and it was not acknowledged.
+class TakenJob(Delivered):
+    """See :class:`Delivered`."""
 
-    ``address``: of the node that delivered it. Requests about it go there, or to another node if
-    that is gone.
-    """
-
-    __slots__ = ("_session", "address", "job")
+    __slots__ = ("_session",)
 
     def __init__(self, session: Session, address: Address, job: Job) -> None:
+        super().__init__(address, job)
         self._session = session
-        self.address = address
-        self.job = job
-
-    def __repr__(self) -> str:
-        return f"<TakenJob {self.id} of queue {self.queue!r}>"
-
-    @property
-    def data(self) -> bytes:
-        """What was given to ``enqueue``; text as UTF-8."""
-        return self.job.body
-
-    @property
-    def id(self) -> str:
-        """The job's ID."""
-        return self.job.id
-
-    @property
-    def queue(self) -> str:
-        """The queue it came from."""
-        return self.job.queue
 
     def ack(self) -> Deferred[bool]:
         """It is done, and not to be delivered any more. Fires with whether the node that was told

@@ -1,0 +1,93 @@
+"""Kinds of values that are addresses, or several words; see :mod:`disque_tx.configkinds`."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address, ip_network
+from typing import Final
+
+import attrs
+
+from disque_tx.configkinds import WRONG_WORDS, Kind, Text, decode, encode, only
+from disque_tx.quoting import quote
+from disque_tx.units import printable
+
+_HOST: Final = re.compile(rb"[0-9A-Za-z.:%_-]+")
+
+
+@attrs.frozen
+class Addresses(Kind[list[str]]):
+    """Addresses to listen at; none given means all."""
+
+    def parse(self, words: list[bytes]) -> list[str]:
+        if not words:
+            raise ValueError(WRONG_WORDS)
+        if len(words) > 16:
+            raise ValueError("Too many bind addresses specified")
+        for word in words:
+            if not _HOST.fullmatch(word):
+                raise ValueError(f"Invalid bind address '{printable(word)}'")
+        return [decode(word) for word in words]
+
+    def show(self, value: list[str]) -> bytes:
+        return encode(" ".join(value))
+
+    def line(self, value: list[str]) -> bytes | None:
+        return self.show(value) if value else None
+
+
+@attrs.frozen
+class Prefixes(Kind[list[str]]):
+    """Key prefixes of work queues."""
+
+    def parse(self, words: list[bytes]) -> list[str]:
+        if not words or b"" in words:
+            raise ValueError(WRONG_WORDS)
+        return [decode(word) for word in words]
+
+    def show(self, value: list[str]) -> bytes:
+        return encode(" ".join(value))
+
+    def line(self, value: list[str]) -> bytes | None:
+        return b" ".join([quote(encode(prefix)) for prefix in value]) if value else None
+
+
+@attrs.frozen
+class Ip(Text):
+    """A literal address, or none."""
+
+    message: str = "Invalid address '{}'"
+    pattern: re.Pattern[str] = re.compile(r"[0-9A-Fa-f.:]{0,45}")
+
+    def parse(self, words: list[bytes]) -> str:
+        text = super().parse(words)
+        try:
+            return str(ip_address(text)) if text else ""
+        except ValueError as error:
+            raise ValueError(self.message.replace("{}", printable(only(words)))) from error
+
+
+@attrs.frozen
+class Networks(Kind[list[str]]):
+    """Addresses and networks ``address/prefix``; none, as well as ``*``, stands for all."""
+
+    def parse(self, words: list[bytes]) -> list[str]:
+        if not words:
+            raise ValueError(WRONG_WORDS)
+        return [] if b"*" in words else [self._network(word) for word in words if word]
+
+    def _network(self, word: bytes) -> str:
+        try:
+            network = ip_network(decode(word), strict=False)
+        except ValueError as error:
+            raise ValueError(f"Invalid address or network '{printable(word)}'") from error
+        return str(network).removesuffix(f"/{network.max_prefixlen}")
+
+    def parse_set(self, value: bytes) -> list[str]:
+        return self.parse(value.split() or [b""])
+
+    def show(self, value: list[str]) -> bytes:
+        return encode(" ".join(value))
+
+    def line(self, value: list[str]) -> bytes | None:
+        return self.show(value) if value else None
