@@ -1,6 +1,6 @@
 """How hard Hypothesis tries: ``HYPOTHESIS_PROFILE`` is ``quick`` (the default) or ``thorough``.
 
-Importing this module is enough; no profile has a deadline, because none of these tests is about
+The tests' package imports this module. No profile has a deadline, because none of these tests is about
 speed.
 """
 
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors]
 
 settings.register_profile(
-    "quick", deadline=None, max_examples=60, database=None, suppress_health_check=_SLOW
+    "quick", deadline=None, max_examples=100, database=None, suppress_health_check=_SLOW
 )
 settings.register_profile(
     "thorough", deadline=None, max_examples=2_000, database=None, suppress_health_check=_SLOW

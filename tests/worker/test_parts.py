@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-import tests.profiles  # noqa: F401
 from disque_tx.client import Job
 from disque_tx.worker import Backoff, Context, Letter
 from disque_tx.worker.context import Held

@@ -7,7 +7,6 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import tests.profiles  # noqa: F401
 from disque_tx.worker import Context, Hopeless
 from tests.worker.memory import HangingPool, InlinePool, WorkerTestCase, lost
 

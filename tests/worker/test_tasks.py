@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-import tests.profiles  # noqa: F401
 from disque_tx.client import Job
 from disque_tx.worker import (
     JSON,
