@@ -1,7 +1,7 @@
 """How hard Hypothesis tries: ``HYPOTHESIS_PROFILE`` is ``quick`` (the default) or ``thorough``.
 
-The tests' package imports this module. No profile has a deadline, because none of these tests is about
-speed.
+The package of all tests imports this module. No profile has a deadline, because none of these
+tests is about speed.
 """
 
 from __future__ import annotations
