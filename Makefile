@@ -5,6 +5,8 @@
 #   make sim      simulated clusters with faults, 200 of them
 #   make bench    speed and memory beside redis-server (needs cc and redis-server)
 #   make bench-workers   workers beside RQ and Celery (needs redis-server)
+#   make bench-pipeline   the pipeline on Spark over 10 million events
+#   make spark-kill       a stream that is killed twenty times
 #   make fuzz     guided fuzzing of what strangers send and what lies on disk
 
 PYTHON ?= python3
@@ -22,6 +24,7 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
+.PHONY: spark spark-kill bench-pipeline demo-pipeline
 .PHONY: demo test lint types unit unit-compiled acceptance acceptance-compiled acceptance-cluster bench bench-clients bench-workers docs fuzz sim sim-some mutants clean
 
 # -- environments ------------------------------------------------------------------------------
@@ -32,7 +35,7 @@ $(VENV)/.made: setup.cfg setup.py pyproject.toml
 	touch $@
 
 $(VENV)/.made-test: $(VENV)/.made
-	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint]'
+	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint,spark]'
 	$(PIP) install --target $(VENV)/redis-7 --upgrade 'redis>=7,<8'
 	$(PIP) install --no-deps redis-work-queue==0.1.5
 	touch $@
@@ -50,7 +53,7 @@ $(COMPILED)/.made: $(VENV)/.made-test $(SOURCES)
 demo: $(VENV)/.made
 	@$(BIN)/python -m disque_tx.cli.demo
 
-test: lint types docs unit mutants acceptance acceptance-cluster sim-some
+test: lint types docs unit mutants acceptance acceptance-cluster spark sim-some
 ifeq ($(CAN_COMPILE),1)
 	$(MAKE) unit-compiled acceptance-compiled
 else
@@ -67,7 +70,7 @@ types: $(VENV)/.made-test
 
 # The clusters are a package of their own: several daemons each, and no two at a time.
 ACCEPTANCE := $(subst /,.,$(basename $(wildcard tests/acceptance/test_*.py)))
-UNIT := $(filter-out tests.acceptance tests.fuzz tests.mutants,$(subst /,.,$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)) $(basename $(wildcard tests/test_*.py))))
+UNIT := $(filter-out tests.acceptance tests.fuzz tests.mutants tests.spark,$(subst /,.,$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)) $(basename $(wildcard tests/test_*.py))))
 
 TRIAL = mkdir -p build && $(BIN)/python -m twisted.trial --temp-directory $(1) $(if $(JOBS),--jobs $(JOBS)) $(2) 2>&1 | $(BIN)/python -m tests.tally $(1)
 
@@ -88,6 +91,16 @@ acceptance-cluster: override JOBS :=
 acceptance-cluster: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-cluster,tests.acceptance.cluster)
 
+# One Spark for all its tests; on the compiled package if there can be one.
+spark: override JOBS :=
+spark: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-spark,tests.spark tests.acceptance.spark)
+
+# A stream that is killed twenty times.
+spark-kill: override JOBS :=
+spark-kill: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	SPARK_KILLS=20 PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export SPARK_KILLS PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills)
+
 bench:
 	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
 	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall .
@@ -104,6 +117,11 @@ bench-workers:
 	test -x build/peers/bin/python || $(BENCH_PYTHON) -m venv build/peers
 	build/peers/bin/pip --quiet --disable-pip-version-check install rq 'celery[redis]'
 	$(BENCH_VENV)/bin/python benchmarks/workers.py $(CURDIR)/build/peers/bin/python $(BENCH_ARGS)
+
+# The pipeline over 10 million events, and how fast jobs go through Spark.
+bench-pipeline: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	$(BIN)/python benchmarks/pipeline.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/sparkio.py
 
 # Simulated clusters, from these seeds and those that failed once; more with SEEDS=1-5000.
 SEEDS ?= 1-200

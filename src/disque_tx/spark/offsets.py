@@ -1,0 +1,81 @@
+"""The offset of a stream of jobs: the IDs of the batch that ends there.
+
+A queue has no positions to come back to, but a job can be shown by its ID until it is
+acknowledged. Spark writes an offset down before the batch runs, so a batch can be read again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from disque_tx.client.addresses import Address, address
+from disque_tx.client.errors import BadAddress
+from disque_tx.spark.errors import JobsLost
+from disque_tx.spark.options import JOBS_MAX
+
+_JOB_ID: Final = re.compile(r"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
+#: A task that reads more takes longer than the others have to wait for.
+_TASK_JOBS_MAX: Final = 2500
+
+
+@attrs.frozen
+class Offset:
+    """``seq``: number of the batch. ``jobs``: the node that delivered → IDs."""
+
+    seq: int = 0
+    jobs: Mapping[Address, Sequence[str]] = attrs.field(factory=dict)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.jobs.values()))
+
+    def ids(self) -> set[str]:
+        """The IDs, wherever they came from."""
+        return {job_id for ids in self.jobs.values() for job_id in ids}
+
+    def as_json(self) -> dict[str, Any]:
+        """As Spark keeps it."""
+        return {"seq": self.seq, "jobs": {str(node): list(ids) for node, ids in self.jobs.items()}}
+
+
+def from_json(kept: Any) -> Offset:
+    """An offset that Spark kept.
+
+    :raises JobsLost: when it is none of ours.
+    """
+    try:
+        seq = kept["seq"]
+        jobs = {address(node): tuple(map(_checked, ids)) for node, ids in kept["jobs"].items()}
+    except (TypeError, KeyError, AttributeError, BadAddress):
+        raise _foreign() from None
+    offset = Offset(seq, jobs)
+    if type(seq) is not int or seq < 0 or len(offset) > JOBS_MAX:
+        raise _foreign()
+    return offset
+
+
+def _checked(job_id: str) -> str:
+    if not _JOB_ID.fullmatch(job_id):
+        raise _foreign()
+    return job_id
+
+
+def _foreign() -> JobsLost:
+    return JobsLost(
+        "The checkpoint of this query was not written by the format disque: its offset is not"
+        " understood. Use the checkpointLocation of this query, or a new one."
+    )
+
+
+def shares(offset: Offset, wanted: int | None) -> list[tuple[Address, tuple[str, ...]]]:
+    """The batch cut into tasks, each of jobs of one node. ``wanted``: tasks at least."""
+    size = max(1, -(-len(offset) // (wanted or 1)))
+    size = min(size, _TASK_JOBS_MAX)
+    return [
+        (node, tuple(ids[start : start + size]))
+        for node, ids in offset.jobs.items()
+        for start in range(0, len(ids), size)
+    ]

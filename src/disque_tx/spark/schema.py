@@ -1,0 +1,88 @@
+"""The columns of all formats, as Spark and as Arrow name their types."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+_COLUMN: Final = re.compile(r"`?([\w.]+)`? (\w+(?:<\w+>)?)(?:,|$)")
+_TYPES: Final[dict[str, DataType]] = {
+    "ARRAY<STRING>": ArrayType(StringType()),
+    "BIGINT": LongType(),
+    "BINARY": BinaryType(),
+    "STRING": StringType(),
+    "TIMESTAMP": TimestampType(),
+}
+
+#: The lines of the event log, see docs/reference/events.md. A column that does not apply is null.
+EVENTS_DDL: Final = """\
+`specversion` STRING,
+`id` STRING,
+`source` STRING,
+`time` TIMESTAMP,
+`type` STRING,
+`subject` STRING,
+`messaging.system` STRING,
+`messaging.operation.type` STRING,
+`messaging.destination.name` STRING,
+`messaging.message.body.size` BIGINT,
+`messaging.client.id` STRING,
+`nacks` BIGINT,
+`additional_deliveries` BIGINT,
+`wait_ms` BIGINT,
+`run_ms` BIGINT,
+`retry_s` BIGINT,
+`ttl_s` BIGINT,
+`delay_s` BIGINT,
+`replicate` BIGINT,
+`copies` BIGINT,
+`reason` STRING,
+`peer` STRING,
+`paused` STRING,
+`jobs` BIGINT,
+`body` STRING,
+`body_sha256` STRING"""
+#: Where a line goes that is no event, as it stands in the file.
+CORRUPT_COLUMN: Final = "_corrupt"
+#: The format ``disque``. A job that is read again has the same id, queue, body and ctime.
+JOBS_DDL: Final = (
+    "id STRING, queue STRING, body BINARY, nacks BIGINT, additional_deliveries BIGINT,"
+    " ctime TIMESTAMP"
+)
+#: The format ``disque_aof``: jobs.
+AOF_JOBS_DDL: Final = (
+    "file STRING, offset BIGINT, id STRING, queue STRING, body BINARY, state STRING,"
+    " replicate BIGINT, ctime TIMESTAMP, expires TIMESTAMP, delay_s BIGINT, retry_s BIGINT,"
+    " nacks BIGINT, additional_deliveries BIGINT, nodes ARRAY<STRING>"
+)
+#: The same format: records. ``op``: ``load``, ``delete`` or ``damage``.
+AOF_RECORDS_DDL: Final = f"op STRING, {AOF_JOBS_DDL}, damage STRING"
+#: The format ``disque_events``.
+EVENTS_READ_DDL: Final = f"{EVENTS_DDL},\n`{CORRUPT_COLUMN}` STRING"
+
+
+def arrow_schema(ddl: str) -> pa.Schema:
+    """The columns of one of these texts as Arrow has them, and as Spark wants them from a source.
+
+    Spark's own reader of such texts needs its JVM, which tasks have not.
+    """
+    fields = [StructField(name, _TYPES[kind]) for name, kind in _COLUMN.findall(ddl)]
+    return to_arrow_schema(StructType(fields), timezone="UTC")
+
+
+def text(name: bytes) -> str:
+    """A name out of a file or from a node. Bytes that are no UTF-8 appear as ``\\xff``."""
+    return name.decode("utf-8", "backslashreplace")

@@ -1,0 +1,91 @@
+"""What the tests of Spark with daemons share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from disque_tx import Disque
+from disque_tx.client import requests
+from disque_tx.client.errors import ClientError
+from disque_tx.spark.options import cluster
+from tests.acceptance.daemon import Daemon, DaemonTestCase
+from tests.spark.shared import shared_session
+
+STREAM_S = 60
+
+
+def address(daemon: Daemon) -> str:
+    """As the option ``disque.servers`` takes it."""
+    return f"{daemon.ip}:{daemon.port}"
+
+
+def add_many(servers: str, queue: str, count: int, **options: Any) -> set[str]:
+    """Add jobs with the bodies 0, 1, …; returns their IDs."""
+    wanted = [requests.add_job(queue, str(number), **options) for number in range(count)]
+    with closing(cluster(servers).servers()) as nodes:
+        answers = nodes.any_pipe(0).calls(wanted)
+        return {answer for answer in answers if not isinstance(answer, ClientError)}
+
+
+class SparkTestCase(DaemonTestCase):
+    """Tests that use the shared session."""
+
+    def setUp(self) -> None:
+        self.spark = shared_session()
+
+    def client(self, *daemons: Daemon) -> Disque:
+        """A client that ends with the test."""
+        client = Disque([address(daemon) for daemon in daemons], discover=False)
+        self.addCleanup(client.close)
+        return client
+
+    def table(self, count: int, queue: str = "q") -> DataFrame:
+        """Jobs with the bodies 0, 1, …"""
+        return self.spark.range(count).selectExpr(
+            f"'{queue}' AS queue", "CAST(id AS STRING) AS body"
+        )
+
+    def write(self, table: DataFrame, servers: str, **options: str) -> None:
+        """Write a table to queues. In names of options, ``_`` stands for a point."""
+        writer = table.write.format("disque").mode("append").option("disque.servers", servers)
+        writer.options(**dotted(options)).save()
+
+    def read(self, servers: str, subscribe: str = "q", **options: str) -> DataFrame:
+        """Queues as a table."""
+        reader = self.spark.read.format("disque").option("disque.servers", servers)
+        return reader.option("subscribe", subscribe).options(**dotted(options)).load()
+
+    def stream(self, servers: str, subscribe: str = "q", **options: str) -> DataFrame:
+        """Queues as a stream."""
+        reader = self.spark.readStream.format("disque").option("disque.servers", servers)
+        return reader.option("subscribe", subscribe).options(**dotted(options)).load()
+
+    def started(self, stream: DataFrame, folder: Path, once: bool = True) -> StreamingQuery:
+        """A query that stores a stream, stopped with the test. ``once``: what is available."""
+        writer = stream.writeStream.format("parquet").option("path", str(folder / "out"))
+        writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+        query = (writer.trigger(availableNow=True) if once else writer).start()
+        self.addCleanup(query.stop)
+        return query
+
+    def stored(self, stream: DataFrame, folder: Path) -> StreamingQuery:
+        """Store what is available, to the end."""
+        query = self.started(stream, folder)
+        self.assertTrue(query.awaitTermination(STREAM_S))
+        return query
+
+    def bodies(self, folder: Path) -> Sequence[int]:
+        """The bodies that were stored, in order."""
+        rows = self.spark.read.parquet(str(folder / "out")).select("body").collect()
+        return sorted(int(row.body) for row in rows)
+
+
+def dotted(options: dict[str, str]) -> dict[str, str]:
+    """Names of options with points for underscores."""
+    return {name.replace("_", "."): value for name, value in options.items()}

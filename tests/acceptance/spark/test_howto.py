@@ -1,0 +1,36 @@
+"""The examples of the documents."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from pathlib import Path
+
+from tests.acceptance.spark.case import SparkTestCase, address
+
+_HOW_TO = Path(__file__).resolve().parents[3] / "docs/how-to/read-and-write-queues-with-spark.md"
+_EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+class HowToTests(SparkTestCase):
+    """What people copy."""
+
+    def test_examples(self) -> None:
+        """All examples run, one after the other, beside a daemon with a log and events."""
+        daemon = self.running("appendonly yes", "eventlog yes", "eventlog-rotate-time 1")
+        names: dict[str, object] = {}
+        here = os.getcwd()
+        self.addCleanup(os.chdir, here)
+        os.chdir(daemon.folder)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            for program in _EXAMPLE.findall(_HOW_TO.read_text()):
+                program = program.replace("127.0.0.1:7711", address(daemon))
+                for name in ('"mail.parquet"', '"mail.checkpoint"', '"*.aof"', '"events'):
+                    program = program.replace(name, f'"{daemon.folder}/{name[1:]}')
+                exec(program, names)
+        self.assertEqual(1000, self.spark.read.parquet(f"{daemon.folder}/mail.parquet").count())
+        self.assertEqual("0", daemon.info()["registered_jobs"])
+        self.assertIn("disque.job.added", printed.getvalue())

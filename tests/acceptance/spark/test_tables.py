@@ -1,0 +1,137 @@
+"""Queues as tables, and tables into queues."""
+
+from __future__ import annotations
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from disque_tx.spark.staging import discard_staged
+from tests.acceptance.daemon import free_port
+from tests.acceptance.spark.case import SparkTestCase, add_many, address, dotted
+
+
+class ReadTests(SparkTestCase):
+    """``read``."""
+
+    def test_peek(self) -> None:
+        """Looking takes nothing, and can be done again."""
+        daemon = self.running()
+        add_many(address(daemon), "a", 3)
+        add_many(address(daemon), "b", 2)
+        table = self.read(address(daemon), "a,b")
+        self.assertEqual(5, table.count())
+        self.assertEqual(3, table.where("queue = 'a'").count())
+        self.assertEqual(3, self.client(daemon).queue_length("a"))
+
+    def test_lease(self) -> None:
+        """Leased jobs are out of the queue, and not acknowledged."""
+        daemon = self.running()
+        ids = add_many(address(daemon), "q", 3)
+        rows = self.read(address(daemon), mode="lease").collect()
+        self.assertEqual(ids, {row.id for row in rows})
+        self.assertEqual(0, self.client(daemon).queue_length("q"))
+        self.assertEqual("3", daemon.info()["registered_jobs"])
+
+    def test_drain(self) -> None:
+        """Drained jobs are gone."""
+        daemon = self.running()
+        ids = add_many(address(daemon), "q", 3)
+        rows = self.read(address(daemon), mode="drain", minPartitions="2").collect()
+        self.assertEqual(ids, {row.id for row in rows})
+        self.assertEqual("0", daemon.info()["registered_jobs"])
+        self.assertEqual([], self.read(address(daemon), mode="drain").collect())
+
+
+class WriteTests(SparkTestCase):
+    """``write``."""
+
+    def refusal(self, table: DataFrame, servers: str, **options: str) -> str:
+        """What a write that fails says."""
+        with self.assertRaises(PySparkException) as raised:
+            self.write(table, servers, **options)
+        return str(raised.exception)
+
+    def test_columns(self) -> None:
+        """Columns say what each job is added with; null is what the option says."""
+        daemon = self.running()
+        table = self.spark.sql(
+            "SELECT 'x' AS queue, X'00FF' AS body, 7 AS retry, CAST(NULL AS INT) AS ttl, 0 AS delay"
+        )
+        self.write(table, address(daemon), ttl="100", disque_replicate="1")
+        (job,) = self.client(daemon).job_scan("x")
+        self.assertEqual((b"\0\xff", 7, 1), (job.body, job.retry_s, job.replicate))
+        self.assertIn(job.ttl_s, range(90, 101))
+        self.write(table, address(daemon), queue="y")
+        self.assertEqual(1, self.client(daemon).queue_length("y"))
+
+    def test_what_cannot_be_written(self) -> None:
+        """Foreign columns, wrong types and nulls are told, and nothing of them is written."""
+        daemon = self.running()
+        servers = address(daemon)
+        sql = self.spark.sql
+        said = self.refusal(sql("SELECT 1 AS body, 'a' AS ttl, 2 AS colour"), servers)
+        for words in ("'body' is int", "'ttl' is string", "'colour' is not known", "neither a col"):
+            self.assertIn(words, said)
+        null = sql("SELECT 'q' AS queue, CAST(NULL AS STRING) AS body UNION ALL SELECT 'q', 'x'")
+        self.assertIn("column 'body' is null", self.refusal(null.coalesce(1), servers))
+        late = sql("SELECT 'q' AS queue, 'x' AS body, -1 AS delay")
+        self.assertIn("value -1", self.refusal(late, servers))
+        self.assertEqual("0", daemon.info()["registered_jobs"])
+
+    def test_refusals(self) -> None:
+        """What a node refuses, and a node that is not there, fail the write."""
+        daemon = self.running()
+        client = self.client(daemon)
+        client.pause("q", "in")
+        self.assertIn("PAUSED", self.refusal(self.table(2), address(daemon)))
+        self.assertIn("NOREPL", self.refusal(self.table(1), address(daemon), disque_replicate="3"))
+        gone = f"127.0.0.1:{free_port()}"
+        self.assertIn("No Disque node could be reached", self.refusal(self.table(1), gone))
+        self.write(self.table(2, "other"), f"{gone},{address(daemon)}")
+        self.assertEqual(2, client.queue_length("other"))
+
+    def test_overwrite(self) -> None:
+        """Jobs can only be added."""
+        writer = self.table(1).write.format("disque").mode("overwrite")
+        with self.assertRaises(PySparkException) as raised:
+            writer.options(**dotted({"disque_servers": "h:1"})).save()
+        self.assertIn("append", str(raised.exception))
+
+
+class StagedTests(SparkTestCase):
+    """``deliveryMode=staged``."""
+
+    def test_shown_at_once(self) -> None:
+        """When all tasks are done, all jobs can be fetched, with the RETRY and TTL asked for."""
+        daemon = self.running()
+        self.write(self.table(500), address(daemon), deliveryMode="staged", retry="9", ttl="1000")
+        client = self.client(daemon)
+        self.assertEqual(500, client.queue_length("q"))
+        job = client.show(client.get_jobs("q")[0].id)
+        assert job is not None
+        self.assertEqual(9, job.retry_s)
+        self.assertIn(job.ttl_s, range(900, 1001))
+
+    def test_failing_task(self) -> None:
+        """One task that fails hides the jobs of all, and they are taken back."""
+        daemon = self.running()
+        body = "IF(id = 999, CAST(raise_error('broken') AS STRING), CAST(id AS STRING)) AS body"
+        table = self.spark.range(0, 1000, 1, 4).selectExpr("'q' AS queue", body)
+        with self.assertRaises(PySparkException):
+            self.write(table, address(daemon), deliveryMode="staged")
+        client = self.client(daemon)
+        self.assertEqual(0, client.queue_length("q"))
+        self.assertEqual([], client.get_jobs("q", timeout_ms=500))
+        discard_staged(address(daemon), "q")
+        self.assertEqual("0", daemon.info()["registered_jobs"])
+
+    def test_discard(self) -> None:
+        """What a killed write left is found and removed; other jobs stay."""
+        daemon = self.running()
+        client = self.client(daemon)
+        add_many(address(daemon), "q", 3, ttl_s=1000, delay_s=999)
+        client.add_job("q", "delayed", delay_s=60)
+        client.add_job("q", "taken")
+        client.get_jobs("q")
+        self.assertEqual(3, discard_staged(address(daemon), "q"))
+        self.assertEqual("2", daemon.info()["registered_jobs"])

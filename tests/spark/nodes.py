@@ -1,0 +1,56 @@
+"""Scripted nodes as the Spark part sees them."""
+
+from __future__ import annotations
+
+from disque_tx.client.addresses import Address, address
+from disque_tx.client.options import Options
+from disque_tx.spark.servers import Servers
+from tests.client.scripted import ScriptedNode, ScriptedTestCase, array, bulk
+
+IDS = [f"D-aaaaaaaa-{number:024d}-05a1" for number in range(10)]
+GONE = b"-NOJOB Job not known in the context of this node.\r\n"
+NIL = b"$-1\r\n"
+
+
+def shown(job_id: str, **changed: bytes) -> bytes:
+    """SHOW's answer: a job that was delivered, but for what is changed."""
+    fields = {
+        "id": bulk(job_id),
+        "queue": bulk("q"),
+        "state": bulk("active"),
+        "repl": b":1\r\n",
+        "ttl": b":1000\r\n",
+        "ctime": b":1700000000123000007\r\n",
+        "delay": b":0\r\n",
+        "retry": b":60\r\n",
+        "nacks": b":1\r\n",
+        "additional-deliveries": b":2\r\n",
+        "nodes-delivered": b"*0\r\n",
+        "nodes-confirmed": b"*0\r\n",
+        "next-requeue-within": b":50000\r\n",
+        "next-awake-within": b":50000\r\n",
+        "body": bulk("body"),
+    }
+    told = {**fields, **{name.replace("_", "-"): value for name, value in changed.items()}}
+    return array(*[part for name, value in told.items() for part in (bulk(name), value)])
+
+
+def got(*ids: str) -> bytes:
+    """GETJOB's answer."""
+    counters = (bulk("nacks"), b":0\r\n", bulk("additional-deliveries"), b":0\r\n")
+    return array(*[array(bulk("q"), bulk(job_id), bulk("x"), *counters) for job_id in ids])
+
+
+class NodesTestCase(ScriptedTestCase):
+    """Tests with scripted nodes and connections to them."""
+
+    def servers(self, *nodes: ScriptedNode) -> Servers:
+        """Connections to these."""
+        servers = Servers([at(node) for node in nodes], Options(timeout_s=5.0))
+        self.addCleanup(servers.close)
+        return servers
+
+
+def at(node: ScriptedNode) -> Address:
+    """Where it is."""
+    return address(node.address)

@@ -1,0 +1,106 @@
+"""Options as they are given, and what becomes of them."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.client.addresses import Address
+from disque_tx.client.encryption import TLS
+from disque_tx.spark.errors import BadOption
+from disque_tx.spark.options import reading, writing
+
+_LEAST = {"disque.servers": "a:1", "subscribe": "q"}
+
+
+class ReadingTests(SynchronousTestCase):
+    """Of ``read`` and ``readStream``."""
+
+    def refused(self, **options: str) -> str:
+        """What is said about these options."""
+        given = {**_LEAST, **{name.replace("_", "."): value for name, value in options.items()}}
+        with self.assertRaises(BadOption) as raised:
+            reading(given, streaming=True)
+        return str(raised.exception)
+
+    def test_defaults(self) -> None:
+        """What nobody asks for is as the reference tells."""
+        found = reading(_LEAST, streaming=True)
+        self.assertEqual((Address("a", 1),), found.cluster.addresses)
+        self.assertEqual(
+            (("q",), 10_000, None, True),
+            (found.queues, found.jobs_max, found.partitions, found.strict),
+        )
+        self.assertEqual("peek", reading(_LEAST, streaming=False).mode)
+
+    def test_all(self) -> None:
+        """Names come in lower case, as Spark hands them over; lists lose doubles and spaces."""
+        found = reading(
+            {
+                "disque.servers": "a:1, b:2,a:1",
+                "subscribe": "x, y,x",
+                "maxjobspertrigger": "7",
+                "minpartitions": "3",
+                "failondataloss": "False",
+                "disque.password": "secret",
+                "disque.tls": "true",
+                "disque.tls.ca": "/ca.pem",
+                "disque.tls.checkhostname": "no",
+                "checkpointlocation": "/somewhere",
+            },
+            streaming=True,
+        )
+        self.assertEqual((Address("a", 1), Address("b", 2)), found.cluster.addresses)
+        self.assertEqual(
+            (("x", "y"), 7, 3, False),
+            (found.queues, found.jobs_max, found.partitions, found.strict),
+        )
+        self.assertEqual(TLS("/ca.pem", check_hostname=False), found.cluster.connection.tls)
+        self.assertNotIn("secret", repr(found))
+
+    def test_refused(self) -> None:
+        """Each wrong option has a message that names it and says what it may be."""
+        for options, words in (
+            ({"startingOffsets": "latest"}, "startingOffsets"),
+            ({"group": "x"}, "no option 'group' here. It has: disque.password"),
+            ({"subscribe": "a,,b"}, "names of queues"),
+            ({"subscribe": ""}, "needs the option subscribe"),
+            ({"maxJobsPerTrigger": "10001"}, "from 1 to 10000, not '10001'"),
+            ({"maxJobsPerTrigger": "-1"}, "not '-1'"),
+            ({"failOnDataLoss": "maybe"}, "true or false"),
+            ({"mode": "drain"}, "no option 'mode' here"),
+            ({"disque_servers": "a:0"}, "not the address of a node"),
+        ):
+            self.assertIn(words, self.refused(**options))
+
+    def test_password_in_servers(self) -> None:
+        """Plans show the servers, so they may hold no password; the message does not hold it."""
+        said = self.refused(disque_servers="disque://:hush@a:1")
+        self.assertIn("disque.password", said)
+        self.assertNotIn("hush", said)
+
+
+class WritingTests(SynchronousTestCase):
+    """Of ``write`` and ``writeStream``."""
+
+    def test_all(self) -> None:
+        """What jobs are added with."""
+        found = writing(
+            {
+                "disque.servers": "a",
+                "queue": "q",
+                "retry": "0",
+                "ttl": "60",
+                "disque.replicate": "2",
+                "disque.timeout": "100",
+                "deliverymode": "STAGED",
+            }
+        )
+        self.assertEqual(
+            ("q", 0, 60, None), (found.queue, found.retry_s, found.ttl_s, found.delay_s)
+        )
+        self.assertEqual((2, 100, True), (found.replicate, found.timeout_ms, found.staged))
+
+    def test_staged_delay(self) -> None:
+        """A staged job is hidden by its delay, so it can have no other."""
+        with self.assertRaises(BadOption):
+            writing({"disque.servers": "a", "deliverymode": "staged", "delay": "5"})

@@ -1,0 +1,66 @@
+"""Many requests at once, on scripted nodes."""
+
+from __future__ import annotations
+
+from disque_tx.client import requests
+from disque_tx.client.errors import (
+    AuthenticationRefused,
+    BrokenReply,
+    ConnectionLost,
+    Paused,
+    Refused,
+)
+from disque_tx.client.options import Options
+from disque_tx.spark.pipe import Pipe
+from tests.client.scripted import HANG_UP, SILENCE, ScriptedNode, bulk
+from tests.spark.nodes import IDS, NodesTestCase, at
+
+
+class PipeTests(NodesTestCase):
+    """One connection."""
+
+    def pipe(self, node: ScriptedNode, password: str | None = None, timeout_s: float = 5.0) -> Pipe:
+        """A connection that ends with the test."""
+        pipe = Pipe(at(node), Options(password, timeout_s=timeout_s))
+        self.addCleanup(pipe.close)
+        return pipe
+
+    def test_in_order(self) -> None:
+        """Replies belong to requests by their order, refusals among them, also when there are more
+        than are on their way at once."""
+        node = self.node(ADDJOB=[bulk(IDS[0]), b"-PAUSED try later\r\n", bulk(IDS[1])])
+        several = [requests.add_job("q", b"x" * 10_000) for _ in range(1200)]
+        first, second, *others = self.pipe(node).calls(several)
+        self.assertEqual(IDS[0], first)
+        self.assertIsInstance(second, Paused)
+        self.assertEqual([IDS[1]] * 1198, others)
+        self.assertEqual(1200, len(node.heard))
+
+    def test_password(self) -> None:
+        """A password is said first, and when it is wrong nothing else is."""
+        node = self.node(AUTH=[b"+OK\r\n", b"-ERR invalid password\r\n"], PING=b"+PONG\r\n")
+        self.assertEqual("PONG", self.pipe(node, "secret").call(requests.ping()))
+        self.assertEqual(["AUTH", "PING"], node.commands())
+        with self.assertRaises(AuthenticationRefused) as raised:
+            self.pipe(node, "secret")
+        self.assertNotIn("secret", str(raised.exception))
+
+    def test_lost(self) -> None:
+        """A node that hangs up, says nothing, or is not there is told apart from one that
+        refuses."""
+        for said in (HANG_UP, SILENCE):
+            node = self.node(PING=said)
+            with self.assertRaises(ConnectionLost) as raised:
+                self.pipe(node, timeout_s=0.2).call(requests.ping())
+            self.assertEqual(node.address, raised.exception.address)
+        node.close()
+        with self.assertRaises(ConnectionLost):
+            self.pipe(node)
+        with self.assertRaises(Refused):
+            self.pipe(self.node()).call(requests.ping())
+
+    def test_no_disque(self) -> None:
+        """What is no reply ends the connection, and so does one of another kind."""
+        for said in (b"HTTP/1.1 400\r\n", bulk("text")):
+            with self.assertRaises(BrokenReply):
+                self.pipe(self.node(QLEN=said)).call(requests.queue_length("q"))

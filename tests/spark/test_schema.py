@@ -1,0 +1,53 @@
+"""The columns, and the documents that tell them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.spark.schema import (
+    AOF_JOBS_DDL,
+    AOF_RECORDS_DDL,
+    EVENTS_DDL,
+    JOBS_DDL,
+    arrow_schema,
+    text,
+)
+
+_REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+_ROW = re.compile(r"^\| (`[^|]*`) \| (\w+) \|", re.MULTILINE)
+_WORDS = {"string": pa.string(), "number": pa.int64(), "numbers": pa.int64()}
+
+
+class SchemaTests(SynchronousTestCase):
+    """One text per format."""
+
+    def test_events_are_as_documented(self) -> None:
+        """Each name of the event log is a column of the documented type, and there is no other."""
+        documented: dict[str, pa.DataType] = {}
+        for names, kind in _ROW.findall((_REFERENCE / "events.md").read_text()):
+            for name in re.findall(r"`([^`]+)`", names):
+                if kind in _WORDS:
+                    documented[name] = _WORDS[kind]
+        documented["time"] = pa.timestamp("us", "UTC")
+        columns = arrow_schema(EVENTS_DDL)
+        self.assertEqual(documented, dict(zip(columns.names, columns.types, strict=True)))
+
+    def test_columns_are_documented(self) -> None:
+        """The reference of the formats has the very texts."""
+        told = " ".join((_REFERENCE / "spark.md").read_text().split())
+        for ddl in (JOBS_DDL, AOF_JOBS_DDL):
+            self.assertIn(ddl, told)
+
+    def test_arrow(self) -> None:
+        """No column gets lost on the way to Arrow."""
+        for ddl in (JOBS_DDL, AOF_JOBS_DDL, AOF_RECORDS_DDL, EVENTS_DDL):
+            self.assertEqual(ddl.count(",") + 1, len(arrow_schema(ddl)))
+        self.assertEqual(pa.binary(), arrow_schema(JOBS_DDL).field("body").type)
+
+    def test_names(self) -> None:
+        """Names that are no text can be told apart all the same."""
+        self.assertEqual("\u00e9\\xff", text(b"\xc3\xa9\xff"))
