@@ -60,10 +60,14 @@ class EventSink:
     def __init__(self) -> None:
         self.wall_us: i64 = 0
 
-    def job(self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64) -> None:
-        """Something happened to a job.
+    def added(self, job: JobRecord, reason: i64, client_id: i64, queued: bool) -> None:
+        """A client added a job (ADDED), which is in its queue at once (QUEUED), or is not."""
+        raise NotImplementedError
 
-        ``number``: the client that added or fetched it, the copies there are (REPLICATED), the
+    def job(self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64) -> None:
+        """Something else happened to a job.
+
+        ``number``: the client that fetched it, the copies there are (REPLICATED), the
         seconds until the next delivery (WORKING). ``elapsed_ms``: since it was queued (DELIVERED)
         or delivered (WORKING, ACKED, FAST_ACKED, NACKED); -1 where that is not known here.
         """

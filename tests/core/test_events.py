@@ -18,6 +18,13 @@ class Notes(EventSink):
         self.lines: list[tuple[object, ...]] = []
         self.ids: list[bytes] = []
 
+    def added(self, job: JobRecord, reason: int, client_id: int, queued: bool) -> None:
+        self.lines.append(("added", REASON_NAMES[reason], client_id, -1))
+        self.ids.append(job.id)
+        if queued:
+            self.lines.append(("queued", "", 0, -1))
+            self.ids.append(job.id)
+
     def job(self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int) -> None:
         self.lines.append((KIND_NAMES[kind], REASON_NAMES[reason], number, elapsed_ms))
         self.ids.append(job.id)

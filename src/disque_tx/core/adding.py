@@ -21,7 +21,7 @@ from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.replication import Replication
 from disque_tx.core.state import State
 from disque_tx.errors import CommandError
-from disque_tx.events import ADDED, ASYNC, NO_REASON
+from disque_tx.events import ASYNC, NO_REASON
 from disque_tx.messages import IdSource
 
 _AT_MOST_ONCE: Final = (
@@ -96,7 +96,8 @@ class Adding:
         job.expire_ms = now_ms + ttl_s * 1000
         if self._outbox.events is not None:
             reason = ASYNC if asynchronous else NO_REASON
-            self._outbox.events.job(ADDED, job, reason, client.id, -1)
+            kept = elsewhere == 0 or (asynchronous and not outside)
+            self._outbox.events.added(job, reason, client.id, kept and delay_s == 0)
         if elsewhere == 0:
             self._keep(job, now_ms)
         elif outside or not asynchronous:

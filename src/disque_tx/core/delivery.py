@@ -76,7 +76,6 @@ class Delivery:
     def first_queueing(self, job: Job, now_ms: i64) -> None:
         """Put a job that is not registered yet into its queue; nothing is counted."""
         job.flags |= BCAST_QUEUED
-        self._outbox.note(events.QUEUED, job)
         self._put(job, now_ms)
 
     def enqueue(self, job: Job, cause: i64, now_ms: i64) -> bool:

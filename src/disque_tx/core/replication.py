@@ -18,6 +18,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx import events
 from disque_tx.busmessages import (
     DELJOB,
     ENQUEUE,
@@ -34,7 +35,6 @@ from disque_tx.core.job import HOLD, Job, valid_id
 from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.state import State
-from disque_tx.events import NO_REASON, REPLICATED
 from disque_tx.messages import ACTIVE, QUEUED, WAIT_REPL, JobRecord, Keyed
 from disque_tx.nodetable import NodeEntry
 
@@ -243,7 +243,7 @@ class Replication:
             self._replicated(job, i64(len(job.nodes) - len(copies.unconfirmed)))
 
     def _replicated(self, job: Job, copies: i64) -> None:
-        self._outbox.note(REPLICATED, job, NO_REASON, copies)
+        self._outbox.note(events.REPLICATED, job, events.NO_REASON, copies)
 
     def achieved(self, job: Job, now_ms: i64) -> None:
         """There are enough copies: the job lives, and its client hears of it (section 10.6)."""
@@ -263,6 +263,7 @@ class Replication:
             job.step(HOLD)
             job.qtime_ms = wait.created_ms + job.delay_s * 1000
         else:
+            self._outbox.note(events.QUEUED, job)
             self._delivery.first_queueing(job, now_ms)
         self._jobs.reschedule(job)
         self._jobs.record(job)

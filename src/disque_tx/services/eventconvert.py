@@ -80,6 +80,8 @@ def _sync_folder(path: str) -> None:
 def main(paths: list[str]) -> int:
     """Convert segments one after the other; 1 if the disk refused one."""
     os.nice(_NICE_MAX)
+    # Only when a processor has nothing else to do; nodes are for Linux.
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     status = 0
     for path in paths:
         try:

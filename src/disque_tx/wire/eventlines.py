@@ -18,9 +18,9 @@ from mypy_extensions import i64
 from disque_tx import events
 from disque_tx.errors import PeerError
 from disque_tx.events import KIND_NAMES, REASON_NAMES
-from disque_tx.wire.eventrecords import BIRTH, BODY_HASH, HEADER, MAGIC, PEER
+from disque_tx.wire.eventrecords import BIRTH, BODY_HASH, HEADER, MAGIC, PEER, PLAIN, QUEUED_BIRTH
 
-_HEAD: Final = 7 + 8 * 3 + 4
+_HEAD: Final = 8 + 8 * 2 + 4 * 2
 _BIRTH: Final = 8 * 4
 _OPERATIONS: Final = {
     events.ADDED: "send",
@@ -60,7 +60,7 @@ class Segment:
         self._second_text: str = ""
         self._queues: dict[bytes, str] = {}
         if len(data) >= self.position + _HEAD:
-            self.begun_us = read_i64_le(data, self.position + 7)
+            self.begun_us = read_i64_le(data, self.position + 8)
 
     @property
     def torn_bytes(self) -> int:
@@ -78,7 +78,7 @@ class Segment:
         return writer.getvalue()
 
     def _line(self) -> str:
-        """The next event; empty if there is no whole one."""
+        """The lines of the next record; empty if there is no whole one."""
         data, at = self._data, self.position
         if len(data) - at < _HEAD:
             return ""
@@ -92,17 +92,22 @@ class Segment:
         rest_end = self._rest_end(queue_end, shape) if queue_end >= 0 else queue_end
         if rest_end < 0:
             return ""
-        line = (
-            f'{{"specversion":"1.0","id":"{self._boot}.{self._first + self.count}"'
-            f',"source":"disque:{self.node}"'
-            f',"time":"{self._time(read_i64_le(data, at + 7))}"'
-            + self._what(kind, reason, at, id_end, queue_end)
-            + self._more(kind, shape, read_i64_le(data, at + 15), queue_end, rest_end)
-            + "}\n"
-        )
         self.position = rest_end
-        self.count += 1
+        more = self._more(kind, shape, read_i64_le(data, at + 16), queue_end, rest_end)
+        line = self._head(at) + self._what(kind, reason, at, id_end, queue_end) + more + "}\n"
+        if shape == QUEUED_BIRTH:
+            what = self._what(events.QUEUED, 0, at, id_end, queue_end)
+            line += self._head(at) + what + "}\n"
         return line
+
+    def _head(self, at: i64) -> str:
+        """What every line begins with: who tells it, when, and which number it has."""
+        number = self._first + self.count
+        self.count += 1
+        return (
+            f'{{"specversion":"1.0","id":"{self._boot}.{number}","source":"disque:{self.node}"'
+            f',"time":"{self._time(read_i64_le(self._data, at + 8))}"'
+        )
 
     def _what(self, kind: i64, reason: i64, at: i64, id_end: i64, queue_end: i64) -> str:
         """Type, job, queue, counters."""
@@ -117,7 +122,7 @@ class Segment:
         operation = _OPERATIONS.get(kind, "")
         if operation:
             system += f',"messaging.operation.type":"{operation}"'
-        elapsed_ms = read_i64_le(data, at + 23)
+        elapsed_ms = read_i32_le(data, at + 24)
         if elapsed_ms >= 0:
             word = "wait_ms" if kind == events.DELIVERED else "run_ms"
             queue += f',"{word}":{elapsed_ms}'
@@ -125,8 +130,8 @@ class Segment:
             queue += f',"reason":"{REASON_NAMES[reason]}"'
         return (
             f',"type":"disque.job.{name}","subject":{_quoted(data[at + _HEAD + 4 : id_end])}'
-            f'{system}{queue},"messaging.message.body.size":{read_i32_le(data, at + 31)}'
-            f',"nacks":{_count(data, at + 3)},"additional_deliveries":{_count(data, at + 5)}'
+            f'{system}{queue},"messaging.message.body.size":{read_i32_le(data, at + 28)}'
+            f',"nacks":{_count(data, at + 4)},"additional_deliveries":{_count(data, at + 6)}'
         )
 
     def _more(self, kind: i64, shape: i64, number: i64, at: i64, end: i64) -> str:
@@ -144,7 +149,7 @@ class Segment:
             return f',"jobs":{number}'
         if shape == PEER:
             return f',"peer":{_quoted(data[at + 4 : end])}'
-        if shape != BIRTH:
+        if shape != BIRTH and shape != QUEUED_BIRTH:
             return ""
         return (
             f',"messaging.client.id":"{number}"'
@@ -174,8 +179,8 @@ class Segment:
         """Where a record ends whose rest begins here; -1 if that is not in the data."""
         if shape == PEER:
             return self._end(at)
-        if shape != BIRTH:
-            return at if shape == 0 else -1
+        if shape != BIRTH and shape != QUEUED_BIRTH:
+            return at if shape == PLAIN else -1
         if len(self._data) - at < _BIRTH + 4:
             return -1
         if read_i32_le(self._data, at + _BIRTH) == -1:

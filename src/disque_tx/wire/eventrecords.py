@@ -4,15 +4,16 @@ A record is as cheap to write as can be, for a busy node writes a million a seco
 makes lines for people of it (:mod:`disque_tx.wire.eventlines`). Numbers are little-endian::
 
     header   magic 8 | node ID 40 | boot i64 | first i64 | bodies u8
-    record   kind u8 | reason u8 | shape u8 | nacks i16 | deliveries i16
-             wall_us i64 | number i64 | elapsed_ms i64 | size i32
+    record   kind u8 | reason u8 | shape u8 | 0 u8 | nacks i16 | deliveries i16
+             wall_us i64 | number i64 | elapsed_ms i32 | size i32
              job ID i32 + bytes | queue i32 + bytes | rest
 
 ``boot``: when the node began to log, in ms; ``first``: the number of the segment's first event,
 counted from 0 since then. The other events follow one by one, so what is missing between two
 segments was dropped. ``bodies``: what lines tell of bodies, see below. ``rest`` depends on
 ``shape``: nothing (0); retry_s, ttl_s, delay_s and copies wanted, i64 each, then i32 + body, or -1
-without one (1); i32 + the ID of another node (2).
+without one (1), and this record stands for two events, ADDED and QUEUED (3); i32 + the ID of
+another node (2).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from mypy_extensions import i16, i32, i64
 from disque_tx.events import ADDED, FLUSHED, PAUSED, EventSink
 from disque_tx.messages import JobRecord
 
-MAGIC: Final = b"DQEV0001"
+MAGIC: Final = b"DQEV0002"
 HEADER: Final = struct.Struct("<8s40sqqB")
 # What is told of bodies.
 NO_BODY: Final = 0
@@ -36,8 +37,10 @@ BODY: Final = 2
 PLAIN: Final = 0
 BIRTH: Final = 1
 PEER: Final = 2
+QUEUED_BIRTH: Final = 3
 #: Queues whose names are remembered as wanted or not; a client may name any number.
 _VERDICTS_MAX: Final = 10_000
+_ELAPSED_MS_MAX: Final = 2_147_483_647
 
 
 class QueueFilter:
@@ -81,22 +84,26 @@ class EventRecorder(EventSink):
         self._writer = BytesWriter()
         return data
 
-    def job(self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64) -> None:
-        """Record what happened to a job."""
+    def added(self, job: JobRecord, reason: i64, client_id: i64, queued: bool) -> None:
+        """Record that a job is new, with what it was added with."""
         if self.wanted is not None and not self.wanted.wants(job.queue):
             return
-        shape = BIRTH if kind == ADDED else PLAIN
-        self._head(kind, reason, shape, job, number, elapsed_ms)
-        if kind == ADDED:
-            writer = self._writer
-            write_i64_le(writer, job.retry_s)
-            write_i64_le(writer, job.etime_s - job.ctime // 1_000_000_000)
-            write_i64_le(writer, job.delay_s)
-            write_i64_le(writer, i64(job.repl))
-            if self.bodies:
-                self._bytes(job.body)
-            else:
-                write_i32_le(writer, -1)
+        self._head(ADDED, reason, QUEUED_BIRTH if queued else BIRTH, job, client_id, -1)
+        self.events += queued
+        writer = self._writer
+        write_i64_le(writer, job.retry_s)
+        write_i64_le(writer, job.etime_s - job.ctime // 1_000_000_000)
+        write_i64_le(writer, job.delay_s)
+        write_i64_le(writer, i64(job.repl))
+        if self.bodies:
+            self._bytes(job.body)
+        else:
+            write_i32_le(writer, -1)
+
+    def job(self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64) -> None:
+        """Record what happened to a job."""
+        if self.wanted is None or self.wanted.wants(job.queue):
+            self._head(kind, reason, PLAIN, job, number, elapsed_ms)
 
     def moved(self, kind: i64, job: JobRecord, node_id: bytes) -> None:
         """Record that a job came or went."""
@@ -119,14 +126,12 @@ class EventRecorder(EventSink):
     ) -> None:
         self.events += 1
         writer = self._writer
-        writer.append(kind)
-        writer.append(reason)
-        writer.append(shape)
+        write_i32_le(writer, i32(kind | reason << 8 | shape << 16))
         write_i16_le(writer, _short(job.nacks))
         write_i16_le(writer, _short(job.deliveries))
         write_i64_le(writer, self.wall_us)
         write_i64_le(writer, number)
-        write_i64_le(writer, elapsed_ms)
+        write_i32_le(writer, i32(min(elapsed_ms, _ELAPSED_MS_MAX)))
         write_i32_le(writer, i32(len(job.body)))
         self._bytes(job.id)
         self._bytes(job.queue)
