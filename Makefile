@@ -1,6 +1,7 @@
 # Everything works from a fresh clone: the environments are made when they are needed.
 #
 #   make demo     a daemon, a producer and a worker for some seconds
+#   make demo-pipeline   three daemons, their events, and a report on them
 #   make test     lint, types, and all tests, on the plain and on the compiled package
 #   make sim      simulated clusters with faults, 200 of them
 #   make bench    speed and memory beside redis-server (needs cc and redis-server)
@@ -34,6 +35,10 @@ $(VENV)/.made: setup.cfg setup.py pyproject.toml
 	DISQUE_TX_COMPILE=0 $(PIP) install --editable .
 	touch $@
 
+$(VENV)/.made-spark: $(VENV)/.made
+	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[spark]'
+	touch $@
+
 $(VENV)/.made-test: $(VENV)/.made
 	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint,spark]'
 	$(PIP) install --target $(VENV)/redis-7 --upgrade 'redis>=7,<8'
@@ -52,6 +57,10 @@ $(COMPILED)/.made: $(VENV)/.made-test $(SOURCES)
 
 demo: $(VENV)/.made
 	@$(BIN)/python -m disque_tx.cli.demo
+
+# Three daemons, a producer, flaky workers, and the whole pipeline up to the report.
+demo-pipeline: $(VENV)/.made-spark
+	@$(BIN)/python examples/pipeline/run.py
 
 test: lint types docs unit mutants acceptance acceptance-cluster spark sim-some
 ifeq ($(CAN_COMPILE),1)
@@ -120,7 +129,7 @@ bench-workers:
 
 # The pipeline over 10 million events, and how fast jobs go through Spark.
 bench-pipeline: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	$(BIN)/python benchmarks/pipeline.py $(BENCH_ARGS)
+	$(BIN)/python -m benchmarks.pipeline $(BENCH_ARGS)
 	$(BIN)/python benchmarks/sparkio.py
 
 # Simulated clusters, from these seeds and those that failed once; more with SEEDS=1-5000.

@@ -1,0 +1,33 @@
+"""The whole pipeline, on the event logs in a folder: ``python tell.py FOLDER REPORT``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from disque_tx.spark.pipeline.cli import command
+
+
+def main(folder: str, html: str) -> None:
+    """Make the tables and the report. The exit status of the audit is told and not passed on."""
+    table, out = f"{folder}/table", f"{folder}/out"
+    _pipeline(folder, "ingest", f"{folder}/events", "--into", table)
+    _pipeline(folder, "lifecycle", table, "--into", out, "--window", "1")
+    _pipeline(folder, "audit", table, "--limit", "3")
+    _pipeline(folder, "report", out, "--events", table, "--html", html)
+
+
+def _pipeline(folder: str, *words: str) -> None:
+    """A command, in the session of the one before it: to start one takes some seconds."""
+    print(f"disque-pipeline {words[0]} ...", flush=True)
+    settings = (f"local.dir={folder}", "sql.shuffle.partitions=2")
+    options = [option for setting in settings for option in ("--conf", f"spark.{setting}")]
+    try:
+        command.main([*options, *words], standalone_mode=False)
+    except click.ClickException as error:
+        raise SystemExit(error.format_message()) from error
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

@@ -1,0 +1,211 @@
+"""One row per job, from the events of all nodes.
+
+Sums, least and greatest values of numbers are all that is asked of the events of a job, so that
+Spark adds them up in place, without sorting, first where they are read and then where all events of
+a job meet. Text is carried as a number until then: the queue as its hash, nodes as bits of a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from disque_tx.spark.pipeline.errors import ForeignData
+
+#: Bits of a mask of nodes.
+_MASK_NODES: Final = 63
+_NODES_MAX: Final = 4_000
+#: Names that are sent to every task rather than jobs to where the names are.
+_BROADCAST_QUEUES_MAX: Final = 200_000
+#: So long after its TTL a job may still be told to have expired.
+GRACE_S: Final = 60
+
+_ACKED: Final = ("acked", "fast-acked")
+#: Column → the kinds of events whose first time it is.
+_FIRST: Final = {
+    "added_at": ("added",),
+    "replicated_at": ("replicated",),
+    "queued_at": ("queued",),
+    "first_delivered_at": ("delivered",),
+    "acked_at": _ACKED,
+    "expired_at": ("expired",),
+    "evicted_at": ("evicted",),
+    "deleted_at": ("deleted",),
+}
+#: Column → the kinds of events that it counts, and for which reason.
+_COUNTED: Final[dict[str, tuple[tuple[str, ...], str | None]]] = {
+    "deliveries": (("delivered",), None),
+    "acks": (_ACKED, None),
+    "nacks": (("nacked",), None),
+    "requeues": (("requeued",), None),
+    "retries": (("requeued",), "retry"),
+    "workings": (("working",), None),
+    "moves": (("imported",), None),
+    "refusals": (("deleted",), "not-replicated"),
+    "deletions": (("deleted",), "command"),
+}
+_ADDED_WITH: Final = ("retry_s", "ttl_s", "delay_s", "replicate")
+
+
+@attrs.frozen
+class Extent:
+    """What a table holds, in a few words. ``nodes``: IDs of those that tell something, sorted.
+    ``horizon_us``: the time of the latest event, by the clock of its node, since 1970.
+    ``queues``: about how many there are."""
+
+    nodes: tuple[str, ...]
+    horizon_us: int
+    queues: int
+
+    @classmethod
+    def of(cls, events: DataFrame) -> Extent:
+        """:raises ForeignData: when there are more than 4,000 nodes."""
+        per_node = events.groupBy("node").agg(
+            fn.max(fn.unix_micros("time")).alias("last_us"),
+            fn.approx_count_distinct("queue").alias("queues"),
+        )
+        rows = per_node.limit(_NODES_MAX + 1).collect()
+        if len(rows) > _NODES_MAX:
+            raise ForeignData(f"The table tells of more than {_NODES_MAX} nodes.")
+        return cls(
+            tuple(sorted(row.node for row in rows)),
+            max((row.last_us for row in rows), default=0),
+            sum(row.queues for row in rows),
+        )
+
+
+def jobs(events: DataFrame, extent: Extent) -> DataFrame:
+    """One row per job, see docs/reference/pipeline.md."""
+    named = events.where(fn.col("job_id").isNotNull())
+    coded = named.withColumns(
+        {
+            "queue_key": fn.xxhash64("queue"),
+            "at": fn.unix_micros("time"),
+            "node_at": _at(extent.nodes),
+        }
+    )
+    summed = coded.groupBy("job_id").agg(*_sums(len(extent.nodes)))
+    names = _queues(events)
+    if extent.queues <= _BROADCAST_QUEUES_MAX:
+        names = fn.broadcast(names)
+    return _described(summed.join(names, "queue_key", "left"), extent)
+
+
+def _at(nodes: Sequence[str]) -> Column:
+    """Where a node stands among ``nodes``."""
+    return (
+        fn.array_position(fn.array(*map(fn.lit, nodes)).cast("array<string>"), fn.col("node")) - 1
+    )
+
+
+def _queues(events: DataFrame) -> DataFrame:
+    """Names of queues by their hash. Should two have the same, one name stands for both."""
+    names = events.where("queue != ''").select("queue").distinct()
+    keyed = names.withColumn("queue_key", fn.xxhash64("queue"))
+    same = Window.partitionBy("queue_key").orderBy("queue")
+    return keyed.withColumn("place", fn.row_number().over(same)).where("place = 1").drop("place")
+
+
+def _is(kinds: Sequence[str], reason: str | None = None) -> Column:
+    is_kind = fn.col("kind").isin(*kinds)
+    return is_kind if reason is None else is_kind & fn.col("reason").eqNullSafe(reason)
+
+
+def _sums(nodes: int) -> list[Column]:
+    """What is added up per job. Times are µs."""
+    sums = [fn.min(fn.when(_is(kinds), fn.col("at"))).alias(name) for name, kinds in _FIRST.items()]
+    sums += [fn.count_if(_is(*what)).alias(name) for name, what in _COUNTED.items()]
+    sums += [fn.max(name).alias(name) for name in (*_ADDED_WITH, "size", "copies")]
+    sums += [
+        fn.max(fn.when(fn.col("queue") != "", fn.col("queue_key"))).alias("queue_key"),
+        fn.max(fn.when(_is(["delivered"]), fn.col("at"))).alias("last_delivered_at"),
+        fn.sum(fn.when(_is(["delivered"]), fn.col("wait_ms"))).alias("wait_ms"),
+        fn.max(fn.when(_is(_ACKED), fn.col("run_ms"))).alias("run_ms"),
+        fn.max(fn.when(_is(["added"]), fn.col("node_at"))).alias("maker"),
+        fn.count_if(_is(["added"], "async")).alias("asynchronous"),
+        fn.max("at").alias("last_at"),
+    ]
+    return sums + [_mask(at) for at in range(0, nodes, _MASK_NODES)]
+
+
+def _mask(first: int) -> Column:
+    """Which nodes tell of a job, among 63."""
+    bit = fn.expr(f"shiftleft(1L, CAST(node_at - {first} AS INT))")
+    here = fn.col("node_at").between(first, first + _MASK_NODES - 1)
+    return fn.bit_or(fn.when(here, bit)).alias(f"mask_{first}")
+
+
+def _described(sums: DataFrame, extent: Extent) -> DataFrame:
+    """Sums as people read them."""
+    names = fn.array(*map(fn.lit, extent.nodes)).cast("array<string>")
+    times = [fn.timestamp_micros(name).alias(name) for name in (*_FIRST, "last_delivered_at")]
+    return sums.select(
+        *("job_id", "queue", fn.get(names, fn.col("maker")).alias("made_on"), "size", *_ADDED_WITH),
+        (fn.col("asynchronous") > 0).alias("asynchronous"),
+        *(*times, fn.timestamp_micros("last_at").alias("last_event_at")),
+        *_COUNTED,
+        fn.coalesce("copies", fn.lit(1)).alias("copies"),
+        *("wait_ms", "run_ms"),
+        fn.expr("CASE WHEN acks > 0 THEN (acked_at - added_at) DIV 1000 END").alias("total_ms"),
+        fn.timestamp_micros(_ended_us()).alias("ended_at"),
+        fn.timestamp_micros(_began_us()).alias("began_at"),
+        _visited(extent.nodes).alias("nodes"),
+        _outcome(extent.horizon_us).alias("outcome"),
+    )
+
+
+def _accepted() -> Column:
+    """Whether the client was told, or could have been, that the cluster has the job."""
+    return (
+        (fn.coalesce("replicate", fn.lit(1)) <= 1)
+        | (fn.col("asynchronous") > 0)
+        | fn.coalesce("replicated_at", "queued_at", "first_delivered_at").isNotNull()
+    )
+
+
+def _began_us() -> Column:
+    """From when on it is part of a backlog."""
+    return fn.when(_accepted(), fn.coalesce("added_at", "queued_at", "first_delivered_at"))
+
+
+def _ended_us() -> Column:
+    """From when on it is part of none any more, if it ever was."""
+    ends = ("acked_at", "evicted_at", "expired_at", "deleted_at")
+    return fn.when(_began_us().isNotNull(), fn.coalesce(*ends))
+
+
+def _visited(nodes: Sequence[str]) -> Column:
+    seen = [
+        fn.when(
+            fn.getbit(fn.col(f"mask_{at - at % _MASK_NODES}"), fn.lit(at % _MASK_NODES)) == 1, name
+        )
+        for at, name in enumerate(nodes)
+    ]
+    return fn.array_compact(fn.array(*seen).cast("array<string>"))
+
+
+def _outcome(horizon_us: int) -> Column:
+    """What became of a job; the first of these that holds. Cases:
+
+    1. Somebody acknowledged it; or it was refused, deleted, made room, or expired.
+    2. It was never accepted: neither alone, nor asynchronous, nor replicated, nor seen in a queue.
+    3. Its TTL is over for more than a minute, and nobody told anything: lost, as far as is known.
+    4. Otherwise somebody has it.
+    """
+    overdue_s = fn.col("ttl_s") + GRACE_S
+    ended_us = fn.col("added_at") + overdue_s * 1_000_000
+    return (
+        fn.when(fn.col("acks") > 0, "acked")
+        .when(fn.col("refusals") > 0, "refused")
+        .when(fn.col("deletions") > 0, "deleted")
+        .when(fn.col("evicted_at").isNotNull(), "evicted")
+        .when(fn.col("expired_at").isNotNull(), "expired")
+        .when(~_accepted(), "unanswered")
+        .when(fn.col("added_at").isNull() & fn.col("deleted_at").isNotNull(), "deleted")
+        .when(ended_us < fn.lit(horizon_us), "lost")
+        .otherwise("pending")
+    )

@@ -1,0 +1,92 @@
+"""What nodes have to do with each other: which jobs went where, and how far their clocks differ.
+
+A job is exported before it is imported, and added before another node delivers it. The difference
+of the two times, each by the clock of its node, is how long that took plus how far the second
+clock is ahead. So the least difference from A to B is the most that B's clock can be ahead of A's,
+and the least one from B to A bounds it from below.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+_PAIR: Final = ["from_node", "to_node"]
+_STEPS: Final = ("exported", "imported", "delivered")
+
+
+def flow(events: DataFrame) -> DataFrame:
+    """Per pair of nodes and queue: how many jobs the first told to have exported, and the second
+    to have imported."""
+    moves = events.where(fn.col("kind").isin("exported", "imported") & fn.col("peer").isNotNull())
+    out = fn.col("kind") == "exported"
+    ways = moves.select(
+        fn.when(out, fn.col("node")).otherwise(fn.col("peer")).alias("from_node"),
+        fn.when(out, fn.col("peer")).otherwise(fn.col("node")).alias("to_node"),
+        *("queue", "kind"),
+    )
+    return ways.groupBy(*_PAIR, "queue").agg(
+        fn.count_if(fn.col("kind") == "exported").alias("exported"),
+        fn.count_if(fn.col("kind") == "imported").alias("imported"),
+    )
+
+
+def clocks(events: DataFrame, jobs: DataFrame) -> DataFrame:
+    """Per pair of nodes: by how many ms the clock of ``to_node`` is ahead of that of
+    ``from_node``, at least (``ahead_ms_min``) and at most (``ahead_ms_max``). Null: not known.
+
+    ``jobs``: what :func:`disque_tx.spark.pipeline.jobs.jobs` makes of the same events.
+    """
+    ways = _ways(events)
+    steps = _moved(ways).unionByName(_delivered_elsewhere(ways, jobs))
+    bounds = steps.groupBy(*_PAIR).agg(fn.min("step_ms").alias("ahead_ms_max"))
+    back = bounds.select(
+        fn.col("to_node").alias("from_node"),
+        fn.col("from_node").alias("to_node"),
+        (-fn.col("ahead_ms_max")).alias("ahead_ms_min"),
+    )
+    return bounds.join(back, _PAIR, "full").select(*_PAIR, "ahead_ms_min", "ahead_ms_max")
+
+
+def _ways(events: DataFrame) -> DataFrame:
+    """When a job left one node for another, arrived there, and was delivered there. What is
+    delivered by another node than the one in the job's ID has no ``from_node``."""
+    kind, node, peer = fn.col("kind"), fn.col("node"), fn.col("peer")
+    elsewhere = (kind == "delivered") & (fn.substring("job_id", 3, 8) != fn.substring("node", 1, 8))
+    moved = kind.isin("exported", "imported") & peer.isNotNull()
+    at_us = fn.unix_micros("time")
+    ways = events.where(moved | elsewhere).select(
+        "job_id",
+        fn.when(kind == "exported", node).when(kind == "imported", peer).alias("from_node"),
+        fn.when(kind == "exported", peer).otherwise(node).alias("to_node"),
+        *(fn.when(kind == name, at_us).alias(f"{name}_us") for name in _STEPS),
+    )
+    return ways.groupBy("job_id", *_PAIR).agg(
+        fn.count("exported_us").alias("exports"),
+        fn.count("imported_us").alias("imports"),
+        *(fn.min(f"{name}_us").alias(f"{name}_us") for name in _STEPS),
+    )
+
+
+def _moved(ways: DataFrame) -> DataFrame:
+    """Exported, then imported. A job that went the same way twice is left out, as it is not known
+    which belong together."""
+    once = ways.where("exports = 1 AND imports = 1")
+    return once.select(*_PAIR, _step_ms(fn.col("exported_us"), fn.col("imported_us")))
+
+
+def _delivered_elsewhere(ways: DataFrame, jobs: DataFrame) -> DataFrame:
+    """Added, then delivered by another node than the one in the job's ID."""
+    first = jobs.where("size(nodes) > 1 AND made_on IS NOT NULL AND added_at IS NOT NULL")
+    second = ways.where("delivered_us IS NOT NULL").select("job_id", "to_node", "delivered_us")
+    both = first.select("job_id", fn.col("made_on").alias("from_node"), "added_at").join(
+        second, "job_id"
+    )
+    step_ms = _step_ms(fn.unix_micros("added_at"), fn.col("delivered_us"))
+    return both.where("from_node != to_node").select(*_PAIR, step_ms)
+
+
+def _step_ms(first_us: Column, second_us: Column) -> Column:
+    return ((second_us - first_us) / 1000).alias("step_ms")

@@ -1,0 +1,137 @@
+"""Queues over time, and over all.
+
+Both are summed up first where events are read and then by queue and window, so that a task sends
+at most one row for each: a queue with most of the events costs no more than any other. Percentiles
+are Spark's ``approx_percentile``, whose sketches are merged in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+#: Their names in columns: p50 p95 p99 p999.
+PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+#: A percentile is off by no more than 1/10,000 of the rank.
+_ACCURACY: Final = 10_000
+_SPANS: Final = ("wait_ms", "run_ms", "total_ms")
+_ENDS: Final = ("acked", "deleted", "evicted", "expired", "refused", "lost")
+#: Column → the kind of events that it counts.
+_COUNTED: Final = {
+    "added": ("added",),
+    "delivered": ("delivered",),
+    "acked": ("acked", "fast-acked"),
+    "nacked": ("nacked",),
+    "requeued": ("requeued",),
+    "expired": ("expired",),
+    "evicted": ("evicted",),
+}
+
+
+def windows(events: DataFrame, jobs: DataFrame, window_s: int) -> DataFrame:
+    """A row per queue and window in which something happened there, with the backlog at its end.
+
+    ``jobs``: what :func:`disque_tx.spark.pipeline.jobs.jobs` makes of the same events.
+    """
+    key = ["queue", "window"]
+    found = _from_events(events, window_s).join(_from_jobs(jobs, window_s), key, "full")
+    counts = [*_COUNTED, "redelivered", "begun", "ended"]
+    found = found.fillna(0, counts)
+    so_far = Window.partitionBy("queue").orderBy("window")
+    return found.select(
+        *(*key, *counts),
+        *(_rate(name, window_s) for name in ("added", "delivered", "acked")),
+        *(name for span in _SPANS for name in _names(span)),
+        fn.sum(fn.col("begun") - fn.col("ended")).over(so_far).alias("backlog"),
+    )
+
+
+def totals(jobs: DataFrame) -> DataFrame:
+    """A row per queue, over all of its jobs."""
+    count = fn.count("*").alias("jobs")
+    outcomes = [fn.count_if(fn.col("outcome") == name).alias(name) for name in (*_ENDS, "pending")]
+    found = (
+        jobs.where(fn.col("queue").isNotNull())
+        .groupBy("queue")
+        .agg(
+            *(count, *outcomes),
+            *(fn.sum(name).alias(name) for name in ("deliveries", "nacks", "retries", "moves")),
+            fn.count_if(fn.col("deliveries") > 1).alias("redelivered_jobs"),
+            fn.sum("size").alias("bytes"),
+            fn.min(fn.when(fn.col("retry_s") > 0, fn.col("retry_s"))).alias("retry_s_min"),
+            *map(_percentiles, _SPANS),
+        )
+    )
+    return _unpacked(found, _SPANS)
+
+
+def _from_events(events: DataFrame, window_s: int) -> DataFrame:
+    """Counts of events, and how long what was delivered and acknowledged took."""
+    told = events.where("job_id IS NOT NULL AND queue != ''")
+    counts = [fn.count_if(fn.col("kind").isin(*kinds)).alias(n) for n, kinds in _COUNTED.items()]
+    again = (fn.col("kind") == "delivered") & (
+        fn.col("nacks") + fn.col("additional_deliveries") > 0
+    )
+    # What was worked on and given back, or goes on, is no run time of a job.
+    run_ms = fn.when(fn.col("kind").isin("acked", "fast-acked"), fn.col("run_ms")).alias("run_ms")
+    timed = told.withColumns({"window": _window("time", window_s), "run_ms": run_ms})
+    found = timed.groupBy("queue", "window").agg(
+        *(*counts, fn.count_if(again).alias("redelivered")),
+        *(_percentiles("wait_ms"), _percentiles("run_ms")),
+    )
+    return _unpacked(found, ["wait_ms", "run_ms"])
+
+
+def _from_jobs(jobs: DataFrame, window_s: int) -> DataFrame:
+    """How many jobs began and ended, and how long those took that were acknowledged."""
+    moments = fn.array(
+        fn.struct(
+            fn.col("began_at").alias("at"), fn.lit(1).alias("begun"), fn.lit(0).alias("ended")
+        ),
+        fn.struct(
+            fn.col("ended_at").alias("at"), fn.lit(0).alias("begun"), fn.lit(1).alias("ended")
+        ),
+    )
+    total_ms = fn.when(fn.col("moment.ended") == 1, fn.col("total_ms")).alias("total_ms")
+    told = jobs.where("queue IS NOT NULL")
+    steps = told.select("queue", fn.explode(moments).alias("moment"), "total_ms")
+    timed = steps.where("moment.at IS NOT NULL").select(
+        *("queue", "moment.begun", "moment.ended", total_ms),
+        _window("moment.at", window_s).alias("window"),
+    )
+    found = timed.groupBy("queue", "window").agg(
+        *(fn.sum("begun").alias("begun"), fn.sum("ended").alias("ended"), _percentiles("total_ms"))
+    )
+    return _unpacked(found, ["total_ms"])
+
+
+def _window(time: str, window_s: int) -> Column:
+    """When the window begins in which something happened."""
+    seconds = fn.unix_seconds(time)
+    return fn.timestamp_seconds(seconds - fn.pmod(seconds, fn.lit(window_s)))
+
+
+def _rate(name: str, window_s: int) -> Column:
+    return (fn.col(name) / window_s).alias(f"{name}_per_s")
+
+
+def _percentiles(span: str) -> Column:
+    ranks = fn.array(*map(fn.lit, PERCENTILES.values()))
+    return fn.approx_percentile(span, ranks, _ACCURACY).alias(f"{span}_percentiles")
+
+
+def _names(span: str) -> list[str]:
+    stem = span.removesuffix("_ms")
+    return [f"{stem}_{name}_ms" for name in PERCENTILES]
+
+
+def _unpacked(found: DataFrame, spans: list[str] | tuple[str, ...]) -> DataFrame:
+    """Percentiles as columns of their own."""
+    columns = {
+        name: fn.get(f"{span}_percentiles", fn.lit(at))
+        for span in spans
+        for at, name in enumerate(_names(span))
+    }
+    return found.withColumns(columns).drop(*(f"{span}_percentiles" for span in spans))

@@ -1,0 +1,134 @@
+"""Where ``load`` and ``replay`` put jobs: their common options, and the write itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+import attrs
+import click
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from disque_tx.spark.options import writing
+from disque_tx.spark.pipeline import wording
+from disque_tx.spark.pipeline.errors import PipelineError
+
+_SECONDS: Final = click.IntRange(0, (1 << 32) - 1)
+#: The errors of the sink within what Spark makes of them.
+_CAUSE: Final = re.compile(r"disque_tx\.[\w.]+: ([^\n]+)")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class NotWritten(PipelineError):
+    """Jobs could not be added."""
+
+
+@attrs.frozen
+class Target:
+    """The nodes, and with what jobs are added. ``options``: of the format ``disque``."""
+
+    servers: str
+    options: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+
+    @classmethod
+    def given(
+        cls,
+        servers: str,
+        password: str | None,
+        tls: bool,
+        cacert: str | None,
+        cert: str | None,
+        key: str | None,
+        replicate: int | None,
+        retry_s: int | None,
+        ttl_s: int | None,
+    ) -> Target:
+        """From the command line.
+
+        :raises BadOption: when an address or an option cannot be.
+        """
+        wanted = {
+            "disque.password": password,
+            "disque.tls": "true" if tls else None,
+            "disque.tls.ca": cacert,
+            "disque.tls.certificate": cert,
+            "disque.tls.key": key,
+            "disque.replicate": replicate,
+            "retry": retry_s,
+            "ttl": ttl_s,
+        }
+        options = {name: str(value) for name, value in wanted.items() if value is not None}
+        target = cls(servers, options)
+        writing(target.all_options())
+        return target
+
+    def all_options(self) -> dict[str, str]:
+        """Of a write in which no job shows before all are there."""
+        return {"disque.servers": self.servers, "deliveryMode": "staged", **self.options}
+
+    def write(self, jobs: DataFrame, queue: str | None = None) -> None:
+        """Add jobs: all, or none. ``queue``: of all of them, where no column says it.
+
+        :raises NotWritten: when they cannot be added; says why.
+        """
+        options = self.all_options() | ({} if queue is None else {"queue": queue})
+        try:
+            jobs.write.format("disque").mode("append").options(**options).save()
+        except (PySparkException, Py4JJavaError) as error:
+            cause = _CAUSE.search(str(error))
+            if cause is None:
+                raise
+            raise NotWritten(cause[1]) from error
+
+
+def target_options(command: _Command) -> _Command:
+    """Options of a command that adds jobs; they come as the words of :meth:`Target.given`."""
+    for option in reversed(_options()):
+        command = option(command)
+    return command
+
+
+def _options() -> list[Callable[[_Command], _Command]]:
+    file = click.Path(exists=True, dir_okay=False)
+    return [
+        click.option("--servers", required=True, help="Nodes of a cluster: host:port,host:port."),
+        click.option(
+            "--password",
+            envvar="DISQUE_PASSWORD",
+            help="Rather set DISQUE_PASSWORD: process lists show arguments.",
+        ),
+        click.option("--tls", is_flag=True, help="Speak TLS."),
+        click.option("--cacert", type=file, help="PEM file of the authorities to trust."),
+        click.option("--cert", type=file, help="PEM file of the client's own certificate."),
+        click.option("--key", type=file, help="PEM file of its private key."),
+        click.option("--replicate", type=click.IntRange(1, 65_535), help="Copies of each job."),
+        click.option("--retry", "retry_s", type=_SECONDS, help="RETRY of the jobs, in seconds."),
+        click.option("--ttl", "ttl_s", type=_SECONDS, help="TTL of the jobs, in seconds."),
+    ]
+
+
+def asking_options(command: _Command) -> _Command:
+    """``--dry-run`` and ``--yes``, as ``dry_run`` and ``yes``."""
+    for option in (
+        click.option("--yes", is_flag=True, help="Do not ask before jobs are added."),
+        click.option("--dry-run", is_flag=True, help="Say what would be added, and stop."),
+    ):
+        command = option(command)
+    return command
+
+
+def agreed(told: Iterable[str], jobs: int, target: Target, dry_run: bool, yes: bool) -> bool:
+    """Tell what was found; whether there is something to add, and the user wants it.
+
+    :raises click.Abort: when the user does not.
+    """
+    for line in told:
+        click.echo(line)
+    if dry_run or not jobs:
+        return False
+    if not yes:
+        click.confirm(f"Add {wording.count(jobs)} jobs at {target.servers}?", abort=True, err=True)
+    return True

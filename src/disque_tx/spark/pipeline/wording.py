@@ -1,0 +1,85 @@
+"""Numbers, times and names as a report shows them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+#: Characters of a name; the ends of long ones tell more than their middles.
+NAME_CHARACTERS_MAX: Final = 60
+_SENTENCE_CHARACTERS_MAX: Final = 400
+_NODE_CHARACTERS: Final = 8
+#: From how much on, how long it is, and its name: nobody says 1.67 min.
+_SPANS: Final = (
+    (48 * 3_600_000, 86_400_000, "d"),
+    (2 * 3_600_000, 3_600_000, "h"),
+    (120_000, 60_000, "min"),
+    (1000, 1000, "s"),
+    (0, 1, "ms"),
+)
+_SIZES: Final = tuple(
+    (1 << bits if bits else 0, 1 << bits, unit)
+    for bits, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B"))
+)
+NOTHING: Final = "–"  # noqa: RUF001
+
+
+def count(value: float | None) -> str:
+    """A number of things, or things per second: three digits are enough where it is no whole
+    number."""
+    if value is None:
+        return NOTHING
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:,.3g}"
+
+
+def span(value_ms: float | None) -> str:
+    """How long something took."""
+    return _in_units(value_ms, _SPANS)
+
+
+def size(value: float | None) -> str:
+    """A number of bytes."""
+    return _in_units(value, _SIZES)
+
+
+def _in_units(value: float | None, units: tuple[tuple[int, int, str], ...]) -> str:
+    if value is None:
+        return NOTHING
+    _, scale, unit = next((each for each in units if value >= each[0]), units[-1])
+    return f"{count(value / scale)} {unit}"
+
+
+def share(part: float, whole: float) -> str:
+    """Which part of a whole, in percent."""
+    return f"{100 * part / whole:.3g} %" if whole else NOTHING
+
+
+def moment(at_s: float) -> str:
+    """A time of day in UTC."""
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def node(node_id: str | None) -> str:
+    """A node by the first characters of its ID, as in job IDs."""
+    return name(node_id)[:_NODE_CHARACTERS]
+
+
+def name(text: str | None) -> str:
+    """A name that strangers chose. What cannot be seen, or turns the direction of writing, becomes
+    a question mark; markup is left to the template, which escapes all it shows."""
+    if text is None:
+        return NOTHING
+    seen = _seen(text)
+    if len(seen) <= NAME_CHARACTERS_MAX:
+        return seen
+    half = (NAME_CHARACTERS_MAX - 1) // 2
+    return f"{seen[:half]}…{seen[-half:]}"
+
+
+def sentence(text: str) -> str:
+    """Some words in which there may be such names."""
+    return _seen(text[:_SENTENCE_CHARACTERS_MAX])
+
+
+def _seen(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text)

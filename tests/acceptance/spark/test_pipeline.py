@@ -1,0 +1,64 @@
+"""The event log of a real daemon through the whole pipeline."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Final
+
+from disque_tx.spark.pipeline.audit import audit
+from disque_tx.spark.pipeline.ingest import ingest
+from disque_tx.spark.pipeline.lifecycle import lifecycle
+from tests.acceptance.daemon import DaemonTestCase
+from tests.spark.shared import shared_session
+
+_HOW_TO: Final = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "analyse-events.md"
+_EXAMPLE: Final = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+class PipelineTests(DaemonTestCase):
+    """What a daemon writes is what the pipeline reads."""
+
+    def log(self) -> tuple[Path, dict[str, str]]:
+        """A daemon's events, of jobs that ended as their names say."""
+        daemon = self.running("eventlog yes")
+        client = daemon.client()
+        jobs = {
+            name: client.call("ADDJOB", "mäil".encode(), "body", "0")
+            for name in ("acked", "deleted", "pending")
+        }
+        for _ in jobs:
+            client.call("GETJOB", "FROM", "mäil".encode())
+        client.call("NACK", jobs["acked"])
+        client.call("GETJOB", "FROM", "mäil".encode())
+        client.call("ACKJOB", jobs["acked"])
+        client.call("DELJOB", jobs["deleted"])
+        client.call("PAUSE", "mäil".encode(), "in")
+        self.assertEqual(0, daemon.terminate())
+        return daemon.folder / "events", {str(job): name for name, job in jobs.items()}
+
+    def test_chain(self) -> None:
+        """No line is rejected, no number missing, every job is told, and nothing is wrong."""
+        spark = shared_session()
+        events, expected = self.log()
+        table, out = str(self.folder() / "table"), str(self.folder() / "out")
+        report = ingest(spark, [str(events)], table)
+        self.assertEqual((0, 0), (report.rejected, report.duplicates))
+        self.assertEqual([0], list(report.missing.values()))
+        paths = lifecycle(spark, table, out)
+        rows = {row.job_id: row for row in spark.read.parquet(paths["jobs"]).collect()}
+        self.assertEqual(expected, {job_id: row.outcome for job_id, row in rows.items()})
+        (acked,) = [row for row in rows.values() if row.outcome == "acked"]
+        self.assertEqual(("mäil", 2, 1), (acked.queue, acked.deliveries, acked.nacks))
+        self.assertEqual({}, audit(spark, table).counts)
+        self.run_how_to(out)
+
+    def run_how_to(self, out: str) -> None:
+        """What the how-to shows in Python works on these tables."""
+        (example,) = _EXAMPLE.findall(_HOW_TO.read_text())
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(example.replace("/data/today", out), {})
+        self.assertIn("job_id", output.getvalue())

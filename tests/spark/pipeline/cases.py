@@ -1,0 +1,65 @@
+"""What tests of the pipeline share: one session, folders, and tables of given events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.spark.pipeline.cli import SETTINGS
+from disque_tx.spark.pipeline.ingest import ingest
+from tests.spark.pipeline.logs import Event, Node, write
+from tests.spark.shared import shared_session
+
+#: To compile queries takes longer than a few hundred rows.
+_SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+class PipelineCase(SynchronousTestCase):
+    """Tests with a session, which has the settings of the pipeline, but fewer partitions."""
+
+    spark: SparkSession
+    settings: Mapping[str, str] = {**SETTINGS, **_SMALL}
+
+    def setUp(self) -> None:
+        self.spark = shared_session()
+        for key, value in self.settings.items():
+            before = self.spark.conf.get(key, None)
+            self.spark.conf.set(key, value)
+            self.addCleanup(self._restore, key, before)
+        self.folder = Path(self.mktemp()).resolve()
+        self.folder.mkdir(parents=True)
+        self.table = str(self.folder / "table")
+
+    def _restore(self, key: str, value: str | None) -> None:
+        if value is None:
+            self.spark.conf.unset(key)
+        else:
+            self.spark.conf.set(key, value)
+
+    def write(self, *nodes: Node) -> Path:
+        """The log of each node as one file; returns their folder."""
+        for at, node in enumerate(nodes):
+            write(self.folder / "events" / "dt=2026-11-20" / f"{at}.jsonl.zst", node.events)
+        return self.folder / "events"
+
+    def ingested(self, *nodes: Node) -> str:
+        """The table of what these nodes tell."""
+        ingest(self.spark, [str(self.write(*nodes))], self.table)
+        return self.table
+
+    def ids(self) -> list[tuple[str, str]]:
+        """What is in the table: source and ID of each event, sorted."""
+        rows = self.spark.read.parquet(self.table).select("node", "boot", "seq").collect()
+        return sorted((f"disque:{row.node}", f"{row.boot}.{row.seq}") for row in rows)
+
+    def assert_each_once(self, events: Iterable[Event]) -> None:
+        """The table holds these events and no others, each once."""
+        expected = sorted({(event["source"], event["id"]) for event in events})
+        self.assertEqual(expected, self.ids())

@@ -1,0 +1,58 @@
+"""The program, as people call it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from disque_tx.spark.pipeline import cli
+from tests.spark.pipeline.cases import PipelineCase
+from tests.spark.pipeline.logs import Node, job_id, write
+
+
+class CommandTests(PipelineCase):
+    """Output, and exit status."""
+
+    def run_command(self, *words: object) -> Result:
+        """In this process, with the session that is there."""
+        return CliRunner().invoke(
+            cli.command, ["--master", "local[2]", "--no-progress", *map(str, words)]
+        )
+
+    def logged(self) -> Path:
+        """A log with a job that was delivered twice in spite of RETRY 0."""
+        node = Node("a")
+        node.add(0, job_id(1), retry_s=0)
+        node.work(1, job_id(1))
+        node.tell(0.5, "delivered", job_id(1), wait_ms=3)
+        node.events.insert(2, node.events.pop())
+        return write(self.folder / "x.jsonl", node.events, b"torn")
+
+    def test_whole(self) -> None:
+        """Ingest, lifecycle and audit follow each other; audit says by its status that something
+        is wrong, and which job."""
+        ingested = self.run_command("ingest", self.logged(), "--into", self.table)
+        self.assertIn("1 new files: 5 events, 5 of them new, 0 known; 1 lines", ingested.output)
+        out = self.folder / "out"
+        made = self.run_command("lifecycle", self.table, "--into", out)
+        self.assertEqual((0, True), (made.exit_code, f"{out}/jobs" in made.output))
+        audited = self.run_command("audit", self.table)
+        self.assertEqual(1, audited.exit_code)
+        self.assertIn(f"retry0-twice: violated: 1 jobs\n  {job_id(1)}  mail", audited.output)
+        told = json.loads(self.run_command("audit", self.table, "--json").output)
+        self.assertIn(
+            {"check": "retry0-twice", "verdict": "violated", "job_id": job_id(1), "queue": "mail"},
+            told["suspects"],
+        )
+
+    def test_mistakes(self) -> None:
+        """What cannot be done is said in a line, with what to do, and without a traceback."""
+        wrong = self.run_command("audit", self.folder / "nothing")
+        self.assertEqual(1, wrong.exit_code)
+        self.assertIn("does not exist or is empty. 'disque-pipeline ingest' makes", wrong.output)
+        wrong = self.run_command("ingest", self.folder / "nothing", "--into", self.table)
+        self.assertIn("nothing does not exist. Name folders or files", wrong.output)
+        wrong = CliRunner().invoke(cli.command, ["--conf", "x", "audit", "t"])
+        self.assertEqual((2, True), (wrong.exit_code, "is not KEY=VALUE" in wrong.output))
