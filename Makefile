@@ -100,15 +100,18 @@ acceptance-cluster: override JOBS :=
 acceptance-cluster: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-cluster,tests.acceptance.cluster)
 
+# Spark looks for formats in folders of the path only, which an editable installation is none of.
+ON_PATH = $(CURDIR)/$(if $(filter 1,$(CAN_COMPILE)),$(COMPILED),src)
+
 # One Spark for all its tests; on the compiled package if there can be one.
 spark: override JOBS :=
 spark: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-spark,tests.spark tests.acceptance.spark)
+	PYTHONPATH=$(ON_PATH); export PYTHONPATH; $(call TRIAL,build/trial-spark,tests.spark tests.acceptance.spark)
 
 # A stream that is killed twenty times.
 spark-kill: override JOBS :=
 spark-kill: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	SPARK_KILLS=20 PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export SPARK_KILLS PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills)
+	SPARK_KILLS=20 PYTHONPATH=$(ON_PATH); export SPARK_KILLS PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills)
 
 bench:
 	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
@@ -129,8 +132,8 @@ bench-workers:
 
 # The pipeline over 10 million events, and how fast jobs go through Spark.
 bench-pipeline: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	$(BIN)/python -m benchmarks.pipeline $(BENCH_ARGS)
-	$(BIN)/python benchmarks/sparkio.py
+	PYTHONPATH=$(ON_PATH) $(BIN)/python -m benchmarks.pipeline $(BENCH_ARGS)
+	PYTHONPATH=$(ON_PATH) $(BIN)/python benchmarks/sparkio.py
 
 # Simulated clusters, from these seeds and those that failed once; more with SEEDS=1-5000.
 SEEDS ?= 1-200
