@@ -14,8 +14,8 @@ _SUMMARY = re.compile(r"^(PASSED|FAILED)(?: \((.*)\))?$")
 _RAN = re.compile(r"^Ran (\d+) tests")
 
 
-def read() -> tuple[int, int]:
-    """Show what trial prints; how many tests passed and failed, by its last summary."""
+def read() -> tuple[int, int, int]:
+    """Show what trial prints; how many tests passed, failed, were skipped, by its last summary."""
     ran, verdict = 0, ""
     counts: dict[str, str] = {}
     for line in sys.stdin:
@@ -26,25 +26,24 @@ def read() -> tuple[int, int]:
             verdict = found[1]
             counts = dict(part.split("=") for part in (found[2] or "").split(", ") if part)
     sys.stdout.flush()
-    # A skipped or an expected failure is no proof of anything: only successes pass.
-    passed = int(counts.get("successes", 0))
-    failed = max(ran - passed, 0)
+    # Only successes pass. Skipped is what needs a program that is not there; an expected failure
+    # is no proof of anything.
+    passed, skipped = int(counts.get("successes", 0)), int(counts.get("skips", 0))
+    failed = max(ran - passed - skipped, 0)
     if verdict != "PASSED" or not ran:
         failed = max(failed, 1)
-    return passed, failed
+    return passed, failed, skipped
 
 
 def main(words: list[str]) -> int:
     """Run the program; returns its exit status."""
     if words:
-        passed, failed = read()
-        Path(f"{words[0]}.tally").write_text(json.dumps([passed, failed]))
-        return 1 if failed else 0
-    passed = failed = 0
-    for name in glob("build/*.tally"):
-        counts = json.loads(Path(name).read_text())
-        passed, failed = passed + counts[0], failed + counts[1]
-    print(f"{passed} passed, {failed} failed")
+        counts = read()
+        Path(f"{words[0]}.tally").write_text(json.dumps(counts))
+        return 1 if counts[1] else 0
+    kept = [json.loads(Path(name).read_text()) for name in glob("build/*.tally")]
+    passed, failed, skipped = (sum(counts[at] for counts in kept) for at in range(3))
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed or not passed else 0
 
 
