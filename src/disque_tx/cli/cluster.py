@@ -171,7 +171,7 @@ def create(options: Options, nodes: tuple[str, ...], yes: bool, timeout_s: float
                     f"{view.address} knows nodes that were not named ({', '.join(strangers)})."
                     " Name them too, or add nodes to their cluster with disque cluster meet."
                 )
-        _join(members, views, ids, f"Make a cluster of {len(views)} nodes?", yes, timeout_s)
+        _join(members, views, [], ids, f"Make a cluster of {len(views)} nodes?", yes, timeout_s)
 
 
 @command.command("meet")
@@ -186,7 +186,9 @@ def meet(options: Options, node: str, nodes: tuple[str, ...], yes: bool, timeout
         views = _views(members, (node, *(each for each in nodes if each != node)))
         ids = set().union(*(view.met for view in views))
         question = f"Make one cluster of the {len(ids)} nodes that these know?"
-        _join(members, views, ids, question, yes, timeout_s)
+        # With TLS nobody tells at which port of another node clients are served.
+        others = joining.others(views) if options.encryption is None else []
+        _join(members, views, others, ids, question, yes, timeout_s)
 
 
 def _views(members: Members, nodes: tuple[str, ...]) -> list[NodeView]:
@@ -206,6 +208,7 @@ def _views(members: Members, nodes: tuple[str, ...]) -> list[NodeView]:
 def _join(
     members: Members,
     views: list[NodeView],
+    others: list[str],
     ids: set[str],
     question: str,
     yes: bool,
@@ -217,7 +220,7 @@ def _join(
     addresses = [view.address for view in views]
     places = [joining.reached(each) for each in addresses[1:]]
     _agreed(question, yes)
-    work = Joining(members, addresses[0], addresses, places, ids)
+    work = Joining(members, addresses[0], addresses + others, places, ids)
     with progress("links", work.pairs) as advance:
         work.run(timeout_s, advance)
     click.echo(f"The {len(ids)} nodes know each other.")

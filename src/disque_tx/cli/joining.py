@@ -85,7 +85,7 @@ class Joining:
                 self._members.ask([self._first], self._meet)
                 meet_s += _AGAIN_S
             found = self._members.try_to_ask(self._addresses, glance)
-            now_known = sum(len(_well(view) & self._ids) for view in found.of.values())
+            now_known = sum(len(well(view) & self._ids) for view in found.of.values())
             advance(int(now_known - known))
             known = now_known
             if known == self.pairs:
@@ -101,7 +101,7 @@ class Joining:
     def _report(self, of: dict[str, NodeView], silent: dict[str, str], timeout_s: float) -> str:
         lines = [f"{address} does not answer: {why}" for address, why in silent.items()]
         for address, view in of.items():
-            missing = ", ".join(sorted(self._ids - _well(view)))
+            missing = ", ".join(sorted(self._ids - well(view)))
             if missing:
                 lines.append(f"{address} has no link to {missing}")
         return (
@@ -112,12 +112,24 @@ class Joining:
         )
 
 
-def _well(view: NodeView) -> set[str]:
+def well(view: NodeView) -> set[str]:
     """The nodes it knows and finds well, itself included."""
     bad = {"handshake", "noaddr", "fail", "fail?"}
     return {node.id for node in view.table.values() if node.connected and not node.flags & bad}
 
 
+def others(views: list[NodeView]) -> list[str]:
+    """Addresses of the nodes that these find well, without these."""
+    asked = {view.id for view in views}
+    found = {
+        node.id: node.address
+        for view in views
+        for node in view.table.values()
+        if node.id in well(view) - asked
+    }
+    return sorted(found.values())
+
+
 def is_joined(views: list[NodeView], ids: set[str]) -> bool:
     """Whether each knows all already."""
-    return all(ids <= _well(view) for view in views)
+    return all(ids <= well(view) for view in views)
