@@ -23,12 +23,14 @@ from pathlib import Path
 from typing import Any
 
 import idle
+from fairness import fairness
 from repl3 import repl3
 
 HERE = Path(__file__).parent
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TAKEN: set[int] = set()
+CHOICES = ("speed", "events", "repl3", "fairness", "idle", "backlog", "start")
 
 
 class Daemon:
@@ -261,7 +263,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=150_000, help="jobs per round at depth 1")
     parser.add_argument("--backlog", type=int, default=1_000_000)
-    parser.add_argument("--only", choices=("speed", "events", "repl3", "idle", "backlog", "start"))
+    parser.add_argument("--only", choices=CHOICES)
     args = parser.parse_args()
     for program in ("cc", "redis-server"):
         if shutil.which(program) is None:
@@ -277,6 +279,8 @@ def main() -> int:
             events(bench)
         if args.only in (None, "repl3"):
             repl3(bench)
+        if args.only in (None, "fairness"):
+            fairness(bench)
         if args.only in (None, "idle"):
             print("\nSimulated, node time-out 15 s:\n")
             idle.main()

@@ -10,6 +10,8 @@ from typing import Final
 _SPACE: Final = b" \t\n\v\f\r"
 _END_OF_WORD: Final = b" \n\r\t"
 _ESCAPES: Final = {ord("n"): 10, ord("r"): 13, ord("t"): 9, ord("b"): 8, ord("a"): 7}
+#: Quotes, and the two blanks that do not end a word: a line without them is split by Python.
+_UNUSUAL: Final = (b'"', b"'", b"\v", b"\f")
 _HEX: Final = b"0123456789abcdefABCDEF"
 _QUOTED: Final = {
     10: b"\\n",
@@ -97,7 +99,10 @@ class _Splitter:
 
 def split(line: bytes) -> list[bytes] | None:
     """The words of ``line``, or ``None`` when its quotes are unbalanced."""
-    return _Splitter(line).words()
+    for byte in _UNUSUAL:
+        if byte in line:
+            return _Splitter(line).words()
+    return line.split()
 
 
 def quote(data: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.commands.dispatch import Dispatcher
+from disque_tx.commands.dispatch import SHARE_NS, TURN_NS, Dispatcher
 from disque_tx.commands.secrets import MASK
 from disque_tx.commands.values import Error, Status, Value, ValueReplies
 from disque_tx.core.client import NOT_BLOCKED, REPLY_ON, Client
@@ -41,6 +41,7 @@ class DispatchCase(DeskCase):
         self.tick_ns = 0
         self.server.slowlog.slower_than_us = -1
         self.dispatcher = Dispatcher(self.server, self.server.registry, self.clock_ns)
+        self.dispatcher.begin()
 
     def clock_ns(self) -> int:
         self.now_ns += self.tick_ns
@@ -170,7 +171,7 @@ class QuitTests(DispatchCase):
     def test_quit(self) -> None:
         """P8: always allowed, with any words; what was sent behind it is not executed."""
         self.server.guarded = True
-        more = self.dispatcher.drain(self.client, Waiting([[b"Quit", b"now"], [b"PING"]]), 10)
+        more = self.dispatcher.drain(self.client, Waiting([[b"Quit", b"now"], [b"PING"]]))
         self.assertFalse(more)
         self.assertEqual([OK], self.said())
         self.assertTrue(self.client.closing)
@@ -246,23 +247,46 @@ class SilenceTests(DispatchCase):
 class DrainTests(DispatchCase):
     """Several requests in one turn."""
 
-    def test_limit(self) -> None:
-        """No more than the limit runs, and the caller hears that there may be more."""
+    def test_share(self) -> None:
+        """One client's requests run for its share of a turn, however many that are; then others
+        come first."""
+        self.tick_ns = SHARE_NS // 3 + 1
+        self.dispatcher.begin()
         source = Waiting([[b"PING"]] * 5)
-        self.assertTrue(self.dispatcher.drain(self.client, source, 3))
+        self.assertTrue(self.dispatcher.drain(self.client, source))
         self.assertEqual(3, len(self.said()))
-        self.assertFalse(self.dispatcher.drain(self.client, source, 3))
+        self.assertFalse(self.dispatcher.drain(self.client, source))
         self.assertEqual(2, len(self.said()))
+
+    def test_share_of_what_is_refused(self) -> None:
+        """Requests that do not run take time, too."""
+        self.tick_ns = SHARE_NS
+        for refused in ([b"NOTHING"], [b"ADDJOB"]):
+            source = Waiting([refused] * 2)
+            self.dispatcher.begin()
+            self.assertTrue(self.dispatcher.drain(self.client, source))
+            self.assertEqual(1, len(self.said()))
+
+    def test_turn_over(self) -> None:
+        """All clients together may take as long as answers can wait."""
+        self.tick_ns = SHARE_NS
+        self.dispatcher.begin()
+        for _ in range(TURN_NS // SHARE_NS):
+            self.assertFalse(self.dispatcher.is_turn_over())
+            self.dispatcher.drain(self.client, Waiting([[b"PING"]] * 2))
+        self.assertTrue(self.dispatcher.is_turn_over())
+        self.dispatcher.begin()
+        self.assertFalse(self.dispatcher.is_turn_over())
 
     def test_blocked(self) -> None:
         """What is sent behind a command that blocks waits, and runs afterwards."""
         source = Waiting([[b"GETJOB", b"FROM", b"q"], [b"PING"]])
-        self.assertFalse(self.dispatcher.drain(self.client, source, 10))
-        self.assertFalse(self.dispatcher.drain(self.client, source, 10))
+        self.assertFalse(self.dispatcher.drain(self.client, source))
+        self.assertFalse(self.dispatcher.drain(self.client, source))
         self.assertEqual([], self.said())
         self.do("ADDJOB q b 0", self.connect(b"127.0.0.1:5002"))
         self.assertEqual([self.client], self.node.outbox.resumed)
-        self.dispatcher.drain(self.client, source, 10)
+        self.dispatcher.drain(self.client, source)
         self.assertEqual(Status(b"PONG"), self.said()[1])
 
     def test_limits_end_with_the_password(self) -> None:
@@ -271,35 +295,35 @@ class DrainTests(DispatchCase):
         self.control.settings[b"requirepass"] = b"secret"
         source = Waiting([[b"AUTH", b"secret"], [b"PING"]])
         source.restricted = True
-        self.dispatcher.drain(self.client, source, 1)
-        self.dispatcher.drain(self.client, source, 1)
+        self.dispatcher.drain(self.client, source)
+        self.dispatcher.drain(self.client, source)
         self.assertFalse(source.restricted)
 
     def test_paused(self) -> None:
         """CLIENT PAUSE holds all clients, from the next request on."""
         source = Waiting([[b"CLIENT", b"PAUSE", b"100"], [b"PING"]])
-        self.dispatcher.drain(self.client, source, 10)
+        self.dispatcher.drain(self.client, source)
         self.assertEqual([OK], self.said())
         self.assertEqual([[b"PING"]], source.requests)
         self.server.paused_until_ms = 0
-        self.dispatcher.drain(self.client, source, 10)
+        self.dispatcher.drain(self.client, source)
         self.assertEqual([Status(b"PONG")], self.said())
 
     def test_doomed(self) -> None:
         """A client that is being closed executes nothing more."""
         self.client.doomed = True
-        self.dispatcher.drain(self.client, Waiting([[b"PING"]]), 10)
+        self.dispatcher.drain(self.client, Waiting([[b"PING"]]))
         self.assertEqual([], self.said())
 
     def test_malformed(self) -> None:
         """Requests before something malformed are answered; the error goes to the caller."""
         source = Waiting([[b"PING"]], "Protocol error: x")
-        self.assertRaises(PeerError, self.dispatcher.drain, self.client, source, 10)
+        self.assertRaises(PeerError, self.dispatcher.drain, self.client, source)
         self.assertEqual([Status(b"PONG")], self.said())
 
     def test_touched(self) -> None:
         """Who may have been answered is looked at when the turn ends, once."""
-        self.dispatcher.drain(self.client, Waiting([[b"PING"]] * 3), 10)
+        self.dispatcher.drain(self.client, Waiting([[b"PING"]] * 3))
         self.assertEqual([self.client], self.node.outbox.touched)
 
 
@@ -322,7 +346,7 @@ class BooksTests(DispatchCase):
         self.do("PING")
         self.now_ns += 10**12
         self.do("PING")
-        self.dispatcher.drain(self.client, Waiting([[b"PING"]] * 2), 10)
+        self.dispatcher.drain(self.client, Waiting([[b"PING"]] * 2))
         self.assertEqual(4 * 3_000, self.server.registry.by_name[b"ping"].ns)
 
     def test_slow_log(self) -> None:
@@ -391,7 +415,7 @@ class ServiceTests(DispatchCase):
             self.do("GETJOB FROM q", client)
         add = [b"ADDJOB", b"q", b"b", b"0"]
         source = Waiting([add, [b"QLEN", b"q"], add])
-        self.dispatcher.drain(self.client, source, 10)
+        self.dispatcher.drain(self.client, source)
         self.assertEqual(0, self.said()[1])
         self.assertEqual([1, 1], [len(self.said(client)) for client in (first, second)])
 

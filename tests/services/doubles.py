@@ -62,6 +62,9 @@ class _NoPump:
     def serve(self, events: list[Any], sessions: dict[int, Any]) -> list[Any]:
         return events
 
+    def is_turn_over(self) -> bool:
+        return False
+
 
 @implementer(ITurn)
 class Turns:

@@ -65,7 +65,7 @@ class BenchLog:
 
 class NodeCase(SynchronousTestCase):
     """Tests on one node; ``self.connect`` makes clients on Twisted's kind of transport,
-    ``self.dial`` on the fast acceptor."""
+    ``self.dial`` on the fast acceptor. ``request_ns``: how long each request takes."""
 
     def setUp(self) -> None:
         self.reactor = self.make_reactor()
@@ -76,7 +76,9 @@ class NodeCase(SynchronousTestCase):
         self.node = Node(membership, NumberedIds(), lambda: 0.5)
         self.control = self.make_control()
         self.server = Server(self.node, self.control, standard_registry())
-        dispatcher = Dispatcher(self.server, self.server.registry, lambda: 0)
+        self.request_ns = 0
+        self._clock_ns = 0
+        dispatcher = Dispatcher(self.server, self.server.registry, self.clock_ns)
         self.runtime = Runtime(
             self.node, self.server, dispatcher, BenchClock(self.reactor), self.reactor
         )
@@ -88,6 +90,11 @@ class NodeCase(SynchronousTestCase):
         self.hub.start()
         self.addCleanup(self.hub.stop)
         self.addCleanup(self.runtime.stop)
+
+    def clock_ns(self) -> int:
+        """The dispatcher's clock."""
+        self._clock_ns += self.request_ns
+        return self._clock_ns
 
     def make_reactor(self) -> MemoryReactorClock:
         """Where timers and descriptors are registered."""

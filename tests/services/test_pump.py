@@ -6,9 +6,10 @@ import socket
 from pathlib import Path
 
 from disque_tx.commands.context import Server
+from disque_tx.commands.dispatch import SHARE_NS, TURN_NS
 from disque_tx.core.client import Client
 from disque_tx.errors import LocalError
-from disque_tx.services.pump import REQUESTS_PER_TURN, Session
+from disque_tx.services.pump import RECEIVE_BYTES, Session
 from tests.services.nodebench import FIRST_ID, NodeCase, drive
 
 
@@ -90,27 +91,89 @@ class OrderTests(PumpCase):
 class BoundTests(PumpCase):
     """One client may do so much before the others."""
 
-    def test_requests_per_turn(self) -> None:
+    def setUp(self) -> None:
+        super().setUp()
+        self.request_ns = SHARE_NS // 100
+
+    def dial_much(self) -> socket.socket:
+        """A client that has sent much before, so that it gets a large buffer."""
+        client = self.dial()
+        self.session(len(self.server.clients)).room = RECEIVE_BYTES
+        return client
+
+    def test_share_of_a_turn(self) -> None:
         """The rest of a long pipeline waits until others had their turn."""
-        greedy, other = self.dial(), self.dial()
-        count = REQUESTS_PER_TURN * 4
-        greedy.sendall(b"NACK\r\n" * count)
+        greedy, other = self.dial_much(), self.dial()
+        greedy.sendall(b"NACK\r\n" * 1000)
         other.sendall(b"PING\r\n")
         self.hub.doRead()
-        early = self.read(greedy)
-        self.assertLess(len(early), 4 * count // 2)
         self.assertEqual(b"+PONG\r\n", self.read(other))
+        early = self.read(greedy)
+        self.assertEqual(b":0\r\n" * 100, early)
         drive(self.reactor)
-        self.assertEqual(b":0\r\n" * count, early + self.read(greedy))
+        self.assertEqual(b":0\r\n" * 900, self.read(greedy))
+
+    def test_one_share_a_turn(self) -> None:
+        """A long pipeline is executed in as many turns as it has shares."""
+        left = []
+        self.commits.before = lambda: left.append(self.left(1))
+        self.dial_much().sendall(b"NACK\r\n" * 1000)
+        drive(self.reactor)
+        self.assertEqual(list(range(900, -1, -100)), list(dict.fromkeys(left)))
+
+    def left(self, number: int) -> int:
+        """How many requests of the client wait for another turn."""
+        return self.session(number).parser.pending_bytes() // len(b"NACK\r\n")
+
+    def test_many_long_pipelines(self) -> None:
+        """However many there are, a turn ends, answers leave, and those that were not served come
+        first in the next one."""
+        shares = TURN_NS // SHARE_NS
+        clients = [self.dial_much() for _ in range(3 * shares)]
+        for client in clients:
+            client.sendall(b"NACK\r\n" * 150)
+        served = []
+        for _ in range(3):
+            self.hub.doRead()
+            served.append([number for number, client in enumerate(clients) if self.read(client)])
+        everybody = list(range(len(clients)))
+        self.assertEqual(
+            [everybody[at : at + shares] for at in range(0, 3 * shares, shares)], served
+        )
+        drive(self.reactor)
+        self.assertEqual([b":0\r\n" * 50] * len(clients), [self.read(each) for each in clients])
+
+    def test_unblocked_with_long_pipelines(self) -> None:
+        """What clients sent while they were blocked takes no longer than a turn, too."""
+        waiting = [self.dial_much() for _ in range(2 * TURN_NS // SHARE_NS)]
+        for client in waiting:
+            self.ask(client, b"GETJOB FROM q", *[b"NACK"] * 100)
+        adder = self.dial()
+        adder.sendall(b"ADDJOB q b 0\r\n" * len(waiting))
+        self.hub.doRead()
+        late = [client for client in waiting if not self.read(client).endswith(b":0\r\n")]
+        self.assertTrue(late)
+        drive(self.reactor)
+        for client in late:
+            self.assertEqual(100, self.read(client).count(b":0\r\n"))
+
+    def test_long_pipeline_on_an_ordinary_transport(self) -> None:
+        """With TLS, too, nothing is received while requests wait for another turn."""
+        protocol, transport = self.connect()
+        states: list[str] = []
+        self.commits.before = lambda: states.append(transport.producerState)
+        protocol.dataReceived(b"NACK\r\n" * 250)
+        self.reactor.advance(0)
+        self.assertEqual(["paused", "paused", "producing"], states)
+        self.assertEqual(b":0\r\n" * 250, transport.value())
 
     def test_hung_up_behind_a_long_pipeline(self) -> None:
         """Everything that was sent before the client stopped sending is executed and answered."""
         client = self.dial()
-        count = 3 * REQUESTS_PER_TURN
-        client.sendall(b"NACK\r\n" * count + b"ADDJOB q b 0\r\n")
+        client.sendall(b"NACK\r\n" * 1000 + b"ADDJOB q b 0\r\n")
         client.shutdown(socket.SHUT_WR)
         drive(self.reactor)
-        self.assertEqual(b":0\r\n" * count + b"+%s\r\n<end>" % FIRST_ID, self.read(client))
+        self.assertEqual(b":0\r\n" * 1000 + b"+%s\r\n<end>" % FIRST_ID, self.read(client))
         self.assertEqual({}, self.server.clients)
 
     def test_large_request(self) -> None:
@@ -128,9 +191,9 @@ class BoundTests(PumpCase):
     def test_not_more_than_the_limit_is_kept(self) -> None:
         """While a client's requests wait for their turn, nothing more is taken from its socket."""
         client = self.dial()
-        client.sendall(b"NACK\r\n" * (REQUESTS_PER_TURN * 4))
+        client.sendall(b"NACK\r\n" * 20_000)
         self.hub.doRead()
-        self.assertLess(self.session(1).parser.pending_bytes(), 6 * REQUESTS_PER_TURN * 3)
+        self.assertLess(self.session(1).parser.pending_bytes(), RECEIVE_BYTES)
 
 
 class EndTests(PumpCase):

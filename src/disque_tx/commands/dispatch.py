@@ -27,6 +27,10 @@ from disque_tx.errors import CommandError
 from disque_tx.messages import RequestSource
 
 _SHOWN_NAME_MAX: Final = 128
+#: How long one client's requests may take before the others have their turn.
+SHARE_NS: Final = 2_000_000
+#: How long the requests of all clients may take before what is answered leaves.
+TURN_NS: Final = 8_000_000
 
 
 class Dispatcher:
@@ -38,6 +42,7 @@ class Dispatcher:
         self._node = server.node
         self._clock_ns = clock_ns
         self._last_ns: i64 = 0
+        self._turn_ns: i64 = 0
         self._exact: dict[bytes, Command] = {}
         self.names_changed()
 
@@ -50,17 +55,22 @@ class Dispatcher:
 
     def begin(self) -> None:
         """A turn begins: the first request's time is counted from here."""
-        self._last_ns = self._clock_ns()
+        self._turn_ns = self._last_ns = self._clock_ns()
 
-    def drain(self, client: Client, source: RequestSource, limit: i64) -> bool:
-        """Run up to ``limit`` requests that ``source`` holds complete; ``True`` when there may be
-        more of them.
+    def is_turn_over(self) -> bool:
+        """The requests of this turn took so long that their answers should leave first."""
+        return self._last_ns - self._turn_ns >= TURN_NS
+
+    def drain(self, client: Client, source: RequestSource) -> bool:
+        """Run requests that ``source`` holds complete, for as long as one client's share of a turn
+        lasts (``SHARE_NS``); ``True`` when there may be more of them.
 
         Stops early when the client blocks, is about to be closed, or all are paused. Lets the
         ``PeerError`` of a malformed request through.
         """
         self._node.outbox.touch(client)
-        while limit > 0:
+        end_ns = self._last_ns + SHARE_NS
+        while True:
             if client.blocked != NOT_BLOCKED or client.closing or client.doomed:
                 return False
             if self._server.paused_until_ms != 0:
@@ -71,8 +81,8 @@ class Dispatcher:
             if argv is None:
                 return False
             self._run(client, argv)
-            limit -= 1
-        return True
+            if self._last_ns >= end_ns:
+                return True
 
     def run(self, client: Client, argv: list[bytes]) -> None:
         """Run one request and leave its answer with the client's sink."""
@@ -110,6 +120,7 @@ class Dispatcher:
             client.replies.error(error.reply())
             if client.refused:
                 client.refused = False
+                self._last_ns = self._clock_ns()
                 return
         self._account(command, argv)
         if self._node.waiters.ready:
@@ -124,6 +135,7 @@ class Dispatcher:
             return
         shown = name.split(b"\0")[0][:_SHOWN_NAME_MAX].decode("latin-1")
         client.replies.error(CommandError("ERR", f"unknown command '{shown}'").reply())
+        self._last_ns = self._clock_ns()
 
     def _check(self, client: Client, command: Command, argv: list[bytes]) -> None:
         """Raises ``CommandError`` for what is refused before it runs, and marks it so."""

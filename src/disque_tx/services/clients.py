@@ -83,6 +83,14 @@ class RespProtocol(Protocol):
         transport: Any = self.transport
         transport.abortConnection()
 
+    def hold(self, held: bool) -> None:
+        """Receive nothing while requests wait for another turn."""
+        transport: Any = self.transport
+        if held:
+            transport.pauseProducing()
+        else:
+            transport.resumeProducing()
+
     def broken(self, error: OSError) -> None:
         """The socket cannot be written to."""
         transport: Any = self.transport

@@ -121,7 +121,8 @@ class Hub:
         for _ in range(_ROUNDS):
             events = poll(0, _EVENTS_PER_TURN)
             if pump.again:
-                events += pump.again
+                # Those that had to wait come first, so that nobody waits for ever.
+                events = pump.again + events
                 pump.again = []
             if not events:
                 return
@@ -133,6 +134,8 @@ class Hub:
             self._turn.end()
             if self._epoll.closed:
                 return
+            if pump.is_turn_over():
+                break  # whoever connects, and all timers, come between two long turns
         if pump.again:
             self._reactor.callLater(0, self._go_on)
 

@@ -34,8 +34,6 @@ _LARGER: Final = {
     _RECEIVE_SOME: RECEIVE_BYTES,
     RECEIVE_BYTES: RECEIVE_BYTES,
 }
-#: Requests executed for one client before the others have their turn.
-REQUESTS_PER_TURN: Final = 5_000
 #: More unprocessed input than this ends a connection (client protocol, section 2).
 QUERY_BYTES_MAX: Final = 1024 * 1024 * 1024
 _LARGE_READ: Final = 1024
@@ -45,11 +43,11 @@ _EPOLLIN: Final = 1
 class Session(Client):
     """A client with its parser and its writer.
 
-    ``connection``: the Twisted protocol it belongs to. ``send``: sends at once what the socket
-    takes and returns how much that was; ``None`` when only the transport can write. ``paused``: the
+    ``connection``: the Twisted protocol it belongs to. ``recv`` and ``send``: receive and send at
+    once what the socket has and takes; ``None`` when only the transport can. ``paused``: the
     socket is full, replies stay in ``writer`` until the protocol says otherwise. ``late``: it sent
-    more requests than one turn may take; until they are executed, nothing more is received, and
-    nobody notices that it hung up.
+    more requests than its share of a turn allows; until they are executed, nothing more is
+    received, and nobody notices that it hung up.
     """
 
     __slots__ = ("connection", "late", "parser", "paused", "recv", "room", "send", "writer")
@@ -101,10 +99,13 @@ class Pump:
     def serve(
         self, events: list[tuple[int, int]], sessions: dict[int, Session]
     ) -> list[tuple[int, int]]:
-        """Receive and execute for every session that is ready; returns the events that need the
-        ordinary way."""
+        """Receive and execute for every session that is ready, as long as a turn may last; returns
+        the events that need the ordinary way."""
         unusual: list[tuple[int, int]] = []
-        for event in events:
+        for number, event in enumerate(events):
+            if self._dispatcher.is_turn_over():
+                self.again += events[number:]
+                break
             session = sessions.get(event[0])
             if session is None:
                 unusual.append(event)
@@ -150,11 +151,11 @@ class Pump:
 
     def drain(self, session: Session) -> None:
         """Execute what is complete and may be executed now."""
+        was_late = session.late
         session.late = False
         try:
-            if self._dispatcher.drain(session, session.parser, REQUESTS_PER_TURN):
-                session.late = True
-                self.late.append(session)
+            if self._dispatcher.drain(session, session.parser):
+                self.postpone(session)
         except PeerError as error:
             if error.silent:
                 self._refuse(session, str(error))
@@ -166,6 +167,34 @@ class Pump:
             session.connection.failed(fault)
             session.doomed = True
             self._node.outbox.touch(session)
+        if session.late != was_late and session.recv is None:
+            session.connection.hold(session.late)
+
+    def is_turn_over(self) -> bool:
+        """The requests of this turn took as long as those of one turn may."""
+        return self._dispatcher.is_turn_over()
+
+    def drain_late(self) -> None:
+        """Execute what had to wait for another turn, in order, as long as this one may last."""
+        late, self.late = self.late, []
+        for number, session in enumerate(late):
+            if self._dispatcher.is_turn_over():
+                self.late = late[number:] + self.late
+                return
+            if session.connection.session is session:
+                self.drain(session)
+
+    def drain_resumed(self, session: Session) -> None:
+        """A client is no longer blocked: execute what it sent meanwhile, now or in another turn."""
+        if self._dispatcher.is_turn_over():
+            self.postpone(session)
+        else:
+            self.drain(session)
+
+    def postpone(self, session: Session) -> None:
+        """Execute what this client sent in another turn."""
+        session.late = True
+        self.late.append(session)
 
     def _refuse(self, session: Session, why: str) -> None:
         session.connection.refused(why)

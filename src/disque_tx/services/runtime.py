@@ -142,7 +142,7 @@ class Runtime:
             resumed, outbox.resumed = outbox.resumed, []
             for client in resumed:
                 if isinstance(client, Session) and client.connection.session is client:
-                    pump.drain(client)
+                    pump.drain_resumed(client)
         log = self.log
         if log is not None:
             log.commit()
@@ -178,11 +178,8 @@ class Runtime:
 
     def _go_on(self) -> None:
         self._late_call = None
-        late, self.pump.late = self.pump.late, []
         self.begin()
-        for session in late:
-            if session.connection.session is session:
-                self.pump.drain(session)
+        self.pump.drain_late()
         self.end()
 
     # -- time --------------------------------------------------------------------------------

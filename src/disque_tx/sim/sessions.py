@@ -13,9 +13,6 @@ from disque_tx.wire.resp import RequestParser
 if TYPE_CHECKING:
     from disque_tx.sim.process import Process
 
-#: Requests executed for one client before the others have their turn, as in the daemon.
-_REQUESTS_PER_TURN = 5_000
-
 
 class Session:
     """``client``: the row that the node knows."""
@@ -68,7 +65,7 @@ class Sessions:
         process = self._process
         client = session.client
         try:
-            if process.dispatcher.drain(client, session.parser, _REQUESTS_PER_TURN):
+            if process.dispatcher.drain(client, session.parser):
                 process.feed(lambda: self.drain(session))
         except PeerError as error:
             client.replies.error(CommandError("ERR", str(error)).reply())
