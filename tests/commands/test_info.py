@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from disque_tx import __version__
+from disque_tx.commands.config import config
 from disque_tx.commands.info import human, info
 from disque_tx.nodetable import NodeEntry
 from tests.commands.desk import DeskCase
 
-DEFAULT = ["Server", "Clients", "Memory", "Jobs", "Queues", "Persistence", "Stats", "CPU"]
+DEFAULT = ["Server", "Clients", "Memory", "Jobs", "Queues", "Persistence", "Stats", "CPU", "Totals"]
 
 
 class InfoTests(DeskCase):
@@ -44,7 +46,7 @@ class InfoTests(DeskCase):
         whole = self.text()
         self.assertIn("# Jobs\r\nregistered_jobs:0\r\n", whole)
         self.assertIn("\r\n\r\n# Queues\r\nregistered_queues:0\r\n\r\n# P", whole)
-        self.assertTrue(whole.endswith("used_cpu_user:0.00\r\n"))
+        self.assertIn("used_cpu_user:0.00\r\n\r\n# Totals\r\n", whole)
 
     def test_unknown(self) -> None:
         """An unknown section is empty, two are a mistake."""
@@ -73,6 +75,35 @@ class InfoTests(DeskCase):
         self.add_job()
         self.assertEqual({"registered_jobs": "1"}, self.fields(b"jobs"))
         self.assertEqual({"registered_queues": "1"}, self.fields(b"queues"))
+
+    def test_totals(self) -> None:
+        """What an operator asks first: what came and went, what is queued, and for how long."""
+        self.add_job()
+        self.add_job()
+        self.node.get_jobs(self.connect(b"x:2"), [b"q"], 1, 0, True, False)
+        self.node.begin(self.node.now_ms + 2_500, self.node.wall_us + 2_500_000)
+        self.node.memory.limit = self.node.memory.used * 100 // 80
+        expected = {
+            "disque_tx_version": __version__,
+            "total_jobs_added": "2",
+            "total_jobs_delivered": "1",
+            "total_jobs_acked": "0",
+            "total_jobs_nacked": "0",
+            "total_jobs_requeued": "0",
+            "total_jobs_expired": "0",
+            "total_jobs_evicted": "0",
+            "total_jobs_dropped": "0",
+            "queued_jobs": "1",
+            "jobs_in_hand": "1",
+            "oldest_queued_job_age_seconds": "2",
+            "reachable_nodes": "0",
+            "maxmemory": str(self.node.memory.limit),
+            "memory_level": "above-75-percent",
+        }
+        self.assertEqual(expected, self.fields(b"totals"))
+        self.call(config, b"CONFIG", b"RESETSTAT")
+        after = self.fields(b"totals")
+        self.assertEqual(("0", "1"), (after["total_jobs_added"], after["queued_jobs"]))
 
     def test_drain(self) -> None:
         """An operator who lets a node leave sees what is still to be done."""

@@ -385,6 +385,13 @@ class NodeMachine(RuleBasedStateMachine):
             assert (model.nacks, model.deliveries) == (job.nacks, job.deliveries), job_id
 
     @invariant()
+    def totals_agree(self) -> None:
+        """What INFO counts as queued and in hand is what is there."""
+        totals = self.node.totals
+        assert totals.queued == sum(queue.jobs.size for queue in self.node.queues.table.values())
+        assert totals.in_hand == sum(job.in_hand for job in self.node.jobs.table.values())
+
+    @invariant()
     def nobody_waits_in_vain(self) -> None:
         """Those who wait are known, and nobody else."""
         assert len(self.waiting) == self.node.blocked_clients

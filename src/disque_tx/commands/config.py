@@ -36,6 +36,7 @@ def _set(server: Server, client: Client, argv: list[bytes]) -> None:
 
 def _resetstat(server: Server, client: Client, argv: list[bytes]) -> None:
     server.stats.reset()
+    server.node.totals.reset()
     server.control.reset_statistics()
     for command in server.registry.table:
         command.calls = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from disque_tx import __version__
 from disque_tx.commands.context import Server
 from disque_tx.commands.registry import Command
 from disque_tx.core.client import Client
@@ -126,6 +127,29 @@ def _stats(server: Server) -> Fields:
     ]
 
 
+def _totals(server: Server) -> Fields:
+    """What the original does not count; see :class:`disque_tx.core.totals.Totals`."""
+    node, totals = server.node, server.node.totals
+    waited_ms = node.queues.longest_wait_ms(node.now_ms)
+    return [
+        ("disque_tx_version", __version__),
+        ("total_jobs_added", str(totals.added)),
+        ("total_jobs_delivered", str(totals.delivered)),
+        ("total_jobs_acked", str(totals.acked)),
+        ("total_jobs_nacked", str(totals.nacked)),
+        ("total_jobs_requeued", str(totals.requeued)),
+        ("total_jobs_expired", str(totals.expired)),
+        ("total_jobs_evicted", str(totals.evicted)),
+        ("total_jobs_dropped", str(totals.dropped)),
+        ("queued_jobs", str(totals.queued)),
+        ("jobs_in_hand", str(totals.in_hand)),
+        ("oldest_queued_job_age_seconds", str(max(0, waited_ms) // 1000)),
+        ("reachable_nodes", str(len(node.membership.reachable))),
+        ("maxmemory", str(node.memory.limit)),
+        ("memory_level", _LEVELS[node.memory.level()]),
+    ]
+
+
 def _cpu(server: Server) -> Fields:
     return server.control.info_cpu()
 
@@ -148,6 +172,8 @@ def _calls(command: Command) -> str:
     return f"calls={command.calls},usec={int(total_us)},usec_per_call={mean_us:.2f}"
 
 
+#: What the thresholds at 75 and 95 % of maxmemory mean.
+_LEVELS: Final = ("normal", "above-75-percent", "above-95-percent")
 #: Sections that are only shown to those who ask.
 _OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog")
 _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
@@ -159,6 +185,7 @@ _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Persistence": _persistence,
     "Stats": _stats,
     "CPU": _cpu,
+    "Totals": _totals,
     "Commandstats": _commandstats,
     "Cluster": _cluster,
     "Eventlog": _eventlog,

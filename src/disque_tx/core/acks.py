@@ -43,6 +43,7 @@ class Acks:
         self._membership = state.membership
         self._peers = state.peers
         self._random = state.random
+        self._totals = state.totals
 
     # -- commands ----------------------------------------------------------------------------
 
@@ -94,10 +95,13 @@ class Acks:
     def _deleted(self, job: Job, reason: i64) -> None:
         """Forget a job that somebody deletes; waiting for copies, it was never there."""
         if job.state != ACKED and job.state != WAIT_REPL:
+            if reason == events.BY_COMMAND:
+                self._totals.dropped += 1
             self._outbox.note(events.DELETED, job, reason)
         self._delivery.remove(job)
 
     def _tell(self, kind: i64, job: Job, now_ms: i64) -> None:
+        self._totals.acked += 1
         sink = self._outbox.events
         if sink is not None:
             sink.job(kind, job, events.NO_REASON, 0, worked_ms(job, now_ms))

@@ -47,6 +47,7 @@ class Adding:
         self._replication = replication
         self._membership = state.membership
         self._memory = state.memory
+        self._totals = state.totals
         self._ids = ids
         self._ctime: i64 = 0
 
@@ -94,6 +95,7 @@ class Adding:
             repl,
         )
         job.expire_ms = now_ms + ttl_s * 1000
+        self._totals.added += 1
         if self._outbox.events is not None:
             reason = ASYNC if asynchronous else NO_REASON
             kept = elsewhere == 0 or (asynchronous and not outside)

@@ -61,6 +61,7 @@ class Delivery:
         self._outbox = state.outbox
         self._peers = state.peers
         self._random = state.random
+        self._totals = state.totals
         self.emptied: list[Queue] = []
 
     def requeue_ms(self, job: Job, now_ms: i64) -> i64:
@@ -88,9 +89,11 @@ class Delivery:
         if self._outbox.events is not None:
             self._tell_queued(self._outbox.events, job, cause, now_ms)
         if cause == events.BY_NACK:
+            self._totals.nacked += 1
             self.count(job, INCR_NACKS)
             self.say_queued(job, INCR_NACKS)
         elif job.flags & BCAST_QUEUED:
+            self._totals.requeued += 1
             self.count(job, INCR_DELIV)
             self.say_queued(job, INCR_DELIV)
         else:
@@ -120,6 +123,8 @@ class Delivery:
 
     def _put(self, job: Job, now_ms: i64) -> None:
         job.step(QUEUE)
+        self._totals.queued += 1
+        self._jobs.put_down(job)
         job.moved_ms = now_ms
         if job.retry_s > 0:
             job.flags |= BCAST_WILLQUEUE
@@ -137,21 +142,27 @@ class Delivery:
     def dequeue(self, job: Job) -> None:
         """Take a queued job out of its queue; its requeue clock runs on."""
         job.step(HOLD)
+        self._unqueue(job)
+
+    def _unqueue(self, job: Job) -> None:
         queue = self._queues.get(job.queue)
         assert queue is not None
         queue.jobs.remove(job)
+        self._totals.queued -= 1
 
     def fetch(self, queue: Queue, now_ms: i64) -> Job | None:
         """Take the oldest job out of a queue, to be given to a client or another node."""
         job = queue.jobs.pop()
         while job is not None and job.expire_ms <= now_ms:
             job.step(HOLD)
-            self._outbox.note(events.EXPIRED, job)
+            self._totals.queued -= 1
+            self._expired(job)
             self._jobs.discard(job)
             job = queue.jobs.pop()
         if job is None:
             return None
         job.step(HOLD)
+        self._totals.queued -= 1
         job.flags |= DELIVERED
         queue.used_ms = now_ms
         queue.jobs_out += 1
@@ -161,6 +172,8 @@ class Delivery:
 
     def delivered(self, client: Client, job: Job, now_ms: i64) -> None:
         """A fetched job goes to a client."""
+        self._totals.delivered += 1
+        self._jobs.take_in_hand(job)
         if self._outbox.events is not None:
             waited_ms = now_ms - job.moved_ms
             self._outbox.events.job(events.DELIVERED, job, 0, client.id, waited_ms)
@@ -169,9 +182,7 @@ class Delivery:
     def remove(self, job: Job) -> None:
         """Forget a job, wherever it is; whoever waits for its copies is refused."""
         if job.state == QUEUED:
-            queue = self._queues.get(job.queue)
-            assert queue is not None
-            queue.jobs.remove(job)
+            self._unqueue(job)
         elif job.state == WAIT_REPL:
             self.take_back(job, CommandError("NOREPL", REMOVED))
             return
@@ -180,6 +191,7 @@ class Delivery:
     def take_back(self, job: Job, error: CommandError) -> None:
         """Forget a job that waits for copies, here and, as far as possible, on the nodes that got
         one; ``error`` is for its client."""
+        self._totals.dropped += 1
         self._outbox.note(events.DELETED, job, events.NOT_REPLICATED)
         self._peers.tell_holders(job, JobSignal(busmessages.DELJOB, job.id))
         self._jobs.discard(job)
@@ -214,7 +226,7 @@ class Delivery:
         """Do what is due for an active or queued job that the schedule let out (10.5)."""
         if job.expire_ms <= now_ms:
             if job.state != WAIT_REPL:
-                self._outbox.note(events.EXPIRED, job)
+                self._expired(job)
             self.remove(job)
             return
         if job.flags & BCAST_WILLQUEUE and job.qtime_ms - WILLQUEUE_ADVANCE_MS <= now_ms:
@@ -230,6 +242,10 @@ class Delivery:
                 return
             job.qtime_ms = 0
         self._jobs.reschedule(job)
+
+    def _expired(self, job: Job) -> None:
+        self._totals.expired += 1
+        self._outbox.note(events.EXPIRED, job)
 
     def postpone(self, job: Job, now_ms: i64) -> None:
         """Let a job with RETRY > 0 wait for another RETRY before it is queued again."""

@@ -41,6 +41,7 @@ def evict(node: Node, allowed: bool, random: Callable[[], float]) -> bool:
             return node.queues.sweep(node.now_ms, _QUEUES_PER_SWEEP) > 0
         if evictable(job):
             if job.state != ACKED:
+                node.totals.evicted += 1
                 node.outbox.note(EVICTED, job)
             node.delivery.remove(job)
             removals += 1

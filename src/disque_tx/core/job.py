@@ -46,11 +46,21 @@ class Job(JobRecord):
     ``confirmed``: nodes that confirmed the copy (waiting for copies) or the acknowledgement
     (acked), otherwise ``None``. ``gc_retry``: collection attempts so far. ``dummy``: only the
     memory that this ID was acknowledged, without queue and body. ``held``: kept for another node,
-    with RETRY 0: it may be queued once that node says so, and not before. ``moved_ms``: when it was
+    with RETRY 0: it may be queued once that node says so, and not before. ``in_hand``: a client of
+    this node fetched it, and it is neither done nor queued here again. ``moved_ms``: when it was
     last queued or delivered here.
     """
 
-    __slots__ = ("confirmed", "dummy", "expire_ms", "gc_retry", "held", "moved_ms", "qtime_ms")
+    __slots__ = (
+        "confirmed",
+        "dummy",
+        "expire_ms",
+        "gc_retry",
+        "held",
+        "in_hand",
+        "moved_ms",
+        "qtime_ms",
+    )
 
     def __init__(
         self,
@@ -72,6 +82,7 @@ class Job(JobRecord):
         self.gc_retry: u8 = 0
         self.dummy: bool = False
         self.held: bool = False
+        self.in_hand: bool = False
 
     def step(self, event: i64) -> None:
         """Make the transition; raises ``LocalError`` for one that the table does not hold."""

@@ -49,6 +49,7 @@ class Node:
         self.random = random
         self.outbox = state.outbox
         self.memory = state.memory
+        self.totals = state.totals
         self.queues = state.queues
         self.jobs = state.jobs
         self.waiters = state.waiters

@@ -23,6 +23,8 @@ PAUSE_NAMES: Final = (b"none", b"in", b"out", b"all")
 
 #: How long an empty queue without clients lives, by memory level, in milliseconds (11.7).
 IDLE_MS: Final = (300_000, 10_000, 2_000)
+#: Up to so many queues are all looked at when somebody asks how long jobs have waited.
+_LOOKED_AT_MAX: Final = 1_000
 
 
 class Queue(Keyed):
@@ -88,6 +90,10 @@ class Queues:
         self.table: Table[Queue] = Table()
         self._memory = memory
         self._cursor = 0
+        # When the job that waits for the longest was queued, of those seen by the sweep under way
+        # and by the last complete one; -1 for none.
+        self._longest_ms: i64 = -1
+        self._longest_last_ms: i64 = -1
 
     def __len__(self) -> int:
         return self.table.count
@@ -116,6 +122,7 @@ class Queues:
             self._memory.give(QUEUE_BYTES + len(queue.name))
         self.table.clear()
         self._cursor = 0
+        self._longest_ms = self._longest_last_ms = -1
 
     def sweep(self, now_ms: i64, limit: int) -> int:
         """Look at about ``limit`` queues where the last sweep ended, remove the idle ones, and
@@ -127,9 +134,29 @@ class Queues:
             self._cursor, some = self.table.scan(self._cursor)
             seen += len(some) + 1
             for queue in some:
+                self._longest_ms = _earlier(self._longest_ms, queue)
                 if queue.idle(now_ms, limit_ms):
                     self.discard(queue)
                     removed += 1
             if self._cursor == 0:
+                self._longest_last_ms, self._longest_ms = self._longest_ms, -1
                 break
         return removed
+
+    def longest_wait_ms(self, now_ms: i64) -> i64:
+        """For how long the job has waited that waits for the longest at the front of a queue, -1
+        when there is none; with very many queues, as the last complete sweep saw it."""
+        since_ms = self._longest_last_ms
+        if self.table.count <= _LOOKED_AT_MAX:
+            since_ms = -1
+            for queue in self.table.values():
+                since_ms = _earlier(since_ms, queue)
+        return -1 if since_ms < 0 else now_ms - since_ms
+
+
+def _earlier(since_ms: i64, queue: Queue) -> i64:
+    """The earlier of this time and the one at which the first job of the queue was queued."""
+    first = queue.jobs.first()
+    if first is None or 0 <= since_ms <= first.moved_ms:
+        return since_ms
+    return first.moved_ms

@@ -10,6 +10,7 @@ from disque_tx.core.outbox import Outbox
 from disque_tx.core.peers import Peers, Received
 from disque_tx.core.queues import Queues
 from disque_tx.core.store import JobStore
+from disque_tx.core.totals import Totals
 from disque_tx.core.waiters import Waiters
 
 
@@ -21,8 +22,9 @@ class State:
         self.random = random
         self.outbox = Outbox()
         self.memory = Memory()
+        self.totals = Totals()
         self.queues = Queues(self.memory)
-        self.jobs = JobStore(self.memory, self.outbox)
+        self.jobs = JobStore(self.memory, self.outbox, self.totals)
         self.waiters = Waiters(self.queues, self.outbox)
         self.peers = Peers(membership)
         self.received = Received()

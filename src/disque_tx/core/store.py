@@ -13,6 +13,7 @@ from disque_tx.core.memory import Memory, job_bytes
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.table import Table
+from disque_tx.core.totals import Totals
 from disque_tx.messages import ACKED, ACTIVE, BCAST_WILLQUEUE, QUEUED, WAIT_REPL
 
 #: How long before its requeue time a job announces it to the other holders (milliseconds).
@@ -23,12 +24,13 @@ class JobStore:
     """``table``: every job known here, dummy acknowledgements included. ``acked``: how many of them
     are acknowledged and wait until all holders know it."""
 
-    def __init__(self, memory: Memory, outbox: Outbox) -> None:
+    def __init__(self, memory: Memory, outbox: Outbox, totals: Totals) -> None:
         self.table: Table[Job] = Table()
         self.schedule: Schedule[Job] = Schedule()
         self.acked: i64 = 0
         self._memory = memory
         self._outbox = outbox
+        self._totals = totals
 
     def __len__(self) -> int:
         return self.table.count
@@ -68,6 +70,18 @@ class JobStore:
         job.step(ACK)
         job.confirmed = None
         self.acked += 1
+        self.put_down(job)
+
+    def take_in_hand(self, job: Job) -> None:
+        """A client of this node works on the job from now on."""
+        self._totals.in_hand += 1
+        job.in_hand = True
+
+    def put_down(self, job: Job) -> None:
+        """No client of this node works on the job any more, as far as this node knows."""
+        if job.in_hand:
+            job.in_hand = False
+            self._totals.in_hand -= 1
 
     def record(self, job: Job) -> None:
         """Write down that the job exists as it is now (cluster protocol, section 14.3)."""
@@ -85,6 +99,7 @@ class JobStore:
             self.record_end(job)
         elif job.state == ACKED:
             self.acked -= 1
+        self.put_down(job)
         self.schedule.remove(job)
         self.table.remove(job)
         self._memory.give(job_bytes(job))
@@ -98,6 +113,8 @@ class JobStore:
         self.table.clear()
         self.schedule.clear()
         self.acked = 0
+        self._totals.queued = 0
+        self._totals.in_hand = 0
 
 
 def awake_ms(job: Job) -> i64:

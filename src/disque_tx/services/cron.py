@@ -12,6 +12,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 
 from disque_tx.core.client import NOT_BLOCKED, Client
+from disque_tx.services.memorywatch import MemoryWatch
 from disque_tx.services.pump import Session
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Cron(Service):
         self._settings = settings
         self._aof = aof
         self._log = log
+        self._memory = MemoryWatch(runtime.node.memory, log)
         self._loop = LoopingCall(self.run)
         self._loop.clock = reactor
         self._next_client = 0
@@ -78,6 +80,7 @@ class Cron(Service):
         if server.paused_until_ms and node.now_ms >= server.paused_until_ms:
             server.paused_until_ms = 0
             runtime.resume_all()
+        self._memory.look(node.now_ms)
         self._aof.tick()
         server.troubled = bool(self._aof.loading or self._aof.write_error)
         runtime.end()
