@@ -62,13 +62,21 @@ demo: $(VENV)/.made
 demo-pipeline: $(VENV)/.made-spark
 	@$(BIN)/python examples/pipeline/run.py
 
-test: lint types docs unit mutants acceptance acceptance-cluster spark sim-some
-ifeq ($(CAN_COMPILE),1)
-	$(MAKE) unit-compiled acceptance-compiled
-else
-	@echo "No C compiler or no Python headers here: the compiled package was not tested."
-endif
-	@$(BIN)/python -m tests.tally
+STAGES = lint types docs unit mutants acceptance acceptance-cluster spark sim-some \
+    $(if $(filter 1,$(CAN_COMPILE)),unit-compiled acceptance-compiled)
+
+# Goes on to its end, and then lists what failed.
+test: $(VENV)/.made-test
+	@rm -f build/*.tally; failed=; \
+	for stage in $(STAGES); do \
+	    begun=$$(date +%s); \
+	    $(MAKE) --no-print-directory $$stage || failed="$$failed $$stage"; \
+	    echo "$$stage: $$(($$(date +%s) - begun)) s"; \
+	done; \
+	$(if $(filter 1,$(CAN_COMPILE)),,echo "No C compiler or no Python headers here: the compiled package was not tested.";) \
+	$(BIN)/python -m tests.tally || status=1; \
+	test -z "$$failed" || { echo "These stages failed:$$failed"; exit 1; }; \
+	exit $${status:-0}
 
 lint: $(VENV)/.made-test
 	$(BIN)/ruff check .

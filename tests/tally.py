@@ -1,6 +1,6 @@
 """Counts of what trial ran: ``trial ... | python -m tests.tally <folder>`` shows trial's output,
-keeps its numbers in ``<folder>.tally`` and fails when a test failed; without a folder, all numbers
-are added up and said in one line."""
+keeps its numbers and the names of the tests that failed in ``<folder>.tally`` and fails when a test
+failed; without a folder, all numbers are added up and said in one line, below the names."""
 
 from __future__ import annotations
 
@@ -9,18 +9,35 @@ import re
 import sys
 from glob import glob
 from pathlib import Path
+from typing import NamedTuple
 
 _SUMMARY = re.compile(r"^(PASSED|FAILED)(?: \((.*)\))?$")
 _RAN = re.compile(r"^Ran (\d+) tests")
+_BLOCK = re.compile(r"^\[(FAIL|ERROR|UNEXPECTED SUCCESS|EXPECTED FAILURE|TODO)\]$")
+_NAME = re.compile(r"^tests(\.\w+)+$")
 
 
-def read() -> tuple[int, int, int]:
-    """Show what trial prints; how many tests passed, failed, were skipped, by its last summary."""
-    ran, verdict = 0, ""
+class Tally(NamedTuple):
+    """How many tests passed, failed and were skipped, and which ones failed."""
+
+    passed: int
+    failed: int
+    skipped: int
+    names: list[str]
+
+
+def read() -> Tally:
+    """Show what trial prints; the tally of its last summary."""
+    ran, verdict, in_block = 0, "", False
     counts: dict[str, str] = {}
+    names: dict[str, None] = {}
     for line in sys.stdin:
         sys.stdout.write(line)
-        if found := _RAN.match(line):
+        if _BLOCK.match(line.strip()):
+            in_block = True
+        elif in_block and _NAME.match(line.strip()):
+            names[line.strip()] = None
+        elif found := _RAN.match(line):
             ran = int(found[1])
         elif found := _SUMMARY.match(line.strip()):
             verdict = found[1]
@@ -32,17 +49,25 @@ def read() -> tuple[int, int, int]:
     failed = max(ran - passed - skipped, 0)
     if verdict != "PASSED" or not ran:
         failed = max(failed, 1)
-    return passed, failed, skipped
+    return Tally(passed, failed, skipped, list(names))
 
 
 def main(words: list[str]) -> int:
     """Run the program; returns its exit status."""
     if words:
-        counts = read()
-        Path(f"{words[0]}.tally").write_text(json.dumps(counts))
-        return 1 if counts[1] else 0
-    kept = [json.loads(Path(name).read_text()) for name in glob("build/*.tally")]
-    passed, failed, skipped = (sum(counts[at] for counts in kept) for at in range(3))
+        tally = read()
+        Path(f"{words[0]}.tally").write_text(json.dumps(tally))
+        return 1 if tally.failed else 0
+    kept = {
+        Path(name).stem: Tally(*json.loads(Path(name).read_text()))
+        for name in glob("build/*.tally")
+    }
+    for stage, tally in sorted(kept.items()):
+        for name in tally.names:
+            print(f"failed in {stage}: {name}")
+    passed = sum(tally.passed for tally in kept.values())
+    failed = sum(tally.failed for tally in kept.values())
+    skipped = sum(tally.skipped for tally in kept.values())
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed or not passed else 0
 

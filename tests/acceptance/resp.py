@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 class ReplyError(Exception):

@@ -245,6 +245,17 @@ class EndTests(PumpCase):
         self.assertEqual(50, received.count(b"x" * 30_000))
         self.assertTrue(received.endswith(b"+OK\r\n<end>"))
 
+    def test_served_and_hung_up(self) -> None:
+        """A client that stops sending in the moment in which it is served gets its job, so that it
+        can give it back; nothing is delivered to it after that."""
+        waiting, adder = self.dial(), self.dial()
+        self.ask(waiting, b"GETJOB FROM q")
+        adder.sendall(b"ADDJOB q b 0\r\n")
+        waiting.shutdown(socket.SHUT_WR)
+        drive(self.reactor)
+        self.assertRegex(self.read(waiting), rb"(?s)^\*1.*b\r\n<end>$")
+        self.assertEqual([2], list(self.server.clients))
+
     def test_reset(self) -> None:
         """A client that breaks off is forgotten, and what it waited for as well."""
         client = self.dial()

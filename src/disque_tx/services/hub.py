@@ -159,6 +159,9 @@ class Hub:
             self.close(transport, Failure(ConnectionLost(str(error))))
             return
         if not data:
+            session = self.sessions.get(transport.fd)
+            if session is not None and self._turn.pump.hung_up(session):
+                return
             self.close(transport, Failure(ConnectionDone()))
             return
         if event & _ENDING or len(data) == RECEIVE_BYTES:

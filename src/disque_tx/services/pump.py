@@ -170,6 +170,17 @@ class Pump:
         if session.late != was_late and session.recv is None:
             session.connection.hold(session.late)
 
+    def hung_up(self, session: Session) -> bool:
+        """The client will send nothing more. ``True`` when answers of this turn are still to leave:
+        they may hold jobs that the client wants to give back, so the connection ends behind them.
+        """
+        if session.paused or session.doomed or session.writer.size == 0:
+            return False
+        self._node.client_gone(session)
+        session.closing = True
+        self._node.outbox.touch(session)
+        return True
+
     def is_turn_over(self) -> bool:
         """The requests of this turn took as long as those of one turn may."""
         return self._dispatcher.is_turn_over()

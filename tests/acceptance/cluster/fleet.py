@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.acceptance.cluster.node import Node
+from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 from tests.acceptance.cluster.proxy import Proxy
 from tests.acceptance.daemon import DaemonTestCase, wait_for
 from tests.acceptance.resp import ClosedError, Connection
@@ -61,7 +61,7 @@ class Fleet:
         wait_for(lambda: all(sees(node, wanted) for node in self.nodes), "all agree", AGREE_S)
         return self
 
-    def heal(self) -> Fleet:
+    def heal(self, node_timeout_s: float) -> Fleet:
         """Make it as good as new: all run, all agree, no jobs."""
         if self.proxy is not None:
             self.proxy.heal()
@@ -74,6 +74,7 @@ class Fleet:
         for node in self.nodes:
             node.call("CLUSTER", "LEAVING", "no")
             node.call("CONFIG", "SET", "maxmemory", "1gb")
+            node.call("CONFIG", "SET", "cluster-node-timeout", round(node_timeout_s * 1000))
         self.agreed()
         self.each(lambda node: node.call("DEBUG", "FLUSHALL"))
         return self
@@ -133,29 +134,35 @@ def _discard_shared() -> None:
 atexit.register(_discard_shared)
 
 
-def shared(size: int, *directives: str, proxied: bool = False) -> Fleet:
+def shared(
+    size: int, *directives: str, proxied: bool = False, node_timeout_s: float = NODE_TIMEOUT_S
+) -> Fleet:
     """A healed fleet of this kind. There is one at a time: test cases of the same kind share it."""
     key = (size, proxied, *directives)
     if key not in _shared:
         _discard_shared()
         _shared[key] = fleet = Fleet(size, *directives, proxied=proxied)
         fleet.start()
-    return _shared[key].heal()
+    return _shared[key].heal(node_timeout_s)
 
 
 class FleetTestCase(DaemonTestCase):
     """Tests with a fleet that is healed before each of them.
 
-    ``size``, ``directives``, ``proxied``: its kind. ``queue``: one for this test alone.
+    ``size``, ``directives``, ``proxied``: its kind. ``node_timeout_s``: where no node fails, so
+    long that none is found failing because the machine is busy. ``queue``: one for this test alone.
     """
 
     size = 7
     directives: tuple[str, ...] = ()
     proxied = False
+    node_timeout_s = 20.0
 
     def setUp(self) -> None:
         """Get the fleet."""
-        self.fleet = shared(self.size, *self.directives, proxied=self.proxied)
+        self.fleet = shared(
+            self.size, *self.directives, proxied=self.proxied, node_timeout_s=self.node_timeout_s
+        )
         self.nodes = self.fleet.nodes
         self.queue = self.id().rsplit(".", 1)[1]
 

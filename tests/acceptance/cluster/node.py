@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
 from tests.acceptance.daemon import BUS_OFFSET, Daemon
 from tests.acceptance.resp import Connection, ReplyError
 
+#: For clusters in which nodes fail, so that it is noticed soon.
 NODE_TIMEOUT_S = 3.0
+#: How long ADDJOB is tried while nodes are wrongly found failing because the machine is busy.
+_ADD_S = 60.0
+_TOO_FEW = "NOREPL Not enough reachable nodes"
 
 
 class Node(Daemon):
@@ -84,10 +89,28 @@ class Node(Daemon):
             self._id = self.call("CLUSTER", "MYID").decode()
         return self._id
 
-    def add(self, queue: str, body: str = "body", timeout_ms: int = 5000, **options: int) -> str:
-        """ADDJOB; options by their names, returns the ID."""
+    def add(
+        self,
+        queue: str,
+        body: str = "body",
+        *flags: str,
+        timeout_ms: int = 30_000,
+        **options: int,
+    ) -> str:
+        """ADDJOB; options by their names, returns the ID.
+
+        Tried again while too few nodes are found well: nothing was added then.
+        """
         words = [word for name, value in options.items() for word in (name.upper(), value)]
-        return str(self.call("ADDJOB", queue, body, timeout_ms, *words))
+        deadline_s = time.monotonic() + _ADD_S
+        while True:
+            answer = self.error("ADDJOB", queue, body, timeout_ms, *words, *flags)
+            if not answer.startswith(_TOO_FEW) or time.monotonic() > deadline_s:
+                break
+            time.sleep(0.1)
+        if not answer.startswith("D-"):
+            raise ReplyError(answer)
+        return answer
 
     def get(self, queue: str, timeout_ms: int = 0, count: int = 1) -> list[str]:
         """The IDs of jobs that GETJOB delivers; ``timeout_ms`` 0 does not wait."""

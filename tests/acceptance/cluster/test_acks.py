@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.acceptance.cluster.fleet import FleetTestCase
-from tests.acceptance.cluster.node import Node
+from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 
 #: An ID that nobody made; the odd TTL field says that it may be delivered more than once.
 UNKNOWN = "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1"
@@ -11,6 +11,8 @@ UNKNOWN = "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1"
 
 class AckTests(FleetTestCase):
     """Seven nodes; when all is acknowledged, nobody keeps anything."""
+
+    node_timeout_s = NODE_TIMEOUT_S
 
     def test_all_empty(self) -> None:
         """Jobs that were added, delivered and acknowledged anywhere leave nothing behind."""

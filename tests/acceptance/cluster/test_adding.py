@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from tests.acceptance.cluster.fleet import FleetTestCase
-from tests.acceptance.cluster.node import Node
+from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 
 _NOREPL = "NOREPL Not enough reachable nodes for the requested replication level"
 _TIMEOUT = "NOREPL Timeout reached before replicating to the requested number of nodes"
@@ -48,8 +48,7 @@ class ReplicateTests(AddingTestCase):
     def test_async(self) -> None:
         """ASYNC is answered at once, and the copies are made soon after."""
         for replicate in (1, 2, 3):
-            words = ("ADDJOB", self.queue, "b", 0, "REPLICATE", replicate, "ASYNC")
-            job_id = str(self.nodes[0].call(*words))
+            job_id = self.nodes[0].add(self.queue, "b", "ASYNC", replicate=replicate)
             self.copied(job_id, replicate)
 
     def test_too_many(self) -> None:
@@ -67,6 +66,8 @@ class ReplicateTests(AddingTestCase):
 class DownTests(AddingTestCase):
     """Some of seven nodes are killed."""
 
+    node_timeout_s = NODE_TIMEOUT_S
+
     def kill(self, count: int) -> list[Node]:
         """Kill the last ones; returns the others."""
         self.fleet.each(lambda node: node.kill(), self.nodes[7 - count :])
@@ -79,15 +80,14 @@ class DownTests(AddingTestCase):
     def test_before_flagged(self) -> None:
         """Nobody knows yet that nodes are dead, and yet the copies are made, on others."""
         others = self.kill(3)
-        ids = [others[n % 4].add(self.queue, replicate=3, timeout_ms=10_000) for n in range(12)]
+        ids = [others[n % 4].add(self.queue, replicate=3) for n in range(12)]
         for job_id in ids:
             self.assertGreaterEqual(len(self.fleet.holders(job_id)), 3)
 
     def test_async_before_flagged(self) -> None:
         """ASYNC copies that went to dead nodes are made elsewhere."""
         self.kill(3)
-        words = ("ADDJOB", self.queue, "b", 0, "REPLICATE", 3, "ASYNC")
-        ids = [str(self.nodes[0].call(*words)) for _ in range(10)]
+        ids = [self.nodes[0].add(self.queue, "b", "ASYNC", replicate=3) for _ in range(10)]
         for job_id in ids:
             self.copied(job_id, 3)
 

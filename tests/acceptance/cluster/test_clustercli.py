@@ -6,7 +6,7 @@ import json
 import subprocess
 
 from tests.acceptance.cluster.fleet import Fleet, FleetTestCase, sees
-from tests.acceptance.cluster.node import Node
+from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 from tests.acceptance.daemon import DaemonTestCase
 from tests.acceptance.disque import disque, started
 
@@ -74,6 +74,7 @@ class CreateTests(DaemonTestCase):
 class ThreeNodesTests(FleetTestCase):
     """A cluster of three."""
 
+    node_timeout_s = NODE_TIMEOUT_S
     size = 3
 
     def test_check_and_info(self) -> None:

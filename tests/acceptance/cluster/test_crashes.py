@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from tests.acceptance.cluster.fleet import Fleet, FleetTestCase
-from tests.acceptance.cluster.node import Node
+from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 from tests.acceptance.load import GONE, Load
 from tests.acceptance.resp import Connection, ReplyError, encode
 
@@ -55,6 +55,7 @@ class FleetLoad(Load):
 class KillTests(FleetTestCase):
     """Three nodes that keep a log."""
 
+    node_timeout_s = NODE_TIMEOUT_S
     size = 3
     directives = ALWAYS
 
@@ -119,6 +120,7 @@ class KillTests(FleetTestCase):
 class StopTests(FleetTestCase):
     """A process stands still for longer than the node time-out, and goes on."""
 
+    node_timeout_s = NODE_TIMEOUT_S
     size = 3
 
     def test_others_go_on(self) -> None:

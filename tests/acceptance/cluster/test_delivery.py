@@ -6,7 +6,7 @@ import random
 import time
 
 from tests.acceptance.cluster.fleet import FleetTestCase
-from tests.acceptance.cluster.node import Node
+from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 
 #: The jitter of a RETRY, and the tick of a clock.
 _EARLY_S = 0.3
@@ -14,6 +14,8 @@ _EARLY_S = 0.3
 
 class RequeueTests(FleetTestCase):
     """Jobs that nobody acknowledges."""
+
+    node_timeout_s = NODE_TIMEOUT_S
 
     def test_once_per_retry(self) -> None:
         """A job that was fetched comes back once, not once per holder, and not before its time."""
@@ -114,6 +116,8 @@ class RequeueTests(FleetTestCase):
 
 class LifeTests(FleetTestCase):
     """TTL, DELAY and PAUSE."""
+
+    node_timeout_s = NODE_TIMEOUT_S
 
     def test_ttl(self) -> None:
         """When its life is over a job is gone from all nodes, though nobody says so."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from tests.acceptance.cluster.fleet import FleetTestCase
-from tests.acceptance.cluster.node import Node
+from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 from tests.acceptance.cluster.test_acks import UNKNOWN
 from tests.acceptance.resp import ReplyError
 
@@ -15,6 +15,7 @@ _LEAVING = "LEAVING This node is leaving the cluster, please connect to a differ
 class LeavingTests(FleetTestCase):
     """Three nodes, the first of which leaves."""
 
+    node_timeout_s = NODE_TIMEOUT_S
     size = 3
 
     def leave(self) -> tuple[Node, list[Node]]:

@@ -11,6 +11,8 @@ from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 class FailureTests(FleetTestCase):
     """Seven nodes, some of which fail."""
 
+    node_timeout_s = NODE_TIMEOUT_S
+
     def test_ids(self) -> None:
         """Every node is somebody else, and all know all."""
         ids = {node.id for node in self.nodes}

@@ -6,12 +6,14 @@ import random
 import time
 
 from tests.acceptance.cluster.fleet import FleetTestCase
+from tests.acceptance.cluster.node import NODE_TIMEOUT_S
 from tests.acceptance.cluster.proxy import between
 
 
 class PartitionTests(FleetTestCase):
     """Five nodes; two of them are cut off."""
 
+    node_timeout_s = NODE_TIMEOUT_S
     size = 5
     proxied = True
 

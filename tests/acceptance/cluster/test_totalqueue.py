@@ -7,7 +7,7 @@ import sys
 import time
 
 from tests.acceptance.cluster.fleet import FleetTestCase
-from tests.acceptance.cluster.node import Node
+from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 from tests.acceptance.cluster.proxy import between
 from tests.acceptance.cluster.totalqueue import TotalQueue
 
@@ -19,6 +19,7 @@ _RETRY_S = 1
 class TotalQueueTests(FleetTestCase):
     """Every node has one client; RETRY 1, REPLICATE 3."""
 
+    node_timeout_s = NODE_TIMEOUT_S
     size = 5
     proxied = True
 
