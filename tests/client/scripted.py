@@ -15,6 +15,7 @@ from disque_tx.client.session import Surroundings
 #: Instead of an answer.
 HANG_UP = b"<hang up>"
 SILENCE = b"<silence>"
+DIE = b"<die>"
 NODE_IDS = [digit * 40 for digit in "abc"]
 JOB_ID = "D-aaaaaaaa-I7AaGuir60UxcQsPD43BwS6e-05a1"
 
@@ -112,6 +113,8 @@ class ScriptedNode:
         said = self._said(name)
         if said == HANG_UP:
             sock.shutdown(socket.SHUT_RDWR)
+        elif said == DIE:
+            self.close()
         elif said != SILENCE:
             sock.sendall(said)
 

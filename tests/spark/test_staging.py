@@ -6,13 +6,12 @@ import hiredis
 
 from disque_tx.client.replies import details
 from disque_tx.client.values import JobDetails
-from disque_tx.spark.errors import WriteRefused
-from disque_tx.spark.staging import discard_staged, is_staged, show_all, take_back
+from disque_tx.spark.staging import discard_staged, is_staged, take_back
 from tests.client.scripted import array, bulk
 from tests.spark.nodes import IDS, NIL, NodesTestCase, at, shown
 
 #: A job as a staged write adds it, a while later.
-_STAGED = {
+STAGED = {
     "ttl": b":900\r\n",
     "delay": b":999\r\n",
     "next_requeue_within": b":899100\r\n",
@@ -25,7 +24,7 @@ class StagingTests(NodesTestCase):
     def job(self, **changed: bytes) -> JobDetails:
         """A staged job, but for what is changed."""
         reader = hiredis.Reader()
-        reader.feed(shown(IDS[0], **{**_STAGED, **changed}))
+        reader.feed(shown(IDS[0], **{**STAGED, **changed}))
         found = details(reader.gets())
         assert found is not None
         return found
@@ -44,25 +43,11 @@ class StagingTests(NodesTestCase):
         ):
             self.assertFalse(is_staged(self.job(**changed)), changed)
 
-    def test_show_all(self) -> None:
-        """All are queued, at another holder if theirs is away."""
-        dead, alive = self.node(), self.node(ENQUEUE=b":1\r\n")
-        dead.close()
-        show_all(self.servers(dead, alive), {at(dead): IDS[:1], at(alive): IDS[1:2]})
-        self.assertEqual(["ENQUEUE", "ENQUEUE"], alive.commands())
-
-    def test_not_all_shown(self) -> None:
-        """When some cannot be queued the write fails, and says how many."""
-        node = self.node(ENQUEUE=[b":1\r\n", b":0\r\n"])
-        with self.assertRaises(WriteRefused) as raised:
-            show_all(self.servers(node), {at(node): IDS[:3]})
-        self.assertIn("2 of 3 staged jobs could not be shown", str(raised.exception))
-
     def test_take_back(self) -> None:
         """What is still hidden is removed wherever there are copies, which ACKJOB does; what was
         shown already stays."""
         node = self.node(
-            SHOW=[shown(IDS[0], **_STAGED), shown(IDS[1], state=bulk("queued")), NIL],
+            SHOW=[shown(IDS[0], **STAGED), shown(IDS[1], state=bulk("queued")), NIL],
             ACKJOB=b":1\r\n",
         )
         self.assertEqual(1, take_back(self.servers(node), {at(node): IDS[:3]}))
@@ -70,8 +55,8 @@ class StagingTests(NodesTestCase):
 
     def test_discard(self) -> None:
         """What a killed write left is found page by page, each job once."""
-        page = array(bulk("7"), array(shown(IDS[0], **_STAGED), shown(IDS[1])))
-        last = array(bulk("0"), array(shown(IDS[0], **_STAGED)))
-        node = self.node(JSCAN=[page, last], SHOW=shown(IDS[0], **_STAGED), ACKJOB=b":1\r\n")
+        page = array(bulk("7"), array(shown(IDS[0], **STAGED), shown(IDS[1])))
+        last = array(bulk("0"), array(shown(IDS[0], **STAGED)))
+        node = self.node(JSCAN=[page, last], SHOW=shown(IDS[0], **STAGED), ACKJOB=b":1\r\n")
         self.assertEqual(1, discard_staged(node.address, "q"))
         self.assertEqual(["JSCAN", "JSCAN", "SHOW", "ACKJOB"], node.commands())

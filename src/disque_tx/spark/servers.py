@@ -68,6 +68,23 @@ class Servers:
             # Nodes close connections on which nothing was said for long.
             return self.ask(address, several) if known else [error] * len(several)
 
+    def ask_once(self, address: Address, several: Sequence[Request[_T]]) -> list[_T | ClientError]:
+        """The answers of one node to requests that must not be repeated.
+
+        Where the connection is lost, each answer that is missing is why; ``sent`` says whether the
+        request may have been executed all the same.
+
+        :raises AuthenticationRefused: when the node wants another password.
+        """
+        answers: list[_T | ClientError] = []
+        try:
+            for answer in self.pipe(address).calls(several):
+                answers.append(answer)
+        except ConnectionLost as error:
+            self._pipes.pop(address, None)
+            answers += [error] * (len(several) - len(answers))
+        return answers
+
     def ask_holders(
         self,
         home: Address,

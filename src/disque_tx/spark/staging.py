@@ -1,23 +1,21 @@
 """Jobs that are there and not yet shown.
 
 A staged job is added with a DELAY one second shorter than its TTL. When all jobs of a write are
-there, ENQUEUE shows them. If nobody comes to do that, because the driver was killed, they expire;
-in the last second of their TTL they can be fetched, as no DELAY may be longer. Until then
-:func:`discard_staged` finds and removes them.
+there, ENQUEUE shows them (:mod:`disque_tx.spark.showing`). If nobody comes to do that, because the
+driver was killed, they expire; in the last second of their TTL they can be fetched, as no DELAY may
+be longer. Until then :func:`discard_staged` finds and removes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address
 from disque_tx.client.encryption import TLS
-from disque_tx.client.errors import ClientError
 from disque_tx.client.requests import encoded
 from disque_tx.client.values import JobDetails
-from disque_tx.spark.errors import WriteRefused
 from disque_tx.spark.options import cluster
 from disque_tx.spark.servers import Servers
 
@@ -31,36 +29,20 @@ def is_staged(job: JobDetails) -> bool:
 
     A job that was delivered comes again within its RETRY.
     """
-    if job.state != "active" or not job.delay_s or job.next_requeue_ms is None:
+    if job.next_requeue_ms is None or not job.delay_s:
         return False
     left_ms = job.ttl_s * 1000 - job.next_requeue_ms
-    return job.next_requeue_ms > job.retry_s * 1000 + _SLACK_MS and -_SLACK_MS < left_ms < _SLACK_MS
+    return was_never_queued(job) and -_SLACK_MS < left_ms < _SLACK_MS
 
 
-def show_all(servers: Servers, jobs: Mapping[Address, Sequence[str]]) -> None:
-    """Queue all these jobs.
-
-    :raises WriteRefused: when some of them cannot be; the others are shown.
-    """
-    hidden = 0
-    why = ""
-    for node, ids in jobs.items():
-        answers = servers.ask_holders(node, ids, requests.enqueue_jobs, _is_none)
-        for job_id, answer in zip(ids, answers, strict=True):
-            if answer != 1:
-                hidden += 1
-                why = why or (
-                    str(answer)
-                    if isinstance(answer, ClientError)
-                    else f"{job_id} is not waiting at {node} any more."
-                )
-    if hidden:
-        total = sum(map(len, jobs.values()))
-        raise WriteRefused(
-            f"{hidden} of {total} staged jobs could not be shown; the others are. {why} Those that"
-            " are still staged are removed or expire. Find out which jobs are missing before"
-            " writing again."
-        )
+def was_never_queued(job: JobDetails) -> bool:
+    """Whether a job that was staged still is, at whichever holder this was asked: its next delivery
+    is farther away than RETRY, to which any queueing would have brought it."""
+    return (
+        job.state == "active"
+        and job.next_requeue_ms is not None
+        and job.next_requeue_ms > job.retry_s * 1000 + _SLACK_MS
+    )
 
 
 def take_back(servers: Servers, jobs: Mapping[Address, Iterable[str]]) -> int:
@@ -103,7 +85,3 @@ def _discarded(servers: Servers, node: Address, queue: str) -> int:
         cursor, page = servers.pipe(node).call(scan.page(max(cursor, 0)))
         found.update(job.id for job in page if is_staged(job))
     return take_back(servers, {node: sorted(found)})
-
-
-def _is_none(answer: int | ClientError) -> bool:
-    return answer == 0
