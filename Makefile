@@ -7,7 +7,7 @@
 #   make bench    speed and memory beside redis-server (needs cc and redis-server)
 #   make bench-workers   workers beside RQ and Celery (needs redis-server)
 #   make bench-pipeline   the pipeline on Spark over 10 million events
-#   make spark-kill       a stream that is killed twenty times
+#   make spark-kill       a stream, and a table that is compacted, killed twenty times
 #   make fuzz     guided fuzzing of what strangers send and what lies on disk
 
 PYTHON ?= python3
@@ -116,10 +116,10 @@ spark: override JOBS :=
 spark: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 	PYTHONPATH=$(ON_PATH); export PYTHONPATH; $(call TRIAL,build/trial-spark,tests.spark tests.acceptance.spark)
 
-# A stream that is killed twenty times.
+# A stream, and a table that is compacted, killed twenty times each.
 spark-kill: override JOBS :=
 spark-kill: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	SPARK_KILLS=20 PYTHONPATH=$(ON_PATH); export SPARK_KILLS PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills)
+	SPARK_KILLS=20 PYTHONPATH=$(ON_PATH); export SPARK_KILLS PYTHONPATH; $(call TRIAL,build/trial-spark-kill,tests.acceptance.spark.test_kills tests.acceptance.spark.test_compaction_kills)
 
 bench:
 	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)

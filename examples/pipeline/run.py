@@ -20,13 +20,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from steps import step
+
 from disque_tx import Disque
 from disque_tx.client.errors import ClientError
 
 HERE: Final = Path(__file__).resolve().parent
 _PORTS: Final = range(17_711, 27_711)
 _BUS_OFFSET: Final = 10_000
-_START_S: Final = 20.0
+_START_S: Final = 60.0
 _WORK_S: Final = 18.0
 _KILL_AFTER_S: Final = 6.0
 _DRAIN_S: Final = 10.0
@@ -63,24 +65,24 @@ def _arguments() -> argparse.Namespace:
 def _work(folder: Path) -> None:
     with contextlib.ExitStack() as processes:
         ports = list(_free_ports(3))
-        print("Three daemons, in a cluster ...", flush=True)
-        for port in ports:
-            processes.enter_context(_daemon(folder, port))
-        _join(ports)
+        with step(1, "Three daemons, in a cluster"):
+            for port in ports:
+                processes.enter_context(_daemon(folder, port))
+            _join(ports)
         addresses = [f"127.0.0.1:{port}" for port in ports]
-        print(f"A producer and two workers, for {_WORK_S:.0f} s ...", flush=True)
         # Jobs are added at one node and taken at the others: they travel.
         processes.enter_context(_worker(folder, addresses[1]))
         victim = processes.enter_context(_worker(folder, addresses[2]))
         producer = _program(folder, "producer", str(HERE / "producer.py"), addresses[0], _WORK_S)
         made = processes.enter_context(producer)
-        time.sleep(_KILL_AFTER_S)
-        print("One worker is killed, and another one takes its place ...", flush=True)
-        victim.kill()
-        processes.enter_context(_worker(folder, addresses[2]))
-        if made.wait():
-            raise SystemExit(f"The producer failed:\n{(folder / 'producer.out').read_text()}")
-        time.sleep(_DRAIN_S)
+        with step(2, "A producer and two workers, of which one is killed", f"{_WORK_S:.0f} s"):
+            time.sleep(_KILL_AFTER_S)
+            victim.kill()
+            processes.enter_context(_worker(folder, addresses[2]))
+            if made.wait():
+                raise SystemExit(f"The producer failed:\n{(folder / 'producer.out').read_text()}")
+        with step(3, "Workers alone, until the rest is done", f"{_DRAIN_S:.0f} s"):
+            time.sleep(_DRAIN_S)
 
 
 @contextlib.contextmanager

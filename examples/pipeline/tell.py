@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import click
+from steps import step
 
 from disque_tx.spark.pipeline.cli import command
 
@@ -12,19 +13,19 @@ from disque_tx.spark.pipeline.cli import command
 def main(folder: str, html: str) -> None:
     """Make the tables and the report. The exit status of the audit is told and not passed on."""
     table, out = f"{folder}/table", f"{folder}/out"
-    _pipeline(folder, "ingest", f"{folder}/events", "--into", table)
-    _pipeline(folder, "lifecycle", table, "--into", out, "--window", "1")
-    _pipeline(folder, "audit", table, "--limit", "3")
-    _pipeline(folder, "report", out, "--events", table, "--html", html)
+    _pipeline(4, folder, "ingest", f"{folder}/events", "--into", table)
+    _pipeline(5, folder, "lifecycle", table, "--into", out, "--window", "1")
+    _pipeline(6, folder, "audit", table, "--limit", "3")
+    _pipeline(7, folder, "report", out, "--events", table, "--html", html)
 
 
-def _pipeline(folder: str, *words: str) -> None:
+def _pipeline(number: int, folder: str, *words: str) -> None:
     """A command, in the session of the one before it: to start one takes some seconds."""
-    print(f"disque-pipeline {words[0]} ...", flush=True)
     settings = (f"local.dir={folder}", "sql.shuffle.partitions=2")
     options = [option for setting in settings for option in ("--conf", f"spark.{setting}")]
     try:
-        command.main([*options, *words], standalone_mode=False)
+        with step(number, f"disque-pipeline {words[0]}"):
+            command.main([*options, *words], standalone_mode=False)
     except click.ClickException as error:
         raise SystemExit(error.format_message()) from error
 

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.spark.pipeline.cli import SETTINGS
 from disque_tx.spark.pipeline.ingest import ingest
+from disque_tx.spark.pipeline.tables import Table
 from tests.spark.pipeline.logs import Event, Node, write
 from tests.spark.shared import shared_session
 
@@ -56,7 +57,8 @@ class PipelineCase(SynchronousTestCase):
 
     def ids(self) -> list[tuple[str, str]]:
         """What is in the table: source and ID of each event, sorted."""
-        rows = self.spark.read.parquet(self.table).select("node", "boot", "seq").collect()
+        events = Table(self.spark, self.table).events()
+        rows = events.select("node", "boot", "seq").collect()
         return sorted((f"disque:{row.node}", f"{row.boot}.{row.seq}") for row in rows)
 
     def assert_each_once(self, events: Iterable[Event]) -> None:

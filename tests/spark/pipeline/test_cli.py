@@ -47,6 +47,19 @@ class CommandTests(PipelineCase):
             told["suspects"],
         )
 
+    def test_compact(self) -> None:
+        """Two ingests become one file, in words and as JSON."""
+        self.run_command("ingest", self.logged(), "--into", self.table)
+        more = Node("b")
+        more.add(0, job_id(2))
+        self.run_command(
+            "ingest", write(self.folder / "y.jsonl", more.events), "--into", self.table
+        )
+        done = self.run_command("compact", self.table)
+        self.assertIn("2 files became 1; the table has 1 now.", done.output)
+        told = json.loads(self.run_command("compact", self.table, "--json", "--keep", 0).output)
+        self.assertEqual({"merged": 0, "new": 0, "removed": 2, "files": 1}, told)
+
     def test_mistakes(self) -> None:
         """What cannot be done is said in a line, with what to do, and without a traceback."""
         wrong = self.run_command("audit", self.folder / "nothing")

@@ -154,7 +154,7 @@ class IngestTests(PipelineCase):
         self.assertRaises(BadTable, ingest, self.spark, [str(folder)], other)
         self.ingest(folder)
         (commit,) = Path(self.table, "_commits").glob("*.json")
-        commit.write_text(commit.read_text().replace('"version": 1', '"version": 7'))
+        commit.write_text(commit.read_text().replace('"version": 2', '"version": 7'))
         error = self.assertRaises(BadTable, Table, self.spark, self.table)
         self.assertIn("another version (7", str(error))
 

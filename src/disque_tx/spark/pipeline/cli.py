@@ -19,6 +19,7 @@ from rich.console import Console
 from disque_tx.errors import DisqueError
 from disque_tx.spark import session
 from disque_tx.spark.pipeline.audit import VIOLATED, Audit, audit
+from disque_tx.spark.pipeline.compaction import KEPT_MS, compact
 from disque_tx.spark.pipeline.export import export_command
 from disque_tx.spark.pipeline.ingest import Report, ingest
 from disque_tx.spark.pipeline.lifecycle import lifecycle
@@ -129,6 +130,34 @@ def _tell_ingest(report: Report) -> None:
         click.echo(f"Node {node}: {missing[node]} events are in no log.")
     if len(missing) > _MISSING_SHOWN:
         click.echo(f"So it is for {len(missing) - _MISSING_SHOWN} more nodes; see --json.")
+
+
+@command.command("compact")
+@click.argument("table")
+@click.option(
+    "--keep",
+    "kept_s",
+    type=click.IntRange(0, 31_536_000),
+    default=KEPT_MS // 1000,
+    show_default=True,
+    help="Seconds for which merged files stay, for those who read them.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.pass_obj
+def compact_command(runner: Runner, table: str, kept_s: int, as_json: bool) -> None:
+    """Merge small files of a table, so that it stays quick.
+
+    'ingest' does this by itself when there are many. Nothing in the table changes.
+    """
+    with runner.spark() as spark:
+        done = compact(spark, table, kept_ms=kept_s * 1000)
+    if as_json:
+        click.echo(json.dumps(attrs.asdict(done)))
+        return
+    click.echo(
+        f"{done.merged} files became {done.new}; the table has {done.files} now."
+        f" {done.removed} files that were merged earlier are removed."
+    )
 
 
 @command.command("lifecycle")

@@ -12,6 +12,9 @@ whatever is killed when, and however often and under whatever path a log is give
 3. The commit with the ranges and the names of the files gets its name in one step, which fails if
    it exists. Before it the batch does not count; from then on it does.
 4. Its files are moved into place, by this process or by whoever opens the table next.
+
+Small files are merged and commits put together now and then (``compaction``), so that an ingest
+costs the same however many there were before it.
 """
 
 from __future__ import annotations
@@ -32,9 +35,11 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
 from disque_tx.spark.pipeline import lines, sources
+from disque_tx.spark.pipeline.commits import Commit, Span
+from disque_tx.spark.pipeline.compaction import tidy
 from disque_tx.spark.pipeline.errors import Conflict, ForeignData
 from disque_tx.spark.pipeline.storage import Entry
-from disque_tx.spark.pipeline.tables import Commit, Span, Table
+from disque_tx.spark.pipeline.tables import Table
 
 #: Runs of nodes in one batch; a log in which more begin is made up.
 _SPANS_MAX: Final = 100_000
@@ -42,7 +47,7 @@ _UNREADABLE: Final = re.compile(
     r"FAILED_READ_FILE[^\]]*\] Encountered error while reading file (\S+)\. "
 )
 #: What a batch staged so long ago, and did not commit, is of somebody who was killed.
-_ABANDONED_S: Final = 86_400
+_ABANDONED_MS: Final = 86_400_000
 #: Bits of a number that say where it stands among 64.
 _BLOCK_BITS: Final = 6
 _BLOCK_MASK: Final = 63
@@ -81,14 +86,19 @@ def ingest(
     :raises ForeignData: when a batch tells of more than 100,000 runs of nodes.
     """
     table = Table(spark, into, create=True)
-    table.sweep(int((clock() - _ABANDONED_S) * 1000))
+
+    def now_ms() -> int:
+        return int(clock() * 1000)
+
+    table.sweep(now_ms() - _ABANDONED_MS)
     logs = sources.new(sources.found(table.storage, paths), table.commits)
     unreadable: list[str] = []
     done = []
     for files in sources.batches(logs):
-        batch = _Batch(spark, table, files, step)
+        batch = _Batch(spark, table, files, step, now_ms)
         done.append(batch.run())
         unreadable += batch.unreadable
+    tidy(table, now_ms)
     new = sum(_events(commit.spans) for commit in done)
     duplicates = sum(commit.duplicates for commit in done)
     return Report(
@@ -122,13 +132,19 @@ class _Batch:
     be decompressed to their end."""
 
     def __init__(
-        self, spark: SparkSession, table: Table, files: list[Entry], step: Callable[[str], None]
+        self,
+        spark: SparkSession,
+        table: Table,
+        files: list[Entry],
+        step: Callable[[str], None],
+        now_ms: Callable[[], int],
     ) -> None:
         self.unreadable: list[str] = []
         self._spark = spark
         self._table = table
         self._files = files
         self._step = step
+        self._now_ms = now_ms
 
     def run(self) -> Commit:
         """All steps."""
@@ -233,16 +249,19 @@ class _Batch:
         return self._spark.createDataFrame(pa.table(columns))
 
     def _commit(self, staged: str, spans: list[Span], duplicates: int, rejected: int) -> Commit:
+        files = self._table.staged_files(staged)
         commit = Commit(
-            number=max((commit.number for commit in self._table.commits), default=-1) + 1,
+            number=self._table.log.next_number,
             staged=staged,
-            files=self._table.staged_files(staged),
+            files=list(files),
+            sizes=list(files.values()),
             inputs=[(file.path, file.size, file.changed_ms) for file in self._files],
             spans=spans,
             duplicates=duplicates,
             rejected=rejected,
+            at_ms=self._now_ms(),
         )
-        if not self._table.publish(commit):
+        if not self._table.log.publish(commit):
             raise Conflict(
                 f"Somebody else ingested into {self._table.root} at the same time. Nothing of this "
                 "batch was added. Run the command again."

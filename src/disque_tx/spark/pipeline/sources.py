@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from disque_tx.spark.pipeline.commits import Commit
 from disque_tx.spark.pipeline.errors import NothingToRead
 from disque_tx.spark.pipeline.storage import Entry, Storage
-from disque_tx.spark.pipeline.tables import Commit
 
 _SUFFIXES: Final = (".jsonl", ".jsonl.zst")
 #: Deeper than ``dt=…/hour=…`` below a folder for each node.

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import attrs
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 #: Bytes of a file that is read into memory; the largest are lists of some 100,000 files.
@@ -97,11 +98,21 @@ class Storage:
         :raises OSError: when it cannot be done.
         """
         system = self._system(source)
-        if self.find(source) is None and self.find(target) is not None:
+        if self._was_moved(source, target):
             return
         system.mkdirs(self._place(target).getParent())
-        if not system.rename(self._place(source), self._place(target)):
-            raise OSError(f"{source} can't be renamed to {target}.")
+        try:
+            moved = system.rename(self._place(source), self._place(target))
+        except Py4JJavaError as error:
+            moved, why = False, f": {error.java_exception}"
+        else:
+            why = ""
+        # Somebody else may have done it in this moment.
+        if not moved and not self._was_moved(source, target):
+            raise OSError(f"{source} can't be renamed to {target}{why}.")
+
+    def _was_moved(self, source: str, target: str) -> bool:
+        return self.find(source) is None and self.find(target) is not None
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with all that is in it."""
