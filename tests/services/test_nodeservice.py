@@ -35,6 +35,11 @@ class CallTests(NodeCase):
             (failure.value.code, failure.value.text),
         )
 
+    def test_hello(self) -> None:
+        """A change of protocol is answered like everything else."""
+        answer = self.successResultOf(self.service.call(b"HELLO", b"3"))
+        self.assertEqual(3, answer[b"proto"])
+
     def test_waits(self) -> None:
         """A call that waits fires when it is answered, and nothing is held for it afterwards."""
         call = self.service.call(b"GETJOB", b"FROM", b"q")

@@ -131,8 +131,7 @@ class NodeControl(Control):
     # -- actions -----------------------------------------------------------------------------
 
     def set_protocol(self, client: Client, version: int) -> None:
-        if isinstance(client, Session):
-            client.speak(version)
+        client.speak(version)
 
     def background_rewrite(self) -> None:
         self._root.aof.rewrite()

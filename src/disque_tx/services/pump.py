@@ -15,7 +15,7 @@ from mypy_extensions import i64
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError, PeerError
-from disque_tx.wire.replies import Resp3Writer, RespWriter
+from disque_tx.wire.replies import RespWriter
 from disque_tx.wire.resp import RequestParser
 
 if TYPE_CHECKING:
@@ -75,12 +75,8 @@ class Session(Client):
 
     def speak(self, version: int) -> None:
         """Answer in RESP2 or RESP3 from now on."""
-        writer = Resp3Writer() if version == 3 else RespWriter()
-        earlier = self.writer.take()
-        if earlier:
-            writer.encoded(earlier)
-        self.writer = writer
-        self.replies = writer
+        self.writer = self.writer.speaking(version)
+        self.replies = self.writer
 
 
 class Pump:
