@@ -66,6 +66,9 @@ class MemoryControl(Control):
     def info_eventlog(self) -> list[tuple[str, str]]:
         return []
 
+    def info_listening(self) -> list[tuple[str, str]]:
+        return []
+
     def loading(self) -> bool:
         return self.is_loading
 

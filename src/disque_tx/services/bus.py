@@ -22,6 +22,7 @@ from disque_tx.services.buscalls import BusCalls
 from disque_tx.services.buslink import BusFactory, BusProtocol
 from disque_tx.services.busports import listen_bus
 from disque_tx.services.complaints import Complaints
+from disque_tx.services.listening import shown_host
 from disque_tx.services.ports import Adopts, FastPort
 from disque_tx.wire.bus import PEER_BYTES_MAX, BusWriter
 
@@ -99,6 +100,10 @@ class Bus(Service):
         super().startService()
         for port in self._ports:
             port.startListening()
+
+    def addresses(self) -> list[str]:
+        """Where other nodes can connect."""
+        return [shown_host(port.getHost()) for port in self._ports]
 
     def close(self) -> None:
         """Accept nobody any more."""

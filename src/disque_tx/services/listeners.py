@@ -7,13 +7,15 @@ import socket
 from typing import TYPE_CHECKING, Any, Final
 
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, FirstError, gatherResults, succeed
 from twisted.internet.interfaces import IListeningPort, IProtocolFactory
 from twisted.internet.protocol import Factory
+from twisted.python.failure import Failure
 
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.errors import ConfigError
 from disque_tx.services.hub import Hub
+from disque_tx.services.listening import listen_on, shown_host
 from disque_tx.services.ports import FastPort, listen_tcp
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ class FastReactor:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reactor, name)
 
-    def _port(self, sock: socket.socket, factory: IProtocolFactory) -> FastPort:
+    def serve(self, sock: socket.socket, factory: IProtocolFactory) -> FastPort:
+        """Accept on a socket that listens."""
         port = FastPort(self._reactor, self._hub, sock, factory)
         port.startListening()
         return port
@@ -46,7 +49,7 @@ class FastReactor:
         self, port: int, factory: IProtocolFactory, backlog: int = 511, interface: str = ""
     ) -> FastPort:
         """Listen on one address."""
-        return self._port(listen_tcp(interface or "0.0.0.0", port, backlog), factory)
+        return self.serve(listen_tcp(interface or "0.0.0.0", port, backlog), factory)
 
     def listenUNIX(
         self,
@@ -68,13 +71,13 @@ class FastReactor:
         except OSError:
             sock.close()
             raise
-        return self._port(sock, factory)
+        return self.serve(sock, factory)
 
     def adoptStreamPort(
         self, fileDescriptor: int, addressFamily: int, factory: IProtocolFactory
     ) -> FastPort:
         """Listen on a socket that somebody else opened, such as systemd."""
-        return self._port(socket.fromfd(fileDescriptor, addressFamily, socket.SOCK_STREAM), factory)
+        return self.serve(socket.fromfd(fileDescriptor, addressFamily, socket.SOCK_STREAM), factory)
 
 
 class Listeners(Service):
@@ -92,6 +95,9 @@ class Listeners(Service):
         self._hub = hub
         self._reactor = FastReactor(reactor, hub)
         self._ports: list[IListeningPort] = []
+        self._opening: list[Deferred[None]] = []
+        self._doors: list[str] = []
+        self._closed = False
 
     def open(self) -> None:
         """Listen everywhere the configuration says."""
@@ -113,20 +119,11 @@ class Listeners(Service):
 
     def _open_tcp(self) -> None:
         settings = self._settings
-        failures: list[str] = []
-        for host in settings.bind or _WILDCARDS:
-            try:
-                port = self._reactor.listenTCP(
-                    settings.port, self._factory, settings.tcp_backlog, host
-                )
-            except OSError as error:
-                failures.append(f"{host}:{settings.port}: {error.strerror or error}")
-                continue
-            self._ports.append(port)
-        # One wildcard address is enough; of the addresses that were asked for, none may be missing.
-        if failures and (settings.bind or not self._ports):
-            raise ConfigError("Could not listen on " + "; ".join(failures))
-        self._log.notice(f"The server is now ready to accept connections on port {settings.port}")
+        sockets = listen_on(
+            settings.bind or _WILDCARDS, settings.port, settings.tcp_backlog, not settings.bind
+        )
+        self._ports += [self._reactor.serve(sock, self._factory) for sock in sockets]
+        self._doors.append(f"on port {settings.port}")
 
     def _open_unix(self) -> None:
         path = self._settings.unixsocket
@@ -139,7 +136,7 @@ class Listeners(Service):
         except OSError as error:
             raise ConfigError(f"Could not listen on the Unix socket {path}: {error}") from error
         self._ports.append(port)
-        self._log.notice(f"The server is now ready to accept connections at {path}")
+        self._doors.append(f"at {path}")
 
     def _open_endpoint(self, protocol: str, endpoint: str) -> None:
         """A ``listen`` directive; imports of plugins and endpoints happen only here."""
@@ -153,14 +150,42 @@ class Listeners(Service):
             listening = serverFromString(self._reactor, endpoint).listen(factory)
         except (ValueError, TypeError, LookupError, OSError) as error:
             raise ConfigError(f"{where}: this endpoint cannot be used: {error}") from error
-        failures: list[Any] = []
-        listening.addCallbacks(self._ports.append, failures.append)
+        failures: list[ConfigError] = []
+
+        def refused(failure: Failure) -> Failure:
+            failures.append(ConfigError(f"{where}: {failure.getErrorMessage()}"))
+            return Failure(failures[0])
+
+        listening.addCallbacks(self._opened, refused)
         if failures:
-            raise ConfigError(f"{where}: {failures[0].getErrorMessage()}")
-        self._log.notice(f"The server is now ready to accept connections at {endpoint}")
+            listening.addErrback(lambda _: None)
+            raise failures[0]
+        self._opening.append(listening)
+        self._doors.append(f"at {endpoint}")
+
+    def _opened(self, port: IListeningPort) -> None:
+        if self._closed:
+            port.stopListening()
+        else:
+            self._ports.append(port)
+
+    def opened(self) -> Deferred[Any]:
+        """Fires when every endpoint listens; fails with ``ConfigError`` when one cannot."""
+        opening, self._opening = self._opening, []
+        return gatherResults(opening, consumeErrors=True).addErrback(_first_error)
+
+    def announce(self) -> None:
+        """Say where clients are served."""
+        for door in self._doors:
+            self._log.notice(f"The server is now ready to accept connections {door}")
+
+    def addresses(self) -> list[str]:
+        """Where clients can connect."""
+        return [shown_host(port.getHost()) for port in self._ports]
 
     def close(self) -> None:
         """Accept nobody any more."""
+        self._closed = True
         ports, self._ports = self._ports, []
         for port in ports:
             port.stopListening()
@@ -173,3 +198,8 @@ class Listeners(Service):
         self.close()
         self._hub.stop()
         return succeed(None)
+
+
+def _first_error(failure: Failure) -> Failure:
+    error = failure.value
+    return error.subFailure if isinstance(error, FirstError) else failure

@@ -1,8 +1,9 @@
 """The whole node as one MultiService: what ``disque-server`` and ``twistd disque`` both run.
 
-Start (cluster protocol, section 16): listen, lock and read the nodes file, load the log while
-clients are told to wait, then talk to other nodes and work. Stop (DESIGN section 7): accept nobody,
-send blocked clients away, write and sync the log, close.
+Start (cluster protocol, section 16): lock and read the nodes file, listen, load the log while
+clients are told to wait, then write the nodes file, talk to other nodes and work. A node whose
+start fails before that leaves its files as they were. Stop (DESIGN section 7): accept nobody, send
+blocked clients away, write and sync the log, close.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from disque_tx import __version__
 from disque_tx.commands.context import Server
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.commands.table import standard_registry
+from disque_tx.configpaths import os_error_text
 from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
 from disque_tx.errors import CommandError, ConfigError, DisqueError
@@ -81,6 +83,7 @@ class NodeRoot(MultiService):
         self._die = die
         self._stop_asked = False
         self._open = False
+        self._is_member = False
         clock = SystemClock()
         self.process = ProcessInfo(settings, secrets.token_hex(20))
         self.files = RealFiles()
@@ -141,9 +144,23 @@ class NodeRoot(MultiService):
     # -- start -------------------------------------------------------------------------------
 
     def privilegedStartService(self) -> None:
-        """Listen, and take possession of the nodes file, before anything else happens."""
+        """Listen, before anything else happens; ``ConfigError`` when that is not possible, and
+        then nothing is held any more."""
         self._open = True
         super().privilegedStartService()
+        try:
+            self._listen()
+        except Exception:
+            self.listeners.close()
+            self.bus.close()
+            self._nodes_file.close()
+            raise
+        self.log.warning(
+            f"Server started, Disque version {DISQUE_VERSION} (disque-tx {__version__})"
+        )
+        self._tame_collector()
+
+    def _listen(self) -> None:
         settings, log = self.settings, self.log
         fitting = raise_fd_limit(settings.maxclients)
         if fitting < settings.maxclients:
@@ -157,11 +174,8 @@ class NodeRoot(MultiService):
                 f" {settings.maxclients}: maxclients is lowered. Raise it with 'ulimit -n'."
             )
             settings.maxclients = fitting
-        self.save_nodes()
         self.listeners.open()
         self.bus.open()
-        log.warning(f"Server started, Disque version {DISQUE_VERSION} (disque-tx {__version__})")
-        self._tame_collector()
 
     @staticmethod
     def _tame_collector() -> None:
@@ -171,15 +185,16 @@ class NodeRoot(MultiService):
         gc.set_threshold(5_000, 5, 1_000_000_000)
 
     def startService(self) -> None:
-        """Load the log, then say that the node is ready."""
+        """Load the log, then take part, and say that the node is ready."""
         if not self._open:  # "twist", unlike "twistd", has no privileged step
             self.privilegedStartService()
         super().startService()
         self.server.troubled = True
         notify("STATUS=Loading the log")
-        self.aof.open_and_load().addCallbacks(self._loaded, self._load_failed)
+        loaded = self.aof.open_and_load().addCallback(self._loaded)
+        loaded.addCallback(self._take_part).addErrback(self._start_failed)
 
-    def _loaded(self, _result: object) -> None:
+    def _loaded(self, _result: object) -> Deferred[Any]:
         settings = self.settings
         if self.aof.loaded_once:
             settings.aof_enqueue_jobs_once = False
@@ -189,14 +204,23 @@ class NodeRoot(MultiService):
                 except CommandError as error:
                     self.log.warning(f"aof-enqueue-jobs-once is still on in the file: {error.text}")
         self.server.troubled = False
+        return self.listeners.opened()
+
+    def _take_part(self, _result: object) -> None:
+        """All that the node needs is there: from now on it is somebody."""
+        self._is_member = True
+        self._nodes_changed()
+        if self._stop_asked:
+            return
         self.cluster.setServiceParent(self)
+        self.listeners.announce()
         notify("READY=1\nSTATUS=Serving clients")
 
-    def _load_failed(self, failure: Failure) -> None:
+    def _start_failed(self, failure: Failure) -> None:
         if failure.check(DisqueError, OSError):
             self._fatal(failure.getErrorMessage())
         else:
-            self._fatal(f"Loading the log failed: {failure.getTraceback()}")
+            self._fatal(f"The start failed: {failure.getTraceback()}")
 
     def save_nodes(self, sync: bool = False) -> None:
         """Write the nodes file; an ``OSError`` means that it is out of date."""
@@ -206,12 +230,20 @@ class NodeRoot(MultiService):
         membership.saved()
 
     def _nodes_changed(self) -> None:
-        """A node that cannot write down who it is must not go on (cluster protocol, section 9)."""
+        """A node that cannot write down who it is must not go on (cluster protocol, section 9).
+
+        Until it takes part, it leaves the file as it is.
+        """
+        if not self._is_member:
+            return
         try:
             self.save_nodes()
         except OSError as error:
             self.runtime.node.membership.saved()
-            self._fatal(f"The nodes file {self._nodes_file.path} can't be written: {error}")
+            self._fatal(
+                f"The nodes file {self._nodes_file.path} can't be written:"
+                f" {os_error_text(error)}. Check 'dir' and 'cluster-config-file', and the disk."
+            )
 
     # -- stop --------------------------------------------------------------------------------
 
@@ -257,9 +289,13 @@ class NodeRoot(MultiService):
 
     def _let_go(self, result: object) -> object:
         try:
-            self.save_nodes()
+            if self._is_member:
+                self.save_nodes()
         except OSError as error:
-            self.log.warning(f"The nodes file could not be written: {error}")
+            self.log.warning(
+                f"The nodes file {self._nodes_file.path} could not be written:"
+                f" {os_error_text(error)}"
+            )
         self._nodes_file.close()
         self.log.warning("Disque is now ready to exit, bye bye...")
         return result
