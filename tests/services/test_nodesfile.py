@@ -165,6 +165,21 @@ class NodesFileTests(SynchronousTestCase):
         os.chdir(before)
         self.assertEqual(LINE, self.path.read_bytes())
 
+    def test_replaced(self) -> None:
+        """A file that somebody replaced while the node runs is locked anew when it is written; one
+        that another node has is not written."""
+        self.file.lock()
+        self.path.unlink()
+        self.file.save(rows(1), UNIX_MS, False)
+        other = NodesFile(str(self.path))
+        self.addCleanup(other.close)
+        self.assertRaisesRegex(ConfigError, "in use by another node", other.lock)
+        self.path.unlink()
+        other.lock()
+        with self.assertRaisesRegex(OSError, "another node uses it"):
+            self.file.save(rows(1), UNIX_MS, False)
+        self.assertEqual(b"", self.path.read_bytes())
+
     def test_close_twice(self) -> None:
         """Closing is safe on every way out of the process."""
         self.file.lock()

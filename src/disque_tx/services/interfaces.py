@@ -71,6 +71,13 @@ class IFile(Interface):
     def sync() -> None:
         """What was appended survives a power failure."""
 
+    def lock() -> None:
+        """Nobody else can lock the file until it is closed; ``BlockingIOError`` when somebody
+        has."""
+
+    def is_at(path: str) -> bool:
+        """Whether the name ``path`` is this file's."""
+
     def close() -> None:
         """Give the file back to the system, once."""
 
@@ -78,8 +85,8 @@ class IFile(Interface):
 class IFiles(Interface):
     """The files of a node. Every method raises ``OSError`` when the system refuses."""
 
-    def open(path: str) -> IFile:
-        """An existing file; ``FileNotFoundError`` when there is none."""
+    def open(path: str, may_be_new: bool = False) -> IFile:
+        """The file as it is; when there is none, a new one or ``FileNotFoundError``."""
 
     def create(path: str) -> IFile:
         """A new and empty file, in place of any other of that name."""

@@ -12,11 +12,13 @@ from twisted.internet.interfaces import IListeningPort, IProtocolFactory
 from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
 
+from disque_tx.configpaths import os_error_text
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.errors import ConfigError
 from disque_tx.services.hub import Hub
 from disque_tx.services.listening import listen_on, shown_host
 from disque_tx.services.ports import FastPort, listen_tcp
+from disque_tx.services.unixports import UnixPort, listen_unix
 
 if TYPE_CHECKING:
     from disque_tx.services.log import DaemonLog
@@ -59,19 +61,11 @@ class FastReactor:
         mode: int = 0,
         wantPID: bool = False,
     ) -> FastPort:
-        """Listen on a path; a socket left there by a process that died is removed first."""
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            if os.path.exists(address):
-                os.unlink(address)
-            sock.bind(address)
-            if mode:
-                os.chmod(address, mode)
-            sock.listen(backlog)
-        except OSError:
-            sock.close()
-            raise
-        return self.serve(sock, factory)
+        """Listen on a path; a socket left there by a process that died is replaced."""
+        sock = listen_unix(address, backlog, mode)
+        port = UnixPort(self._reactor, self._hub, sock, factory)
+        port.startListening()
+        return port
 
     def adoptStreamPort(
         self, fileDescriptor: int, addressFamily: int, factory: IProtocolFactory
@@ -134,7 +128,10 @@ class Listeners(Service):
                 path, self._factory, self._settings.tcp_backlog, self._settings.unixsocketperm
             )
         except OSError as error:
-            raise ConfigError(f"Could not listen on the Unix socket {path}: {error}") from error
+            raise ConfigError(
+                f"Could not listen on the Unix socket {path}: {os_error_text(error)}."
+                " Another path can be given with 'unixsocket'."
+            ) from error
         self._ports.append(port)
         self._doors.append(f"at {path}")
 
@@ -189,8 +186,6 @@ class Listeners(Service):
         ports, self._ports = self._ports, []
         for port in ports:
             port.stopListening()
-        if ports and self._settings.unixsocket and os.path.exists(self._settings.unixsocket):
-            os.unlink(self._settings.unixsocket)
 
     def stopService(self) -> Deferred[None]:
         """Close the ports and every connection."""
