@@ -71,10 +71,9 @@ class CallTests(NodeCase):
 
     def test_within_a_turn(self) -> None:
         """A call made while a turn is under way belongs to that turn."""
-        self.runtime.begin()
-        call = self.service.call(b"ADDJOB", b"q", b"b", b"0")
-        self.assertNoResult(call)
-        self.runtime.end()
+        with self.runtime.turn():
+            call = self.service.call(b"ADDJOB", b"q", b"b", b"0")
+            self.assertNoResult(call)
         self.assertEqual(Status(FIRST_ID), self.successResultOf(call))
         self.assertEqual(1, self.commits.commits)
 

@@ -156,13 +156,8 @@ class Bus(Service):
 
     def receive(self, connection: BusProtocol, data: bytes) -> None:
         """Bytes arrived."""
-        runtime = self._runtime
-        if runtime.in_turn:
+        with self._runtime.turn():
             self._receive(connection, data)
-            return
-        runtime.begin()
-        self._receive(connection, data)
-        runtime.end()
 
     def _receive(self, connection: BusProtocol, data: bytes) -> None:
         link = connection.link
@@ -270,11 +265,12 @@ class Bus(Service):
                 connection.flush()
         written[:] = kept
 
-    def perform(self) -> None:
-        """Make and close connections."""
+    def perform(self) -> bool:
+        """Make and close connections; whether there were any to make or close."""
         outbox = self._outbox
         if not self.running:
-            return
+            return False
+        work = bool(self._stalled or outbox.hangups or outbox.connects or outbox.resolves)
         if self._stalled:
             stalled, self._stalled = self._stalled, []
             for connection in stalled:
@@ -292,6 +288,7 @@ class Bus(Service):
             resolves, outbox.resolves = outbox.resolves, []
             for host, port in resolves:
                 self._calls.resolve(host, port)
+        return work
 
     def _hang_up(self, link: Link) -> None:
         connection = self._up.get(link.sink)

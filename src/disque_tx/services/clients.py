@@ -52,12 +52,8 @@ class RespProtocol(Protocol):
         if session is None:
             return
         runtime = self._runtime
-        if runtime.in_turn:
+        with runtime.turn():
             runtime.pump.receive(session, data)
-            return
-        runtime.begin()
-        runtime.pump.receive(session, data)
-        runtime.end()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Nothing is held for this client any more."""
@@ -126,11 +122,9 @@ class RespProtocol(Protocol):
         runtime = self._runtime
         session.paused = False
         session.seen_ms = runtime.node.now_ms
-        if runtime.in_turn:
-            # Some of what was kept may depend on records that are written at the end of the turn.
-            runtime.node.outbox.touch(session)
-        else:
-            runtime.pump.flush(session)
+        # Some of what was kept may depend on records that are written at the end of the turn.
+        with runtime.turn() as node:
+            node.outbox.touch(session)
 
     def stopProducing(self) -> None:
         """The connection is gone; :meth:`connectionLost` tells."""

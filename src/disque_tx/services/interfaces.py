@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from twisted.internet.interfaces import IProtocolFactory
@@ -28,11 +29,8 @@ class ITurn(Interface):
 
     pump: Pump = Attribute("What moves requests in and replies out.")
 
-    def begin() -> None:
-        """Input follows."""
-
-    def end() -> None:
-        """No more input in this turn: write the log, then answer."""
+    def turn() -> AbstractContextManager[object]:
+        """The block in which input is executed; behind it the log is written, then answered."""
 
 
 class IClientProtocol(Interface):

@@ -64,18 +64,14 @@ class NodeService(Service):
         client.authenticated = True
         call = _Call(self, client)
         runtime.calls[client.id] = call
-        nested = runtime.in_turn
-        if not nested:
-            runtime.begin()
-        try:
-            runtime.dispatcher.run(client, list(words))
-        except Exception:
-            # A fault of this program: the caller hears of it, and the turn ends as ever.
-            self.ended(client)
-            call.result.errback(Failure())
-        runtime.node.outbox.touch(client)
-        if not nested:
-            runtime.end()
+        with runtime.turn() as node:
+            try:
+                runtime.dispatcher.run(client, list(words))
+            except Exception:
+                # A fault of this program: the caller hears of it, and the turn ends as ever.
+                self.ended(client)
+                call.result.errback(Failure())
+            node.outbox.touch(client)
         return call.result
 
     def ended(self, client: Client) -> None:

@@ -128,7 +128,10 @@ class Pump:
             if len(data) == session.room:
                 session.adapt(len(data))
                 self.again.append(event)
-            self.receive(session, data)
+            try:
+                self.receive(session, data)
+            except Exception as fault:
+                self._fail(session, fault)
         return unusual
 
     def receive(self, session: Session, data: bytes) -> None:
@@ -158,10 +161,13 @@ class Pump:
                 session.replies.error(CommandError("ERR", str(error)).reply())
                 session.closing = True
         except Exception as fault:
-            # A fault of ours: it costs this client its connection, and nobody else anything.
-            session.connection.failed(fault)
-            session.doomed = True
-            self._node.outbox.touch(session)
+            self._fail(session, fault)
+
+    def _fail(self, session: Session, fault: Exception) -> None:
+        """A fault of ours: it costs this client its connection, and nobody else anything."""
+        session.connection.failed(fault)
+        session.doomed = True
+        self._node.outbox.touch(session)
 
     def _refuse(self, session: Session, why: str) -> None:
         session.connection.refused(why)
@@ -174,7 +180,10 @@ class Pump:
         for client in clients:
             client.touched = False
             if isinstance(client, Session):
-                self.flush(client)
+                try:
+                    self.flush(client)
+                except Exception as fault:
+                    self._fail(client, fault)
             else:
                 others.append(client)
         return others

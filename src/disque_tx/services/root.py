@@ -106,12 +106,13 @@ class NodeRoot(MultiService):
             reactor,
             settings,
             self._in_thread,
-            self._log_broken,
+            self._broken,
             log,
             latency=self.server.latency,
         )
         self.runtime.log = self.aof
         self.runtime.save_nodes = self._nodes_changed
+        self.runtime.fatal = self._broken
         self.cron = Cron(self.runtime, settings, self.aof, log, reactor)
         hub = Hub(reactor, self.runtime)
         self.listeners = Listeners(self, RespFactory(self.runtime, self.admission), hub, reactor)
@@ -247,9 +248,11 @@ class NodeRoot(MultiService):
 
     # -- stop --------------------------------------------------------------------------------
 
-    def _log_broken(self, message: str) -> None:
-        """With ``appendfsync always`` nothing may be answered once the disk failed: end at once."""
-        self.log.warning(message)
+    def _broken(self, message: str) -> None:
+        """Nothing may be answered any more, as when the disk failed with ``appendfsync always``:
+        end at once."""
+        for line in message.splitlines():
+            self.log.warning(line)
         self._die(1)
 
     def _fatal(self, message: str) -> None:
@@ -274,10 +277,9 @@ class NodeRoot(MultiService):
         self.listeners.close()
         self.bus.close()
         runtime = self.runtime
-        runtime.begin()
-        for client in runtime.node.dismiss(CommandError("LEAVING", _STOPPING)):
-            client.closing = True
-        runtime.end()
+        with runtime.turn() as node:
+            for client in node.dismiss(CommandError("LEAVING", _STOPPING)):
+                client.closing = True
         runtime.stop()
         try:
             self.aof.flush_and_sync()
