@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from disque_tx.commands.context import Server
     from disque_tx.commands.dispatch import Dispatcher
     from disque_tx.core.node import Node
+    from disque_tx.core.outbox import Outbox
 
 
 _log: Final = Logger()
@@ -91,23 +92,6 @@ class Deadline(Protocol):
         """Do what is due by now, a bounded part of it; the rest stays due."""
 
 
-class _Whole:
-    """A turn as a block: the clocks are read once, and in the end everything leaves."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-
-    def __enter__(self) -> Node:
-        runtime = self._runtime
-        runtime.in_turn = True
-        runtime.node.begin(runtime._steady_ms(), runtime._wall_us())
-        runtime.dispatcher.begin()
-        return runtime.node
-
-    def __exit__(self, *_fault: object) -> None:
-        self._runtime._end()
-
-
 @implementer(ITurn)
 class Runtime:
     """One per node. ``calls``: operations of programs that embed the node, by client ID.
@@ -140,7 +124,6 @@ class Runtime:
         self.fatal: Callable[[str], object] = _log.critical
         self.in_turn = False
         self._dead = False
-        self._whole = _Whole(self)
         self._part = nullcontext(node)
         self._reactor = reactor
         self._outbox = node.outbox
@@ -155,34 +138,28 @@ class Runtime:
     def turn(self) -> AbstractContextManager[Node]:
         """Input that is part of the turn under way, or else a turn of its own, which ends however
         the block is left."""
-        return self._part if self.in_turn else self._whole
+        return self._part if self.in_turn else self
 
-    def _end(self) -> None:
+    def __enter__(self) -> Node:
+        """Use :meth:`turn`. Input follows: the clocks are read once."""
+        self.in_turn = True
+        self.node.begin(self._steady_ms(), self._wall_us())
+        self.dispatcher.begin()
+        return self.node
+
+    def __exit__(self, *_fault: object) -> None:
         """The input is executed: let everything out, in order."""
-        more = False
-        try:
-            if self._write_down():
-                more = self._let_out()
-        finally:
-            self.in_turn = False
-        if more and self._late_call is None and not self.stopped:
-            self._late_call = self._reactor.callLater(0, self._go_on)
-        due_ms = self._next_due_ms()
-        if due_ms >= 0 and (self._timer_ms < 0 or due_ms < self._timer_ms):
-            self._arm(due_ms)
-
-    def _write_down(self) -> bool:
-        """Execute what the turn unblocked, write the log and the nodes file; whether anything may
-        leave. A fault here is the end of the node."""
-        if self._dead:
-            return False
         outbox = self._outbox
+        pump = self.pump
+        bus = self.bus
         try:
+            if self._dead:
+                return
             while outbox.resumed:
                 resumed, outbox.resumed = outbox.resumed, []
                 for client in resumed:
                     if isinstance(client, Session) and client.connection.session is client:
-                        self.pump.drain(client)
+                        pump.drain(client)
             log = self.log
             if log is not None:
                 log.commit()
@@ -191,20 +168,29 @@ class Runtime:
             if self.node.membership.changed:
                 self.save_nodes()
         except Exception as error:
-            self._dead = True
-            if not isinstance(error, LocalError):  # else it was said where it happened
-                self.fatal(
-                    "A fault in this program: nobody knows what was written down, so the node stops"
-                    f" here and answers nothing more. {Failure().getTraceback()}"
-                )
+            self._die(error)
             raise
-        return True
+        else:
+            more = self._let_out(outbox, pump, bus)
+        finally:
+            self.in_turn = False
+        if more and self._late_call is None and not self.stopped:
+            self._late_call = self._reactor.callLater(0, self._go_on)
+        due_ms = self._next_due_ms()
+        if due_ms >= 0 and (self._timer_ms < 0 or due_ms < self._timer_ms):
+            self._arm(due_ms)
 
-    def _let_out(self) -> bool:
-        """Messages, replies and connections; whether there is more to do in another turn. A fault
-        in one of these is reported, and costs the others nothing."""
-        outbox = self._outbox
-        bus = self.bus
+    def _die(self, error: Exception) -> None:
+        """Nobody knows what was written down: nothing may leave any more."""
+        self._dead = True
+        if not isinstance(error, LocalError):  # else it was said where it happened
+            self.fatal(
+                "A fault in this program: nobody knows what was written down, so the node stops"
+                f" here and answers nothing more. {Failure().getTraceback()}"
+            )
+
+    def _let_out(self, outbox: Outbox, pump: Pump, bus: PerformsBus | None) -> bool:
+        """Messages, replies and connections; whether there is more to do in another turn."""
         more = False
         if bus is not None:
             try:
@@ -214,7 +200,7 @@ class Runtime:
         touched = outbox.touched
         if touched:
             outbox.touched = []
-            for client in self.pump.flush_all(touched):
+            for client in pump.flush_all(touched):
                 call = self.calls.get(client.id)
                 if call is not None:
                     call.flush()
@@ -229,7 +215,7 @@ class Runtime:
                 self.eventlog.turn_ended()
             except Exception:
                 self._report("Events could not be logged")
-        return more or bool(self.pump.late or outbox.touched)
+        return more or bool(pump.late) or bool(outbox.touched)
 
     def _report(self, what: str) -> None:
         _log.failure("A fault in this program: {what}. Please report what follows.", what=what)
