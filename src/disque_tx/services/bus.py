@@ -21,6 +21,7 @@ from disque_tx.nodetable import Link
 from disque_tx.services.buscalls import BusCalls
 from disque_tx.services.buslink import BusFactory, BusProtocol
 from disque_tx.services.busports import listen_bus
+from disque_tx.services.certificates import Identity
 from disque_tx.services.complaints import Complaints
 from disque_tx.services.listening import shown_host
 from disque_tx.services.ports import Adopts, FastPort
@@ -42,6 +43,7 @@ class Bus(Service):
     ``open`` takes possession of the port; nobody is served before the service is started.
     ``in_thread``: calls a function in a thread, for looking up host names. ``first_epoch``: a
     number that no other start of any node had. ``written``: what was said in this turn.
+    ``identity``: what it shows to others; ``None`` without TLS.
     """
 
     name = "bus"
@@ -58,6 +60,7 @@ class Bus(Service):
     ) -> None:
         self.reactor = reactor
         self.written: list[BusWriter] = []
+        self.identity: Identity | None = None
         self._runtime = runtime
         self._outbox = runtime.node.outbox
         self._settings = settings
@@ -90,10 +93,12 @@ class Bus(Service):
     def _use_tls(self) -> None:
         from disque_tx.services.bustls import TlsAdopter, tls_options
 
-        options = tls_options(self._settings)
+        settings = self._settings
+        name = f"cluster-bus-tls-cert {settings.cluster_bus_tls_cert}"
+        self.identity = identity = Identity(name, lambda: tls_options(settings))
         self._secure = True
-        self._inbound = TlsAdopter(self.reactor, options, False)
-        self._outbound = TlsAdopter(self.reactor, options, True)
+        self._inbound = TlsAdopter(self.reactor, identity, False)
+        self._outbound = TlsAdopter(self.reactor, identity, True)
 
     def startService(self) -> None:
         """Serve other nodes, those who are waiting already first."""

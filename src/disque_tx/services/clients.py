@@ -35,15 +35,15 @@ class RespProtocol(Protocol):
     def connectionMade(self) -> None:
         """Register the client, or send it away."""
         transport: Any = self.transport
-        peer = transport.getPeer()
-        refusal = self._admission.refuse(peer)
+        peer, host = transport.getPeer(), transport.getHost()
+        refusal = self._admission.refuse(peer, host)
         if refusal:
             transport.write(b"-" + refusal + b"\r\n")
             transport.loseConnection()
             return
         if hasattr(transport, "setTcpNoDelay"):
             transport.setTcpNoDelay(True)
-        self.session = self._admission.admit(self, *describe(peer, transport.getHost()))
+        self.session = self._admission.admit(self, *describe(peer, host))
         transport.registerProducer(self, True)
 
     def dataReceived(self, data: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from twisted.application.service import Service
@@ -15,6 +16,7 @@ from twisted.python.failure import Failure
 from disque_tx.configpaths import os_error_text
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.errors import ConfigError
+from disque_tx.services.certificates import Identity
 from disque_tx.services.hub import Hub
 from disque_tx.services.listening import listen_on, shown_host
 from disque_tx.services.ports import FastPort, listen_tcp
@@ -32,11 +34,18 @@ PORT_MAX: Final = 65_535 - BUS_PORT_OFFSET
 
 
 class FastReactor:
-    """A reactor whose plain TCP and Unix ports are served by the hub, for endpoints to use."""
+    """A reactor whose plain TCP and Unix ports are served by the hub, for endpoints to use.
+
+    ``purpose``: the directive that is being carried out, ``endpoint``: the endpoint in it.
+    ``identities``: what the ports with TLS show.
+    """
 
     def __init__(self, reactor: Any, hub: Hub) -> None:
         self._reactor = reactor
         self._hub = hub
+        self.purpose = ""
+        self.endpoint = ""
+        self.identities: list[Identity] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reactor, name)
@@ -67,11 +76,57 @@ class FastReactor:
         port.startListening()
         return port
 
+    def listenSSL(
+        self,
+        port: int,
+        factory: IProtocolFactory,
+        contextFactory: Any,
+        backlog: int = 511,
+        interface: str = "",
+    ) -> IListeningPort:
+        """Listen on one address with TLS, on Twisted's transport, with certificates that can be
+        read again."""
+        identity = Identity(self.purpose, self._again(contextFactory))
+        listening: IListeningPort = self._reactor.listenSSL(
+            port, factory, identity, backlog, interface
+        )
+        self.identities.append(identity)
+        return listening
+
+    def _again(self, first: Any) -> Callable[[], Any]:
+        """Gives what was read first, then what the same words mean later."""
+        purpose, endpoint = self.purpose, self.endpoint
+        given = [first]
+
+        def read() -> Any:
+            if given:
+                return given.pop()
+            found: list[Any] = []
+            try:
+                parsed = server_endpoint(_Noting(found), endpoint)
+                parsed.listen(Factory())
+            except Exception as error:  # whatever a parser makes of a bad file
+                raise ConfigError(f"{purpose}: {error}") from error
+            return found[0]
+
+        return read
+
     def adoptStreamPort(
         self, fileDescriptor: int, addressFamily: int, factory: IProtocolFactory
     ) -> FastPort:
         """Listen on a socket that somebody else opened, such as systemd."""
         return self.serve(socket.fromfd(fileDescriptor, addressFamily, socket.SOCK_STREAM), factory)
+
+
+class _Noting:
+    """A reactor that listens nowhere, and notes with which certificates it should."""
+
+    def __init__(self, found: list[Any]) -> None:
+        self._found = found
+
+    def listenSSL(self, port: int, factory: object, contextFactory: Any, **_: Any) -> None:
+        """Note it."""
+        self._found.append(contextFactory)
 
 
 class Listeners(Service):
@@ -137,14 +192,13 @@ class Listeners(Service):
 
     def _open_endpoint(self, protocol: str, endpoint: str) -> None:
         """A ``listen`` directive; imports of plugins and endpoints happen only here."""
-        from twisted.internet.endpoints import serverFromString
-
         from disque_tx.services.plugins import client_protocol
 
         factory = client_protocol(protocol).factory(self._root)
         where = f"listen {protocol} {endpoint}"
         try:
-            listening = serverFromString(self._reactor, endpoint).listen(factory)
+            self._reactor.purpose, self._reactor.endpoint = where, endpoint
+            listening = server_endpoint(self._reactor, endpoint).listen(factory)
         except (ValueError, TypeError, LookupError, OSError) as error:
             raise ConfigError(f"{where}: this endpoint cannot be used: {error}") from error
         failures: list[ConfigError] = []
@@ -176,6 +230,10 @@ class Listeners(Service):
         for door in self._doors:
             self._log.notice(f"The server is now ready to accept connections {door}")
 
+    def identities(self) -> list[Identity]:
+        """What listeners with TLS show."""
+        return self._reactor.identities
+
     def addresses(self) -> list[str]:
         """Where clients can connect."""
         return [shown_host(port.getHost()) for port in self._ports]
@@ -198,3 +256,15 @@ class Listeners(Service):
 def _first_error(failure: Failure) -> Failure:
     error = failure.value
     return error.subFailure if isinstance(error, FirstError) else failure
+
+
+def server_endpoint(reactor: Any, description: str) -> Any:
+    """An endpoint of Twisted; ``ValueError`` and others for one that is none. Imports of endpoints
+    and plugins happen only here."""
+    from twisted.internet import endpoints
+
+    from disque_tx.services.plugins import installed
+
+    # Twisted's own search leaves a cache among the installed files.
+    setattr(endpoints, "getPlugins", installed)  # noqa: B010
+    return endpoints.serverFromString(reactor, description)

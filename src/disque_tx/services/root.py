@@ -33,6 +33,7 @@ from disque_tx.services.admission import Admission
 from disque_tx.services.aof import AppendOnlyFile
 from disque_tx.services.applied import apply_all
 from disque_tx.services.bus import Bus
+from disque_tx.services.certificates import Certificates, Identity
 from disque_tx.services.clients import RespFactory
 from disque_tx.services.control import NodeControl, raise_fd_limit
 from disque_tx.services.cron import Cron
@@ -122,6 +123,7 @@ class NodeRoot(MultiService):
         self.runtime.bus = self.bus
         self.eventlog = EventLog(node, settings, self.files, clock, reactor, self._in_thread, log)
         self.runtime.eventlog = self.eventlog
+        self.certificates = Certificates(self._identities, log, reactor)
         self.cluster = MultiService()
         self._assemble()
         apply_all(settings, self.server, log)
@@ -135,9 +137,20 @@ class NodeRoot(MultiService):
             from disque_tx.services.workqueue import WorkQueueCleaning
 
             WorkQueueCleaning(self.settings, self._reactor).setServiceParent(self)
-        others = (self.cron, self.eventlog, Watchdog(self._reactor), self.node_service)
+        others = (
+            self.cron,
+            self.eventlog,
+            self.certificates,
+            Watchdog(self._reactor),
+            self.node_service,
+        )
         for service in (self.listeners, self.aof, *others):
             service.setServiceParent(self)
+
+    def _identities(self) -> list[Identity]:
+        """What this node shows where it has TLS."""
+        bus = self.bus.identity
+        return [*self.listeners.identities(), *([bus] if bus is not None else [])]
 
     def _in_thread(self, work: Any, *args: Any) -> Deferred[Any]:
         return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), work, *args)
