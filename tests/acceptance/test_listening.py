@@ -59,8 +59,7 @@ class ListenTests(DaemonTestCase):
             daemon.log(),
         )
         self.assertNotIn("ready to accept connections", daemon.log())
-        self.assertEqual(b"", (daemon.folder / "nodes.conf").read_bytes())
-        self.assertFalse((daemon.folder / "disque.aof").exists())
+        self.assertEqual(["daemon.out"], [path.name for path in daemon.folder.iterdir()])
         daemon.start()
         wait_for(
             lambda: f"ready to accept connections on port {daemon.port}\n" in daemon.log(),

@@ -165,6 +165,20 @@ class NodesFileTests(SynchronousTestCase):
         os.chdir(before)
         self.assertEqual(LINE, self.path.read_bytes())
 
+    def test_abandoned(self) -> None:
+        """A node that does not start leaves no file that was not there, and one that was as it was,
+        for others to use."""
+        self.file.lock()
+        self.file.abandon()
+        self.assertFalse(self.path.exists())
+        self.path.write_bytes(LINE)
+        self.file.lock()
+        self.file.abandon()
+        self.assertEqual(LINE, self.path.read_bytes())
+        other = NodesFile(str(self.path))
+        self.addCleanup(other.close)
+        other.lock()
+
     def test_replaced(self) -> None:
         """A file that somebody replaced while the node runs is locked anew when it is written; one
         that another node has is not written."""

@@ -143,6 +143,16 @@ class NodesFile:
             raise in_use(self.path) from error
         os.dup2(fd, self._lock_fd, inheritable=False)
 
+    def abandon(self) -> None:
+        """The node does not start after all: close the file, and leave none that only the lock
+        made."""
+        if self._lock_fd >= 0 and os.fstat(self._lock_fd).st_size == 0:
+            try:
+                os.unlink(self.path)
+            except OSError:
+                pass  # an empty file does no harm
+        self.close()
+
     def close(self) -> None:
         """Let others use the file; any number of times."""
         if self._lock_fd >= 0:

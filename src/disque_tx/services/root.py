@@ -167,7 +167,7 @@ class NodeRoot(MultiService):
         except Exception:
             self.listeners.close()
             self.bus.close()
-            self._nodes_file.close()
+            self._nodes_file.abandon()
             raise
         self.log.warning(
             f"Server started, Disque version {DISQUE_VERSION} (disque-tx {__version__})"
@@ -303,15 +303,17 @@ class NodeRoot(MultiService):
         return stopped.addBoth(self._let_go)
 
     def _let_go(self, result: object) -> object:
-        try:
-            if self._is_member:
+        if self._is_member:
+            try:
                 self.save_nodes()
-        except OSError as error:
-            self.log.warning(
-                f"The nodes file {self._nodes_file.path} could not be written:"
-                f" {os_error_text(error)}"
-            )
-        self._nodes_file.close()
+            except OSError as error:
+                self.log.warning(
+                    f"The nodes file {self._nodes_file.path} could not be written:"
+                    f" {os_error_text(error)}"
+                )
+            self._nodes_file.close()
+        else:
+            self._nodes_file.abandon()
         self.log.warning("Disque is now ready to exit, bye bye...")
         return result
 
