@@ -200,11 +200,11 @@ class Listeners(Service):
             self._reactor.purpose, self._reactor.endpoint = where, endpoint
             listening = server_endpoint(self._reactor, endpoint).listen(factory)
         except (ValueError, TypeError, LookupError, OSError) as error:
-            raise ConfigError(f"{where}: this endpoint cannot be used: {error}") from error
+            raise ConfigError(f"{where}: this endpoint cannot be used: {_reason(error)}") from error
         failures: list[ConfigError] = []
 
         def refused(failure: Failure) -> Failure:
-            failures.append(ConfigError(f"{where}: {failure.getErrorMessage()}"))
+            failures.append(ConfigError(f"{where}: {_reason(failure.value)}"))
             return Failure(failures[0])
 
         listening.addCallbacks(self._opened, refused)
@@ -251,6 +251,10 @@ class Listeners(Service):
         self.close()
         self._hub.stop()
         return succeed(None)
+
+
+def _reason(error: BaseException | None) -> str:
+    return os_error_text(error) if isinstance(error, OSError) else str(error)
 
 
 def _first_error(failure: Failure) -> Failure:
