@@ -121,7 +121,7 @@ class Runtime:
         self.bus: PerformsBus | None = None
         self.eventlog: TakesEvents | None = None
         self.deadlines: list[Deadline] = []
-        self.fatal: Callable[[str], object] = _log.critical
+        self.fatal: Callable[[str], object] = lambda why: _log.critical("{why}", why=why)
         self.in_turn = False
         self._dead = False
         self._part = nullcontext(node)
