@@ -312,27 +312,29 @@ class CommandLineTests(ConfigTestCase):
         secret = 'a "b" \\n \udcff#'
         self.assertEqual(os.fsencode(secret), self.load("--requirepass", secret).requirepass)
 
-    def test_first_option_is_line_2(self) -> None:
-        """The text of a node without a file begins with an empty line."""
+    def test_option_is_named(self) -> None:
+        """Who mistyped an option is not sent to look for a line of a file."""
         self.assertEqual(
             "\n*** FATAL CONFIG FILE ERROR ***\n"
-            "Reading the configuration file, at line 2\n"
+            "Reading the command line, at the option '--port'\n"
             ">>> 'port \"x\"'\n"
             "Invalid number 'x'\n"
             "(in the command line)",
             self.refuse("--port", "x"),
         )
 
-    def test_line_numbers_go_on_after_the_file(self) -> None:
-        """Options follow the file's text, which ends in an empty line."""
+    def test_option_behind_a_file(self) -> None:
+        """The same when the file is good and the option is not; quotes do not hide its name."""
         self.write("disque.conf", "port 1", "hz 20")
         text = self.refuse("disque.conf", "--hz", "10", "--port", "x")
-        self.assertIn("at line 5\n>>> 'port \"x\"'\n", text)
+        self.assertIn("at the option '--port'\n>>> 'port \"x\"'\n", text)
 
     def test_words_before_any_option(self) -> None:
         """A second file name is no directive."""
         self.write("disque.conf", "port 1")
-        self.assertIn("\n>>> '\"7000\"'\n" + COUNT, self.refuse("disque.conf", "7000"))
+        text = self.refuse("disque.conf", "7000")
+        self.assertIn("\n>>> '\"7000\"'\n" + COUNT, text)
+        self.assertIn("at the word '7000', which follows no option", text)
 
     def test_standard_input(self) -> None:
         """A configuration from a pipe belongs to no file that could be rewritten (P30)."""

@@ -25,6 +25,7 @@ __all__ = ["ConfigAccessError", "ConfigLineError", "Files", "command_line_text",
 
 # Enough for any sensible layout, and a file that includes itself is noticed at once.
 _INCLUDES_MAX: Final = 16
+_COMMAND_LINE: Final = "the command line"
 _BLANKS: Final = b" \t\r\n"
 
 
@@ -42,12 +43,20 @@ class ConfigLineError(ConfigError):
 
     def __init__(self, place: Place, message: str) -> None:
         super().__init__(
-            "\n*** FATAL CONFIG FILE ERROR ***\n"
-            f"Reading the configuration file, at line {place.number}\n"
+            f"\n*** FATAL CONFIG FILE ERROR ***\n{_where(place)}\n"
             f">>> '{decode(place.line)}'\n"
             f"{message}\n"
             f"(in {place.source})"
         )
+
+
+def _where(place: Place) -> str:
+    if place.source != _COMMAND_LINE:
+        return f"Reading the configuration file, at line {place.number}"
+    first = (split(place.line) or [place.line.split()[0]])[0]
+    if place.line.startswith(b'"'):
+        return f"Reading the command line, at the word '{decode(first)}', which follows no option"
+    return f"Reading the command line, at the option '--{decode(first)}'"
 
 
 class ConfigAccessError(ConfigError):
@@ -81,13 +90,11 @@ def load(
     a line that is refused, ``ConfigAccessError`` for a file or folder that cannot be used.
     """
     reader = _Reader(files or Files(), commands)
-    lines = 1
     if argv and not argv[0].startswith("--"):
         text, source = reader.open_main(argv[0], stdin)
         reader.read(text, source)
-        lines += text.count(b"\n")
         argv = argv[1:]
-    reader.read(command_line_text(argv), "the command line", lines + 1)
+    reader.read(command_line_text(argv), _COMMAND_LINE)
     reader.resolve_paths()
     return reader.settings
 
@@ -125,9 +132,9 @@ class _Reader:
         except (OSError, ValueError) as error:
             raise ConfigAccessError(f"Fatal error, can't open config file '{given}'") from error
 
-    def read(self, text: bytes, source: str, first_line: int = 1) -> None:
-        """Apply every line of ``text``; errors count lines from ``first_line``."""
-        for number, line in enumerate(text.split(b"\n"), first_line):
+    def read(self, text: bytes, source: str) -> None:
+        """Apply every line of ``text``; errors count lines from 1."""
+        for number, line in enumerate(text.split(b"\n"), 1):
             place = Place(number, line.strip(_BLANKS), source)
             if place.line and not place.line.startswith(b"#"):
                 try:

@@ -182,6 +182,11 @@ class ReplySink:
         """Forget everything said since ``mark``."""
         raise NotImplementedError
 
+    def speaking(self, version: int) -> ReplySink:
+        """The sink to use instead of this one for answers in RESP2 or RESP3: it holds what this one
+        held, marks mean there what they meant here, and this one is empty."""
+        raise NotImplementedError
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LogSink:

@@ -182,7 +182,9 @@ class ProtectedModeTests(DaemonTestCase):
         self.assertEqual(0, done.returncode, done.stderr)
         local, outside, opened, guarded = done.stdout.splitlines()
         self.assertEqual("PONG", local)
-        self.assertRegex(outside, r"\ADENIED .*protected mode.*requirepass.*protected-mode no")
+        self.assertRegex(
+            outside, r"\ADENIED .*protected mode.*requirepass.*protected-mode no.*loopback"
+        )
         self.assertEqual("PONG", opened)
         self.assertEqual("NOAUTH Authentication required.", guarded)
 

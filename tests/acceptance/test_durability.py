@@ -229,3 +229,34 @@ class RewriteTests(DaemonTestCase):
         client.call("BGREWRITEAOF")
         daemon.terminate(signal.SIGKILL)
         self.assertEqual(set(ids), job_ids(daemon.start().client()))
+
+
+class FolderTests(DaemonTestCase):
+    """One folder, more than one node, and people who clean up."""
+
+    def test_two_nodes(self) -> None:
+        """A second node with the same ``dir`` and a nodes file of its own does not start, and the
+        first one loses nothing by it."""
+        first = self.daemon(*_ALWAYS).start()
+        job_id = first.client().call("ADDJOB", "q", "b", 0)
+        for _ in range(2):
+            second = self.daemon(*_ALWAYS, "cluster-config-file other.conf", folder=first.folder)
+            second.spawn()
+            self.assertEqual(1, second.wait())
+            self.assertIn("disque.aof is in use by another node. Give every", second.log())
+            first.client().call("BGREWRITEAOF")
+            wait_for(lambda: first.info()["aof_rewrite_in_progress"] == "0", "it is rewritten")
+        first.kill()
+        self.assertEqual({str(job_id)}, job_ids(first.start().client()))
+
+    def test_log_removed(self) -> None:
+        """A log that somebody removed is noticed, and is there again soon, with all jobs."""
+        daemon = self.daemon(*_ALWAYS).start()
+        job_id = daemon.client().call("ADDJOB", "q", "b", 0)
+        log = daemon.folder / "disque.aof"
+        log.unlink()
+        wait_for(log.exists, "it is there again")
+        wait_for(lambda: daemon.info()["aof_last_write_status"] == "ok", "it is well")
+        self.assertIn("was removed, moved or replaced", daemon.log())
+        daemon.kill()
+        self.assertEqual({str(job_id)}, job_ids(daemon.start().client()))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from tests.acceptance.daemon import (
+    BUS_OFFSET,
     LEAVING,
     Daemon,
     DaemonTestCase,
@@ -44,6 +45,28 @@ class ListenTests(DaemonTestCase):
         self.assertIn(f"addr={daemon.folder}/d.sock:0".encode(), client.call("CLIENT", "LIST"))
         daemon.terminate()
         self.assertFalse((daemon.folder / "d.sock").exists())
+
+    def test_half_taken(self) -> None:
+        """A stranger on one address of the bus: no node that only half of the others reach."""
+        daemon = self.daemon("bind 0.0.0.0", "appendonly yes")
+        bus = daemon.port + BUS_OFFSET
+        with socket.create_server(("127.0.0.1", bus)):
+            daemon.spawn()
+            self.assertEqual(1, daemon.wait())
+        self.assertIn(
+            f"Could not listen for other nodes on 127.0.0.1:{bus}: Address already in use."
+            " Another port can be given with 'cluster-bus-port'.",
+            daemon.log(),
+        )
+        self.assertNotIn("ready to accept connections", daemon.log())
+        self.assertEqual(["daemon.out"], [path.name for path in daemon.folder.iterdir()])
+        daemon.start()
+        wait_for(
+            lambda: f"ready to accept connections on port {daemon.port}\n" in daemon.log(),
+            "it is ready",
+        )
+        told = daemon.client().call("INFO", "listening").decode()
+        self.assertIn(f"listening_bus:127.0.0.1:{bus},[::1]:{bus}\r\n", told)
 
     def test_both_loopbacks(self) -> None:
         """Several addresses, of both families."""

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import subprocess
 from pathlib import Path
 
-from tests.acceptance.daemon import LEAVING, Daemon, DaemonTestCase, environment, wait_for
+from tests.acceptance.daemon import (
+    LEAVING,
+    Daemon,
+    DaemonTestCase,
+    environment,
+    free_port,
+    wait_for,
+)
 from tests.acceptance.resp import Connection
+from tests.services.certificates import Authority
 
 
 class ProgramTestCase(DaemonTestCase):
@@ -50,13 +59,13 @@ class CommandLineTests(ProgramTestCase):
         self.assertNotIn("slaveof", done.stderr)
 
     def test_bad_directive(self) -> None:
-        """A mistake on the command line is shown with its line, and nothing is touched."""
+        """A mistake on the command line is shown with its option, and nothing is touched."""
         folder = self.folder()
         done = self.run_program("--maxclients", "0", folder=folder)
         self.assertEqual(1, done.returncode)
         self.assertEqual(
             "\n*** FATAL CONFIG FILE ERROR ***\n"
-            "Reading the configuration file, at line 2\n"
+            "Reading the command line, at the option '--maxclients'\n"
             ">>> 'maxclients \"0\"'\n"
             "Invalid max clients limit\n"
             "(in the command line)\n",
@@ -130,8 +139,26 @@ class CommandLineTests(ProgramTestCase):
 class SignalTests(DaemonTestCase):
     """Client protocol, section 21.6; DESIGN section 7."""
 
+    def test_new_certificate(self) -> None:
+        """SIGHUP takes a new certificate into use; clients that are connected do not notice."""
+        folder, port = self.folder(), free_port()
+        authority = Authority(folder, "authority")
+        certificate, key = authority.issue("node")
+        daemon = self.daemon(
+            f"listen resp ssl:{port}:privateKey={key}:certKey={certificate}:interface=127.0.0.1"
+        ).start()
+        client = daemon.client()
+        address = (daemon.ip, port)
+        old = ssl.get_server_certificate(address)
+        authority.issue("node")
+        os.kill(daemon.pid, signal.SIGHUP)
+        wait_for(lambda: ssl.get_server_certificate(address) != old, "the new one is shown")
+        self.assertEqual(Path(certificate).read_text(), ssl.get_server_certificate(address))
+        self.assertEqual("PONG", client.call("PING"))
+        self.assertIn("expires on", daemon.log())
+
     def test_graceful(self) -> None:
-        """SIGTERM and SIGINT end the process with status 0; SIGHUP and SIGPIPE do nothing."""
+        """SIGTERM and SIGINT end the process with status 0; SIGHUP and SIGPIPE end nothing."""
         for number in (signal.SIGTERM, signal.SIGINT):
             daemon = self.running()
             os.kill(daemon.pid, signal.SIGHUP)

@@ -12,6 +12,8 @@ from subprocess import CompletedProcess
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli import check_aof
+from disque_tx.services.files import RealFiles
+from disque_tx.services.ownership import claim
 from tests.cli.program import run
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "aof"
@@ -111,6 +113,16 @@ class CheckAofTests(SynchronousTestCase):
         self.check(NODE0[:TORN], "--fix", answer=b"y\n")
         self.check(NODE0[: TORN + 1], "--fix", answer=b"Y\n")
         self.assertEqual(["x.aof", "x.aof.cut-3640", "x.aof.cut-3640.2"], self.names())
+
+    def test_fix_of_a_log_in_use(self) -> None:
+        """Nothing is cut off a file that a node writes to."""
+        self.file.write_bytes(NODE0[:TORN])
+        node = claim(RealFiles(), str(self.file))
+        self.addCleanup(node.close)
+        told = run("disque_tx.cli.check_aof", "--fix", str(self.file), stdin=b"y\n")
+        self.assertEqual(1, told.returncode)
+        self.assertIn(b"the log of a node that runs", told.stdout + told.stderr)
+        self.assertEqual(TORN, node.size())
 
     def test_fix_refused_by_the_user(self) -> None:
         """Any answer but yes, and no answer, leaves everything as it is."""

@@ -55,6 +55,14 @@ class FindingsTests(SynchronousTestCase):
             self.only(f": {flag}", seen(1, node(2, flag, connected=False)))
         self.only(": handshake", seen(1, node(2, "handshake", connected=False)))
 
+    def test_bus_on_this_host_only(self) -> None:
+        """A node at an address of the network, whose bus nobody there reaches, joins nobody."""
+        bus = "127.0.0.1:17711,[::1]:17711"
+        self.only("on 127.0.0.1:17711, [::1]:17711 only", seen(1, listening_bus=bus))
+        self.assertEqual([], found(seen(1, listening_bus="127.0.0.1:17711,10.0.0.1:17711")))
+        here = attrs.evolve(seen(1, listening_bus=bus), address="127.0.0.1:7711")
+        self.assertEqual([], found(here))
+
     def test_no_link(self) -> None:
         """A link that is down is told before it is called a failure."""
         self.only("has no link to 10.0.0.2", seen(1, node(2, connected=False)))

@@ -59,7 +59,7 @@ class CommandLineTests(SynchronousTestCase):
         self.assertTrue(
             self.err.getvalue().startswith(
                 "\n*** FATAL CONFIG FILE ERROR ***\n"
-                "Reading the configuration file, at line 3\n"
+                "Reading the command line, at the option '--loglevel'\n"
                 ">>> 'loglevel \"loud\"'\n"
                 "Invalid log level. Must be one of debug, verbose, notice, warning\n"
             ),

@@ -65,7 +65,9 @@ class DeskCase(SynchronousTestCase):
         try:
             handler(self.server, self.client, list(argv))
         except CommandError as error:
-            replies.error(error.reply())
+            self.client.replies.error(error.reply())
+        replies = self.client.replies  # HELLO replaces them
+        assert isinstance(replies, ValueReplies)
         return replies.values
 
     def assert_refused(self, line: bytes, handler: Handler, *argv: bytes) -> None:

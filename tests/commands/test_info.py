@@ -37,7 +37,9 @@ class InfoTests(DeskCase):
         """Statistics per command are left out unless asked for, everything else is there."""
         self.assertEqual(DEFAULT, self.titles())
         self.assertEqual(DEFAULT, self.titles(b"default"))
-        self.assertEqual([*DEFAULT, "Commandstats", "Cluster", "Eventlog"], self.titles(b"ALL"))
+        self.assertEqual(
+            [*DEFAULT, "Commandstats", "Cluster", "Eventlog", "Listening"], self.titles(b"ALL")
+        )
         self.assertEqual(["Queues"], self.titles(b"queues"))
 
     def test_layout(self) -> None:

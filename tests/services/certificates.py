@@ -18,9 +18,11 @@ def _usage(is_ca: bool) -> x509.KeyUsage:
 
 
 class Authority:
-    """Signs certificates; its own and those of others are files in ``folder``."""
+    """Signs certificates; its own and those of others are files in ``folder``. ``days``: for how
+    long they hold."""
 
     def __init__(self, folder: Path, name: str) -> None:
+        self.days = 2
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -34,8 +36,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=2))
-            .not_valid_after(now + timedelta(days=2))
+            .not_valid_before(now - timedelta(days=100))
+            .not_valid_after(now + timedelta(days=self.days))
             .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
             # Strict checkers want these; later Pythons are strict by default.
             .add_extension(_usage(is_ca), critical=True)

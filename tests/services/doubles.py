@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from twisted.internet.interfaces import IAddress, IPushProducer
@@ -74,8 +76,26 @@ class Turns:
         self.pump: Any = _NoPump()
         self.begun = self.ended = 0
 
-    def begin(self) -> None:
+    @contextmanager
+    def turn(self) -> Iterator[None]:
         self.begun += 1
+        try:
+            yield
+        finally:
+            self.ended += 1
 
-    def end(self) -> None:
-        self.ended += 1
+
+class StillLog:
+    """A log with nothing to do. ``error``: raised by the next tick."""
+
+    def __init__(self) -> None:
+        self.loading = False
+        self.write_error = ""
+        self.ticks = 0
+        self.error: Exception | None = None
+
+    def tick(self) -> None:
+        self.ticks += 1
+        error, self.error = self.error, None
+        if error is not None:
+            raise error

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from twisted.internet.testing import MemoryReactorClock
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.services.log import DaemonLog
@@ -16,11 +18,35 @@ from disque_tx.settings import Settings
 from tests.services.nodebench import drive
 
 
+class _Threads:
+    """Does at once what a thread would do."""
+
+    def callInThreadWithCallback(
+        self, on_result: Callable[[bool, Any], None], work: Callable[..., Any], *args: Any
+    ) -> None:
+        try:
+            result = work(*args)
+        except Exception:
+            on_result(False, Failure())
+        else:
+            on_result(True, result)
+
+
+class RootReactor(MemoryReactorClock):
+    """A reactor in memory with threads that are none."""
+
+    def getThreadPool(self) -> _Threads:
+        return _Threads()
+
+    def callFromThread(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        self.callLater(0, work, *args, **kwargs)
+
+
 class RootCase(SynchronousTestCase):
     """Tests on nodes that listen at a Unix socket in a folder of their own."""
 
     def setUp(self) -> None:
-        self.reactor = MemoryReactorClock()
+        self.reactor = RootReactor()
         self.folder = Path(self.mktemp()).resolve()
         self.folder.mkdir()
         self.settings = self.make_settings()

@@ -8,6 +8,7 @@ from twisted.internet.interfaces import IAddress
 from disque_tx.services.admission import is_local
 from tests.services.nodebench import NodeCase
 
+HERE = IPv4Address("TCP", "10.0.0.5", 7711)
 OUTSIDE = IPv4Address("TCP", "192.0.2.7", 4000)
 
 
@@ -33,34 +34,41 @@ class AdmissionTests(NodeCase):
 
     def test_protected_mode(self) -> None:
         """Without a password only the own host is served, and the error says what to do."""
-        refusal = self.admission.refuse(OUTSIDE)
+        refusal = self.admission.refuse(OUTSIDE, HERE)
         self.assertTrue(refusal.startswith(b"DENIED "))
         self.assertIn(b"requirepass", refusal)
         self.assertIn(b"protected-mode no", refusal)
         self.assertEqual(1, self.server.stats.rejected_connections)
-        self.assertEqual(b"", self.admission.refuse(UNIXAddress(None)))
+        self.assertEqual(b"", self.admission.refuse(UNIXAddress(None), HERE))
+
+    def test_protected_on_own_host(self) -> None:
+        """A client of this host that came by its address in the network reads how to come."""
+        refusal = self.admission.refuse(IPv4Address("TCP", HERE.host, 5001), HERE)
+        self.assertTrue(refusal.startswith(b"DENIED "))
+        self.assertIn(b"connect to a loopback address", refusal)
+        self.assertNotIn(b"loopback", self.admission.refuse(OUTSIDE, HERE))
 
     def test_password_opens(self) -> None:
         """With a password the others may come, and have to give it."""
         self.settings.requirepass = b"secret"
-        self.assertEqual(b"", self.admission.refuse(OUTSIDE))
+        self.assertEqual(b"", self.admission.refuse(OUTSIDE, HERE))
 
     def test_protected_mode_off(self) -> None:
         """An operator may open the node."""
         self.settings.protected_mode = False
-        self.assertEqual(b"", self.admission.refuse(OUTSIDE))
+        self.assertEqual(b"", self.admission.refuse(OUTSIDE, HERE))
 
     def test_maxclients(self) -> None:
         """The limit counts those who are connected now."""
         self.settings.maxclients = 1
         client, _transport = self.connect()
         self.assertEqual(
-            b"ERR max number of clients reached", self.admission.refuse(UNIXAddress(None))
+            b"ERR max number of clients reached", self.admission.refuse(UNIXAddress(None), HERE)
         )
         stats = self.server.stats
         self.assertEqual((1, 1), (stats.connections_received, stats.rejected_connections))
         client.connectionLost()
-        self.assertEqual(b"", self.admission.refuse(UNIXAddress(None)))
+        self.assertEqual(b"", self.admission.refuse(UNIXAddress(None), HERE))
 
     def test_ids(self) -> None:
         """IDs grow from 1 and are not used again."""

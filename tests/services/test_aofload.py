@@ -323,5 +323,5 @@ class StartTests(SynchronousTestCase):
 class _Forbidding(MemoryFiles):
     """Files that may not be read."""
 
-    def open(self, path: str) -> Any:
+    def open(self, path: str, may_be_new: bool = False) -> Any:
         raise PermissionError(13, "Permission denied", path)

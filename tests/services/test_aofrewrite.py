@@ -252,7 +252,8 @@ class SyncTests(SynchronousTestCase):
         bench.settle()
         bench.turn(*[bench.add] * 10)
         bench.threads.release()
-        self.assertEqual([TEMPORARY], self.files.paths())
+        self.assertEqual([PATH, TEMPORARY], self.files.paths())
+        self.assertEqual(b"", self.files.content(PATH))
         bench.turn(bench.add)
         bench.threads.release()
         self.assertEqual([PATH], self.files.paths())
@@ -263,7 +264,7 @@ class SyncTests(SynchronousTestCase):
         """A file is closed only when no thread uses it any more."""
         self.bench.settle()
         self.bench.aof.stopService()
-        self.assertEqual(1, self.files.open_files)
+        self.assertEqual(2, self.files.open_files)  # and the one that has the name
         self.bench.threads.release()
         self.bench.threads.release()
         self.assertEqual(0, self.files.open_files)

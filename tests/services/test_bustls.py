@@ -5,42 +5,15 @@ from __future__ import annotations
 import socket
 import ssl
 from pathlib import Path
-from typing import Any
-
-from twisted.internet import tcp
-from twisted.internet.testing import MemoryReactorClock
 
 from disque_tx.busmessages import PING, PONG
 from disque_tx.errors import ConfigError
 from disque_tx.nodetable import NodeEntry
 from disque_tx.services.bustls import tls_options
 from disque_tx.wire.bus import encode
-from tests.services.busbench import BusCase, said
+from tests.services.busbench import said
 from tests.services.certificates import Authority
-
-
-class AdoptingReactor(MemoryReactorClock):
-    """A reactor in memory that serves real sockets."""
-
-    def adoptStreamConnection(self, fileDescriptor: int, addressFamily: int, factory: Any) -> Any:
-        return tcp.Server._fromConnectedSocket(fileDescriptor, addressFamily, factory, self)
-
-
-class TlsCase(BusCase):
-    """Tests with an authority and a certificate for this node."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.folder = Path(self.mktemp())
-        self.folder.mkdir()
-        self.authority = Authority(self.folder, "authority")
-        settings = self.settings
-        settings.cluster_bus_tls = True
-        settings.cluster_bus_tls_ca = self.authority.path
-        settings.cluster_bus_tls_cert, settings.cluster_bus_tls_key = self.authority.issue("node")
-
-    def make_reactor(self) -> MemoryReactorClock:
-        return AdoptingReactor()
+from tests.services.tlsbench import TlsCase
 
 
 class FileTests(TlsCase):

@@ -98,11 +98,10 @@ class FullSocketTests(NodeCase):
         """Within a turn nothing is sent before its end."""
         client, transport = self.connect()
         client.pauseProducing()
-        self.runtime.begin()
-        client.dataReceived(b"ADDJOB q b 0\r\n")
-        client.resumeProducing()
-        self.assertEqual(b"", transport.value())
-        self.runtime.end()
+        with self.runtime.turn():
+            client.dataReceived(b"ADDJOB q b 0\r\n")
+            client.resumeProducing()
+            self.assertEqual(b"", transport.value())
         self.assertEqual(b"+%s\r\n" % FIRST_ID, transport.value())
 
     def test_closes_when_sent(self) -> None:

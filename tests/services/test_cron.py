@@ -6,23 +6,8 @@ from typing import Any, cast
 
 from disque_tx.configkinds import OutputLimit
 from disque_tx.services.cron import Cron
+from tests.services.doubles import StillLog
 from tests.services.nodebench import FIRST_ID, NodeCase
-
-
-class StillLog:
-    """A log with nothing to do. ``error``: raised by the next tick."""
-
-    def __init__(self) -> None:
-        self.loading = False
-        self.write_error = ""
-        self.ticks = 0
-        self.error: Exception | None = None
-
-    def tick(self) -> None:
-        self.ticks += 1
-        error, self.error = self.error, None
-        if error is not None:
-            raise error
 
 
 class CronCase(NodeCase):

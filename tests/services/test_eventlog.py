@@ -97,6 +97,13 @@ class FolderCase(NodeCase):
                 found += [json.loads(line) for line in text.splitlines()]
         return found
 
+    def unlock(self) -> None:
+        """Let nobody have the open segment locked, as when its process was killed."""
+        (path,) = self.folder.glob("_open-*")
+        data = path.read_bytes()
+        path.unlink()
+        path.write_bytes(data)
+
 
 class SegmentWriterTests(FolderCase):
     """Segments on disk."""
@@ -131,12 +138,20 @@ class SegmentWriterTests(FolderCase):
     def test_left_behind(self) -> None:
         """What a killed process left is found, and what other nodes write is let alone."""
         self.write(0)
+        self.unlock()
         SegmentWriter(RealFiles(), b"f" * 40, 17).write(0, 1, b"x", self.plan, UNIX_S)
         again = SegmentWriter(RealFiles(), NODE, 18)
         found = again.left_behind(str(self.folder))
         self.assertEqual([str(self.folder / "_full-3c0f1d52-17-000000000000.events")], found)
         self.assertIn("_open-ffffffff-17-000000000000.events", self.names())
         self.assertEqual(found, again.left_behind(str(self.folder)))
+
+    def test_not_left_behind(self) -> None:
+        """A segment that a process of the same node still writes to is not taken from it, as when
+        the files of a node were copied."""
+        self.write(0)
+        self.assertEqual([], SegmentWriter(RealFiles(), NODE, 18).left_behind(str(self.folder)))
+        self.assertEqual(["_open-3c0f1d52-17-000000000000.events"], self.names())
 
 
 class ConvertTests(FolderCase):
@@ -327,6 +342,7 @@ class EventLogTests(FolderCase):
         self.node.outbox.events = None
         for call in self.reactor.getDelayedCalls():
             call.cancel()
+        self.unlock()
         self.service = self.new_service()
         self.start()
         self.assertEqual(["added", "queued"], self.types())

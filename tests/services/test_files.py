@@ -13,6 +13,7 @@ from zope.interface.verify import verifyObject
 from disque_tx.services.files import RealFiles
 from disque_tx.services.interfaces import IFile, IFiles
 from disque_tx.services.memoryfiles import MemoryFiles
+from disque_tx.services.ownership import IN_USE, claim, claim_empty, claim_name
 
 # The contract becomes a test case only together with an implementation.
 if TYPE_CHECKING:
@@ -103,6 +104,77 @@ class FilesContract(_Base):
         self.files.replace(self.path("a"), b"a long text")
         self.files.replace(self.path("a"), b"short")
         self.assertEqual(b"short", self.content("a"))
+
+    def test_open_new(self) -> None:
+        """A file that may be new is made, and one that is there is left as it is."""
+        self.files.open(self.path("a"), True).close()
+        self.assertEqual(b"", self.content("a"))
+        self.files.replace(self.path("a"), b"old")
+        self.files.open(self.path("a"), True).close()
+        self.assertEqual(b"old", self.content("a"))
+
+    def test_lock(self) -> None:
+        """Of two that have a file open, one has it locked, until it is closed."""
+        first = self.files.create(self.path("a"))
+        second = self.files.open(self.path("a"))
+        self.addCleanup(second.close)
+        first.lock()
+        first.lock()
+        self.assertRaises(BlockingIOError, second.lock)
+        first.close()
+        second.lock()
+
+    def test_lock_moves_with_the_file(self) -> None:
+        """A log that was rewritten under a lock is locked under its new name."""
+        self.files.replace(self.path("a"), b"old")
+        new = self.files.create(self.path("b"))
+        new.lock()
+        self.files.rename(self.path("b"), self.path("a"))
+        found = self.files.open(self.path("a"))
+        self.addCleanup(found.close)
+        self.assertRaises(BlockingIOError, found.lock)
+        new.close()
+
+    def test_is_at(self) -> None:
+        """Whoever has a file open sees that its name was given to another one, or is gone."""
+        file = self.files.create(self.path("a"))
+        self.addCleanup(file.close)
+        self.assertTrue(file.is_at(self.path("a")))
+        self.files.rename(self.path("a"), self.path("b"))
+        self.assertEqual((False, True), (file.is_at(self.path("a")), file.is_at(self.path("b"))))
+        self.files.replace(self.path("b"), b"other")
+        self.assertFalse(file.is_at(self.path("b")))
+
+    def test_claim(self) -> None:
+        """What one node has claimed, another one is refused, whatever it wants with it."""
+        mine = claim(self.files, self.path("a"))
+        mine.append(b"1")
+        for again in (claim, claim_empty):
+            with self.assertRaises(BlockingIOError) as caught:
+                again(self.files, self.path("a"))
+            self.assertEqual(IN_USE, caught.exception.strerror)
+        with self.assertRaises(BlockingIOError):
+            claim_name(self.files, self.path("a"), self.path("b"))
+        mine.close()
+        self.assertEqual(b"1", self.content("a"))
+        claim_empty(self.files, self.path("a")).close()
+        self.assertEqual(b"", self.content("a"))
+
+    def test_claim_missing(self) -> None:
+        """A file that must be there and is not is no file in use."""
+        with self.assertRaises(FileNotFoundError):
+            claim(self.files, self.path("a"), False)
+
+    def test_claim_name(self) -> None:
+        """What is not ours is kept when its name is taken; an empty file is no loss."""
+        for _ in range(2):
+            claim_name(self.files, self.path("a"), self.path("b")).close()
+            self.assertRaises(FileNotFoundError, self.files.open, self.path("b"))
+        self.files.replace(self.path("a"), b"other")
+        mine = claim_name(self.files, self.path("a"), self.path("b"))
+        self.addCleanup(mine.close)
+        self.assertTrue(mine.is_at(self.path("a")))
+        self.assertEqual((b"", b"other"), (self.content("a"), self.content("b")))
 
     def test_closed(self) -> None:
         """Nothing is written through a file that was given back."""

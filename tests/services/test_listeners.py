@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import socket
@@ -18,6 +19,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from disque_tx.errors import ConfigError
+from disque_tx.services import unixports
 from disque_tx.services.hub import Hub
 from disque_tx.services.ports import Connecting, FastPort, connect_tcp, listen_tcp
 from tests.acceptance.daemon import free_port
@@ -85,6 +87,50 @@ class OpenTests(RootCase):
             stale.bind(self.settings.unixsocket)
         self.started()
         self.assertEqual(0o600, stat.S_IMODE(os.stat(self.settings.unixsocket).st_mode))
+        self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
+
+    def test_unix_socket_of_another_node(self) -> None:
+        """A socket that somebody listens on is not stolen, nor removed by who was refused."""
+        first = self.started()
+        nodes = {"dir": str(self.folder), "cluster_config_file": str(self.folder / "other.conf")}
+        for changes in ({}, {"listen": [("resp", f"unix:{self.settings.unixsocket}")]}):
+            self.settings = self.make_settings(**nodes, **changes, port=free_port())
+            if changes:
+                self.settings.unixsocket = ""
+            second = self.make()
+            with self.assertRaisesRegex(ConfigError, "another process listens there"):
+                second.privilegedStartService()
+            self.successResultOf(second.stopService())
+            self.settings = self.make_settings()
+            self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
+        self.stopped(first)
+        self.assertFalse((self.folder / "d.sock").exists())
+
+    def test_unix_socket_is_a_file(self) -> None:
+        """A file that somebody needs is no stale socket."""
+        (self.folder / "d.sock").write_text("precious")
+        root = self.make()
+        self.addCleanup(root.stopService)
+        with self.assertRaisesRegex(ConfigError, "a file that is no socket has this name"):
+            root.privilegedStartService()
+        self.assertEqual("precious", (self.folder / "d.sock").read_text())
+
+    def test_unix_socket_was_replaced(self) -> None:
+        """A node that stops leaves the socket of who came after it."""
+        first = self.started()
+        (self.folder / "d.sock").unlink()
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(self.settings.unixsocket)
+            self.stopped(first)
+            self.assertTrue((self.folder / "d.sock").exists())
+
+    def test_busy_folder(self) -> None:
+        """A folder that somebody has locked is waited for, not for ever."""
+        fd = os.open(self.folder, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        self.patch(unixports, "_PATIENCE_S", 0.02)
+        self.started()
         self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
 
     def test_unix_socket_impossible(self) -> None:

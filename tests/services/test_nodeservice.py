@@ -35,6 +35,11 @@ class CallTests(NodeCase):
             (failure.value.code, failure.value.text),
         )
 
+    def test_hello(self) -> None:
+        """A change of protocol is answered like everything else."""
+        answer = self.successResultOf(self.service.call(b"HELLO", b"3"))
+        self.assertEqual(3, answer[b"proto"])
+
     def test_waits(self) -> None:
         """A call that waits fires when it is answered, and nothing is held for it afterwards."""
         call = self.service.call(b"GETJOB", b"FROM", b"q")
@@ -66,10 +71,9 @@ class CallTests(NodeCase):
 
     def test_within_a_turn(self) -> None:
         """A call made while a turn is under way belongs to that turn."""
-        self.runtime.begin()
-        call = self.service.call(b"ADDJOB", b"q", b"b", b"0")
-        self.assertNoResult(call)
-        self.runtime.end()
+        with self.runtime.turn():
+            call = self.service.call(b"ADDJOB", b"q", b"b", b"0")
+            self.assertNoResult(call)
         self.assertEqual(Status(FIRST_ID), self.successResultOf(call))
         self.assertEqual(1, self.commits.commits)
 

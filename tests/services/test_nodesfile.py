@@ -165,6 +165,35 @@ class NodesFileTests(SynchronousTestCase):
         os.chdir(before)
         self.assertEqual(LINE, self.path.read_bytes())
 
+    def test_abandoned(self) -> None:
+        """A node that does not start leaves no file that was not there, and one that was as it was,
+        for others to use."""
+        self.file.lock()
+        self.file.abandon()
+        self.assertFalse(self.path.exists())
+        self.path.write_bytes(LINE)
+        self.file.lock()
+        self.file.abandon()
+        self.assertEqual(LINE, self.path.read_bytes())
+        other = NodesFile(str(self.path))
+        self.addCleanup(other.close)
+        other.lock()
+
+    def test_replaced(self) -> None:
+        """A file that somebody replaced while the node runs is locked anew when it is written; one
+        that another node has is not written."""
+        self.file.lock()
+        self.path.unlink()
+        self.file.save(rows(1), UNIX_MS, False)
+        other = NodesFile(str(self.path))
+        self.addCleanup(other.close)
+        self.assertRaisesRegex(ConfigError, "in use by another node", other.lock)
+        self.path.unlink()
+        other.lock()
+        with self.assertRaisesRegex(OSError, "another node uses it"):
+            self.file.save(rows(1), UNIX_MS, False)
+        self.assertEqual(b"", self.path.read_bytes())
+
     def test_close_twice(self) -> None:
         """Closing is safe on every way out of the process."""
         self.file.lock()

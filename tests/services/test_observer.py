@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, PFAIL, NodeEntry
+from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, NOADDR, PFAIL, NodeEntry
 from disque_tx.services.log import DaemonLog
 from disque_tx.services.observer import Observer
 from tests.services.nodebench import NodeCase
@@ -48,6 +48,22 @@ class ObserverTests(NodeCase):
         self.assertEqual([f"{NAME} is back"], self.told(0))
         self.told(PFAIL)
         self.assertEqual([f"{NAME} answers again"], self.told(0))
+
+    def test_another_address(self) -> None:
+        """Where a node was and where it is now, for whoever has to find out why."""
+        self.entry.ip = b"fd00::2"
+        (line,) = self.told(0)
+        self.assertEqual(
+            f"Node {OTHER.decode()} ([fd00::2]:7711) has a new address, it was 10.0.0.2:7711", line
+        )
+
+    def test_address_lost(self) -> None:
+        """A node at whose address another one answers is told with that address."""
+        self.entry.ip, self.entry.port = b"", 0
+        (line,) = self.told(NOADDR)
+        self.assertTrue(line.startswith(f"{NAME} is not where it was: another node"), line)
+        self.entry.ip, self.entry.port = b"10.0.0.2", 7711
+        self.assertEqual([f"{NAME} has an address again"], self.told(0))
 
     def test_leaving(self) -> None:
         """A node that leaves, and one that changes its mind."""

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from twisted.internet.address import UNIXAddress
 from twisted.internet.interfaces import IProtocolFactory
 from twisted.plugin import IPlugin
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
+import twisted.plugins
 from disque_tx.errors import ConfigError
 from disque_tx.services.interfaces import IClientProtocol
+from disque_tx.services.listeners import server_endpoint
 from disque_tx.services.plugins import RespPlugin, client_protocol
 from tests.services.rootbench import RootCase
+
+_GOPHER = """\
+from disque_tx.services.plugins import RespPlugin
+gopher = RespPlugin("gopher", "not really")
+"""
 
 
 class FindTests(SynchronousTestCase):
@@ -27,6 +37,20 @@ class FindTests(SynchronousTestCase):
         """It is a plugin like those of others."""
         verifyObject(IPlugin, RespPlugin())
         self.assertIn("RESP", RespPlugin().description)
+
+    def test_nothing_is_written(self) -> None:
+        """Looking for protocols, and for endpoints, leaves nothing among installed files."""
+        folder = Path(self.mktemp()) / "twisted" / "plugins"
+        folder.mkdir(parents=True)
+        (folder / "gopher_plugin.py").write_text(_GOPHER)
+        (folder / "broken_plugin.py").write_text("1 / 0")
+        self.patch(twisted.plugins, "__path__", [str(folder), *twisted.plugins.__path__])
+        self.patch(sys, "dont_write_bytecode", True)
+        self.assertEqual("gopher", client_protocol("gopher").name)
+        self.assertRaises(ValueError, server_endpoint, None, "nonsense:1")
+        names = sorted(path.name for path in folder.iterdir())
+        self.assertEqual(["broken_plugin.py", "gopher_plugin.py"], names)
+        self.assertTrue(self.flushLoggedErrors(ZeroDivisionError))
 
     def test_unknown(self) -> None:
         """What is not installed is named, with what is."""

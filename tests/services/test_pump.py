@@ -279,6 +279,25 @@ class WriterTests(PumpCase):
         session.speak(2)
         self.assertEqual(b"$-1\r\n_\r\n+PONG\r\n", self.ask(client, b"PING"))
 
+    def test_hello_that_is_not_answered(self) -> None:
+        """A client that asked for silence gets nothing of HELLO's answer, and stays in step."""
+        cases = (
+            (b"CLIENT REPLY SKIP", b"HELLO 3", 3, b"+PONG\r\n"),
+            (b"CLIENT REPLY SKIP", b"HELLO 2", 3, b"+PONG\r\n"),
+            (b"CLIENT REPLY OFF", b"HELLO 2", 2, b""),
+            (b"CLIENT REPLY OFF", b"HELLO 3", 2, b""),
+        )
+        for silence, hello, pings, afterwards in cases:
+            words = [b"PING"] * pings + [silence, hello, b"PING"]
+            answer = self.ask(self.dial(), *words)
+            self.assertEqual(b"+PONG\r\n" * pings + afterwards, answer, words)
+
+    def test_protocol_after_silence(self) -> None:
+        """HELLO counts, answered or not: later answers are in the new protocol."""
+        client = self.dial()
+        self.ask(client, b"PING", b"CLIENT REPLY SKIP", b"HELLO 3")
+        self.assertEqual(b"_\r\n", self.ask(client, b"CLIENT GETNAME"))
+
     def test_bytes_are_counted(self) -> None:
         """INFO's network totals are exact (P32)."""
         self.ask(self.dial(), b"PING")

@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from twisted.internet import endpoints
+from twisted.internet.defer import Deferred, succeed
 
 from disque_tx.errors import ConfigError
 from disque_tx.services.root import new_node_id, prepare
 from disque_tx.settings import Settings
+from tests.acceptance.daemon import BUS_OFFSET, free_port
 from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase
+
+#: As a node may have left it; a node that starts writes it anew, with the time of its start.
+_NODES = b"%s :0 myself 0 0 connected\n" % (b"a" * 40)
+
+
+class ClosedPort:
+    """A port that nobody connects to."""
+
+    def getHost(self) -> str:
+        """Where it is."""
+        return "slow:1"
+
+    def stopListening(self) -> Deferred[None]:
+        """It does not listen any more."""
+        return succeed(None)
+
+
+class SlowEndpoint:
+    """An endpoint that listens when ``port`` fires."""
+
+    def __init__(self, port: Deferred[Any]) -> None:
+        self._port = port
+
+    def listen(self, factory: object) -> Deferred[Any]:
+        """Begin."""
+        return self._port
 
 
 class StartTests(RootCase):
@@ -22,6 +55,19 @@ class StartTests(RootCase):
         self.assertFalse(root.server.troubled)
         self.assertIn("# Server started, Disque version 1.0-rc1", self.logged())
         self.assertIn("* The server is now ready to accept connections at ", self.logged())
+
+    def test_info_listening(self) -> None:
+        """INFO says where the node listens, in a section that the original does not have."""
+        port = free_port()
+        self.settings = self.make_settings(port=port, bind=["127.0.0.1", "::1"])
+        self.started()
+        told = self.ask(self.dial(), "INFO listening").decode()
+        self.assertIn(
+            f"listening_clients:127.0.0.1:{port},[::1]:{port},unix:{self.settings.unixsocket}\r\n",
+            told,
+        )
+        bus = port + BUS_OFFSET
+        self.assertIn(f"listening_bus:127.0.0.1:{bus},[::1]:{bus}\r\n", told)
 
     def test_without_privileged_step(self) -> None:
         """Programs that only know startService are served as well."""
@@ -84,6 +130,133 @@ class StartTests(RootCase):
         self.assertEqual(("notice", self.settings.logfile), (log.level, log.path))
         with self.assertRaisesRegex(ConfigError, "Can't chdir to '/no/such'"):
             prepare(Settings(dir="/no/such"))
+
+
+class ReadyTests(RootCase):
+    """When a node says that it is ready, and what one leaves behind that does not start."""
+
+    def told_to_systemd(self) -> Callable[[], list[str]]:
+        """Gives what the service manager was told since the last time."""
+        path = self.path("notify")
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(manager.close)
+        manager.bind(path)
+        manager.setblocking(False)
+        self.patch(os, "environ", {**os.environ, "NOTIFY_SOCKET": path})
+
+        def told() -> list[str]:
+            found = []
+            try:
+                while True:
+                    found.append(manager.recv(1000).decode())
+            except BlockingIOError:
+                return found
+
+        return told
+
+    def said(self) -> str:
+        """The text of the log, which may be missing."""
+        return self.logged() if (self.folder / "log").exists() else ""
+
+    def unclaimed(self, **changes: object) -> str:
+        """A node with these settings does not start, and leaves everything as it was; returns why
+        it does not."""
+        nodes, log = self.folder / "nodes.conf", self.folder / "disque.aof"
+        nodes.write_bytes(_NODES)
+        self.settings = self.make_settings(**changes)
+        root = self.make()
+        with self.assertRaises(ConfigError) as caught:
+            root.privilegedStartService()
+        self.assertEqual(_NODES, nodes.read_bytes())
+        self.assertFalse((self.folder / "d.sock").exists() or log.exists())
+        self.assertNotIn("ready to accept", self.said())
+        # Nothing is held: another node starts in its place.
+        self.settings = self.make_settings(logfile="/dev/null")
+        self.stopped(self.started())
+        self.successResultOf(root.stopService())
+        return str(caught.exception)
+
+    def test_when_loaded(self) -> None:
+        """Nobody is told that clients are served while they are sent away."""
+        self.settings.appendonly = True
+        told = self.told_to_systemd()
+        root = self.make()
+        root.privilegedStartService()
+        root.startService()
+        self.addCleanup(self.stopped, root)
+        self.assertNotIn("ready to accept", self.logged())
+        self.assertEqual(["STATUS=Loading the log"], told())
+        drive(self.reactor)
+        self.assertIn("ready to accept", self.logged())
+        self.assertEqual(["READY=1\nSTATUS=Serving clients"], told())
+
+    def test_bus_port_taken(self) -> None:
+        """Half a bus is none: the node says what is in its way, and takes nothing."""
+        port = free_port()
+        with socket.create_server(("127.0.0.1", port + BUS_OFFSET)):
+            text = self.unclaimed(port=port, appendonly=True)
+        self.assertIn(f"127.0.0.1:{port + BUS_OFFSET}: Address already in use", text)
+        self.assertIn("'cluster-bus-port'", text)
+
+    def test_client_port_taken(self) -> None:
+        """The same for the clients' port, of which only one family is taken."""
+        port = free_port()
+        with socket.create_server(("::1", port), family=socket.AF_INET6):
+            text = self.unclaimed(port=port)
+        self.assertIn(f"[::]:{port}: Address already in use", text)
+
+    def test_other_mistakes(self) -> None:
+        """The same for certificates that are not there, and protocols that nobody installed."""
+        text = self.unclaimed(port=free_port(), cluster_bus_tls=True, cluster_bus_tls_cert="/no")
+        self.assertIn("cluster-bus-tls needs three files", text)
+        self.assertIn("no such protocol", self.unclaimed(listen=[("morse", "unix:x")]))
+
+    def test_damaged_log(self) -> None:
+        """A node whose log is damaged was never ready, and leaves its files to be looked at."""
+        told = self.told_to_systemd()
+        nodes, log = self.folder / "nodes.conf", self.folder / "disque.aof"
+        nodes.write_bytes(_NODES)
+        log.write_bytes(b"*1\r\n$3\r\nfoo\r\n")
+        self.settings.appendonly = True
+        root = self.started()
+        self.assertEqual(1, root.exit_status)
+        self.stopped(root)
+        self.assertEqual(_NODES, nodes.read_bytes())
+        self.assertEqual(b"*1\r\n$3\r\nfoo\r\n", log.read_bytes())
+        self.assertNotIn("ready to accept", self.logged())
+        self.assertNotIn("READY=1", "".join(told()))
+
+    def test_nodes_file_cannot_be_written(self) -> None:
+        """A node that cannot write down who it is does not start, and names the file."""
+        root = self.make()
+        (self.folder / "nodes.conf").unlink()
+        (self.folder / "nodes.conf").mkdir()
+        root.privilegedStartService()
+        root.startService()
+        self.addCleanup(self.stopped, root)
+        self.assertEqual(1, root.exit_status)
+        self.assertIn(f"{self.folder}/nodes.conf can't be written: Is a directory", self.logged())
+        self.assertNotIn("ready to accept", self.logged())
+
+    def test_slow_endpoint(self) -> None:
+        """An endpoint that takes its time is waited for; one that fails late ends the start."""
+        for error, expected in ((None, 0), (OSError("no route"), 1)):
+            port: Deferred[Any] = Deferred()
+            endpoint = SlowEndpoint(port)
+            self.patch(endpoints, "serverFromString", lambda *_, endpoint=endpoint: endpoint)
+            self.settings = self.make_settings(
+                listen=[("resp", "slow:1")], logfile=str(self.folder / f"log{expected}")
+            )
+            root = self.started()
+            self.assertNotIn("ready to accept", self.logged())
+            if error is None:
+                port.callback(ClosedPort())
+            else:
+                port.errback(error)
+            self.assertEqual(expected, root.exit_status)
+            self.assertEqual(not expected, "ready to accept" in self.logged())
+            self.stopped(root)
+        self.assertIn("listen resp slow:1: no route", self.logged())
 
 
 class StopTests(RootCase):

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import time
+from typing import Any, cast
 
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
+from disque_tx.errors import LocalError
+from disque_tx.services.cron import Cron
 from disque_tx.services.interfaces import IClock, ITurn
-from disque_tx.services.runtime import SystemClock
-from tests.services.nodebench import FIRST_ID, NodeCase
+from disque_tx.services.pump import Session
+from disque_tx.services.runtime import Runtime, SystemClock
+from disque_tx.wire.eventrecords import EventRecorder
+from tests.services.doubles import StillLog
+from tests.services.nodebench import FIRST_ID, NodeCase, drive
 
 
 class ClockTests(SynchronousTestCase):
@@ -145,9 +151,8 @@ class TurnTests(NodeCase):
         client.dataReceived(b"PING\r\n")
         self.assertEqual(b"", transport.value())
         self.server.paused_until_ms = 0
-        self.runtime.begin()
-        self.runtime.resume_all()
-        self.runtime.end()
+        with self.runtime.turn():
+            self.runtime.resume_all()
         self.reactor.advance(0)
         self.assertEqual(b"+PONG\r\n", transport.value())
 
@@ -157,9 +162,144 @@ class TurnTests(NodeCase):
         self.turn(b"CLIENT PAUSE 1000")
         client.dataReceived(b"ADDJOB q b 0\r\n")
         self.server.paused_until_ms = 0
-        self.runtime.begin()
-        self.runtime.resume_all()
-        self.runtime.end()
+        with self.runtime.turn():
+            self.runtime.resume_all()
         client.connectionLost()
         self.reactor.advance(0)
         self.assertEqual(b":0\r\n", self.turn(b"QLEN q"))
+
+
+class Faulty:
+    """A bus and an event log with faults. ``faults``: methods that raise. ``hang_ups``: connections
+    to be closed, each of which is input for the node; ``depth``, ``deepest``: of calls in calls."""
+
+    def __init__(self, runtime: Runtime, *faults: str, hang_ups: int = 0) -> None:
+        self._runtime = runtime
+        self._faults = faults
+        self.hang_ups = hang_ups
+        self.depth = self.deepest = 0
+
+    def _run(self, name: str) -> None:
+        if name in self._faults:
+            raise ZeroDivisionError(name)
+
+    def flush(self) -> None:
+        self._run("flush")
+
+    def perform(self) -> bool:
+        self._run("perform")
+        if not self.hang_ups:
+            return False
+        self.hang_ups -= 1
+        self.depth += 1
+        self.deepest = max(self.deepest, self.depth)
+        with self._runtime.turn() as node:
+            node.outbox.touch(next(iter(self._runtime.server.clients.values())))
+        self.depth -= 1
+        return True
+
+    def turn_ended(self) -> None:
+        self._run("turn_ended")
+
+
+class FaultTests(NodeCase):
+    """Faults of this program: a turn ends in any case, and nothing leaves that must not."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.died: list[str] = []
+        self.runtime.fatal = self.died.append
+
+    def test_in_the_cron(self) -> None:
+        """A fault in the periodic work ends its turn: what TLS clients send afterwards is logged
+        and answered at once, not only when another turn happens to come along."""
+        aof = StillLog()
+        cron = Cron(self.runtime, self.settings, cast(Any, aof), self.log, self.reactor)
+        aof.error = ZeroDivisionError()
+        self.assertRaises(ZeroDivisionError, cron.run)
+        self.assertFalse(self.runtime.in_turn)
+        commits = self.commits.commits
+        self.assertEqual(b"+%s\r\n" % FIRST_ID, self.turn(b"ADDJOB q b 0"))
+        self.assertEqual(commits + 1, self.commits.commits)
+
+    def test_while_it_is_due(self) -> None:
+        """A fault in what is due ends its turn, and the next timer is set."""
+        alarm = Alarm(self.node.now_ms + 20)
+        self.runtime.deadlines.append(alarm)
+        self.patch(alarm, "run_due", lambda now_ms: 1 / 0)
+        self.turn(b"PING")
+        self.assertRaises(ZeroDivisionError, self.reactor.advance, 0.02)
+        self.assertFalse(self.runtime.in_turn)
+        self.assertEqual(1, len(self.reactor.getDelayedCalls()))
+
+    def test_while_written_down(self) -> None:
+        """When it is unknown what the disk holds, nothing is answered, now or later."""
+        for broken in ("log", "nodes"):
+            self.setUp()
+            client, transport = self.connect()
+            if broken == "log":
+                self.commits.error = ZeroDivisionError()
+            else:
+                self.runtime.save_nodes = lambda: cast(None, 1 / 0)
+            request = b"CLUSTER LEAVING yes\r\n"
+            self.assertRaises(ZeroDivisionError, client.dataReceived, request)
+            self.commits.error = None
+            client.dataReceived(b"PING\r\n")
+            client.resumeProducing()
+            self.assertEqual((False, b""), (self.runtime.in_turn, transport.value()), broken)
+            (reason,) = self.died
+            self.assertIn("ZeroDivisionError", reason)
+
+    def test_log_failed(self) -> None:
+        """The same when the disk refused under ``always``, which was said where it happened."""
+        client, transport = self.connect()
+        self.commits.error = LocalError("the disk is full")
+        self.assertRaises(LocalError, client.dataReceived, b"ADDJOB q b 0\r\n")
+        self.commits.error = None
+        client.dataReceived(b"PING\r\n")
+        self.assertEqual(([], b""), (self.died, transport.value()))
+
+    def test_while_it_leaves(self) -> None:
+        """What a fault does not concern leaves all the same, and the fault is reported."""
+        faulty = Faulty(self.runtime, "flush", "perform", "turn_ended")
+        self.runtime.bus = self.runtime.eventlog = faulty
+        self.node.outbox.events = EventRecorder()
+        self.assertEqual(b"+PONG\r\n", self.turn(b"PING"))
+        self.assertFalse(self.runtime.in_turn)
+        self.assertEqual(3, len(self.flushLoggedErrors(ZeroDivisionError)))
+        self.assertEqual([], self.died)
+
+    def test_one_client(self) -> None:
+        """A connection that cannot be written to because of a fault costs the others nothing."""
+        victim, others = self.dial(), [self.dial() for _ in range(3)]
+        session = self.server.clients[1]
+        assert isinstance(session, Session)
+
+        def send(data: bytes) -> int:
+            raise ZeroDivisionError
+
+        session.send = send
+        for sock in (victim, *others):
+            sock.sendall(b"PING\r\n")
+        drive(self.reactor)
+        for sock in others:
+            self.assertEqual(b"+PONG\r\n", sock.recv(100))
+        self.assertEqual(b"", victim.recv(100))
+        self.assertIn("A fault in this program", self.logged())
+
+    def test_never_nested(self) -> None:
+        """Closing one connection may lead to the next: never one turn within another, however many
+        there are, and what was changed by it leaves at once."""
+        client, transport = self.connect()
+        bus = self.runtime.bus = Faulty(self.runtime, hang_ups=5_000)
+        client.dataReceived(b"PING\r\n")
+        while bus.hang_ups:
+            self.assertFalse(self.runtime.in_turn)
+            self.reactor.advance(0)
+        self.assertEqual((1, b"+PONG\r\n"), (bus.deepest, transport.value()))
+        self.reactor.advance(0)
+        self.assertEqual([], self.reactor.getDelayedCalls())
+
+    def test_no_other_way(self) -> None:
+        """Turns are blocks: nothing can be begun that somebody forgets to end."""
+        self.assertFalse(hasattr(self.runtime, "begin") or hasattr(self.runtime, "end"))

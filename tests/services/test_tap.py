@@ -28,6 +28,18 @@ class OptionsTests(RootCase):
             ["my.conf", "--port", "7712", "--bind", "::1", "127.0.0.1"], options.words()
         )
 
+    def test_quotes(self) -> None:
+        """A value may have blanks and quotes in it, as in the file."""
+        options = Options()
+        options.parseOptions(["--set", 'requirepass "two words"', "--set", "logfile 'a b'"])
+        self.assertEqual(["--requirepass", "two words", "--logfile", "a b"], options.words())
+
+    def test_unbalanced(self) -> None:
+        """A directive that cannot be read is shown; nothing at all is none."""
+        for text in ('requirepass "two', "", "  "):
+            with self.assertRaisesRegex(UsageError, "no directive with its value"):
+                Options().parseOptions(["--set", text])
+
     def test_nothing(self) -> None:
         """Without options there are the defaults."""
         options = Options()

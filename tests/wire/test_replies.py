@@ -99,12 +99,24 @@ class Resp2Tests(SynchronousTestCase):
         """``size`` is what ``take`` gives, and nothing is given twice."""
         self.assertEqual(b"", self.writer.take())
         self.writer.status(b"OK")
-        self.writer.encoded(b":1\r\n")
+        self.writer.integer(1)
         self.assertEqual(9, self.writer.size)
         self.assertEqual(2, self.writer.pieces())
         self.assertEqual(b"+OK\r\n:1\r\n", self.writer.take())
         self.assertEqual(0, self.writer.size)
         self.assertEqual(b"", self.writer.take())
+
+    def test_speaking(self) -> None:
+        """A change of protocol keeps what was said, marks included, and leaves nothing behind."""
+        self.writer.null()
+        mark = self.writer.mark()
+        self.writer.status(b"OK")
+        later = self.writer.speaking(3)
+        self.assertEqual((0, b""), (self.writer.size, self.writer.take()))
+        later.rewind(mark)
+        later.null()
+        self.assertEqual(8, later.size)
+        self.assertEqual(b"$-1\r\n_\r\n", later.take())
 
     def test_rewind(self) -> None:
         """CLIENT REPLY OFF takes back what a request said, and only that."""

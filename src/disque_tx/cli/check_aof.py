@@ -7,6 +7,7 @@ file of their own, and damage in the middle of a file is not cut away without ``
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from typing import BinaryIO, Final
@@ -49,6 +50,8 @@ def _arguments(argv: list[str]) -> tuple[str, bool, bool]:
 
 def _check(path: str, fix: bool, force: bool) -> int:
     with _open(path, fix) as file:
+        if fix:
+            _lock(path, file)
         size = os.fstat(file.fileno()).st_size
         if size == 0:
             raise Refusal(f"Empty file: {path}")
@@ -66,6 +69,16 @@ def _open(path: str, writable: bool) -> BinaryIO:
         return open(path, "r+b" if writable else "rb")
     except OSError as error:
         raise Refusal(f"Cannot open file: {path}") from error
+
+
+def _lock(path: str, file: BinaryIO) -> None:
+    """Keep nodes from using the file while it is being repaired, and repair none that is in use."""
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise Refusal(
+            f"Refused: {path} is the log of a node that runs. Stop the node first."
+        ) from error
 
 
 def _print_analysis(report: Report) -> None:

@@ -96,13 +96,26 @@ def _survey(options: Options, nodes: tuple[str, ...]) -> Survey:
 
 
 def _print_json(found: Survey, result: list[Finding]) -> None:
-    nodes = [view.address for view in found.views.values()]
-    click.echo(json.dumps({"nodes": nodes, "findings": [attrs.asdict(each) for each in result]}))
+    views = found.views.values()
+    listening = {
+        view.address: {whom: view.listening(whom) for whom in ("clients", "bus")} for view in views
+    }
+    document = {
+        "nodes": [view.address for view in views],
+        "listening": listening,
+        "findings": [attrs.asdict(each) for each in result],
+    }
+    click.echo(json.dumps(document))
 
 
 def _print_text(found: Survey, result: list[Finding]) -> None:
     for finding in result:
         click.echo(f"{finding.severity}: {finding.node}: {finding.what}\n    {finding.advice}")
+    for view in found.views.values():
+        clients, bus = (", ".join(view.listening(whom)) for whom in ("clients", "bus"))
+        if clients:
+            told = f"listens for clients on {clients}; for other nodes on {bus or 'no address'}"
+            click.echo(f"{view.address}: {shown(told)}")
     problems = sum(map(is_problem, result))
     verdict = f"{problems} problems" if problems else "no problem"
     click.echo(f"{len(found.views)} nodes answered: {verdict}")

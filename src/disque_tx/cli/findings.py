@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from ipaddress import ip_address
 from typing import Final
 
 import attrs
@@ -113,6 +114,25 @@ def _flags(view: NodeView) -> Iterator[Finding]:
             )
 
 
+def _bus(view: NodeView) -> Iterator[Finding]:
+    bus = view.listening("bus")
+    if bus and all(map(_is_loopback, bus)) and not _is_loopback(view.address):
+        yield Finding(
+            _PROBLEM,
+            view.address,
+            f"listens for other nodes on {shown(', '.join(bus))} only, where no other host comes",
+            "Set cluster-bus-tls, or cluster-insecure where the network keeps strangers away.",
+        )
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _leaving(view: NodeView) -> Iterator[Finding]:
     if "leaving" in view.flags:
         yield Finding(
@@ -182,6 +202,7 @@ _OF_ALL: Final[tuple[Callable[[Survey], Iterator[Finding]], ...]] = (
 )
 _OF_EACH: Final[tuple[Callable[[NodeView], Iterator[Finding]], ...]] = (
     _flags,
+    _bus,
     _leaving,
     _original,
     _memory,

@@ -26,8 +26,9 @@ _NOWHERE: Final = frozenset(("handshake", "noaddr"))
 @attrs.frozen
 class NodeView:
     """``address``: where it was asked. ``table``: ID → what it finds of each node. ``info``: INFO,
-    and INFO EVENTLOG where that exists. ``maxmemory``: in bytes, 0 for no limit. ``paused``: how
-    many of its first queues are. ``clock_s``: how far its clock is ahead of this machine's."""
+    with its sections Eventlog and Listening where these exist. ``maxmemory``: in bytes, 0 for no
+    limit. ``paused``: how many of its first queues are. ``clock_s``: how far its clock is ahead of
+    this machine's."""
 
     address: str
     id: str
@@ -41,6 +42,11 @@ class NodeView:
         """A figure of INFO; 0 where it is missing."""
         value = self.info.get(name, "")
         return int(value) if value.isascii() and value.isdigit() and len(value) < 20 else 0
+
+    def listening(self, whom: str) -> list[str]:
+        """Addresses at which it listens for ``clients`` or for the ``bus``; none when it does not
+        say."""
+        return [each for each in self.info.get(f"listening_{whom}", "").split(",") if each]
 
     @property
     def others(self) -> list[ClusterNode]:
@@ -79,7 +85,7 @@ def view(node: Disque, now_s: Callable[[], float] = time.time) -> NodeView:
     clock_s = _ahead_s(node, now_s)
     return attrs.evolve(
         glance(node),
-        info=node.info() | node.info("eventlog"),
+        info=node.info() | node.info("eventlog") | node.info("listening"),
         maxmemory=_maxmemory(node),
         paused=_paused(node),
         clock_s=clock_s,

@@ -150,7 +150,8 @@ def _work(settings: Settings, log: DaemonLog) -> int:
 
 
 def _handle_signals(root: NodeRoot, log: DaemonLog, reactor: Any) -> None:
-    """SIGTERM and SIGINT stop in an orderly way, a second one at once; others do no harm."""
+    """SIGTERM and SIGINT stop in an orderly way, a second one at once; SIGHUP has certificates read
+    anew; others do no harm."""
     from twisted.internet.process import reapAllProcesses
 
     asked = False
@@ -170,8 +171,8 @@ def _handle_signals(root: NodeRoot, log: DaemonLog, reactor: Any) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    for number in (signal.SIGHUP, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(root.certificates.reload))
     # Processes that the node has started tell so that they ended.
     signal.signal(signal.SIGCHLD, lambda *_: reactor.callFromThread(reapAllProcesses))
 

@@ -59,6 +59,10 @@ class Control:
         """Fields of INFO's Eventlog section, in order."""
         raise NotImplementedError
 
+    def info_listening(self) -> list[tuple[str, str]]:
+        """Fields of INFO's Listening section, in order."""
+        raise NotImplementedError
+
     def loading(self) -> bool:
         """The log is being loaded; most commands are refused."""
         raise NotImplementedError

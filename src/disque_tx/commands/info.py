@@ -158,6 +158,10 @@ def _eventlog(server: Server) -> Fields:
     return server.control.info_eventlog()
 
 
+def _listening(server: Server) -> Fields:
+    return server.control.info_listening()
+
+
 def _commandstats(server: Server) -> Fields:
     return [
         ("cmdstat_" + command.name.decode("ascii"), _calls(command))
@@ -175,7 +179,7 @@ def _calls(command: Command) -> str:
 #: What the thresholds at 75 and 95 % of maxmemory mean.
 _LEVELS: Final = ("normal", "above-75-percent", "above-95-percent")
 #: Sections that are only shown to those who ask.
-_OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog")
+_OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog", "Listening")
 _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Server": _server,
     "Clients": _clients,
@@ -189,4 +193,5 @@ _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Commandstats": _commandstats,
     "Cluster": _cluster,
     "Eventlog": _eventlog,
+    "Listening": _listening,
 }

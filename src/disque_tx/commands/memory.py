@@ -66,6 +66,9 @@ class MemoryControl(Control):
     def info_eventlog(self) -> list[tuple[str, str]]:
         return []
 
+    def info_listening(self) -> list[tuple[str, str]]:
+        return []
+
     def loading(self) -> bool:
         return self.is_loading
 
@@ -98,6 +101,7 @@ class MemoryControl(Control):
 
     def set_protocol(self, client: Client, version: int) -> None:
         self._perform(f"protocol {version} for client {client.id}")
+        client.speak(version)
 
     def client_buffers(self, client: Client) -> tuple[int, int, int]:
         return self.buffers.get(client.id, (0, 0, 0))

@@ -136,6 +136,11 @@ class ValueReplies(ReplySink):
     def rewind(self, mark: int) -> None:
         del self._said[mark:]
 
+    def speaking(self, version: int) -> ValueReplies:
+        replies = ValueReplies()  # values are the same in both protocols
+        replies._said, self._said = self._said, []
+        return replies
+
 
 def _job_value(job: JobRecord, with_counters: bool) -> Value:
     value: list[Value] = [job.queue, job.id, job.body]

@@ -84,3 +84,7 @@ class Client(Linked):
         self.blocked_job: bytes = b""
         self.blocked_counters: bool = False
         self.soft_limit_ms: i64 = -1
+
+    def speak(self, version: int) -> None:
+        """Answer in RESP2 or RESP3 from now on; who holds ``replies`` must take them anew."""
+        self.replies = self.replies.speaking(version)

@@ -25,6 +25,12 @@ _PROTECTED: Final = (
     b" 'protected-mode no' in the configuration if the network itself keeps strangers away."
 )
 
+#: Added for a client of this host that came by an address which others could use, too.
+_BY_LOOPBACK: Final = (
+    b" You are on its own host, but came by one of its addresses in the network: connect to a"
+    b" loopback address, such as 127.0.0.1 or ::1, or to the Unix socket."
+)
+
 
 class Admission:
     """The door of one node."""
@@ -39,8 +45,8 @@ class Admission:
         """Whether clients must give a password first."""
         return bool(self._settings.requirepass)
 
-    def refuse(self, peer: IAddress) -> bytes:
-        """Why this peer is not let in, empty if it is."""
+    def refuse(self, peer: IAddress, host: IAddress) -> bytes:
+        """Why this peer, which came to our address ``host``, is not let in; empty if it is."""
         server = self._runtime.server
         if len(server.clients) >= self._settings.maxclients:
             server.stats.rejected_connections += 1
@@ -48,7 +54,7 @@ class Admission:
         if self._settings.protected_mode and not self.guarded() and not is_local(peer):
             server.stats.rejected_connections += 1
             self._log.verbose(f"Refused {peer} in protected mode")
-            return _PROTECTED
+            return _PROTECTED + (_BY_LOOPBACK if _is_same_host(peer, host) else b"")
         return b""
 
     def admit(
@@ -103,3 +109,9 @@ def is_local(peer: IAddress) -> bool:
         host = peer.host.removeprefix("::ffff:")
         return host == "::1" or host.startswith("127.")
     return True
+
+
+def _is_same_host(peer: IAddress, host: IAddress) -> bool:
+    """Whether both ends of a connection have one address."""
+    both = (IPv4Address, IPv6Address)
+    return isinstance(peer, both) and isinstance(host, both) and peer.host == host.host

@@ -30,6 +30,7 @@ from disque_tx.services.aofrewrite import Rewrite, write_snapshot
 from disque_tx.services.aofwriter import LogSettings, LogWriter, Means
 from disque_tx.services.interfaces import IFile, IFiles
 from disque_tx.services.log import DaemonLog
+from disque_tx.services.ownership import claim
 from disque_tx.wire.aoflog import LogEncoder
 
 #: How long after a failure a rewrite is not begun by itself again.
@@ -97,7 +98,7 @@ class AppendOnlyFile(Service):
     def write_error(self) -> str:
         """Why the log does not hold what was recorded; empty when it does."""
         writer = self._writer
-        return writer.error or writer.sync_error if writer is not None else ""
+        return writer.trouble() if writer is not None else ""
 
     # -- every turn --------------------------------------------------------------------------
 
@@ -121,6 +122,7 @@ class AppendOnlyFile(Service):
             return
         if self._writer is not None:
             self._writer.tick()
+            self._writer.look(self._path())
         reason = self._rewrite_reason()
         if reason and self._rewrite is None and self._node.now_ms >= self._retry_ms:
             self._log.notice(f"Starting a rewrite of the append only file: {reason}")
@@ -169,7 +171,7 @@ class AppendOnlyFile(Service):
         """Everything recorded is on the disk afterwards; ``OSError`` when it cannot be."""
         self._distribute()
         writer = self._writer
-        if self.state == "wait-rewrite" or (writer is not None and writer.sync_error):
+        if self.state == "wait-rewrite" or (writer is not None and writer.distrusted()):
             self.rewrite_now()
         elif writer is not None:
             writer.flush_and_sync()
@@ -263,7 +265,7 @@ class AppendOnlyFile(Service):
         """
         self._abandon_rewrite()
         self._distribute()
-        self._rewritten(write_snapshot(self._means, self._path()))
+        self._rewritten(write_snapshot(self._means, self._path(), self._claim_name()))
 
     def _rewrite_reason(self) -> str:
         """Why the log must be rewritten without anybody asking; empty when it must not be."""
@@ -272,14 +274,23 @@ class AppendOnlyFile(Service):
             return "the first one is not written yet"
         if self._rewrites.scheduled:
             return "it was interrupted"
-        if writer is not None and writer.sync_error:
-            return "a sync failed"
-        return "it grew" if writer is not None and writer.grown() else ""
+        if writer is None:
+            return ""
+        return writer.distrusted() or ("it grew" if writer.grown() else "")
 
     def _begin_rewrite(self) -> None:
         self._rewrites.begin(int(self._node.now_ms))
-        self._rewrite = Rewrite(self._means, self._path(), self._rewritten, self._rewrite_failed)
+        self._rewrite = Rewrite(
+            self._means, self._path(), self._claim_name(), self._rewritten, self._rewrite_failed
+        )
         self._record_if_needed()
+
+    def _claim_name(self) -> IFile | None:
+        """What keeps other nodes off the name of the log until a new one has it; ``None`` when the
+        log does that itself. ``OSError`` when another node has the name."""
+        if self._writer is None:
+            return claim(self._means.files, self._path())  # what an earlier run of this node left
+        return self._writer.reclaim(self._path())
 
     def _abandon_rewrite(self) -> None:
         if self._rewrite is not None:
@@ -333,7 +344,7 @@ class AppendOnlyFile(Service):
             reason = os_error_text(error)
             raise CommandError("ERR", f"The log lacks the last records: {reason}") from error
         try:
-            reload_log(self._means, self._path(), self._forget)
+            reload_log(self._means, self._path(), self._writer is None, self._forget)
         finally:
             self._record_if_needed()
 
@@ -353,9 +364,7 @@ class AppendOnlyFile(Service):
     def info(self) -> list[tuple[str, str]]:
         """The Persistence fields of INFO, in order (client protocol, section 10)."""
         fields = [
-            ("loading", aofstatus.flag(self.loading)),
-            ("aof_enabled", aofstatus.flag(self.state != "off")),
-            ("aof_state", self.state),
+            *aofstatus.state_fields(self.state, self.loading),
             *aofstatus.rewrite_fields(self._rewrite, self._rewrites, int(self._node.now_ms)),
             ("aof_last_write_status", "err" if self.write_error else "ok"),
         ]

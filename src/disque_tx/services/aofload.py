@@ -22,6 +22,7 @@ from disque_tx.errors import CommandError, ConfigError, PeerError
 from disque_tx.messages import JobRecord
 from disque_tx.services.aofwriter import Means
 from disque_tx.services.interfaces import IFile, IFiles
+from disque_tx.services.ownership import claim
 from disque_tx.wire.aoflog import LogDecoder
 from disque_tx.wire.aofrecords import holds_records, understand
 
@@ -198,30 +199,42 @@ class Loader:
 
 
 def open_log(files: IFiles, path: str, may_be_new: bool) -> IFile:
-    """The log at the start of the node; raises ``ConfigError`` when there can be none."""
+    """The log at the start of the node, which no other node can have then; raises ``ConfigError``
+    when there can be none."""
     try:
-        try:
-            return files.open(path)
-        except FileNotFoundError:
-            if not may_be_new:
-                raise
-            file = files.create(path)
-            files.sync_folder(path)
-            return file
-    except OSError as error:
+        file = claim(files, path, may_be_new)
+    except BlockingIOError as error:
         raise ConfigError(
-            f"Can't open the append only file {path}: {os_error_text(error)}. Check 'dir' and"
-            " 'appendfilename'; 'aof-enqueue-jobs-once yes' needs a file to load."
+            f"The append only file {path} is in use by another node. Give every node its own 'dir'"
+            " or 'appendfilename'."
         ) from error
+    except OSError as error:
+        raise ConfigError(_no_log(path, error)) from error
+    try:
+        if not file.size():
+            files.sync_folder(path)  # it may be new
+    except OSError as error:
+        file.close()
+        raise ConfigError(_no_log(path, error)) from error
+    return file
 
 
-def reload_log(means: Means, path: str, forget: Callable[[], None]) -> None:
+def _no_log(path: str, error: OSError) -> str:
+    return (
+        f"Can't open the append only file {path}: {os_error_text(error)}. Check 'dir' and"
+        " 'appendfilename'; 'aof-enqueue-jobs-once yes' needs a file to load."
+    )
+
+
+def reload_log(means: Means, path: str, claimed: bool, forget: Callable[[], None]) -> None:
     """Load the log of a running node within one step, after ``forget`` has emptied the node.
+
+    ``claimed``: nobody may have it open; otherwise it is the one that this node writes to.
 
     Raises ``CommandError`` before that when the file is missing, empty or damaged.
     """
     try:
-        file = means.files.open(path)
+        file = claim(means.files, path, False) if claimed else means.files.open(path)
     except OSError as error:
         raise CommandError("ERR", f"Can't load {path}: {os_error_text(error)}") from error
     try:

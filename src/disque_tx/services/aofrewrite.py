@@ -28,6 +28,7 @@ from disque_tx.core.table import Table
 from disque_tx.messages import ACTIVE, QUEUED
 from disque_tx.services.aofwriter import Means
 from disque_tx.services.interfaces import IFile
+from disque_tx.services.ownership import claim_empty
 from disque_tx.wire.aoflog import load_record
 
 SLICE_S: Final = 0.002
@@ -65,6 +66,7 @@ class Snapshot:
 class Rewrite:
     """A rewrite under way. ``buffered``: bytes that are not in the new file yet.
 
+    ``guard``: the file that keeps other nodes off ``path``, if it is not the log; is closed here.
     ``finished`` gets the new file, which has its name already; ``failed`` gets the reason, and the
     temporary file is gone. Exactly one of them is called, once, unless :meth:`stop` was.
     """
@@ -73,6 +75,7 @@ class Rewrite:
         self,
         means: Means,
         path: str,
+        guard: IFile | None,
         finished: Callable[[IFile], None],
         failed: Callable[[OSError], None],
     ) -> None:
@@ -89,7 +92,13 @@ class Rewrite:
         self._call: IDelayedCall | None = None
         self._syncing = False
         self._stopped = False
-        self._file: IFile = means.files.create(self._temporary)
+        self._guard = guard
+        try:
+            # Locked before it takes the name of the log, so that the log is never without a lock.
+            self._file: IFile = claim_empty(means.files, self._temporary)
+        except OSError:
+            self._release()
+            raise
         self._later()
 
     def add(self, data: bytes) -> None:
@@ -107,8 +116,16 @@ class Rewrite:
             self._means.files.remove(self._temporary)
         except OSError as error:
             self._means.log.warning(f"{self._temporary} could not be removed: {error}")
+        self._release()
         if not self._syncing:
             self._close()
+
+    def _release(self) -> None:
+        """Let others have the name, if it was claimed."""
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            _clean_up(self._means, self._path, guard)
+            self._means.defer_to_thread(guard.close).addErrback(self._close_failed)
 
     def _close(self) -> None:
         self._means.defer_to_thread(self._file.close).addErrback(self._close_failed)
@@ -194,16 +211,35 @@ class Rewrite:
         if much:
             self._sync(self._settle)
         else:
+            self._release()
             self._finished(self._file)
 
 
-def write_snapshot(means: Means, path: str) -> IFile:
+def _clean_up(means: Means, path: str, guard: IFile) -> None:
+    """The name is not kept any more: leave no empty file where there was none."""
+    try:
+        if not guard.size() and guard.is_at(path):
+            means.files.remove(path)
+    except OSError:
+        pass  # an empty log is no harm
+
+
+def write_snapshot(means: Means, path: str, guard: IFile | None) -> IFile:
     """Write all jobs in one go, blocking everything else; returns the new file under ``path``.
 
-    ``OSError`` when it fails: the old file is as it was then.
+    ``guard``: as for :class:`Rewrite`. ``OSError`` when it fails: the old file is as it was then.
     """
+    try:
+        return _write_snapshot(means, path)
+    finally:
+        if guard is not None:
+            _clean_up(means, path, guard)
+            guard.close()
+
+
+def _write_snapshot(means: Means, path: str) -> IFile:
     temporary = temporary_path(path)
-    file = means.files.create(temporary)
+    file = claim_empty(means.files, temporary)
     try:
         _write_all(Snapshot(means.node.jobs.table), file)
         file.sync()

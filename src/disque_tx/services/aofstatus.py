@@ -34,6 +34,15 @@ class RewriteStatus:
         return (now_ms - self.began_ms) // 1000
 
 
+def state_fields(state: str, loading: bool) -> Fields:
+    """What there is."""
+    return [
+        ("loading", flag(loading)),
+        ("aof_enabled", flag(state != "off")),
+        ("aof_state", state),
+    ]
+
+
 def rewrite_fields(rewrite: Rewrite | None, status: RewriteStatus, now_ms: int) -> Fields:
     """About the rewrite under way, and the last one."""
     running_s = -1 if rewrite is None else status.running_s(now_ms)

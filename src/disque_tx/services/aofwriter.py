@@ -11,6 +11,9 @@ Cluster protocol, section 14.4. Case by case:
    every second. Until that works, clients are refused.
 5. A sync fails, 2 or 3: what the file holds is uncertain, a later success would not change that.
    Clients are refused until a rewrite has made a new file of what is in memory.
+6. The name of the log is not that of the open file any more, because somebody removed, moved or
+   replaced it: what is written would be gone after a restart. This is noticed within two seconds.
+   Clients are refused, by every policy, until a rewrite has put a new file there.
 """
 
 from __future__ import annotations
@@ -30,10 +33,12 @@ from disque_tx.core.node import Node
 from disque_tx.errors import LocalError
 from disque_tx.services.interfaces import IFile, IFiles
 from disque_tx.services.log import DaemonLog
+from disque_tx.services.ownership import claim_name
 
 _SYNC_EVERY_MS: Final = 1_000
 _POSTPONED_MS_MAX: Final = 2_000
 _RETRY_MS: Final = 1_000
+_LOOK_EVERY_MS: Final = 1_000
 
 
 class LogSettings(Protocol):
@@ -80,8 +85,9 @@ class Means:
 class LogWriter:
     """The open log. ``size``: bytes of complete records in the file. ``base_size``: the same at the
     last rewrite or at the start. ``buffered``: bytes that are not in the file yet. ``syncing``: a
-    thread syncs. ``error``: why the last write failed, ``sync_error``: why a sync failed, empty
-    otherwise. ``delayed_syncs``: writes that did not wait for a slow sync any longer.
+    thread syncs. ``error``: why the last write failed, ``sync_error``: why a sync failed,
+    ``name_error``: why the file is not to be found under its name, empty otherwise.
+    ``delayed_syncs``: writes that did not wait for a slow sync any longer.
     """
 
     def __init__(self, means: Means, file: IFile, suspended: Callable[[], bool]) -> None:
@@ -91,6 +97,7 @@ class LogWriter:
         self.syncing = False
         self.error = ""
         self.sync_error = ""
+        self.name_error = ""
         self.delayed_syncs = 0
         self._means = means
         self._file = file
@@ -101,6 +108,7 @@ class LogWriter:
         self._synced_ms = int(means.node.now_ms)
         self._postponed_ms = -1
         self._retry_ms = 0
+        self._look_ms = 0
         self._dead = ""
         self._retired = False
 
@@ -128,7 +136,7 @@ class LogWriter:
                 self._sync_now()
         except LocalError:
             pass
-        reason = self._dead or self.error or self.sync_error
+        reason = self._dead or self.trouble()
         if reason:
             raise OSError(errno.EIO, reason)
 
@@ -146,6 +154,42 @@ class LogWriter:
             self._sync_now()
         elif policy == "everysec" and now_ms - self._synced_ms >= _SYNC_EVERY_MS:
             self._sync_later()
+
+    def trouble(self) -> str:
+        """Why the log does not hold what was recorded; empty when it does."""
+        return self.error or self.sync_error or self.name_error
+
+    def distrusted(self) -> str:
+        """Why only a new file can hold what was recorded; empty when this one can."""
+        if self.sync_error:
+            return "a sync failed"
+        return "its name is that of another file, or of none" if self.name_error else ""
+
+    def look(self, path: str) -> None:
+        """See whether the log is still to be found under its name: case 6."""
+        now_ms = int(self._means.node.now_ms)
+        if self.name_error or now_ms < self._look_ms:
+            return
+        self._look_ms = now_ms + _LOOK_EVERY_MS
+        try:
+            if self._file.is_at(path):
+                return
+        except OSError:
+            return  # nobody knows; what fails for good shows when it is written
+        self.name_error = f"{path} is not the file that this node has open"
+        self._means.log.warning(
+            f"The append only file was removed, moved or replaced: {self.name_error}. Jobs are"
+            " refused until the log has been rewritten there, which begins now. Whatever else uses"
+            " the folder, give it another one."
+        )
+
+    def reclaim(self, path: str) -> IFile | None:
+        """Take the name back from what has it now, and keep that under another name; ``None`` when
+        this file has it. ``OSError`` when another node has it."""
+        if not self.name_error:
+            return None
+        aside = f"{path}.found-{int(self._means.node.wall_us // 1_000_000)}"
+        return claim_name(self._means.files, path, aside)
 
     def grown(self) -> bool:
         """The file is worth a rewrite: large, and much larger than after the last one."""

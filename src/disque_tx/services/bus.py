@@ -21,7 +21,9 @@ from disque_tx.nodetable import Link
 from disque_tx.services.buscalls import BusCalls
 from disque_tx.services.buslink import BusFactory, BusProtocol
 from disque_tx.services.busports import listen_bus
+from disque_tx.services.certificates import Identity
 from disque_tx.services.complaints import Complaints
+from disque_tx.services.listening import shown_host
 from disque_tx.services.ports import Adopts, FastPort
 from disque_tx.wire.bus import PEER_BYTES_MAX, BusWriter
 
@@ -41,6 +43,7 @@ class Bus(Service):
     ``open`` takes possession of the port; nobody is served before the service is started.
     ``in_thread``: calls a function in a thread, for looking up host names. ``first_epoch``: a
     number that no other start of any node had. ``written``: what was said in this turn.
+    ``identity``: what it shows to others; ``None`` without TLS.
     """
 
     name = "bus"
@@ -57,6 +60,7 @@ class Bus(Service):
     ) -> None:
         self.reactor = reactor
         self.written: list[BusWriter] = []
+        self.identity: Identity | None = None
         self._runtime = runtime
         self._outbox = runtime.node.outbox
         self._settings = settings
@@ -89,16 +93,22 @@ class Bus(Service):
     def _use_tls(self) -> None:
         from disque_tx.services.bustls import TlsAdopter, tls_options
 
-        options = tls_options(self._settings)
+        settings = self._settings
+        name = f"cluster-bus-tls-cert {settings.cluster_bus_tls_cert}"
+        self.identity = identity = Identity(name, lambda: tls_options(settings))
         self._secure = True
-        self._inbound = TlsAdopter(self.reactor, options, False)
-        self._outbound = TlsAdopter(self.reactor, options, True)
+        self._inbound = TlsAdopter(self.reactor, identity, False)
+        self._outbound = TlsAdopter(self.reactor, identity, True)
 
     def startService(self) -> None:
         """Serve other nodes, those who are waiting already first."""
         super().startService()
         for port in self._ports:
             port.startListening()
+
+    def addresses(self) -> list[str]:
+        """Where other nodes can connect."""
+        return [shown_host(port.getHost()) for port in self._ports]
 
     def close(self) -> None:
         """Accept nobody any more."""
@@ -151,13 +161,8 @@ class Bus(Service):
 
     def receive(self, connection: BusProtocol, data: bytes) -> None:
         """Bytes arrived."""
-        runtime = self._runtime
-        if runtime.in_turn:
+        with self._runtime.turn():
             self._receive(connection, data)
-            return
-        runtime.begin()
-        self._receive(connection, data)
-        runtime.end()
 
     def _receive(self, connection: BusProtocol, data: bytes) -> None:
         link = connection.link
@@ -265,11 +270,12 @@ class Bus(Service):
                 connection.flush()
         written[:] = kept
 
-    def perform(self) -> None:
-        """Make and close connections."""
+    def perform(self) -> bool:
+        """Make and close connections; whether there were any to make or close."""
         outbox = self._outbox
         if not self.running:
-            return
+            return False
+        work = bool(self._stalled or outbox.hangups or outbox.connects or outbox.resolves)
         if self._stalled:
             stalled, self._stalled = self._stalled, []
             for connection in stalled:
@@ -287,6 +293,7 @@ class Bus(Service):
             resolves, outbox.resolves = outbox.resolves, []
             for host, port in resolves:
                 self._calls.resolve(host, port)
+        return work
 
     def _hang_up(self, link: Link) -> None:
         connection = self._up.get(link.sink)

@@ -16,8 +16,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.core.addresses import BUS_PORT_OFFSET
-from disque_tx.errors import ConfigError
-from disque_tx.services.ports import listen_tcp
+from disque_tx.services.listening import listen_on
 
 if TYPE_CHECKING:
     from disque_tx.services.log import DaemonLog
@@ -50,21 +49,14 @@ def listen_bus(settings: Settings, log: DaemonLog) -> list[socket.socket]:
         return []
     is_open = settings.cluster_bus_tls or settings.cluster_insecure
     asked = [host for host in settings.bind if is_open or is_loopback(host)]
-    sockets: list[socket.socket] = []
-    failures: list[str] = []
-    for host in asked or (_EVERYWHERE if is_open else _THIS_HOST):
-        try:
-            sockets.append(listen_tcp(host, port, settings.tcp_backlog))
-        except OSError as error:
-            failures.append(f"{host}:{port}: {error.strerror or error}")
-    # One address of each pair of defaults is enough.
-    if failures and (asked or not sockets):
-        for sock in sockets:
-            sock.close()
-        raise ConfigError(
-            f"Could not listen for other nodes on {'; '.join(failures)}. Another port can be"
-            " given with 'cluster-bus-port'."
-        )
+    sockets = listen_on(
+        asked or (_EVERYWHERE if is_open else _THIS_HOST),
+        port,
+        settings.tcp_backlog,
+        not asked,
+        "for other nodes",
+        "cluster-bus-port",
+    )
     _tell(settings, log, port)
     return sockets
 

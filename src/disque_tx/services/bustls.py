@@ -1,7 +1,7 @@
 """TLS between nodes: both sides show a certificate that the cluster's own authority has signed.
 
 Whoever has such a certificate belongs to the cluster, so host names are not looked at. TLS 1.2 or
-later. The files are read once, at start.
+later. The files are read at the start, and again when the operator asks for it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 
 from disque_tx.errors import ConfigError
+from disque_tx.services.certificates import Identity
 
 if TYPE_CHECKING:
     from disque_tx.settings import Settings
@@ -88,14 +89,14 @@ class TlsAdopter:
     """Serves connected sockets as the hub does, with TLS, on the transport that comes with
     Twisted. ``calling``: for connections that this node made."""
 
-    def __init__(self, reactor: Any, options: ssl.CertificateOptions, calling: bool) -> None:
+    def __init__(self, reactor: Any, identity: Identity, calling: bool) -> None:
         self._reactor = reactor
-        self._options = options
+        self._identity = identity
         self._calling = calling
 
     def adopt(self, sock: socket.socket, factory: IProtocolFactory) -> bool:
         """Begin the handshake; ``False`` when the connection is gone already."""
-        wrapped = TLSMemoryBIOFactory(self._options, self._calling, factory, self._reactor)
+        wrapped = TLSMemoryBIOFactory(self._identity, self._calling, factory, self._reactor)
         try:
             self._reactor.adoptStreamConnection(sock.fileno(), sock.family, wrapped)
         except OSError:

@@ -35,15 +35,15 @@ class RespProtocol(Protocol):
     def connectionMade(self) -> None:
         """Register the client, or send it away."""
         transport: Any = self.transport
-        peer = transport.getPeer()
-        refusal = self._admission.refuse(peer)
+        peer, host = transport.getPeer(), transport.getHost()
+        refusal = self._admission.refuse(peer, host)
         if refusal:
             transport.write(b"-" + refusal + b"\r\n")
             transport.loseConnection()
             return
         if hasattr(transport, "setTcpNoDelay"):
             transport.setTcpNoDelay(True)
-        self.session = self._admission.admit(self, *describe(peer, transport.getHost()))
+        self.session = self._admission.admit(self, *describe(peer, host))
         transport.registerProducer(self, True)
 
     def dataReceived(self, data: bytes) -> None:
@@ -52,12 +52,8 @@ class RespProtocol(Protocol):
         if session is None:
             return
         runtime = self._runtime
-        if runtime.in_turn:
+        with runtime.turn():
             runtime.pump.receive(session, data)
-            return
-        runtime.begin()
-        runtime.pump.receive(session, data)
-        runtime.end()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Nothing is held for this client any more."""
@@ -134,11 +130,9 @@ class RespProtocol(Protocol):
         runtime = self._runtime
         session.paused = False
         session.seen_ms = runtime.node.now_ms
-        if runtime.in_turn:
-            # Some of what was kept may depend on records that are written at the end of the turn.
-            runtime.node.outbox.touch(session)
-        else:
-            runtime.pump.flush(session)
+        # Some of what was kept may depend on records that are written at the end of the turn.
+        with runtime.turn() as node:
+            node.outbox.touch(session)
 
     def stopProducing(self) -> None:
         """The connection is gone; :meth:`connectionLost` tells."""

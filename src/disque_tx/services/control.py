@@ -109,6 +109,13 @@ class NodeControl(Control):
     def info_eventlog(self) -> list[tuple[str, str]]:
         return self._root.eventlog.info()
 
+    def info_listening(self) -> list[tuple[str, str]]:
+        root = self._root
+        return [
+            ("listening_clients", ",".join(root.listeners.addresses())),
+            ("listening_bus", ",".join(root.bus.addresses())),
+        ]
+
     def loading(self) -> bool:
         return self._root.aof.loading
 
@@ -131,8 +138,7 @@ class NodeControl(Control):
     # -- actions -----------------------------------------------------------------------------
 
     def set_protocol(self, client: Client, version: int) -> None:
-        if isinstance(client, Session):
-            client.speak(version)
+        client.speak(version)
 
     def background_rewrite(self) -> None:
         self._root.aof.rewrite()

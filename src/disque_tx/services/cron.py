@@ -70,20 +70,18 @@ class Cron(Service):
     def run(self) -> None:
         """One run."""
         runtime = self._runtime
-        runtime.begin()
-        node = runtime.node
         server = runtime.server
-        server.stats.tick(node.now_ms)
-        self._visit_clients()
-        node.release_leaving()
-        node.queues.sweep(node.now_ms, _QUEUES_PER_RUN)
-        if server.paused_until_ms and node.now_ms >= server.paused_until_ms:
-            server.paused_until_ms = 0
-            runtime.resume_all()
-        self._memory.look(node.now_ms)
-        self._aof.tick()
-        server.troubled = bool(self._aof.loading or self._aof.write_error)
-        runtime.end()
+        with runtime.turn() as node:
+            server.stats.tick(node.now_ms)
+            self._visit_clients()
+            node.release_leaving()
+            node.queues.sweep(node.now_ms, _QUEUES_PER_RUN)
+            if server.paused_until_ms and node.now_ms >= server.paused_until_ms:
+                server.paused_until_ms = 0
+                runtime.resume_all()
+            self._memory.look(node.now_ms)
+            self._aof.tick()
+            server.troubled = bool(self._aof.loading or self._aof.write_error)
 
     # -- clients -----------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Segments of the event log on disk, until they are lines.
 
-``_open-<node>-<boot>-<first>.events`` is written to; rotated, it is ``_full-…``, and becomes
+``_open-<node>-<boot>-<first>.events`` is written to, and locked meanwhile; rotated, it is
+``_full-…``, and becomes
 ``dt=YYYY-MM-DD/hour=HH/events-<node>-<boot>-<first>.jsonl.zst`` by
 :mod:`disque_tx.services.eventconvert`. Readers of the folder pass by names that begin with ``_``.
 """
@@ -13,6 +14,7 @@ from typing import Final
 import attrs
 
 from disque_tx.services.interfaces import IFile, IFiles
+from disque_tx.services.ownership import claim
 from disque_tx.wire.eventrecords import HEADER, MAGIC
 
 _OPEN: Final = "_open-"
@@ -60,12 +62,23 @@ class SegmentWriter:
         for name in sorted(os.listdir(folder)):
             for prefix in (_OPEN, _FULL):
                 if name.startswith(prefix + mine) and name.endswith(_SUFFIX):
-                    rest = name[len(prefix) :]
-                    self._files.rename(
-                        os.path.join(folder, name), os.path.join(folder, _FULL + rest)
-                    )
-                    found.append(os.path.join(folder, _FULL + rest))
+                    left = os.path.join(folder, name)
+                    full = os.path.join(folder, _FULL + name[len(prefix) :])
+                    if self._take_over(left, full):
+                        found.append(full)
         return found
+
+    def _take_over(self, path: str, full: str) -> bool:
+        """Rotate what nobody writes to; another process that does has it locked."""
+        try:
+            file = claim(self._files, path, False)
+        except (BlockingIOError, FileNotFoundError):
+            return False
+        try:
+            self._files.rename(path, full)
+        finally:
+            file.close()
+        return True
 
     def write(self, first: int, count: int, data: bytes, plan: Plan, now_s: int) -> list[str]:
         """Write ``count`` records, the first of which has the number ``first``."""
@@ -110,6 +123,7 @@ class SegmentWriter:
         os.makedirs(plan.folder, exist_ok=True)
         self._name = f"{self._short_id()}-{self._boot_ms}-{first:012d}{_SUFFIX}"
         self._file = self._files.create(os.path.join(plan.folder, _OPEN + self._name))
+        self._file.lock()
         self._plan = plan
         header = HEADER.pack(MAGIC, self._node_id, self._boot_ms, first, plan.bodies)
         self._file.append(header)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from typing import Final
 
@@ -49,6 +50,18 @@ class RealFile:
         """Data and length are on the disk."""
         os.fdatasync(self._fd)
 
+    def lock(self) -> None:
+        """Lock the file until it is closed."""
+        fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def is_at(self, path: str) -> bool:
+        """Whether the name is this file's."""
+        try:
+            there = os.stat(path)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(there, os.fstat(self._fd))
+
     def close(self) -> None:
         """Close the descriptor."""
         os.close(self._fd)
@@ -58,9 +71,10 @@ class RealFile:
 class RealFiles:
     """The file system of the machine."""
 
-    def open(self, path: str) -> RealFile:
-        """An existing file, for reading and appending."""
-        return RealFile(os.open(path, os.O_RDWR | os.O_APPEND))
+    def open(self, path: str, may_be_new: bool = False) -> RealFile:
+        """The file, for reading and appending."""
+        create = os.O_CREAT if may_be_new else 0
+        return RealFile(os.open(path, os.O_RDWR | os.O_APPEND | create, _MODE))
 
     def create(self, path: str) -> RealFile:
         """A new and empty file."""

@@ -126,12 +126,11 @@ class Hub:
                 pump.again = []
             if not events:
                 return
-            self._turn.begin()
-            for fd, event in pump.serve(events, self.sessions):
-                transport = self._transports.get(fd)
-                if transport is not None:  # else closed by what came before it in this turn
-                    self._serve(transport, event)
-            self._turn.end()
+            with self._turn.turn():
+                for fd, event in pump.serve(events, self.sessions):
+                    transport = self._transports.get(fd)
+                    if transport is not None:  # else closed by what came before it in this turn
+                        self._serve(transport, event)
             if self._epoll.closed:
                 return
             if pump.is_turn_over():

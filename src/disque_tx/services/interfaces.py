@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from twisted.internet.interfaces import IProtocolFactory
@@ -28,11 +29,8 @@ class ITurn(Interface):
 
     pump: Pump = Attribute("What moves requests in and replies out.")
 
-    def begin() -> None:
-        """Input follows."""
-
-    def end() -> None:
-        """No more input in this turn: write the log, then answer."""
+    def turn() -> AbstractContextManager[object]:
+        """The block in which input is executed; behind it the log is written, then answered."""
 
 
 class IClientProtocol(Interface):
@@ -71,6 +69,13 @@ class IFile(Interface):
     def sync() -> None:
         """What was appended survives a power failure."""
 
+    def lock() -> None:
+        """Nobody else can lock the file until it is closed; ``BlockingIOError`` when somebody
+        has."""
+
+    def is_at(path: str) -> bool:
+        """Whether the name ``path`` is this file's."""
+
     def close() -> None:
         """Give the file back to the system, once."""
 
@@ -78,8 +83,8 @@ class IFile(Interface):
 class IFiles(Interface):
     """The files of a node. Every method raises ``OSError`` when the system refuses."""
 
-    def open(path: str) -> IFile:
-        """An existing file; ``FileNotFoundError`` when there is none."""
+    def open(path: str, may_be_new: bool = False) -> IFile:
+        """The file as it is; when there is none, a new one or ``FileNotFoundError``."""
 
     def create(path: str) -> IFile:
         """A new and empty file, in place of any other of that name."""

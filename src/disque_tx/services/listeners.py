@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, FirstError, gatherResults, succeed
 from twisted.internet.interfaces import IListeningPort, IProtocolFactory
 from twisted.internet.protocol import Factory
+from twisted.python.failure import Failure
 
+from disque_tx.configpaths import os_error_text
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.errors import ConfigError
+from disque_tx.services.certificates import Identity
 from disque_tx.services.hub import Hub
+from disque_tx.services.listening import listen_on, shown_host
 from disque_tx.services.ports import FastPort, listen_tcp
+from disque_tx.services.unixports import UnixPort, listen_unix
 
 if TYPE_CHECKING:
     from disque_tx.services.log import DaemonLog
@@ -28,16 +34,24 @@ PORT_MAX: Final = 65_535 - BUS_PORT_OFFSET
 
 
 class FastReactor:
-    """A reactor whose plain TCP and Unix ports are served by the hub, for endpoints to use."""
+    """A reactor whose plain TCP and Unix ports are served by the hub, for endpoints to use.
+
+    ``purpose``: the directive that is being carried out, ``endpoint``: the endpoint in it.
+    ``identities``: what the ports with TLS show.
+    """
 
     def __init__(self, reactor: Any, hub: Hub) -> None:
         self._reactor = reactor
         self._hub = hub
+        self.purpose = ""
+        self.endpoint = ""
+        self.identities: list[Identity] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reactor, name)
 
-    def _port(self, sock: socket.socket, factory: IProtocolFactory) -> FastPort:
+    def serve(self, sock: socket.socket, factory: IProtocolFactory) -> FastPort:
+        """Accept on a socket that listens."""
         port = FastPort(self._reactor, self._hub, sock, factory)
         port.startListening()
         return port
@@ -46,7 +60,7 @@ class FastReactor:
         self, port: int, factory: IProtocolFactory, backlog: int = 511, interface: str = ""
     ) -> FastPort:
         """Listen on one address."""
-        return self._port(listen_tcp(interface or "0.0.0.0", port, backlog), factory)
+        return self.serve(listen_tcp(interface or "0.0.0.0", port, backlog), factory)
 
     def listenUNIX(
         self,
@@ -56,25 +70,63 @@ class FastReactor:
         mode: int = 0,
         wantPID: bool = False,
     ) -> FastPort:
-        """Listen on a path; a socket left there by a process that died is removed first."""
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            if os.path.exists(address):
-                os.unlink(address)
-            sock.bind(address)
-            if mode:
-                os.chmod(address, mode)
-            sock.listen(backlog)
-        except OSError:
-            sock.close()
-            raise
-        return self._port(sock, factory)
+        """Listen on a path; a socket left there by a process that died is replaced."""
+        sock = listen_unix(address, backlog, mode)
+        port = UnixPort(self._reactor, self._hub, sock, factory)
+        port.startListening()
+        return port
+
+    def listenSSL(
+        self,
+        port: int,
+        factory: IProtocolFactory,
+        contextFactory: Any,
+        backlog: int = 511,
+        interface: str = "",
+    ) -> IListeningPort:
+        """Listen on one address with TLS, on Twisted's transport, with certificates that can be
+        read again."""
+        identity = Identity(self.purpose, self._again(contextFactory))
+        listening: IListeningPort = self._reactor.listenSSL(
+            port, factory, identity, backlog, interface
+        )
+        self.identities.append(identity)
+        return listening
+
+    def _again(self, first: Any) -> Callable[[], Any]:
+        """Gives what was read first, then what the same words mean later."""
+        purpose, endpoint = self.purpose, self.endpoint
+        given = [first]
+
+        def read() -> Any:
+            if given:
+                return given.pop()
+            found: list[Any] = []
+            try:
+                parsed = server_endpoint(_Noting(found), endpoint)
+                parsed.listen(Factory())
+            except Exception as error:  # whatever a parser makes of a bad file
+                raise ConfigError(f"{purpose}: {error}") from error
+            return found[0]
+
+        return read
 
     def adoptStreamPort(
         self, fileDescriptor: int, addressFamily: int, factory: IProtocolFactory
     ) -> FastPort:
         """Listen on a socket that somebody else opened, such as systemd."""
-        return self._port(socket.fromfd(fileDescriptor, addressFamily, socket.SOCK_STREAM), factory)
+        return self.serve(socket.fromfd(fileDescriptor, addressFamily, socket.SOCK_STREAM), factory)
+
+
+class _Noting:
+    """A reactor that listens nowhere, and notes with which certificates it should."""
+
+    def __init__(self, found: list[Any]) -> None:
+        self._found = found
+
+    def listenSSL(self, port: int, factory: object, contextFactory: Any, **_: Any) -> None:
+        """Note it."""
+        self._found.append(contextFactory)
 
 
 class Listeners(Service):
@@ -92,6 +144,9 @@ class Listeners(Service):
         self._hub = hub
         self._reactor = FastReactor(reactor, hub)
         self._ports: list[IListeningPort] = []
+        self._opening: list[Deferred[None]] = []
+        self._doors: list[str] = []
+        self._closed = False
 
     def open(self) -> None:
         """Listen everywhere the configuration says."""
@@ -113,20 +168,11 @@ class Listeners(Service):
 
     def _open_tcp(self) -> None:
         settings = self._settings
-        failures: list[str] = []
-        for host in settings.bind or _WILDCARDS:
-            try:
-                port = self._reactor.listenTCP(
-                    settings.port, self._factory, settings.tcp_backlog, host
-                )
-            except OSError as error:
-                failures.append(f"{host}:{settings.port}: {error.strerror or error}")
-                continue
-            self._ports.append(port)
-        # One wildcard address is enough; of the addresses that were asked for, none may be missing.
-        if failures and (settings.bind or not self._ports):
-            raise ConfigError("Could not listen on " + "; ".join(failures))
-        self._log.notice(f"The server is now ready to accept connections on port {settings.port}")
+        sockets = listen_on(
+            settings.bind or _WILDCARDS, settings.port, settings.tcp_backlog, not settings.bind
+        )
+        self._ports += [self._reactor.serve(sock, self._factory) for sock in sockets]
+        self._doors.append(f"on port {settings.port}")
 
     def _open_unix(self) -> None:
         path = self._settings.unixsocket
@@ -137,35 +183,67 @@ class Listeners(Service):
                 path, self._factory, self._settings.tcp_backlog, self._settings.unixsocketperm
             )
         except OSError as error:
-            raise ConfigError(f"Could not listen on the Unix socket {path}: {error}") from error
+            raise ConfigError(
+                f"Could not listen on the Unix socket {path}: {os_error_text(error)}."
+                " Another path can be given with 'unixsocket'."
+            ) from error
         self._ports.append(port)
-        self._log.notice(f"The server is now ready to accept connections at {path}")
+        self._doors.append(f"at {path}")
 
     def _open_endpoint(self, protocol: str, endpoint: str) -> None:
         """A ``listen`` directive; imports of plugins and endpoints happen only here."""
-        from twisted.internet.endpoints import serverFromString
-
         from disque_tx.services.plugins import client_protocol
 
         factory = client_protocol(protocol).factory(self._root)
         where = f"listen {protocol} {endpoint}"
         try:
-            listening = serverFromString(self._reactor, endpoint).listen(factory)
+            self._reactor.purpose, self._reactor.endpoint = where, endpoint
+            listening = server_endpoint(self._reactor, endpoint).listen(factory)
         except (ValueError, TypeError, LookupError, OSError) as error:
-            raise ConfigError(f"{where}: this endpoint cannot be used: {error}") from error
-        failures: list[Any] = []
-        listening.addCallbacks(self._ports.append, failures.append)
+            raise ConfigError(f"{where}: this endpoint cannot be used: {_reason(error)}") from error
+        failures: list[ConfigError] = []
+
+        def refused(failure: Failure) -> Failure:
+            failures.append(ConfigError(f"{where}: {_reason(failure.value)}"))
+            return Failure(failures[0])
+
+        listening.addCallbacks(self._opened, refused)
         if failures:
-            raise ConfigError(f"{where}: {failures[0].getErrorMessage()}")
-        self._log.notice(f"The server is now ready to accept connections at {endpoint}")
+            listening.addErrback(lambda _: None)
+            raise failures[0]
+        self._opening.append(listening)
+        self._doors.append(f"at {endpoint}")
+
+    def _opened(self, port: IListeningPort) -> None:
+        if self._closed:
+            port.stopListening()
+        else:
+            self._ports.append(port)
+
+    def opened(self) -> Deferred[Any]:
+        """Fires when every endpoint listens; fails with ``ConfigError`` when one cannot."""
+        opening, self._opening = self._opening, []
+        return gatherResults(opening, consumeErrors=True).addErrback(_first_error)
+
+    def announce(self) -> None:
+        """Say where clients are served."""
+        for door in self._doors:
+            self._log.notice(f"The server is now ready to accept connections {door}")
+
+    def identities(self) -> list[Identity]:
+        """What listeners with TLS show."""
+        return self._reactor.identities
+
+    def addresses(self) -> list[str]:
+        """Where clients can connect."""
+        return [shown_host(port.getHost()) for port in self._ports]
 
     def close(self) -> None:
         """Accept nobody any more."""
+        self._closed = True
         ports, self._ports = self._ports, []
         for port in ports:
             port.stopListening()
-        if ports and self._settings.unixsocket and os.path.exists(self._settings.unixsocket):
-            os.unlink(self._settings.unixsocket)
 
     def stopService(self) -> Deferred[None]:
         """Close the ports and every connection."""
@@ -173,3 +251,24 @@ class Listeners(Service):
         self.close()
         self._hub.stop()
         return succeed(None)
+
+
+def _reason(error: BaseException | None) -> str:
+    return os_error_text(error) if isinstance(error, OSError) else str(error)
+
+
+def _first_error(failure: Failure) -> Failure:
+    error = failure.value
+    return error.subFailure if isinstance(error, FirstError) else failure
+
+
+def server_endpoint(reactor: Any, description: str) -> Any:
+    """An endpoint of Twisted; ``ValueError`` and others for one that is none. Imports of endpoints
+    and plugins happen only here."""
+    from twisted.internet import endpoints
+
+    from disque_tx.services.plugins import installed
+
+    # Twisted's own search leaves a cache among the installed files.
+    setattr(endpoints, "getPlugins", installed)  # noqa: B010
+    return endpoints.serverFromString(reactor, description)

@@ -16,11 +16,13 @@ from disque_tx.services.interfaces import IFile, IFiles
 
 
 class _Content:
-    """``data``: as the program sees it; ``durable``: as the disk has it."""
+    """``data``: as the program sees it; ``durable``: as the disk has it.
+    ``locked_by``: the open file that holds the lock."""
 
     def __init__(self) -> None:
         self.data = b""
         self.durable = b""
+        self.locked_by: MemoryFile | None = None
 
     def lose(self, kept: float) -> None:
         """Go on with what the disk has, and the part ``kept`` of what it was still to get."""
@@ -80,9 +82,23 @@ class MemoryFile:
         self._files.syncs += 1
         self._content.durable = self._content.data
 
+    def lock(self) -> None:
+        """Lock the content until this is closed."""
+        self._check()
+        if self._content.locked_by not in (None, self):
+            raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK))
+        self._content.locked_by = self
+
+    def is_at(self, path: str) -> bool:
+        """Whether the name is this file's."""
+        self._check()
+        return self._files.is_named(path, self._content)
+
     def close(self) -> None:
         """Nothing can be done with it any more."""
         self._check()
+        if self._content.locked_by is self:
+            self._content.locked_by = None
         self._closed = True
         self._files.open_files -= 1
 
@@ -127,6 +143,7 @@ class MemoryFiles:
         """
         for content in {*self._names.values(), *self._durable_names.values()}:
             content.lose(kept)
+            content.locked_by = None
         self._names = dict(self._durable_names)
         self.open_files = 0
 
@@ -140,8 +157,14 @@ class MemoryFiles:
         self.open_files += 1
         return MemoryFile(self, content)
 
-    def open(self, path: str) -> MemoryFile:
-        """An existing file."""
+    def is_named(self, path: str, content: _Content) -> bool:
+        """Whether the name is that of this content."""
+        return self._names.get(path) is content
+
+    def open(self, path: str, may_be_new: bool = False) -> MemoryFile:
+        """The file as it is."""
+        if may_be_new and path not in self._names:
+            return self.create(path)
         return self._opened(self._find(path))
 
     def create(self, path: str) -> MemoryFile:

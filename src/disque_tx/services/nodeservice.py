@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 class _Call:
     """One operation under way: a client row whose sink keeps values."""
 
-    def __init__(self, service: NodeService, client: Client, replies: ValueReplies) -> None:
+    def __init__(self, service: NodeService, client: Client) -> None:
         self._service = service
         self.client = client
-        self._replies = replies
         self.result: Deferred[Any] = Deferred(self._cancelled)
 
     def flush(self) -> None:
         """The answer is there, or the client was closed."""
-        if self._replies.values:
-            value = self._replies.values[0]
+        replies = self.client.replies  # HELLO replaces them
+        assert isinstance(replies, ValueReplies)
+        values = replies.values
+        if values:
+            value = values[0]
             self._service.ended(self.client)
             if isinstance(value, Error):
                 code, _, text = value.line.decode("latin-1").partition(" ")
@@ -58,23 +60,18 @@ class NodeService(Service):
         runtime = self._runtime
         # Negative IDs: these rows are no connections and CLIENT LIST does not show them.
         self._last_id -= 1
-        replies = ValueReplies()
-        client = Client(self._last_id, replies, b"embedded", runtime.node.now_ms)
+        client = Client(self._last_id, ValueReplies(), b"embedded", runtime.node.now_ms)
         client.authenticated = True
-        call = _Call(self, client, replies)
+        call = _Call(self, client)
         runtime.calls[client.id] = call
-        nested = runtime.in_turn
-        if not nested:
-            runtime.begin()
-        try:
-            runtime.dispatcher.run(client, list(words))
-        except Exception:
-            # A fault of this program: the caller hears of it, and the turn ends as ever.
-            self.ended(client)
-            call.result.errback(Failure())
-        runtime.node.outbox.touch(client)
-        if not nested:
-            runtime.end()
+        with runtime.turn() as node:
+            try:
+                runtime.dispatcher.run(client, list(words))
+            except Exception:
+                # A fault of this program: the caller hears of it, and the turn ends as ever.
+                self.ended(client)
+                call.result.errback(Failure())
+            node.outbox.touch(client)
         return call.result
 
     def ended(self, client: Client) -> None:

@@ -16,6 +16,7 @@ from typing import Final
 from disque_tx.errors import ConfigError
 from disque_tx.nodetable import MYSELF, NodeEntry
 from disque_tx.services.files import RealFiles
+from disque_tx.services.ownership import in_use
 from disque_tx.wire.nodesfile import parse, render
 
 #: Room for a hundred thousand nodes; what is larger is some other file.
@@ -121,6 +122,7 @@ class NodesFile:
         text = render(entries, unix_ms)
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o644)
         try:
+            self._keep_lock(fd)
             padded = text.ljust(os.fstat(fd).st_size, b"\n")
             if os.write(fd, padded) != len(padded):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
@@ -130,6 +132,26 @@ class NodesFile:
             os.ftruncate(fd, len(text))
         finally:
             os.close(fd)
+
+    def _keep_lock(self, fd: int) -> None:
+        """Lock the file anew when somebody removed or replaced the one that was locked."""
+        if self._lock_fd < 0 or os.path.samestat(os.fstat(fd), os.fstat(self._lock_fd)):
+            return
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise in_use(self.path) from error
+        os.dup2(fd, self._lock_fd, inheritable=False)
+
+    def abandon(self) -> None:
+        """The node does not start after all: close the file, and leave none that only the lock
+        made."""
+        if self._lock_fd >= 0 and os.fstat(self._lock_fd).st_size == 0:
+            try:
+                os.unlink(self.path)
+            except OSError:
+                pass  # an empty file does no harm
+        self.close()
 
     def close(self) -> None:
         """Let others use the file; any number of times."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, NOADDR, PFAIL, NodeEntry
+from disque_tx.services.listening import shown_address
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
@@ -28,11 +29,12 @@ class Observer:
         self._membership = node.membership
         self._log = log
         self._greeted: list[NodeEntry] = []
-        self._flags: dict[bytes, int] = self._now()
+        #: By node ID: flags and address.
+        self._known: dict[bytes, tuple[int, str]] = self._now()
 
-    def _now(self) -> dict[bytes, int]:
+    def _now(self) -> dict[bytes, tuple[int, str]]:
         return {
-            entry.id: entry.flags & _NOTED
+            entry.id: (entry.flags & _NOTED, _address(entry))
             for entry in self._membership.nodes.values()
             if not entry.flags & HANDSHAKE
         }
@@ -40,21 +42,25 @@ class Observer:
     def look(self) -> None:
         """Write down what is different now."""
         self._look_for_answers()
-        flags = self._now()
-        if flags == self._flags:
+        known = self._now()
+        if known == self._known:
             return
-        before, self._flags = self._flags, flags
-        for node_id in before.keys() - flags.keys():
+        before, self._known = self._known, known
+        for node_id in before.keys() - known.keys():
             self._log.notice(f"Node {node_id.decode()} is no member of the cluster any more")
-        for node_id, now in flags.items():
+        for node_id, (now, address) in known.items():
+            flags, earlier = before.get(node_id, (0, ""))
             entry = self._membership.nodes[node_id]
             if node_id not in before:
-                self._say(entry, "is a member of the cluster")
-            changed = now ^ before.get(node_id, 0)
+                self._say(entry, address, "is a member of the cluster")
+            elif address and earlier and address != earlier:
+                self._say(entry, address, f"has a new address, it was {earlier}")
+            changed = now ^ flags
             for flag, set_text, cleared_text in _TOLD:
                 # One that failed is not also said to answer again.
                 if changed & flag and not (flag == PFAIL and now & FAIL):
-                    self._say(entry, set_text if now & flag else cleared_text)
+                    text = set_text if now & flag else cleared_text
+                    self._say(entry, address or earlier, text)
 
     def _look_for_answers(self) -> None:
         """Tell of those who were met and did not answer in time."""
@@ -72,6 +78,10 @@ class Observer:
                 )
         self._greeted = [entry for entry in nodes.values() if entry.flags & HANDSHAKE]
 
-    def _say(self, entry: NodeEntry, text: str) -> None:
-        where = f"{entry.ip.decode()}:{entry.port}" if entry.ip else "unknown address"
-        self._log.notice(f"Node {entry.id.decode()} ({where}) {text}")
+    def _say(self, entry: NodeEntry, address: str, text: str) -> None:
+        self._log.notice(f"Node {entry.id.decode()} ({address or 'unknown address'}) {text}")
+
+
+def _address(entry: NodeEntry) -> str:
+    """Where clients find the node; empty when nobody knows."""
+    return shown_address(entry.ip.decode(), int(entry.port)) if entry.ip else ""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 from twisted.internet.interfaces import IProtocolFactory
-from twisted.plugin import IPlugin, getPlugins
-from zope.interface import implementer
+from twisted.logger import Logger
+from twisted.plugin import IPlugin
+from twisted.python.modules import getModule
+from zope.interface import Interface, implementer
 
 from disque_tx.errors import ConfigError
 from disque_tx.services.clients import RespFactory
@@ -15,6 +18,9 @@ from disque_tx.services.interfaces import IClientProtocol
 
 if TYPE_CHECKING:
     from disque_tx.services.root import NodeRoot
+
+
+_log: Final = Logger()
 
 
 @implementer(IPlugin, IClientProtocol)
@@ -30,10 +36,24 @@ class RespPlugin:
         return RespFactory(root.runtime, root.admission)
 
 
+def installed(interface: type[Interface]) -> Iterator[Any]:
+    """The plugins of a kind, as ``twisted.plugin.getPlugins`` finds them, which also leaves a cache
+    beside them: a daemon writes nothing among installed files."""
+    for module in getModule("twisted.plugins").iterModules():
+        try:
+            found = vars(module.load())
+        except Exception:
+            _log.failure("The plugin {name} cannot be used", name=module.name)
+            continue
+        for plugin in found.values():
+            if IPlugin.providedBy(plugin) and interface.providedBy(plugin):
+                yield plugin
+
+
 def client_protocol(name: str) -> IClientProtocol:
     """The plugin called ``name``; ``ConfigError`` lists what there is when there is none."""
     # Ours is there even where Twisted does not look for plugins, as in an editable installation.
-    plugins: list[IClientProtocol] = [RespPlugin(), *getPlugins(IClientProtocol)]
+    plugins: list[IClientProtocol] = [RespPlugin(), *installed(IClientProtocol)]
     found = {plugin.name: plugin for plugin in plugins}
     if name not in found:
         known = ", ".join(sorted(found))

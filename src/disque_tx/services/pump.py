@@ -15,7 +15,7 @@ from mypy_extensions import i64
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError, PeerError
-from disque_tx.wire.replies import Resp3Writer, RespWriter
+from disque_tx.wire.replies import RespWriter
 from disque_tx.wire.resp import RequestParser
 
 if TYPE_CHECKING:
@@ -73,12 +73,8 @@ class Session(Client):
 
     def speak(self, version: int) -> None:
         """Answer in RESP2 or RESP3 from now on."""
-        writer = Resp3Writer() if version == 3 else RespWriter()
-        earlier = self.writer.take()
-        if earlier:
-            writer.encoded(earlier)
-        self.writer = writer
-        self.replies = writer
+        self.writer = self.writer.speaking(version)
+        self.replies = self.writer
 
 
 class Pump:
@@ -133,7 +129,10 @@ class Pump:
             if len(data) == session.room:
                 session.adapt(len(data))
                 self.again.append(event)
-            self.receive(session, data)
+            try:
+                self.receive(session, data)
+            except Exception as fault:
+                self._fail(session, fault)
         return unusual
 
     def receive(self, session: Session, data: bytes) -> None:
@@ -163,10 +162,7 @@ class Pump:
                 session.replies.error(CommandError("ERR", str(error)).reply())
                 session.closing = True
         except Exception as fault:
-            # A fault of ours: it costs this client its connection, and nobody else anything.
-            session.connection.failed(fault)
-            session.doomed = True
-            self._node.outbox.touch(session)
+            self._fail(session, fault)
         if session.late != was_late and session.recv is None:
             session.connection.hold(session.late)
 
@@ -207,6 +203,12 @@ class Pump:
         session.late = True
         self.late.append(session)
 
+    def _fail(self, session: Session, fault: Exception) -> None:
+        """A fault of ours: it costs this client its connection, and nobody else anything."""
+        session.connection.failed(fault)
+        session.doomed = True
+        self._node.outbox.touch(session)
+
     def _refuse(self, session: Session, why: str) -> None:
         session.connection.refused(why)
         session.doomed = True
@@ -218,7 +220,10 @@ class Pump:
         for client in clients:
             client.touched = False
             if isinstance(client, Session):
-                self.flush(client)
+                try:
+                    self.flush(client)
+                except Exception as fault:
+                    self._fail(client, fault)
             else:
                 others.append(client)
         return others

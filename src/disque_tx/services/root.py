@@ -1,8 +1,9 @@
 """The whole node as one MultiService: what ``disque-server`` and ``twistd disque`` both run.
 
-Start (cluster protocol, section 16): listen, lock and read the nodes file, load the log while
-clients are told to wait, then talk to other nodes and work. Stop (DESIGN section 7): accept nobody,
-send blocked clients away, write and sync the log, close.
+Start (cluster protocol, section 16): lock and read the nodes file, listen, load the log while
+clients are told to wait, then write the nodes file, talk to other nodes and work. A node whose
+start fails before that leaves its files as they were. Stop (DESIGN section 7): accept nobody, send
+blocked clients away, write and sync the log, close.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from disque_tx import __version__
 from disque_tx.commands.context import Server
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.commands.table import standard_registry
+from disque_tx.configpaths import os_error_text
 from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
 from disque_tx.errors import CommandError, ConfigError, DisqueError
@@ -31,6 +33,7 @@ from disque_tx.services.admission import Admission
 from disque_tx.services.aof import AppendOnlyFile
 from disque_tx.services.applied import apply_all
 from disque_tx.services.bus import Bus
+from disque_tx.services.certificates import Certificates, Identity
 from disque_tx.services.clients import RespFactory
 from disque_tx.services.control import NodeControl, raise_fd_limit
 from disque_tx.services.cron import Cron
@@ -81,6 +84,7 @@ class NodeRoot(MultiService):
         self._die = die
         self._stop_asked = False
         self._open = False
+        self._is_member = False
         clock = SystemClock()
         self.process = ProcessInfo(settings, secrets.token_hex(20))
         self.files = RealFiles()
@@ -103,12 +107,13 @@ class NodeRoot(MultiService):
             reactor,
             settings,
             self._in_thread,
-            self._log_broken,
+            self._broken,
             log,
             latency=self.server.latency,
         )
         self.runtime.log = self.aof
         self.runtime.save_nodes = self._nodes_changed
+        self.runtime.fatal = self._broken
         self.cron = Cron(self.runtime, settings, self.aof, log, reactor)
         hub = Hub(reactor, self.runtime)
         self.listeners = Listeners(self, RespFactory(self.runtime, self.admission), hub, reactor)
@@ -118,6 +123,7 @@ class NodeRoot(MultiService):
         self.runtime.bus = self.bus
         self.eventlog = EventLog(node, settings, self.files, clock, reactor, self._in_thread, log)
         self.runtime.eventlog = self.eventlog
+        self.certificates = Certificates(self._identities, log, reactor)
         self.cluster = MultiService()
         self._assemble()
         apply_all(settings, self.server, log)
@@ -131,9 +137,20 @@ class NodeRoot(MultiService):
             from disque_tx.services.workqueue import WorkQueueCleaning
 
             WorkQueueCleaning(self.settings, self._reactor).setServiceParent(self)
-        others = (self.cron, self.eventlog, Watchdog(self._reactor), self.node_service)
+        others = (
+            self.cron,
+            self.eventlog,
+            self.certificates,
+            Watchdog(self._reactor),
+            self.node_service,
+        )
         for service in (self.listeners, self.aof, *others):
             service.setServiceParent(self)
+
+    def _identities(self) -> list[Identity]:
+        """What this node shows where it has TLS."""
+        bus = self.bus.identity
+        return [*self.listeners.identities(), *([bus] if bus is not None else [])]
 
     def _in_thread(self, work: Any, *args: Any) -> Deferred[Any]:
         return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), work, *args)
@@ -141,9 +158,23 @@ class NodeRoot(MultiService):
     # -- start -------------------------------------------------------------------------------
 
     def privilegedStartService(self) -> None:
-        """Listen, and take possession of the nodes file, before anything else happens."""
+        """Listen, before anything else happens; ``ConfigError`` when that is not possible, and
+        then nothing is held any more."""
         self._open = True
         super().privilegedStartService()
+        try:
+            self._listen()
+        except Exception:
+            self.listeners.close()
+            self.bus.close()
+            self._nodes_file.abandon()
+            raise
+        self.log.warning(
+            f"Server started, Disque version {DISQUE_VERSION} (disque-tx {__version__})"
+        )
+        self._tame_collector()
+
+    def _listen(self) -> None:
         settings, log = self.settings, self.log
         fitting = raise_fd_limit(settings.maxclients)
         if fitting < settings.maxclients:
@@ -157,11 +188,8 @@ class NodeRoot(MultiService):
                 f" {settings.maxclients}: maxclients is lowered. Raise it with 'ulimit -n'."
             )
             settings.maxclients = fitting
-        self.save_nodes()
         self.listeners.open()
         self.bus.open()
-        log.warning(f"Server started, Disque version {DISQUE_VERSION} (disque-tx {__version__})")
-        self._tame_collector()
 
     @staticmethod
     def _tame_collector() -> None:
@@ -171,15 +199,16 @@ class NodeRoot(MultiService):
         gc.set_threshold(5_000, 5, 1_000_000_000)
 
     def startService(self) -> None:
-        """Load the log, then say that the node is ready."""
+        """Load the log, then take part, and say that the node is ready."""
         if not self._open:  # "twist", unlike "twistd", has no privileged step
             self.privilegedStartService()
         super().startService()
         self.server.troubled = True
         notify("STATUS=Loading the log")
-        self.aof.open_and_load().addCallbacks(self._loaded, self._load_failed)
+        loaded = self.aof.open_and_load().addCallback(self._loaded)
+        loaded.addCallback(self._take_part).addErrback(self._start_failed)
 
-    def _loaded(self, _result: object) -> None:
+    def _loaded(self, _result: object) -> Deferred[Any]:
         settings = self.settings
         if self.aof.loaded_once:
             settings.aof_enqueue_jobs_once = False
@@ -189,14 +218,23 @@ class NodeRoot(MultiService):
                 except CommandError as error:
                     self.log.warning(f"aof-enqueue-jobs-once is still on in the file: {error.text}")
         self.server.troubled = False
+        return self.listeners.opened()
+
+    def _take_part(self, _result: object) -> None:
+        """All that the node needs is there: from now on it is somebody."""
+        self._is_member = True
+        self._nodes_changed()
+        if self._stop_asked:
+            return
         self.cluster.setServiceParent(self)
+        self.listeners.announce()
         notify("READY=1\nSTATUS=Serving clients")
 
-    def _load_failed(self, failure: Failure) -> None:
+    def _start_failed(self, failure: Failure) -> None:
         if failure.check(DisqueError, OSError):
             self._fatal(failure.getErrorMessage())
         else:
-            self._fatal(f"Loading the log failed: {failure.getTraceback()}")
+            self._fatal(f"The start failed: {failure.getTraceback()}")
 
     def save_nodes(self, sync: bool = False) -> None:
         """Write the nodes file; an ``OSError`` means that it is out of date."""
@@ -206,18 +244,28 @@ class NodeRoot(MultiService):
         membership.saved()
 
     def _nodes_changed(self) -> None:
-        """A node that cannot write down who it is must not go on (cluster protocol, section 9)."""
+        """A node that cannot write down who it is must not go on (cluster protocol, section 9).
+
+        Until it takes part, it leaves the file as it is.
+        """
+        if not self._is_member:
+            return
         try:
             self.save_nodes()
         except OSError as error:
             self.runtime.node.membership.saved()
-            self._fatal(f"The nodes file {self._nodes_file.path} can't be written: {error}")
+            self._fatal(
+                f"The nodes file {self._nodes_file.path} can't be written:"
+                f" {os_error_text(error)}. Check 'dir' and 'cluster-config-file', and the disk."
+            )
 
     # -- stop --------------------------------------------------------------------------------
 
-    def _log_broken(self, message: str) -> None:
-        """With ``appendfsync always`` nothing may be answered once the disk failed: end at once."""
-        self.log.warning(message)
+    def _broken(self, message: str) -> None:
+        """Nothing may be answered any more, as when the disk failed with ``appendfsync always``:
+        end at once."""
+        for line in message.splitlines():
+            self.log.warning(line)
         self._die(1)
 
     def _fatal(self, message: str) -> None:
@@ -242,10 +290,9 @@ class NodeRoot(MultiService):
         self.listeners.close()
         self.bus.close()
         runtime = self.runtime
-        runtime.begin()
-        for client in runtime.node.dismiss(CommandError("LEAVING", _STOPPING)):
-            client.closing = True
-        runtime.end()
+        with runtime.turn() as node:
+            for client in node.dismiss(CommandError("LEAVING", _STOPPING)):
+                client.closing = True
         runtime.stop()
         try:
             self.aof.flush_and_sync()
@@ -256,11 +303,17 @@ class NodeRoot(MultiService):
         return stopped.addBoth(self._let_go)
 
     def _let_go(self, result: object) -> object:
-        try:
-            self.save_nodes()
-        except OSError as error:
-            self.log.warning(f"The nodes file could not be written: {error}")
-        self._nodes_file.close()
+        if self._is_member:
+            try:
+                self.save_nodes()
+            except OSError as error:
+                self.log.warning(
+                    f"The nodes file {self._nodes_file.path} could not be written:"
+                    f" {os_error_text(error)}"
+                )
+            self._nodes_file.close()
+        else:
+            self._nodes_file.abandon()
         self.log.warning("Disque is now ready to exit, bye bye...")
         return result
 

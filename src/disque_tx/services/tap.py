@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -14,6 +15,7 @@ from zope.interface import implementer
 from disque_tx import configfile
 from disque_tx.commands.table import standard_registry
 from disque_tx.errors import ConfigError
+from disque_tx.quoting import split
 from disque_tx.services.root import NodeRoot, prepare
 
 
@@ -25,15 +27,18 @@ class Options(usage.Options):
     ]
 
     def opt_set(self, directive: str) -> None:
-        """A directive with its value, as in '--set "port 7712"'; may be given often, and overrides
-        the file."""
-        self.setdefault("directives", []).append(directive)
+        """A directive with its value, as in '--set "port 7712"', with quotes as in the file; may be
+        given often, and overrides the file."""
+        words = split(os.fsencode(directive))
+        if not words:
+            raise usage.UsageError(f"--set '{directive}': this is no directive with its value")
+        self.setdefault("directives", []).append(list(map(os.fsdecode, words)))
 
     def words(self) -> list[str]:
         """What ``disque-server`` would have been given."""
         words = [self["config"]] if self["config"] else []
         for directive in self.get("directives", []):
-            name, *values = directive.split()
+            name, *values = directive
             words += [f"--{name}", *values]
         return words
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError, PeerError
 from disque_tx.sim.connection import Connection
-from disque_tx.wire.replies import Resp3Writer, RespWriter
+from disque_tx.wire.replies import RespWriter
 from disque_tx.wire.resp import RequestParser
 
 if TYPE_CHECKING:
@@ -25,10 +25,7 @@ class Session:
 
     def speak(self, version: int) -> None:
         """Answer in RESP2 or RESP3 from now on."""
-        earlier = self.writer.take()
-        self.writer = Resp3Writer() if version == 3 else RespWriter()
-        if earlier:
-            self.writer.encoded(earlier)
+        self.writer = self.writer.speaking(version)
         self.client.replies = self.writer
 
 

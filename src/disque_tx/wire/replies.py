@@ -44,10 +44,6 @@ class RespWriter(ReplySink):
         self.size = 0
         return data
 
-    def encoded(self, data: bytes) -> None:
-        """Add what is encoded already."""
-        self._put(data)
-
     def pieces(self) -> int:
         """How many pieces are collected."""
         return len(self._chunks)
@@ -112,6 +108,13 @@ class RespWriter(ReplySink):
     def rewind(self, mark: int) -> None:
         while len(self._chunks) > mark:
             self.size -= len(self._chunks.pop())
+
+    def speaking(self, version: int) -> RespWriter:
+        writer = Resp3Writer() if version == 3 else RespWriter()
+        # Piece by piece as they are: marks are counts of pieces.
+        writer.size, self.size = self.size, 0
+        writer._chunks, self._chunks = self._chunks, []
+        return writer
 
 
 class Resp3Writer(RespWriter):

@@ -78,10 +78,18 @@ class ThreeNodesTests(FleetTestCase):
     size = 3
 
     def test_check_and_info(self) -> None:
-        """From one address all are found; with one killed both say so, with status 1."""
+        """From one address all are found, and where they listen; with one killed both say so, with
+        status 1."""
         first, second, third = self.nodes
         status, output, _ = disque("cluster", "check", *at(first))
-        self.assertEqual((0, "3 nodes answered: no problem\n"), (status, output))
+        *listening, verdict = output.splitlines()
+        self.assertEqual((0, "3 nodes answered: no problem"), (status, verdict))
+        expected = {
+            f"{at(node)[0]}: listens for clients on {at(node)[0]};"
+            f" for other nodes on {node.ip}:{node.bus_port}"
+            for node in self.nodes
+        }
+        self.assertEqual(expected, set(listening))
         status, output, _ = disque("cluster", "info", *at(first), "--json")
         self.assertEqual(
             (0, set(at(*self.nodes))), (status, {row["node"] for row in json.loads(output)})
