@@ -193,8 +193,111 @@ class DrainTests(VerbTestCase):
         self.assertEqual(wanted, found)
 
 
+class FillTests(VerbTestCase):
+    """``disque fill``."""
+
+    def terms(self, queue: str) -> list[tuple[bytes, int, int, int]]:
+        """Body, RETRY, TTL and copies of the jobs of a queue."""
+        found = []
+        for _, job_id, body in self.call("QPEEK", queue, 100):
+            shown = self.call("SHOW", job_id)
+            of = dict(zip(shown[::2], shown[1::2], strict=True))
+            found.append((body, of[b"retry"], of[b"ttl"], of[b"repl"]))
+        return sorted(found)
+
+    def test_there_and_back(self) -> None:
+        """What was drained comes back as it was: body, RETRY, copies and what is left of its TTL;
+        and what was to be delivered at most once stays so."""
+        self.add("q", b"text\n", retry=77, ttl=500)
+        self.add("q", b"\xff\x00", retry=0, ttl=600, replicate=1)
+        self.add("q", "é", ttl=9999)
+        before = self.terms("q")
+        path = str(self.folder() / "jobs")
+        self.run_here("drain", "q", "--to", path, "--timeout", "0.1")
+        self.assertEqual(0, self.length("q"))
+        self.assertEqual((0, "", "3 jobs added\n"), self.run_here("fill", path))
+        for was, now in zip(before, self.terms("q"), strict=True):
+            self.assertEqual((was[:2], was[3]), (now[:2], now[3]))
+            self.assertTrue(was[2] - 20 <= now[2] <= was[2], (was, now))
+
+    def test_older_lines(self) -> None:
+        """Lines of older versions have no RETRY; the ID says whether it was 0."""
+        line = {"queue": "q", "id": "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-000a", "body": "x"}
+        self.assertEqual(0, disque("-p", self.node.port, "fill", stdin=_lines(line))[0])
+        ((_, retry_s, ttl_s, copies),) = self.terms("q")
+        self.assertEqual((0, 1), (retry_s, copies))
+        self.assertTrue(590 <= ttl_s <= 600, ttl_s)
+
+    def test_elsewhere(self) -> None:
+        """Into another queue, from a pipe; a job that was drained twice is added once."""
+        line = {"queue": "q", "id": "D-1", "body": "x", "retry": 5, "ttl": 50}
+        words = ("-p", self.node.port, "fill", "--queue", "q2")
+        _, _, error = disque(*words, stdin=_lines(line, line, line | {"id": "D-2"}))
+        self.assertEqual((2, 0), (self.length("q2"), self.length("q")))
+        self.assertIn("1 lines were of jobs that other lines had already", error)
+
+    def test_bad_lines(self) -> None:
+        """They are named by their number. From a file nothing is added then, from a pipe what is
+        before; and they can be set aside, so that nothing is lost."""
+        good = _lines({"queue": "q", "body": "x"})
+        for bad in (b"{torn\n", b"[]\n", _lines({"queue": "q"}), b'{"queue":"q","body":5}\n'):
+            path = self.folder() / "jobs"
+            path.write_bytes(good + bad + good)
+            status, _, error = self.run_here("fill", str(path))
+            self.assertEqual((1, 0), (status, self.length("q")))
+            self.assertIn("line 2 is no job", error)
+            self.assertIn("nothing was added", error)
+            words = ("-p", self.node.port, "fill")
+            status, _, error = disque(*words, stdin=path.read_bytes())
+            self.assertEqual((1, 1), (status, self.length("q")))
+            self.assertIn("--from-line 2 goes on", error)
+            aside = path.with_name("aside")
+            status, _, error = self.run_here("fill", str(path), "--bad", str(aside))
+            self.assertEqual((0, 3), (status, self.length("q")))
+            self.assertEqual(bad, aside.read_bytes())
+            self.run_here("drain", "q", "--timeout", "0")
+
+    def test_refused(self) -> None:
+        """Half-way: it says where to go on, and going on there adds each job once."""
+        path = self.folder() / "jobs"
+        queues = ["a", "b", "full", "c"]
+        path.write_bytes(_lines(*({"queue": each, "body": each} for each in queues)))
+        self.call("PAUSE", "full", "in")
+        status, _, error = self.run_here("fill", str(path))
+        self.assertEqual(1, status)
+        self.assertIn("2 jobs added\nAll before line 3 is added: --from-line 3 goes on", error)
+        self.call("PAUSE", "full", "none")
+        self.assertEqual(0, self.run_here("fill", str(path), "--from-line", 3)[0])
+        self.assertEqual([1] * 4, [self.length(each) for each in queues])
+
+    def test_killed_drain(self) -> None:
+        """A drain that was killed leaves a torn line, and its job in the queue: with the line set
+        aside, all comes back."""
+        path = self.folder() / "jobs"
+        path.write_bytes(b'{"queue": "q", "bo')
+        self.add("q", "a")
+        self.run_here("drain", "q", "--to", str(path), "--timeout", "0.1")
+        status, _, error = self.run_here("fill", str(path), "--bad", str(path) + ".bad")
+        self.assertEqual((0, 1), (status, self.length("q")), error)
+
+
+def _lines(*values: object) -> bytes:
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+
 class MoveTests(VerbTestCase):
     """``disque move``."""
+
+    def test_at_most_once(self) -> None:
+        """A job with RETRY 0 stays one at the other place, whatever number of copies is asked
+        for, and has one copy."""
+        self.add("q", "a", retry=0, ttl=600, replicate=1)
+        words = ("move", "q", "q2", "--timeout", "0.1", "--replicate", 2)
+        self.assertEqual((0, "", "1 jobs moved\n"), self.run_here(*words))
+        ((_, job_id, _),) = self.call("QPEEK", "q2", 1)
+        shown = self.call("SHOW", job_id)
+        shown = dict(zip(shown[::2], shown[1::2], strict=True))
+        self.assertEqual((0, 1), (shown[b"retry"], shown[b"repl"]))
 
     def test_keeps_the_terms(self) -> None:
         """A job at the other place has the same RETRY, and expires when it would have."""

@@ -301,6 +301,25 @@ class OneNodeTests(WorkTestCase):
             ("", 0), (self.dead("list").stdout, self.disque.queue_length("dead:crash"))
         )
 
+    def test_requeued_as_it_was(self) -> None:
+        """What is requeued keeps RETRY and copies, and lives as long as it was to: a job with
+        RETRY 0 is delivered at most once again."""
+        self.disque.add_job("crash", "once", retry_s=0, ttl_s=600, replicate=1)
+        self.disque.add_job("crash", "often", retry_s=77, ttl_s=5000)
+        worker = self.work(self.address, "tests.worker.handlers:handlers", "--dead-after", "0")
+        wait_for(lambda: self.disque.queue_length("dead:crash") == 2, "both are dead")
+        self.assertEqual(0, self.drain(worker))
+        self.assertEqual(0, self.dead("requeue", "--all", "--yes").exit_code)
+        found = {}
+        for job in self.disque.queue_peek("crash"):
+            details = self.disque.show(job.id)
+            assert details is not None
+            found[job.body] = (details.retry_s, details.replicate, details.ttl_s)
+        self.assertEqual((0, 1), found[b"once"][:2])
+        self.assertEqual((77, 1), found[b"often"][:2])
+        self.assertTrue(590 <= found[b"once"][2] <= 601, found)
+        self.assertTrue(4990 <= found[b"often"][2] <= 5001, found)
+
     def test_how_tos(self) -> None:
         """The examples of the documentation run, with the workers that they speak of."""
         module = self.place / "shop.py"

@@ -11,7 +11,8 @@ import attrs
 from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred
 
-from disque_tx.client import TooLate
+from disque_tx.client import Refused, TooLate
+from disque_tx.client.terms import Terms
 from disque_tx.worker import (
     AllSlotsLost,
     BadHandlers,
@@ -318,8 +319,32 @@ class FailureTests(WorkerTestCase):
         job_id = self.client.put("a", b"once", retry_s=0)
         worker = self.worker({"a": boom})
         self.turn(1)
-        self.assertEqual(b"once", self.client.letters("a")[0].body)
+        (letter,) = self.client.letters("a")
+        self.assertEqual((b"once", Terms(0, 86400, 1)), (letter.body, letter.terms))
         self.assertEqual(("acked", []), (self.client.state(job_id), self.client.times("NACK")))
+        self.stop(worker)
+
+    def test_letter_has_the_terms(self) -> None:
+        """A letter says what the job was added with, its whole TTL too, so that who requeues it
+        gets the same job."""
+        self.client.put("a", b"1", retry_s=40, ttl_s=600)
+        worker = self.worker({"a": boom}, retries_max=1)
+        self.turn(20)
+        (letter,) = self.client.letters("a")
+        self.assertEqual(Terms(40, 600, 1), letter.terms)
+        self.stop(worker)
+
+    def test_letter_without_terms(self) -> None:
+        """A node that knows the job no longer, or refuses SHOW, does not keep a letter from being
+        written."""
+        job_id = self.client.put("a", b"1", retry_s=7)
+        refused = Refused("SHOW", NODE, "ERR", "unknown command")
+        self.client.broken = lambda command: refused if command == "SHOW" else None
+        worker = self.worker({"a": boom}, retries_max=0)
+        self.turn(200)
+        (letter,) = self.client.letters("a")
+        self.assertEqual(Terms(7), letter.terms)
+        self.assertEqual("acked", self.client.state(job_id))
         self.stop(worker)
 
     def test_letter_first(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_tx import __version__
-from disque_tx.cli import verbs
+from disque_tx.cli import signals, verbs
 from disque_tx.cli.connection import CannotConnect, ConnectionLost
 from disque_tx.cli.formatting import Style
 from disque_tx.cli.options import USAGE, Options, UsageError, parse
@@ -20,11 +20,15 @@ from disque_tx.cli.session import Session
 
 _HISTORY_WINDOW_S: Final = 15.0
 _STAT_INTERVAL_S: Final = 1.0
-_INTERRUPTED: Final = 130
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the program; ``argv`` is without the program's name. Returns the exit status."""
+    with signals.ending():
+        return _main(argv)
+
+
+def _main(argv: list[str] | None) -> int:
     try:
         options = parse(sys.argv[1:] if argv is None else argv, os.environ)
         if options.ask_password:
@@ -40,8 +44,6 @@ def main(argv: list[str] | None = None) -> int:
         # Whoever read the output is gone; the interpreter must not flush to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except KeyboardInterrupt:
-        return _INTERRUPTED
 
 
 def _fail(text: str) -> int:

@@ -151,23 +151,36 @@ def show(mailbox: Mailbox, id_: str, as_json: bool, queue: str | None) -> None:
 @_ids
 @_all
 @_yes
+@click.option("--replicate", type=click.IntRange(1, 65535), help="Copies; by default as before.")
 @click.pass_obj
-def requeue(mailbox: Mailbox, queue: str | None, ids: Any, everything: bool, yes: bool) -> None:
+def requeue(
+    mailbox: Mailbox,
+    queue: str | None,
+    ids: Any,
+    everything: bool,
+    yes: bool,
+    replicate: int | None,
+) -> None:
     """Add the jobs to their queues again (ADDJOB), then drop the letters (ACKJOB).
+
+    A job keeps its RETRY and its number of copies; its TTL begins anew. A job with RETRY 0 stays
+    one that is delivered at most once.
 
     What is interrupted in between leaves the letter, and its job may be done twice if it is
     requeued again.
     """
     chosen = _confirmed(mailbox, queue, ids, everything, yes, "requeue")
     done = 0
-    for entry in _progress(chosen, "requeue"):
-        letter = entry.letter
-        if letter is None:
-            click.echo(f"{entry.id} stays: {entry.trouble}", err=True)
-            continue
-        _guarded(partial(mailbox.requeue, entry, letter))
-        done += 1
-    click.echo(f"{done} requeued")
+    try:
+        for entry in _progress(chosen, "requeue"):
+            letter = entry.letter
+            if letter is None:
+                click.echo(f"{entry.id} stays: {entry.trouble}", err=True)
+                continue
+            _guarded(partial(mailbox.requeue, entry, letter, replicate))
+            done += 1
+    finally:
+        click.echo(f"{done} requeued")
     if done < len(chosen):
         raise SystemExit(1)
 
@@ -181,9 +194,13 @@ def requeue(mailbox: Mailbox, queue: str | None, ids: Any, everything: bool, yes
 def drop(mailbox: Mailbox, queue: str | None, ids: Any, everything: bool, yes: bool) -> None:
     """Delete the letters, and with them the jobs."""
     chosen = _confirmed(mailbox, queue, ids, everything, yes, "drop")
-    for entry in _progress(chosen, "drop"):
-        _guarded(partial(mailbox.drop, entry))
-    click.echo(f"{len(chosen)} dropped")
+    done = 0
+    try:
+        for entry in _progress(chosen, "drop"):
+            _guarded(partial(mailbox.drop, entry))
+            done += 1
+    finally:
+        click.echo(f"{done} dropped")
 
 
 def _confirmed(

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from disque_tx.cli.options import Options
 
 CLUSTER: Final = (b"create", b"check", b"info", b"meet", b"forget")
-_INTERRUPTED: Final = 130
 _HAS_PORT: Final = re.compile(rb"(\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):[0-9]+")
 _HELP: Final = b"--help"
 #: Forms of output → the parameters of verbs that stand for them.
@@ -45,6 +44,7 @@ VERBS: Final[dict[str, Verb]] = {
     "watch": Verb("disque_tx.cli.watch", "show the figures of queues as they change"),
     "tail": Verb("disque_tx.cli.tail", "show the jobs of a queue, and leave them there"),
     "drain": Verb("disque_tx.cli.drain", "take the jobs of a queue into a file or a pipe"),
+    "fill": Verb("disque_tx.cli.fill", "add jobs that drain has written, as they were"),
     "move": Verb(
         "disque_tx.cli.move", "move the jobs of a queue to another, or to another cluster"
     ),
@@ -82,7 +82,7 @@ def _is_ours(words: list[bytes]) -> bool:
 
 def run(verb: Verb, name: str, words: list[bytes], options: Options) -> int:
     """Run it; ``name``: as the user calls it, ``words``: what follows. Returns the exit status:
-    2 for words that it does not understand, 1 when it failed, 130 when it was interrupted."""
+    2 for words that it does not understand, 1 when it failed."""
     import click
 
     try:
@@ -93,7 +93,10 @@ def run(verb: Verb, name: str, words: list[bytes], options: Options) -> int:
         error.show()
         return error.exit_code
     except click.Abort as error:
-        return _INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else 1
+        why = error.__cause__ or error.__context__
+        if isinstance(why, KeyboardInterrupt):
+            raise why from None
+        return 1
     except DisqueError as error:
         return _fail(name, hints.explained(str(error)))
     except OSError as error:

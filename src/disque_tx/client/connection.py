@@ -8,6 +8,7 @@ RESP2 is spoken unless chosen otherwise, because the original daemon knows nothi
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import redis
@@ -85,6 +86,30 @@ class NodeConnection:
             self.close()
             raise self._lost(error, sent=True) from error
 
+    def call_all(self, requests: Sequence[Request[_T]]) -> list[_T]:
+        """Send requests that do not wait, all at once, and read all replies.
+
+        :raises Refused: the first error reply.
+        :raises ConnectionLost, BrokenReply: see :meth:`call`.
+        """
+        connection = self._connection
+        name = requests[0].name
+        try:
+            connection.send_packed_command(
+                connection.pack_commands([request.words for request in requests])
+            )
+            replies = [_answer(connection) for _ in requests]
+            for reply in replies:
+                if isinstance(reply, redis.ResponseError):
+                    raise refusal(name, str(self.address), str(reply))
+            return [request.shape(reply) for request, reply in zip(requests, replies, strict=True)]
+        except (redis.InvalidResponse, Misshapen) as error:
+            self.close()
+            raise BrokenReply(name, str(self.address), shown(str(error))) from error
+        except _LOST as error:
+            self.close()
+            raise self._lost(error, sent=True) from error
+
     def _wait(self, timeout_s: float | None) -> None:
         if not self._connection.can_read(timeout_s):
             raise redis.TimeoutError(f"no reply in {timeout_s:.1f} s")
@@ -103,6 +128,14 @@ class NodeConnection:
     def close(self) -> None:
         """Hang up; may be called again."""
         self._connection.disconnect()
+
+
+def _answer(connection: Any) -> Any:
+    """The next reply; an error too is one, and others follow it."""
+    try:
+        return connection.read_response()
+    except redis.ResponseError as error:
+        return error
 
 
 def _new_connection(address: Address, options: Options) -> Any:

@@ -8,6 +8,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 
 from disque_tx.client import Job
+from disque_tx.client.terms import Terms
 from disque_tx.worker.ports import Taken
 
 
@@ -53,10 +54,10 @@ class Context:
 class Held:
     """A job between its delivery and its end.
 
-    ``retry_s``: ``None`` until a node told it. ``timer``: the next WORKING. ``beating``: the
-    WORKING that has no answer yet. ``leased``: whether to send more. ``reply``: the queue where
-    somebody waits for the result. ``retries_max``: how many nacks and additional deliveries it may
-    have.
+    ``retry_s``, and ``terms``, which is all it was added with: ``None`` until a node told it.
+    ``timer``: the next WORKING. ``beating``: the WORKING that has no answer yet. ``leased``:
+    whether to send more. ``reply``: the queue where somebody waits for the result.
+    ``retries_max``: how many nacks and additional deliveries it may have.
     """
 
     __slots__ = (
@@ -67,6 +68,7 @@ class Held:
         "retries_max",
         "retry_s",
         "taken",
+        "terms",
         "timer",
     )
 
@@ -75,6 +77,7 @@ class Held:
         self.context = context
         self.retries_max = retries_max
         self.retry_s: int | None = None
+        self.terms: Terms | None = None
         self.timer: IDelayedCall | None = None
         self.beating: Deferred[None] | None = None
         self.leased = True

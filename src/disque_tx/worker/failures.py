@@ -10,9 +10,10 @@ With the commands in their order:
    becomes a dead letter: ADDJOB of the letter, ADDJOB of the failure for who waits for a result,
    then ACKJOB. After a crash in between, the job comes back and there may be two letters with the
    same ID of the job in it.
-4. A job with RETRY 0 (at most once) is never given back once its handler has begun, nor could it
+4. A letter says what the job was added with, so that it can be added again as it was: one SHOW.
+5. A job with RETRY 0 (at most once) is never given back once its handler has begun, nor could it
    be: NACK ignores it. It becomes a dead letter at its first failure.
-5. What a thread does that cannot be stopped is still being done: the job is left to its RETRY,
+6. What a thread does that cannot be stopped is still being done: the job is left to its RETRY,
    unless it has no other try left.
 """
 
@@ -28,6 +29,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
+from disque_tx.client.terms import Terms
 from disque_tx.worker.backoff import Backoff
 from disque_tx.worker.context import Held
 from disque_tx.worker.leases import Leases
@@ -132,7 +134,7 @@ class Failures:
         if held.retry_s is None:
             await self._leases.beat(held)
         if held.retry_s is None:
-            await self._settling.learn_retry(held)
+            await self._settling.learn_terms(held)
         if held.retry_s == 0:
             await self._bury(held, failed)
             return
@@ -166,6 +168,8 @@ class Failures:
             dead=queue,
             reason=failed.reason,
         )
+        if held.terms is None:
+            await self._settling.learn_terms(held)
         letter = self._letter(held, failed).encoded()
         add = self._settling.add
         there = await add(queue, letter, _LETTER_RETRY_S, policy.letter_ttl_s, policy.replicate)
@@ -182,6 +186,7 @@ class Failures:
 
     def _letter(self, held: Held, failed: Failed) -> Letter:
         job = held.context.job
+        terms = held.terms or Terms(held.retry_s)
         return Letter(
             queue=job.queue,
             id=job.id,
@@ -193,6 +198,9 @@ class Failures:
             additional_deliveries=job.additional_deliveries,
             failed_at_s=self._wall_s(),
             history=tuple(self._history.get(job.id, ())),
+            retry_s=terms.retry_s,
+            ttl_s=terms.ttl_s,
+            replicate=terms.replicate,
         )
 
     def _note(self, held: Held, failed: Failed) -> None:

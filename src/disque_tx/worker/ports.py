@@ -20,6 +20,9 @@ class Taken(Protocol):
     def working(self) -> Deferred[int]:
         """WORKING; RETRY in seconds."""
 
+    def show(self) -> Deferred[JobDetails | None]:
+        """SHOW, of the node that delivered it."""
+
 
 class Client(Protocol):
     """Requests, each with a Deferred answer that may fail with a ``ClientError``."""
@@ -53,6 +56,3 @@ class Client(Protocol):
 
     def nack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
         """NACK for many; how many were queued again."""
-
-    def show(self, job_id: str, /) -> Deferred[JobDetails | None]:
-        """SHOW."""

@@ -129,7 +129,9 @@ class Worker(Service):
         self._runner = Runner(reactor, self._slots, time_limit_s, threads, processes, listener)
         self._batches = Batches(reactor, self._ready)
         self._leases = Leases(reactor, self._lease_lost)
-        self._settling = Settling(client, self._leases, reactor, self._ended, self._stranded)
+        self._settling = Settling(
+            client, self._leases, reactor, self._ended, self._stranded, wall_s
+        )
         self._failures = Failures(
             self.worker_name,
             self._policy,
