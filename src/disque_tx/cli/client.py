@@ -20,6 +20,8 @@ from disque_tx.cli.session import Session
 
 _HISTORY_WINDOW_S: Final = 15.0
 _STAT_INTERVAL_S: Final = 1.0
+#: Stands for the input, with -x.
+_INPUT: Final = b"-"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -81,16 +83,28 @@ def _command(options: Options) -> int:
         return verbs.run(verb, os.fsdecode(options.command[0]), options.command[1:], options)
     args = options.command
     if options.append_input:
-        args = [*args, sys.stdin.buffer.read()]
-    _session(options).run(args, options.repeat, options.interval_s or 0.0)
-    return 0
+        args = _with_input(args, sys.stdin.buffer.read())
+    session = _session(options)
+    session.run(args, options.repeat, options.interval_s or 0.0)
+    # Who sends PING asks whether all is well.
+    decisive = options.fail_on_error or args[0].lower() == b"ping"
+    return 1 if decisive and session.errors else 0
+
+
+def _with_input(args: list[bytes], given: bytes) -> list[bytes]:
+    """The input in the place of the first word that is a dash, or at the end."""
+    if _INPUT not in args:
+        return [*args, given]
+    place = args.index(_INPUT)
+    return [*args[:place], given, *args[place + 1 :]]
 
 
 def _lines(options: Options) -> int:
     from disque_tx.cli.shell import Leave, Shell
 
     interactive = sys.stdin.isatty()
-    shell = Shell(_session(options), time.monotonic, interactive, options.interval_s or 0.0)
+    session = _session(options)
+    shell = Shell(session, time.monotonic, interactive, options.interval_s or 0.0)
     if interactive:
         from disque_tx.cli import repl
 
@@ -100,7 +114,7 @@ def _lines(options: Options) -> int:
             shell.execute(line)
     except Leave:
         pass
-    return 0
+    return 1 if options.fail_on_error and session.errors else 0
 
 
 def _bigqueues(options: Options) -> int:

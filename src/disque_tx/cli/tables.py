@@ -24,6 +24,21 @@ def drawn(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
     return table
 
 
+#: The option for :func:`csv`.
+as_csv = click.option("--csv", "as_csv", is_flag=True, help="Comma separated, with a header.")
+
+
+def csv(columns: Iterable[object], rows: Iterable[Iterable[object]], header: bool = True) -> None:
+    """Print it comma separated, as RFC 4180 has it; nothing is ``None``."""
+    import csv as standard
+
+    writer = standard.writer(sys.stdout, lineterminator="\n")
+    if header:
+        writer.writerow(columns)
+    writer.writerows(["" if value is None else value for value in row] for row in rows)
+    sys.stdout.flush()
+
+
 def show(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print it, drawn on a terminal, and elsewhere with tabs."""
     if sys.stdout.isatty():

@@ -1,9 +1,9 @@
 """The words of ``disque`` that are no commands of the server, and how they are told apart.
 
 1. Verbs are in lower case; any other case is for the server.
-2. ``cluster`` is a verb only before one of the five words of :data:`CLUSTER`, and only if the next
-   word is an address with a port after a colon (or a question for help): CLUSTER MEET, FORGET,
-   INFO and NODES of the server have none there.
+2. ``cluster create`` and ``cluster check`` are verbs, for the server has no such commands.
+   ``cluster info``, ``meet`` and ``forget`` are if the next word is an address with a port after a
+   colon, or an option: the server's own have neither there. So is ``cluster`` before an option.
 3. Everything else goes to the server as it is, known or not.
 
 What a verb needs is imported when it is run: a one-shot command must start fast.
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
     from disque_tx.cli.options import Options
 
-CLUSTER: Final = (b"create", b"check", b"info", b"meet", b"forget")
+#: Words below ``cluster``: those that the server has not, and those that it has too.
+_OURS: Final = (b"create", b"check")
+_SHARED: Final = (b"info", b"meet", b"forget")
 _HAS_PORT: Final = re.compile(rb"(\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):[0-9]+")
-_HELP: Final = b"--help"
 #: Forms of output → the parameters of verbs that stand for them.
-_FORMS: Final = {"json": "as_json", "raw": "raw"}
+_FORMS: Final = {"json": "as_json", "csv": "as_csv", "raw": "raw"}
 
 
 class Verb:
@@ -73,11 +74,13 @@ def recognised(command: list[bytes]) -> Verb | None:
 
 
 def _is_ours(words: list[bytes]) -> bool:
-    if words[:1] == [_HELP]:
-        return True
-    if not words or words[0] not in CLUSTER:
+    if not words:
         return False
-    return any(_HAS_PORT.fullmatch(word) for word in words[1:2]) or _HELP in words[1:]
+    if words[0] in _OURS or words[0].startswith(b"-"):
+        return True
+    if words[0] not in _SHARED:
+        return False
+    return any(word.startswith(b"-") or _HAS_PORT.fullmatch(word) for word in words[1:2])
 
 
 def run(verb: Verb, name: str, words: list[bytes], options: Options) -> int:
@@ -86,8 +89,8 @@ def run(verb: Verb, name: str, words: list[bytes], options: Options) -> int:
     import click
 
     try:
-        _check(options)
         command = import_module(verb.module).command
+        _check(options, name, command)
         return _status(_call(command, name, list(map(os.fsdecode, words)), options))
     except click.ClickException as error:
         error.show()
@@ -109,14 +112,27 @@ def _fail(name: str, text: str) -> int:
     return 1
 
 
-def _check(options: Options) -> None:
-    """Refuse options that would not be obeyed: nobody may believe to be protected."""
+def _check(options: Options, name: str, command: click.Command) -> None:
+    """Refuse options that would not be obeyed: nobody may believe to be protected, and no program
+    may read what is for people."""
     import click
+
+    form = _FORMS.get(options.form or "")
+    if options.form in ("json", "csv") and form not in _parameters(command):
+        raise click.UsageError(f"{name} has no output as --{options.form}.")
+    if options.fail_on_error:
+        raise click.UsageError("-e is for commands of the server; verbs always tell failures.")
 
     if options.sni is not None:
         raise click.UsageError("--sni is for commands of the server; verbs know --no-host-check.")
     if options.append_input or options.repeat != 1:
         raise click.UsageError("-x and -r are for commands of the server.")
+
+
+def _parameters(command: click.Command) -> set[str]:
+    """The names of all parameters of a command and of those below it."""
+    found = {parameter.name or "" for parameter in command.params}
+    return found.union(*map(_parameters, getattr(command, "commands", {}).values()))
 
 
 def _call(command: click.Command, name: str, words: list[str], options: Options) -> Any:
