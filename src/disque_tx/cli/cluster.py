@@ -10,6 +10,7 @@ import attrs
 import click
 
 from disque_tx.cli import hints, joining, tables
+from disque_tx.cli.busreach import causes
 from disque_tx.cli.findings import Finding, findings, is_problem
 from disque_tx.cli.joining import Joining, NotJoined
 from disque_tx.cli.members import Members
@@ -121,10 +122,16 @@ def info(options: Options, nodes: tuple[str, ...], as_json: bool, as_csv: bool) 
     if as_json:
         click.echo(json.dumps(_exact(found)))
     elif as_csv:
-        tables.csv(_COLUMNS, rows)
+        exact = _exact(found)
+        columns = list(dict.fromkeys(name for row in exact for name in row))
+        tables.csv(columns, [[_cell(row.get(name)) for name in columns] for row in exact])
     else:
         tables.show(_COLUMNS, rows)
     return 1 if found.silent else 0
+
+
+def _cell(value: object) -> object:
+    return ",".join(value) if isinstance(value, list) else value
 
 
 def _exact(found: Survey) -> list[dict[str, object]]:
@@ -248,9 +255,13 @@ def _join(
         click.echo(f"The {len(ids)} nodes know each other already.")
         return
     addresses = [view.address for view in views]
-    places = [joining.reached(each) for each in addresses[1:]]
+    places = {each: joining.reached(each) for each in addresses}
     _agreed(question, yes)
-    work = Joining(members, addresses[0], addresses + others, places, ids)
+    why = causes(members, {each: found.ip for each, found in places.items()})
+    for cause in why:
+        click.echo(f"Note: {cause}", err=True)
+    to_meet = [places[each] for each in addresses[1:]]
+    work = Joining(members, addresses[0], addresses + others, to_meet, ids, why)
     with progress("links", work.pairs) as advance:
         work.run(timeout_s, advance)
     click.echo(f"The {len(ids)} nodes know each other.")

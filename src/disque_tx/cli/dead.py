@@ -11,8 +11,9 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from disque_tx.cli.members import Members
 from disque_tx.cli.options import Options
-from disque_tx.client import ClientError
+from disque_tx.client import BadAddress, ClientError
 from disque_tx.client.blocking import Disque
 from disque_tx.worker.mailbox import Entry, Mailbox
 
@@ -41,14 +42,19 @@ def command(context: click.Context, addresses: str | None) -> None:
     """
     options = context.obj or Options()
     nodes = addresses.split(",") if addresses else options.nodes
-    new_client = partial(Disque, password=options.secret, tls=options.encryption or False)
     try:
-        client = context.with_resource(new_client(nodes))
-    except ClientError as error:
+        members = context.with_resource(Members(options, nodes))
+    except BadAddress as error:
         raise click.UsageError(str(error)) from error
-    context.obj = Mailbox(
-        client, partial(new_client, discover=False, timeout_s=_NODE_S, patience_s=_NODE_S)
+    one = partial(
+        Disque,
+        password=options.secret,
+        tls=options.encryption or False,
+        discover=False,
+        timeout_s=_NODE_S,
+        patience_s=0,
     )
+    context.obj = Mailbox(context.with_resource(_guarded(members.cluster)), one)
 
 
 def _guarded(function: Callable[[], _T]) -> _T:

@@ -48,7 +48,8 @@ def reached(given: str) -> Place:
 
 class Joining:
     """``first`` is told to meet the nodes at ``places``; then all at ``addresses`` are asked until
-    each knows all of ``ids``. ``sleep`` and ``now_s``: rest and clock, in seconds."""
+    each knows all of ``ids``. ``causes``: why that may not succeed. ``sleep`` and ``now_s``: rest
+    and clock, in seconds."""
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Joining:
         addresses: list[str],
         places: list[Place],
         ids: set[str],
+        causes: list[str],
         sleep: Callable[[float], object] = time.sleep,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -65,6 +67,7 @@ class Joining:
         self._addresses = addresses
         self._places = places
         self._ids = ids
+        self._causes = causes
         self._sleep = sleep
         self._now_s = now_s
 
@@ -107,6 +110,7 @@ class Joining:
         return (
             f"After {timeout_s:g} s not all nodes know all:\n  "
             + "\n  ".join(lines)
+            + "".join(f"\nLikely cause: {cause}" for cause in self._causes)
             + "\nEach node must reach the bus port (the port + 10000) of every other. It is safe to"
             " run this again."
         )

@@ -14,6 +14,7 @@ from twisted.internet import task
 from twisted.internet.defer import Deferred
 from twisted.logger import (
     FilteringLogObserver,
+    Logger,
     LogLevel,
     LogLevelFilterPredicate,
     globalLogBeginner,
@@ -28,6 +29,7 @@ from disque_tx.worker.loading import loaded
 from disque_tx.worker.service import Worker
 
 _FORCED: Final = 130
+_log = Logger()
 _LOST: Final = 70
 
 
@@ -120,6 +122,7 @@ async def _run(reactor: Any, client: DisqueClient, handlers: Any, words: dict[st
     except BadHandlers as error:
         click.echo(f"Error: {error}", err=True)
         raise SystemExit(2) from error
+    _log.info("Connecting to {client!r}", client=client)
     stopped = worker.when_stopped()
     worker.startService()
     reactor.callWhenRunning(_on_signals, reactor, worker)

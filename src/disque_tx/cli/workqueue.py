@@ -176,6 +176,7 @@ def move(
         server = Redis.at(redis, reactor, password=environ.get("REDIS_PASSWORD"))
         source = WorkQueue(prefix, server)
         client, member = _clients(disque, options or Options(), reactor)
+        _say(f"Moving {prefix.prefix} from {server.address} to {queue} of {client!r}")
         parking, bar = Parking(client, member, queue, terms), Bar()
         mover = Mover(source, server, parking, bar, waiting=_say)
         ending.stop = mover.stop

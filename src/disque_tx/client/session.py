@@ -40,11 +40,13 @@ _V = TypeVar("_V")
 
 @attrs.frozen
 class Surroundings:
-    """What a test replaces: clock, rest and chance."""
+    """What a test replaces: clock, rest and chance; and ``notice``: is told, for people, when the
+    client begins to look for another node."""
 
     now_s: Callable[[], float] = time.monotonic
     sleep: Callable[[float], object] = time.sleep
     random: Random = attrs.field(factory=Random)
+    notice: Callable[[str], object] | None = None
 
 
 class Session:
@@ -63,6 +65,7 @@ class Session:
     ) -> None:
         around = surroundings or Surroundings()
         self._now_s, self._sleep = around.now_s, around.sleep
+        self._notice = around.notice
         self._nodes = Nodes(seeds.addresses, around.random, learning)
         self._options = options
         self._patience_s = patience_s
@@ -96,7 +99,7 @@ class Session:
         self, request: Request[Any], call: Callable[[NodeConnection], _V]
     ) -> tuple[Address, _V]:
         """See :meth:`request`; ``call``: makes it on a connection."""
-        search = Search(self._now_s, self._patience_s)
+        search = Search(self._now_s, self._patience_s, self._notice)
         while True:
             connection = self._connected(search, fresh=not request.repeatable)
             try:
@@ -152,7 +155,8 @@ class Session:
     def address(self) -> Address:
         """The node of the moment, or one to begin with."""
         if self._current is None:
-            connection = self._connected(Search(self._now_s, self._patience_s), fresh=True)
+            search = Search(self._now_s, self._patience_s, self._notice)
+            connection = self._connected(search, fresh=True)
             self._give_back(connection)
             return connection.address
         return self._current
