@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import os
 import pty
@@ -106,6 +107,89 @@ class LookingTests(VerbTestCase):
         rows = [line.split("\t")[1:3] for line in output.splitlines()[1:]]
         self.assertEqual((0, [["q5", "5"], ["q4", "4"]]), (status, rows))
         self.assertIn("5 queues", error)
+
+
+class MachineTests(VerbTestCase):
+    """What programs read is exact."""
+
+    def test_json(self) -> None:
+        """Numbers are numbers, IDs and names are whole, nothing is rounded."""
+        self.add("q" * 300, *["x" * 2000] * 3)
+        name = "q" * 300
+        for words in (("watch", name, "--once"), ("--bigqueues", "-i", "0")):
+            status, output, _ = self.run_here("--json", *words)
+            row = json.loads(output.splitlines()[0])
+            self.assertEqual((0, name, 3), (status, row["queue"], row["length"]))
+        _, output, _ = self.run_here("--json", "cluster", "info", f"127.0.0.1:{self.node.port}")
+        ((row),) = json.loads(output)
+        used = int(self.node.info()["used_memory"])
+        self.assertEqual((self.node.id, used), (row["id"], row["memory_bytes"]))
+        self.assertEqual((3, 1, 0, 0), tuple(row[n] for n in ("jobs", "queues", "links", "others")))
+
+    def test_csv(self) -> None:
+        """The same as CSV, with a header; names of any bytes and with commas too."""
+        self.call("ADDJOB", b"a,\xff", "x", 0)
+        for words in (("watch", "a", "--once"), ("dead", "list")):
+            status, output, _ = self.run_here("--csv", *words)
+            self.assertEqual(0, status)
+            self.assertIn("queue", next(csv.reader(output.splitlines())))
+        result = subprocess.run(
+            [*PROGRAM, "-p", str(self.node.port), "--csv", "--bigqueues", "-i", "0"],
+            env=environment(),
+            capture_output=True,
+            check=True,
+        )
+        self.assertIn(b'"a,\xff",1,', result.stdout)
+
+    def test_not_ignored(self) -> None:
+        """A verb without such an output says so, instead of printing for people."""
+        status, output, error = self.run_here("--json", "move", "a", "b")
+        self.assertEqual((2, ""), (status, output))
+        self.assertIn("no output as --json", error)
+
+
+class HealthTests(DaemonTestCase):
+    """``disque health``, as probes run it."""
+
+    def test_life(self) -> None:
+        """0 while the node serves; 1, with the reason, when it is leaving, full, or gone; and no
+        job is added by asking."""
+        node = self.running("maxmemory 1mb")
+        client = node.client()
+        self.assertEqual(
+            (0, f"127.0.0.1:{node.port}: serves\n", ""), disque("-p", node.port, "health")
+        )
+        client.call("CLUSTER", "LEAVING", "yes")
+        self.unhealthy("leaving", "-p", node.port)
+        client.call("CLUSTER", "LEAVING", "no")
+        self.assertEqual("0", node.info()["registered_jobs"])
+        while "NOREPL" not in client.error("ADDJOB", "q", "x" * 100_000, 0):
+            pass
+        self.unhealthy("memory", "-p", node.port)
+        node.kill()
+        self.unhealthy("refused", "-p", node.port)
+
+    def test_password(self) -> None:
+        """One that is missing or wrong is a reason of its own; the right one is not."""
+        node = self.running("requirepass secret")
+        self.unhealthy("NOAUTH", "-p", node.port)
+        self.unhealthy("refuses the password", "-p", node.port, "-a", "other")
+        self.assertEqual(0, disque("-p", node.port, "-a", "secret", "health")[0])
+
+    def test_hanging(self) -> None:
+        """A node that is stopped answers nothing: the probe ends all the same."""
+        node = self.running()
+        os.kill(node.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, node.pid, signal.SIGCONT)
+        status, output, _ = disque("health", f"127.0.0.1:{node.port}", "--timeout", 0.3, "--json")
+        self.assertEqual((1, False), (status, json.loads(output)["healthy"]))
+        self.assertIn("within 0.3 s", output)
+
+    def unhealthy(self, why: str, *words: str | int) -> None:
+        """The status is 1, and this the reason."""
+        status, output, error = disque(*words, "health")
+        self.assertEqual((1, ""), (status, output))
+        self.assertIn(why, error)
 
 
 class DrainTests(VerbTestCase):

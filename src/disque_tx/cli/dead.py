@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from disque_tx.cli import tables
 from disque_tx.cli.members import Members
 from disque_tx.cli.options import Options
 from disque_tx.client import BadAddress, ClientError
@@ -18,6 +19,7 @@ from disque_tx.client.blocking import Disque
 from disque_tx.worker.mailbox import Entry, Mailbox
 
 _PREFIX: Final = "dead:"
+_NAMES: Final = ("queue", "id", "at", "attempts", "letters", "reason")
 #: From so many on there is a progress bar on a terminal.
 _MANY: Final = 50
 #: A node that does not answer for so long is told as missing.
@@ -76,13 +78,18 @@ def _entries(mailbox: Mailbox, queue: str | None) -> list[Entry]:
 @command.command("list")
 @_queue
 @_json
+@tables.as_csv
 @click.pass_obj
-def show_list(mailbox: Mailbox, queue: str | None, as_json: bool) -> None:
+def show_list(mailbox: Mailbox, queue: str | None, as_json: bool, as_csv: bool) -> None:
     """One line per dead job: which, when, how often tried, why."""
-    rows = [_row(entry) for entry in _entries(mailbox, queue)]
+    entries = _entries(mailbox, queue)
+    rows = [_row(entry, _plain) for entry in entries]
+    exact = [_row(entry, str) | _when(entry) for entry in entries]
     if as_json:
-        for row in rows:
+        for row in exact:
             click.echo(json.dumps(row))
+    elif as_csv:
+        tables.csv((*_NAMES, "failed_at_s"), [row.values() for row in exact])
     elif sys.stdout.isatty():
         _print_table(rows)
     else:
@@ -90,21 +97,26 @@ def show_list(mailbox: Mailbox, queue: str | None, as_json: bool) -> None:
             click.echo("\t".join(str(value) for value in row.values()))
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _row(entry: Entry, text: Callable[[str], str]) -> dict[str, Any]:
+    """``text``: makes texts of strangers fit for who reads it."""
     letter = entry.letter
     if letter is None:
-        return {"queue": entry.dead_queue, "id": entry.id, "at": "", "attempts": 0} | {
-            "letters": len(entry.letters),
-            "reason": entry.trouble,
-        }
-    return {
-        "queue": _plain(letter.queue),
-        "id": _plain(letter.id),
-        "at": _moment(letter.failed_at_s),
-        "attempts": letter.nacks + letter.additional_deliveries + 1,
-        "letters": len(entry.letters),
-        "reason": _plain(letter.reason),
-    }
+        values = (entry.dead_queue, entry.id, "", 0, len(entry.letters), entry.trouble)
+    else:
+        values = (
+            letter.queue,
+            letter.id,
+            _moment(letter.failed_at_s),
+            letter.nacks + letter.additional_deliveries + 1,
+            len(entry.letters),
+            letter.reason,
+        )
+    row = dict(zip(_NAMES, values, strict=True))
+    return {name: text(value) if isinstance(value, str) else value for name, value in row.items()}
+
+
+def _when(entry: Entry) -> dict[str, Any]:
+    return {"failed_at_s": None if entry.letter is None else entry.letter.failed_at_s}
 
 
 def _plain(text: str) -> str:

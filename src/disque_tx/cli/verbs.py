@@ -51,6 +51,7 @@ VERBS: Final[dict[str, Verb]] = {
     ),
     "work": Verb("disque_tx.cli.work", "do jobs with the handlers of a Python module"),
     "dead": Verb("disque_tx.cli.dead", "list, show, requeue or drop dead letters"),
+    "health": Verb("disque_tx.cli.health", "whether a node serves, for probes"),
     "workqueue": Verb("disque_tx.cli.workqueue", "look after a Redis work queue, or move it"),
     "cluster": Verb("disque_tx.cli.cluster", "create, check, info, meet or forget; with addresses"),
     "help": Verb("disque_tx.cli.topics", "this text, or what a command of the server is for"),
@@ -118,7 +119,8 @@ def _check(options: Options, name: str, command: click.Command) -> None:
     import click
 
     form = _FORMS.get(options.form or "")
-    if options.form in ("json", "csv") and form not in _parameters(command):
+    has_forms = options.mode == "bigqueues" or form in _parameters(command)
+    if options.form in ("json", "csv") and not has_forms:
         raise click.UsageError(f"{name} has no output as --{options.form}.")
     if options.fail_on_error:
         raise click.UsageError("-e is for commands of the server; verbs always tell failures.")
