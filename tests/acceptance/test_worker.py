@@ -264,6 +264,25 @@ class OneNodeTests(WorkTestCase):
             self.assertEqual(2, worker.wait(20), target)
             self.assertIn(said, self.output())
 
+    def test_import_fails(self) -> None:
+        """A module that cannot be imported: where it fails is shown, and the status is 2."""
+        (self.place / "broken.py").write_text("def f():\n    return 1 / 0\n\nf()\n")
+        worker = self.work(self.address, "broken:handlers", cwd=self.place)
+        self.assertEqual(2, worker.wait(20))
+        self.assertIn("line 2, in f", self.output())
+        self.assertIn("Module 'broken' cannot be imported: ZeroDivisionError", self.output())
+
+    def test_blocked_reactor(self) -> None:
+        """A coroutine that blocks the reactor is named in the log while it does, with the place."""
+        (self.place / "blocks.py").write_text(
+            "import time\n\nasync def think(job):\n    time.sleep(5)\n\nhandlers = {'q': think}\n"
+        )
+        self.disque.add_job("q", b"x")
+        worker = self.work(self.address, "blocks:handlers", cwd=self.place)
+        wait_for(lambda: "think has blocked the reactor for 2" in self.output(), "it is named", 30)
+        self.assertIn("time.sleep(5)", self.output())
+        self.assertEqual(0, self.drain(worker))
+
     # -- dead letters ------------------------------------------------------------------------
 
     def dead(self, *words: str, typed: str = "") -> Result:

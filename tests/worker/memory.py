@@ -75,6 +75,7 @@ class MemoryClient:
         self.ttl_s = 86400
         self.waiting: deque[tuple[Deferred[Any], tuple[str, ...], int]] = deque()
         self.most_asked = 0
+        self.name = ""
 
     # -- for tests ---------------------------------------------------------------------------
 
@@ -154,6 +155,10 @@ class MemoryClient:
     ) -> Deferred[str]:
         """ADDJOB."""
         return self.answer("ADDJOB", lambda: self.put(queue, body, retry_s, ttl_s), queue)
+
+    def set_name(self, name: str, /) -> None:
+        """CLIENT SETNAME."""
+        self.name = name
 
     def ack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
         """ACKJOB."""

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred
+from twisted.logger import LogEvent, LogLevel, formatEvent, globalLogPublisher
 
 from disque_tx.client import Refused, TooLate
 from disque_tx.client.terms import Terms
@@ -322,6 +323,30 @@ class FailureTests(WorkerTestCase):
         (letter,) = self.client.letters("a")
         self.assertEqual((b"once", Terms(0, 86400, 1)), (letter.body, letter.terms))
         self.assertEqual(("acked", []), (self.client.state(job_id), self.client.times("NACK")))
+        self.stop(worker)
+
+    def test_failures_are_seen(self) -> None:
+        """Each failure is a line at once, with task, job, try, next try and reason; the traceback
+        is there at the last one."""
+        lines: list[str] = []
+
+        def note(event: LogEvent) -> None:
+            if event["log_level"] is LogLevel.warn:
+                lines.append(formatEvent(event))
+
+        observer: Any = note
+        globalLogPublisher.addObserver(observer)
+        self.addCleanup(globalLogPublisher.removeObserver, observer)
+        job_id = self.client.put("a", b"no way")
+        worker = self.worker({"a": boom}, retries_max=1)
+        self.turn(0.5)
+        begin = f"boom failed at job {job_id} of queue 'a', try"
+        self.assertEqual([f"{begin} 1 of 2, next in 10.0 s: ValueError: no way"], lines)
+        self.turn(20)
+        (_, last) = lines
+        self.assertTrue(last.startswith(f"{begin} 2 of 2, it goes to 'dead:a': ValueError: no way"))
+        self.assertIn("\nTraceback (most recent call last)", last)
+        self.assertIn("in boom", last)
         self.stop(worker)
 
     def test_letter_has_the_terms(self) -> None:

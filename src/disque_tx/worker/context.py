@@ -54,6 +54,7 @@ class Context:
 class Held:
     """A job between its delivery and its end.
 
+    ``task``: the name of what does it, for the log; empty while that is not known.
     ``retry_s``, and ``terms``, which is all it was added with: ``None`` until a node told it.
     ``timer``: the next WORKING. ``beating``: the WORKING that has no answer yet. ``leased``:
     whether to send more. ``reply``: the queue where somebody waits for the result.
@@ -68,6 +69,7 @@ class Held:
         "retries_max",
         "retry_s",
         "taken",
+        "task",
         "terms",
         "timer",
     )
@@ -76,6 +78,7 @@ class Held:
         self.taken = taken
         self.context = context
         self.retries_max = retries_max
+        self.task = ""
         self.retry_s: int | None = None
         self.terms: Terms | None = None
         self.timer: IDelayedCall | None = None

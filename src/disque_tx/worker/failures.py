@@ -109,6 +109,7 @@ class Failures:
             self.bury(held, failed)
         else:
             self._note(held, failed)
+            self._log(held, failed, "after its RETRY")
             self._settling.leave(held)
 
     def bury(self, held: Held, failed: Failed) -> None:
@@ -141,16 +142,12 @@ class Failures:
         self._note(held, failed)
         full = len(self._waiting) >= self._policy.waiting_max
         if self._stopping or full or held.context.lease_lost:
+            self._log(held, failed, "as soon as somebody takes it")
             self._settling.nack(held)
             return
         wait_s = self._policy.backoff.wait_s(held.context.attempt, self._random)
         self._waiting[held] = self._clock.callLater(wait_s, self._give_back, held)
-        _log.debug(
-            "Job {id} failed, next try in {wait_s:.1f} s: {reason}",
-            id=held.context.id,
-            wait_s=wait_s,
-            reason=failed.reason,
-        )
+        self._log(held, failed, f"in {wait_s:.1f} s")
 
     def _give_back(self, held: Held) -> None:
         timer = self._waiting.pop(held)
@@ -161,13 +158,7 @@ class Failures:
     async def _bury(self, held: Held, failed: Failed) -> None:
         context, policy = held.context, self._policy
         queue = policy.dead_queue_of(context.queue)
-        _log.warn(
-            "Job {id} of queue {queue!r} goes to {dead!r}: {reason}",
-            id=context.id,
-            queue=context.queue,
-            dead=queue,
-            reason=failed.reason,
-        )
+        self._log(held, failed, None, queue)
         if held.terms is None:
             await self._settling.learn_terms(held)
         letter = self._letter(held, failed).encoded()
@@ -183,6 +174,25 @@ class Failures:
             self._settling.ack(held)
         else:
             self._settling.nack(held)
+
+    def _log(self, held: Held, failed: Failed, following: str | None, dead: str = "") -> None:
+        """A line for each failure, at once. ``following``: when the next try is, ``None`` for no
+        other; then the traceback is there too."""
+        context = held.context
+        _log.warn(
+            "{task} failed at job {id} of queue {queue!r}, try {n} of {most},"
+            " {following}: {reason}{trace}",
+            task=held.task or "The worker",
+            id=context.id,
+            queue=context.queue,
+            n=context.attempt,
+            most=1 if held.retry_s == 0 else max(held.retries_max + 1, context.attempt),
+            following=f"it goes to {dead!r}" if following is None else f"next {following}",
+            reason=failed.reason,
+            trace=f"\n{failed.trace.rstrip()}" if following is None and failed.trace else "",
+        )
+        if following is not None and failed.trace:
+            _log.debug("Job {id}: {trace}", id=context.id, trace=failed.trace.rstrip())
 
     def _letter(self, held: Held, failed: Failed) -> Letter:
         job = held.context.job

@@ -51,6 +51,9 @@ class Client(Protocol):
     ) -> Deferred[str]:
         """ADDJOB; the ID."""
 
+    def set_name(self, name: str, /) -> object:
+        """Name the connections, for CLIENT LIST. What comes of it is of no account."""
+
     def ack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
         """ACKJOB for many."""
 

@@ -78,6 +78,10 @@ class DisqueClient(Channels):
         request opens new ones."""
         return self._session.close()
 
+    def set_name(self, name: str) -> None:
+        """Name the connections, as CLIENT LIST shows them. A name has no spaces."""
+        self._session.set_name(name)
+
     # -- short forms -------------------------------------------------------------------------
 
     def enqueue(

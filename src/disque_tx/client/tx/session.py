@@ -298,6 +298,14 @@ class Session:
         for links in list(self._links.values()):
             links.retire()
 
+    def set_name(self, name: str) -> None:
+        """Name the connections from now on, and the open one for quick requests now. Whether nodes
+        take it is of no account."""
+        self._options = attrs.evolve(self._options, name=name)
+        if self._current is not None:
+            named = Call(self, requests.set_name(name), self._current.address, strict=True)
+            self._started(named).addErrback(_ignored)
+
     def close(self) -> Deferred[None]:
         """Close all connections; what is under way fails. Fires when they are closed."""
         self._closing = True
