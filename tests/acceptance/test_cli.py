@@ -554,6 +554,80 @@ class ReachingTests(DaemonTestCase):
         self.assertEqual(0, disque("dead", "list", DISQUE_ADDRESSES=addresses)[0])
 
 
+class UnixSocketTests(DaemonTestCase):
+    """Nodes that are reached by a Unix socket."""
+
+    def test_verbs(self) -> None:
+        """All verbs, and the blocking client, as at a port; also when there is no port at all."""
+        path = self.short_folder() / "d"
+        node = self.running(f"unixsocket {path}")
+        node.client().call("ADDJOB", "q", "x", 0, "RETRY", 5)
+        for words in (
+            ("health",),
+            ("tail", "q"),
+            ("watch", "q", "--once"),
+            ("dead", "list"),
+            ("workers",),
+            ("move", "q", "q2", "--timeout", "0"),
+            ("drain", "q2", "--timeout", "0"),
+            ("--bigqueues", "-i", "0"),
+        ):
+            status, _, error = disque("-s", str(path), *words)
+            self.assertEqual(0, status, (words, error))
+        line = b'{"queue":"q3","body":"x"}\n'
+        self.assertEqual(0, disque("-s", str(path), "fill", stdin=line)[0])
+        self.assertEqual(1, node.client().call("QLEN", "q3"))
+        gone = disque("-s", "/no/such/socket", "tail", "q")
+        self.assertEqual(1, gone[0])
+        self.assertIn("unix:/no/such/socket", gone[2])
+
+
+class SilenceTests(DaemonTestCase):
+    """What is said while nothing happens."""
+
+    def test_hanging(self) -> None:
+        """A node that is stopped: within a moment it is said what is waited for, and for how long;
+        in the end why it failed."""
+        node = self.running()
+        os.kill(node.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, node.pid, signal.SIGCONT)
+        for words in (("dead", "list"), ("drain", "q"), ("workers",), ("cluster", "check")):
+            at = (f"127.0.0.1:{node.port}",) if words[0] == "cluster" else ()
+            status, _, error = disque("-p", node.port, *words, *at)
+            self.assertEqual(1, status)
+            self.assertIn("Waiting for", error.splitlines()[0], words)
+
+    def test_gone(self) -> None:
+        """Nobody listens: that is said at once, by what gives up as by what goes on."""
+        port = free_port()
+        status, _, error = disque("-p", port, "dead", "list")
+        self.assertEqual(1, status)
+        self.assertIn("refused", error)
+        words = ("-p", port, "work", "tests.worker.handlers:handlers")
+        worker = started(*words, stderr=subprocess.PIPE)
+        assert worker.stderr is not None
+        said = b""
+        while b"does not serve" not in said:
+            line = worker.stderr.readline()
+            self.assertTrue(line, said)
+            said += line
+        self.assertIn(b"for up to 20 s", said)
+        worker.kill()
+        worker.communicate()
+
+    def test_lost_half_way(self) -> None:
+        """A node that goes away in the middle: it is said that another one is looked for."""
+        node = self.running()
+        drain = started("-p", node.port, "drain", "q", "--timeout", 60, stderr=subprocess.PIPE)
+        assert drain.stderr is not None
+        wait_for(lambda: int(node.info()["blocked_clients"]), "it waits")
+        node.kill()
+        self.assertIn(b"Looking for a node", drain.stderr.readline())
+        drain.send_signal(signal.SIGTERM)
+        self.assertIn(b"0 jobs drained", drain.communicate(timeout=20)[1])
+        self.assertEqual(143, drain.returncode)
+
+
 class HowToTests(DaemonTestCase):
     """The documentation."""
 

@@ -23,6 +23,7 @@ from disque_tx.cli.options import Options
 from disque_tx.worker import JobFailed, Letter, ResultTimeout
 from tests.acceptance.cluster.fleet import Fleet
 from tests.acceptance.daemon import DaemonTestCase, environment, wait_for
+from tests.acceptance.disque import disque
 from tests.worker import handlers
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
@@ -263,6 +264,26 @@ class OneNodeTests(WorkTestCase):
             worker = self.work(self.address, target)
             self.assertEqual(2, worker.wait(20), target)
             self.assertIn(said, self.output())
+
+    def test_listed(self) -> None:
+        """Workers are listed with what they hold, whatever node they are connected to."""
+        self.disque.add_job("hang", b"x")
+        worker = self.work(self.address, "tests.worker.handlers:handlers", "--name", "a b/c")
+
+        def listed() -> Any:
+            status, output, _ = disque("-p", self.node.port, "workers", "--json")
+            self.assertEqual(0, status)
+            rows = [json.loads(line) for line in output.splitlines()]
+            return [row for row in rows if row["held"] == 1]
+
+        (row,) = wait_for(listed, "it says what it holds", 30)
+        self.assertEqual(("a b/c", 8), (row["worker"], row["slots"]))
+        self.assertIn("hang", row["queues"])
+        self.assertFalse(row["more_queues"])
+        self.assertIn("a b/c", disque("-p", self.node.port, "workers")[1])
+        worker.kill()
+        worker.wait()
+        wait_for(lambda: not disque("-p", self.node.port, "workers", "--json")[1], "it is gone", 30)
 
     def test_import_fails(self) -> None:
         """A module that cannot be imported: where it fails is shown, and the status is 2."""

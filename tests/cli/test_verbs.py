@@ -70,6 +70,14 @@ class RunTests(SynchronousTestCase):
             result = run("disque_tx.cli.client", word, "--help")
             self.assertEqual((0, b""), (result.returncode, result.stderr))
             self.assertTrue(result.stdout.startswith(f"Usage: disque {word}".encode()))
+        for words, begin in (
+            (("help", "drain"), b"Usage: disque drain"),
+            (("help", "cluster", "create"), b"Usage: disque cluster create"),
+            (("help", "dead", "list"), b"Usage: disque dead list"),
+        ):
+            self.assertTrue(run("disque_tx.cli.client", *words).stdout.startswith(begin), words)
+        shown = run("disque_tx.cli.client", "help", "cluster", "nodes").stdout
+        self.assertIn(b"CLUSTER NODES", shown)
         shown = run("disque_tx.cli.client", "help", "addjob").stdout
         self.assertIn(b"ADDJOB queue body ms-timeout", shown)
 

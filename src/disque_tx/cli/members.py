@@ -129,7 +129,7 @@ class Members:
     def try_to_ask(self, addresses: Iterable[str], question: Callable[[Disque], _T]) -> Answers[_T]:
         """The same, where it is no failure when nobody answers."""
         found: Answers[_T] = Answers({}, {})
-        with ThreadPoolExecutor(_AT_A_TIME) as pool, announced(_ASKING):
+        with announced(_ASKING), ThreadPoolExecutor(_AT_A_TIME) as pool:
             calls = {each: pool.submit(self._asked, each, question) for each in addresses}
         for address, call in calls.items():
             try:

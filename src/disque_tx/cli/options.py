@@ -139,12 +139,9 @@ class Options:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The addresses, as ``host:port``, of nodes to begin with. Raises ``UsageError`` for a
-        Unix socket."""
+        """The addresses, as ``host:port`` or ``unix:/path``, of nodes to begin with."""
         if self.unix is not None:
-            raise UsageError(
-                "This needs a host and a port (-h, -p or -u); Unix sockets (-s) won't do"
-            )
+            return (f"unix:{os.path.abspath(self.unix)}",)
         return self.others or (str(Address(self.host, self.port)),)
 
     @property

@@ -50,11 +50,13 @@ VERBS: Final[dict[str, Verb]] = {
         "disque_tx.cli.move", "move the jobs of a queue to another, or to another cluster"
     ),
     "work": Verb("disque_tx.cli.work", "do jobs with the handlers of a Python module"),
+    "workers": Verb("disque_tx.cli.workers", "list the workers that are connected"),
     "dead": Verb("disque_tx.cli.dead", "list, show, requeue or drop dead letters"),
     "health": Verb("disque_tx.cli.health", "whether a node serves, for probes"),
     "workqueue": Verb("disque_tx.cli.workqueue", "look after a Redis work queue, or move it"),
     "cluster": Verb("disque_tx.cli.cluster", "create, check, info, meet or forget; with addresses"),
-    "help": Verb("disque_tx.cli.topics", "this text, or what a command of the server is for"),
+    "completion": Verb("disque_tx.cli.completion", "a script with which a shell completes words"),
+    "help": Verb("disque_tx.cli.topics", "this text, or what a verb or a command is for"),
 }
 #: An option in its form, and a verb in what it needs.
 BIGQUEUES: Final = Verb("disque_tx.cli.bigqueues", "the longest queues")

@@ -13,7 +13,13 @@ from typing import Any, Final, TypeVar
 
 import redis
 from redis.backoff import NoBackoff
-from redis.connection import AbstractConnection, Connection, DefaultParser, SSLConnection
+from redis.connection import (
+    AbstractConnection,
+    Connection,
+    DefaultParser,
+    SSLConnection,
+    UnixDomainSocketConnection,
+)
 from redis.retry import Retry
 
 from disque_tx.client.addresses import Address
@@ -141,18 +147,23 @@ def _answer(connection: Any) -> Any:
 def _new_connection(address: Address, options: Options) -> Any:
     """redis-py's connection, not yet connected."""
     kind: Any = SSLConnection if options.tls is not None else Connection
+    place: dict[str, Any] = {
+        "host": address.host,
+        "port": address.port,
+        "socket_connect_timeout": options.timeout_s,
+        "socket_keepalive": True,
+    }
+    if address.path is not None:
+        kind, place = UnixDomainSocketConnection, {"path": address.path}
     encryption = _encryption(options.tls) if options.tls is not None else {}
     return kind(
-        host=address.host,
-        port=address.port,
         password=options.password,
         protocol=options.protocol,
         socket_timeout=options.timeout_s,
-        socket_connect_timeout=options.timeout_s,
-        socket_keepalive=True,
         parser_class=_PARSER,
         retry=Retry(NoBackoff(), 0),
         **_SILENT,
+        **place,
         **encryption,
     )
 

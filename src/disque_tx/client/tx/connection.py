@@ -168,8 +168,9 @@ class Connection:
         self._silence.watch()
 
     def _tune(self, transport: Any) -> None:
-        transport.setTcpNoDelay(True)
-        transport.setTcpKeepAlive(True)
+        if self.address.path is None:
+            transport.setTcpNoDelay(True)
+            transport.setTcpKeepAlive(True)
 
     def _greeted(self, reply: Any) -> None:
         """The answer to AUTH or HELLO."""
