@@ -230,7 +230,7 @@ def meet(options: Options, node: str, nodes: tuple[str, ...], yes: bool, timeout
 
 def _views(members: Members, nodes: tuple[str, ...]) -> list[NodeView]:
     """What nodes know that are to be joined; the first of them first."""
-    found = members.ask(nodes, glance)
+    found = joining.answering(members, nodes, lambda text: click.echo(text, err=True))
     if found.silent:
         told = "; ".join(f"{silent}: {why}" for silent, why in found.silent.items())
         raise NotJoined(f"Not all nodes answer ({told}). Nothing was changed.")
