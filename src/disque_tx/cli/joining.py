@@ -131,9 +131,7 @@ def answering(
     while True:
         found = members.try_to_ask(nodes, glance)
         if not found.silent or now_s() - began_s > _START_S:
-            return Answers(
-                {node: found.of[node] for node in nodes if node in found.of}, found.silent
-            )
+            return found
         if not said:
             said = True
             say(f"Waiting for {', '.join(found.silent)} to answer, up to {_START_S:g} s")
