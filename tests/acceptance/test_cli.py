@@ -81,6 +81,13 @@ class LookingTests(VerbTestCase):
         self.assertEqual((b"", None), tail.communicate(timeout=10))
         self.assertEqual(130, tail.returncode)
 
+    def test_tail_on_a_terminal(self) -> None:
+        """There letters are shown as they are, and still no byte is obeyed."""
+        self.add("q", "grüße", b"\x1b[2J\xff")
+        output = on_terminal("-p", str(self.node.port), "tail", "q")
+        self.assertIn('"grüße"', output)
+        self.assertIn('"\\x1b[2J\\xff"', output)
+
     def test_watch(self) -> None:
         """Figures for programs: a line per queue and look, with tabs."""
         self.add("q", "a", "b")

@@ -83,6 +83,13 @@ class ClientTests(SynchronousTestCase):
             self.disque(server, *words, stdin=b"\xff\r\n\0")
             self.assertEqual([expected], server.requests)
 
+    def test_modes_without_forms(self) -> None:
+        """No program reads what is for people without being told."""
+        for mode in ("--stat", "--latency", "--pipe"):
+            result = run("disque_tx.cli.client", "--json", mode)
+            self.assertEqual((1, b""), (result.returncode, result.stdout))
+            self.assertIn(b"no output as --json", result.stderr)
+
     def test_forms(self) -> None:
         """The form of output follows the options, and FAKETTY stands for a terminal."""
         reply = b"*2\r\n$1\r\na\r\n:1\r\n"

@@ -94,6 +94,9 @@ class RunTests(SynchronousTestCase):
             ("cluster", "--json", "check", "a:1"),
             ("--csv", "move", "a", "b"),
             ("--json", "fill"),
+            ("--json", "cluster", "create", "a:1", "b:2"),
+            ("--csv", "dead", "drop", "--all"),
+            ("--csv", "cluster", "check", "a:1"),
             ("cluster", "check", "a:99999"),
             ("-x", "drain", "q"),
         ):

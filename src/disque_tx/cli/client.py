@@ -20,6 +20,8 @@ from disque_tx.cli.session import Session
 
 _HISTORY_WINDOW_S: Final = 15.0
 _STAT_INTERVAL_S: Final = 1.0
+_MACHINES: Final = frozenset(("json", "csv"))
+_FOR_PEOPLE: Final = frozenset(("latency", "latency-history", "stat", "pipe", "intrinsic-latency"))
 #: Stands for the input, with -x.
 _INPUT: Final = b"-"
 
@@ -35,6 +37,8 @@ def _main(argv: list[str] | None) -> int:
         options = parse(sys.argv[1:] if argv is None else argv, os.environ)
         if options.ask_password:
             options.password = _asked()
+        if options.form in _MACHINES and options.mode in _FOR_PEOPLE:
+            raise UsageError(f"--{options.mode} has no output as --{options.form}")
         if options.encrypted and not options.verify:
             print("--insecure: the server's certificate is not checked.", file=sys.stderr)
         return _MODES[options.mode](options)

@@ -31,7 +31,6 @@ _NODE_S: Final = 3.0
 #: How long any node may take for a reply.
 _TIME_S: Final = 5.0
 _AT_A_TIME: Final = 16
-_ASKING: Final = "Waiting for a node that does not answer, some seconds at most"
 _T = TypeVar("_T")
 
 
@@ -129,7 +128,10 @@ class Members:
     def try_to_ask(self, addresses: Iterable[str], question: Callable[[Disque], _T]) -> Answers[_T]:
         """The same, where it is no failure when nobody answers."""
         found: Answers[_T] = Answers({}, {})
-        with announced(_ASKING), ThreadPoolExecutor(_AT_A_TIME) as pool:
+        addresses = list(addresses)
+        each_s = min(_NODE_S, self._time_s)
+        asking = f"Waiting for {', '.join(addresses)} to answer, up to {each_s:g} s per question"
+        with announced(asking), ThreadPoolExecutor(_AT_A_TIME) as pool:
             calls = {each: pool.submit(self._asked, each, question) for each in addresses}
         for address, call in calls.items():
             try:

@@ -93,7 +93,7 @@ def run(verb: Verb, name: str, words: list[bytes], options: Options) -> int:
 
     try:
         command = import_module(verb.module).command
-        _check(options, name, command)
+        _check(options, name, _named(command, words))
         return _status(_call(command, name, list(map(os.fsdecode, words)), options))
     except click.ClickException as error:
         error.show()
@@ -115,13 +115,14 @@ def _fail(name: str, text: str) -> int:
     return 1
 
 
-def _check(options: Options, name: str, command: click.Command) -> None:
+def _check(options: Options, name: str, commands: list[click.Command]) -> None:
     """Refuse options that would not be obeyed: nobody may believe to be protected, and no program
     may read what is for people."""
     import click
 
     form = _FORMS.get(options.form or "")
-    has_forms = options.mode == "bigqueues" or form in _parameters(command)
+    known = {parameter.name for command in commands for parameter in command.params}
+    has_forms = options.mode == "bigqueues" or form in known
     if options.form in ("json", "csv") and not has_forms:
         raise click.UsageError(f"{name} has no output as --{options.form}.")
     if options.fail_on_error:
@@ -133,10 +134,10 @@ def _check(options: Options, name: str, command: click.Command) -> None:
         raise click.UsageError("-x and -r are for commands of the server.")
 
 
-def _parameters(command: click.Command) -> set[str]:
-    """The names of all parameters of a command and of those below it."""
-    found = {parameter.name or "" for parameter in command.params}
-    return found.union(*map(_parameters, getattr(command, "commands", {}).values()))
+def _named(command: click.Command, words: list[bytes]) -> list[click.Command]:
+    """The command that the words name, and what it is below."""
+    below: dict[str, click.Command] = getattr(command, "commands", {})
+    return [command, *[below[word] for word in map(os.fsdecode, words) if word in below][:1]]
 
 
 def _call(command: click.Command, name: str, words: list[str], options: Options) -> Any:

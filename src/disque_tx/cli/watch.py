@@ -61,7 +61,7 @@ class Watch:
         self.trouble = "; ".join(f"{node}: {why}" for node, why in found.silent.items())
         now_s = self._clock()
         elapsed_s, self._before_s = now_s - self._before_s, now_s
-        self.totals = _summed([info for _, info in found.of.values()])
+        self.totals = summed([info for _, info in found.of.values()])
         return [
             self._row(total(name, [stats[place] for stats, _ in found.of.values()]), elapsed_s)
             for place, name in enumerate(self._queues)
@@ -76,7 +76,7 @@ class Watch:
         return figures, rates(before, figures, elapsed_s)
 
 
-def _summed(infos: list[dict[str, str]]) -> dict[str, int]:
+def summed(infos: list[dict[str, str]]) -> dict[str, int]:
     """Over all nodes that tell them; the original's do not."""
     found = {}
     for name, joined in _TOTALS.items():
