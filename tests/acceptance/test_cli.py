@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import os
 import pty
@@ -80,6 +81,13 @@ class LookingTests(VerbTestCase):
         self.assertEqual((b"", None), tail.communicate(timeout=10))
         self.assertEqual(130, tail.returncode)
 
+    def test_tail_on_a_terminal(self) -> None:
+        """There letters are shown as they are, and still no byte is obeyed."""
+        self.add("q", "grüße", b"\x1b[2J\xff")
+        output = on_terminal("-p", str(self.node.port), "tail", "q")
+        self.assertIn('"grüße"', output)
+        self.assertIn('"\\x1b[2J\\xff"', output)
+
     def test_watch(self) -> None:
         """Figures for programs: a line per queue and look, with tabs."""
         self.add("q", "a", "b")
@@ -106,6 +114,89 @@ class LookingTests(VerbTestCase):
         rows = [line.split("\t")[1:3] for line in output.splitlines()[1:]]
         self.assertEqual((0, [["q5", "5"], ["q4", "4"]]), (status, rows))
         self.assertIn("5 queues", error)
+
+
+class MachineTests(VerbTestCase):
+    """What programs read is exact."""
+
+    def test_json(self) -> None:
+        """Numbers are numbers, IDs and names are whole, nothing is rounded."""
+        self.add("q" * 300, *["x" * 2000] * 3)
+        name = "q" * 300
+        for words in (("watch", name, "--once"), ("--bigqueues", "-i", "0")):
+            status, output, _ = self.run_here("--json", *words)
+            row = json.loads(output.splitlines()[0])
+            self.assertEqual((0, name, 3), (status, row["queue"], row["length"]))
+        _, output, _ = self.run_here("--json", "cluster", "info", f"127.0.0.1:{self.node.port}")
+        ((row),) = json.loads(output)
+        used = int(self.node.info()["used_memory"])
+        self.assertEqual((self.node.id, used), (row["id"], row["memory_bytes"]))
+        self.assertEqual((3, 1, 0, 0), tuple(row[n] for n in ("jobs", "queues", "links", "others")))
+
+    def test_csv(self) -> None:
+        """The same as CSV, with a header; names of any bytes and with commas too."""
+        self.call("ADDJOB", b"a,\xff", "x", 0)
+        for words in (("watch", "a", "--once"), ("dead", "list")):
+            status, output, _ = self.run_here("--csv", *words)
+            self.assertEqual(0, status)
+            self.assertIn("queue", next(csv.reader(output.splitlines())))
+        result = subprocess.run(
+            [*PROGRAM, "-p", str(self.node.port), "--csv", "--bigqueues", "-i", "0"],
+            env=environment(),
+            capture_output=True,
+            check=True,
+        )
+        self.assertIn(b'"a,\xff",1,', result.stdout)
+
+    def test_not_ignored(self) -> None:
+        """A verb without such an output says so, instead of printing for people."""
+        status, output, error = self.run_here("--json", "move", "a", "b")
+        self.assertEqual((2, ""), (status, output))
+        self.assertIn("no output as --json", error)
+
+
+class HealthTests(DaemonTestCase):
+    """``disque health``, as probes run it."""
+
+    def test_life(self) -> None:
+        """0 while the node serves; 1, with the reason, when it is leaving, full, or gone; and no
+        job is added by asking."""
+        node = self.running("maxmemory 1mb")
+        client = node.client()
+        self.assertEqual(
+            (0, f"127.0.0.1:{node.port}: serves\n", ""), disque("-p", node.port, "health")
+        )
+        client.call("CLUSTER", "LEAVING", "yes")
+        self.unhealthy("leaving", "-p", node.port)
+        client.call("CLUSTER", "LEAVING", "no")
+        self.assertEqual("0", node.info()["registered_jobs"])
+        while "NOREPL" not in client.error("ADDJOB", "q", "x" * 100_000, 0):
+            pass
+        self.unhealthy("memory", "-p", node.port)
+        node.kill()
+        self.unhealthy("refused", "-p", node.port)
+
+    def test_password(self) -> None:
+        """One that is missing or wrong is a reason of its own; the right one is not."""
+        node = self.running("requirepass secret")
+        self.unhealthy("NOAUTH", "-p", node.port)
+        self.unhealthy("refuses the password", "-p", node.port, "-a", "other")
+        self.assertEqual(0, disque("-p", node.port, "-a", "secret", "health")[0])
+
+    def test_hanging(self) -> None:
+        """A node that is stopped answers nothing: the probe ends all the same."""
+        node = self.running()
+        os.kill(node.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, node.pid, signal.SIGCONT)
+        status, output, _ = disque("health", f"127.0.0.1:{node.port}", "--timeout", 0.3, "--json")
+        self.assertEqual((1, False), (status, json.loads(output)["healthy"]))
+        self.assertIn("within 0.3 s", output)
+
+    def unhealthy(self, why: str, *words: str | int) -> None:
+        """The status is 1, and this the reason."""
+        status, output, error = disque(*words, "health")
+        self.assertEqual((1, ""), (status, output))
+        self.assertIn(why, error)
 
 
 class DrainTests(VerbTestCase):
@@ -193,8 +284,111 @@ class DrainTests(VerbTestCase):
         self.assertEqual(wanted, found)
 
 
+class FillTests(VerbTestCase):
+    """``disque fill``."""
+
+    def terms(self, queue: str) -> list[tuple[bytes, int, int, int]]:
+        """Body, RETRY, TTL and copies of the jobs of a queue."""
+        found = []
+        for _, job_id, body in self.call("QPEEK", queue, 100):
+            shown = self.call("SHOW", job_id)
+            of = dict(zip(shown[::2], shown[1::2], strict=True))
+            found.append((body, of[b"retry"], of[b"ttl"], of[b"repl"]))
+        return sorted(found)
+
+    def test_there_and_back(self) -> None:
+        """What was drained comes back as it was: body, RETRY, copies and what is left of its TTL;
+        and what was to be delivered at most once stays so."""
+        self.add("q", b"text\n", retry=77, ttl=500)
+        self.add("q", b"\xff\x00", retry=0, ttl=600, replicate=1)
+        self.add("q", "é", ttl=9999)
+        before = self.terms("q")
+        path = str(self.folder() / "jobs")
+        self.run_here("drain", "q", "--to", path, "--timeout", "0.1")
+        self.assertEqual(0, self.length("q"))
+        self.assertEqual((0, "", "3 jobs added\n"), self.run_here("fill", path))
+        for was, now in zip(before, self.terms("q"), strict=True):
+            self.assertEqual((was[:2], was[3]), (now[:2], now[3]))
+            self.assertTrue(was[2] - 20 <= now[2] <= was[2], (was, now))
+
+    def test_older_lines(self) -> None:
+        """Lines of older versions have no RETRY; the ID says whether it was 0."""
+        line = {"queue": "q", "id": "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-000a", "body": "x"}
+        self.assertEqual(0, disque("-p", self.node.port, "fill", stdin=_lines(line))[0])
+        ((_, retry_s, ttl_s, copies),) = self.terms("q")
+        self.assertEqual((0, 1), (retry_s, copies))
+        self.assertTrue(590 <= ttl_s <= 600, ttl_s)
+
+    def test_elsewhere(self) -> None:
+        """Into another queue, from a pipe; a job that was drained twice is added once."""
+        line = {"queue": "q", "id": "D-1", "body": "x", "retry": 5, "ttl": 50}
+        words = ("-p", self.node.port, "fill", "--queue", "q2")
+        _, _, error = disque(*words, stdin=_lines(line, line, line | {"id": "D-2"}))
+        self.assertEqual((2, 0), (self.length("q2"), self.length("q")))
+        self.assertIn("1 lines were of jobs that other lines had already", error)
+
+    def test_bad_lines(self) -> None:
+        """They are named by their number. From a file nothing is added then, from a pipe what is
+        before; and they can be set aside, so that nothing is lost."""
+        good = _lines({"queue": "q", "body": "x"})
+        for bad in (b"{torn\n", b"[]\n", _lines({"queue": "q"}), b'{"queue":"q","body":5}\n'):
+            path = self.folder() / "jobs"
+            path.write_bytes(good + bad + good)
+            status, _, error = self.run_here("fill", str(path))
+            self.assertEqual((1, 0), (status, self.length("q")))
+            self.assertIn("line 2 is no job", error)
+            self.assertIn("nothing was added", error)
+            words = ("-p", self.node.port, "fill")
+            status, _, error = disque(*words, stdin=path.read_bytes())
+            self.assertEqual((1, 1), (status, self.length("q")))
+            self.assertIn("--from-line 2 goes on", error)
+            aside = path.with_name("aside")
+            status, _, error = self.run_here("fill", str(path), "--bad", str(aside))
+            self.assertEqual((0, 3), (status, self.length("q")))
+            self.assertEqual(bad, aside.read_bytes())
+            self.run_here("drain", "q", "--timeout", "0")
+
+    def test_refused(self) -> None:
+        """Half-way: it says where to go on, and going on there adds each job once."""
+        path = self.folder() / "jobs"
+        queues = ["a", "b", "full", "c"]
+        path.write_bytes(_lines(*({"queue": each, "body": each} for each in queues)))
+        self.call("PAUSE", "full", "in")
+        status, _, error = self.run_here("fill", str(path))
+        self.assertEqual(1, status)
+        self.assertIn("2 jobs added\nAll before line 3 is added: --from-line 3 goes on", error)
+        self.call("PAUSE", "full", "none")
+        self.assertEqual(0, self.run_here("fill", str(path), "--from-line", 3)[0])
+        self.assertEqual([1] * 4, [self.length(each) for each in queues])
+
+    def test_killed_drain(self) -> None:
+        """A drain that was killed leaves a torn line, and its job in the queue: with the line set
+        aside, all comes back."""
+        path = self.folder() / "jobs"
+        path.write_bytes(b'{"queue": "q", "bo')
+        self.add("q", "a")
+        self.run_here("drain", "q", "--to", str(path), "--timeout", "0.1")
+        status, _, error = self.run_here("fill", str(path), "--bad", str(path) + ".bad")
+        self.assertEqual((0, 1), (status, self.length("q")), error)
+
+
+def _lines(*values: object) -> bytes:
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+
 class MoveTests(VerbTestCase):
     """``disque move``."""
+
+    def test_at_most_once(self) -> None:
+        """A job with RETRY 0 stays one at the other place, whatever number of copies is asked
+        for, and has one copy."""
+        self.add("q", "a", retry=0, ttl=600, replicate=1)
+        words = ("move", "q", "q2", "--timeout", "0.1", "--replicate", 2)
+        self.assertEqual((0, "", "1 jobs moved\n"), self.run_here(*words))
+        ((_, job_id, _),) = self.call("QPEEK", "q2", 1)
+        shown = self.call("SHOW", job_id)
+        shown = dict(zip(shown[::2], shown[1::2], strict=True))
+        self.assertEqual((0, 1), (shown[b"retry"], shown[b"repl"]))
 
     def test_keeps_the_terms(self) -> None:
         """A job at the other place has the same RETRY, and expires when it would have."""
@@ -365,6 +559,80 @@ class ReachingTests(DaemonTestCase):
         addresses = f"127.0.0.1:{free_port()},127.0.0.1:{self.running().port}"
         self.assertEqual(0, disque("tail", "q", DISQUE_ADDRESSES=addresses)[0])
         self.assertEqual(0, disque("dead", "list", DISQUE_ADDRESSES=addresses)[0])
+
+
+class UnixSocketTests(DaemonTestCase):
+    """Nodes that are reached by a Unix socket."""
+
+    def test_verbs(self) -> None:
+        """All verbs, and the blocking client, as at a port; also when there is no port at all."""
+        path = self.short_folder() / "d"
+        node = self.running(f"unixsocket {path}")
+        node.client().call("ADDJOB", "q", "x", 0, "RETRY", 5)
+        for words in (
+            ("health",),
+            ("tail", "q"),
+            ("watch", "q", "--once"),
+            ("dead", "list"),
+            ("workers",),
+            ("move", "q", "q2", "--timeout", "0"),
+            ("drain", "q2", "--timeout", "0"),
+            ("--bigqueues", "-i", "0"),
+        ):
+            status, _, error = disque("-s", str(path), *words)
+            self.assertEqual(0, status, (words, error))
+        line = b'{"queue":"q3","body":"x"}\n'
+        self.assertEqual(0, disque("-s", str(path), "fill", stdin=line)[0])
+        self.assertEqual(1, node.client().call("QLEN", "q3"))
+        gone = disque("-s", "/no/such/socket", "tail", "q")
+        self.assertEqual(1, gone[0])
+        self.assertIn("unix:/no/such/socket", gone[2])
+
+
+class SilenceTests(DaemonTestCase):
+    """What is said while nothing happens."""
+
+    def test_hanging(self) -> None:
+        """A node that is stopped: within a moment it is said what is waited for, and for how long;
+        in the end why it failed."""
+        node = self.running()
+        os.kill(node.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, node.pid, signal.SIGCONT)
+        for words in (("dead", "list"), ("drain", "q"), ("workers",), ("cluster", "check")):
+            at = (f"127.0.0.1:{node.port}",) if words[0] == "cluster" else ()
+            status, _, error = disque("-p", node.port, *words, *at)
+            self.assertEqual(1, status)
+            self.assertIn("Waiting for", error.splitlines()[0], words)
+
+    def test_gone(self) -> None:
+        """Nobody listens: that is said at once, by what gives up as by what goes on."""
+        port = free_port()
+        status, _, error = disque("-p", port, "dead", "list")
+        self.assertEqual(1, status)
+        self.assertIn("refused", error)
+        words = ("-p", port, "work", "tests.worker.handlers:handlers")
+        worker = started(*words, stderr=subprocess.PIPE)
+        assert worker.stderr is not None
+        said = b""
+        while b"does not serve" not in said:
+            line = worker.stderr.readline()
+            self.assertTrue(line, said)
+            said += line
+        self.assertIn(b"for up to 20 s", said)
+        worker.kill()
+        worker.communicate()
+
+    def test_lost_half_way(self) -> None:
+        """A node that goes away in the middle: it is said that another one is looked for."""
+        node = self.running()
+        drain = started("-p", node.port, "drain", "q", "--timeout", 60, stderr=subprocess.PIPE)
+        assert drain.stderr is not None
+        wait_for(lambda: int(node.info()["blocked_clients"]), "it waits")
+        node.kill()
+        self.assertIn(b"Looking for a node", drain.stderr.readline())
+        drain.send_signal(signal.SIGTERM)
+        self.assertIn(b"0 jobs drained", drain.communicate(timeout=20)[1])
+        self.assertEqual(143, drain.returncode)
 
 
 class HowToTests(DaemonTestCase):

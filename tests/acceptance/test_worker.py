@@ -23,6 +23,7 @@ from disque_tx.cli.options import Options
 from disque_tx.worker import JobFailed, Letter, ResultTimeout
 from tests.acceptance.cluster.fleet import Fleet
 from tests.acceptance.daemon import DaemonTestCase, environment, wait_for
+from tests.acceptance.disque import disque
 from tests.worker import handlers
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
@@ -264,6 +265,45 @@ class OneNodeTests(WorkTestCase):
             self.assertEqual(2, worker.wait(20), target)
             self.assertIn(said, self.output())
 
+    def test_listed(self) -> None:
+        """Workers are listed with what they hold, whatever node they are connected to."""
+        self.disque.add_job("hang", b"x")
+        worker = self.work(self.address, "tests.worker.handlers:handlers", "--name", "a b/c")
+
+        def listed() -> Any:
+            status, output, _ = disque("-p", self.node.port, "workers", "--json")
+            self.assertEqual(0, status)
+            rows = [json.loads(line) for line in output.splitlines()]
+            return [row for row in rows if row["held"] == 1]
+
+        (row,) = wait_for(listed, "it says what it holds", 30)
+        self.assertEqual(("a b/c", 8), (row["worker"], row["slots"]))
+        self.assertIn("hang", row["queues"])
+        self.assertFalse(row["more_queues"])
+        self.assertIn("a b/c", disque("-p", self.node.port, "workers")[1])
+        worker.kill()
+        worker.wait()
+        wait_for(lambda: not disque("-p", self.node.port, "workers", "--json")[1], "it is gone", 30)
+
+    def test_import_fails(self) -> None:
+        """A module that cannot be imported: where it fails is shown, and the status is 2."""
+        (self.place / "broken.py").write_text("def f():\n    return 1 / 0\n\nf()\n")
+        worker = self.work(self.address, "broken:handlers", cwd=self.place)
+        self.assertEqual(2, worker.wait(20))
+        self.assertIn("line 2, in f", self.output())
+        self.assertIn("Module 'broken' cannot be imported: ZeroDivisionError", self.output())
+
+    def test_blocked_reactor(self) -> None:
+        """A coroutine that blocks the reactor is named in the log while it does, with the place."""
+        (self.place / "blocks.py").write_text(
+            "import time\n\nasync def think(job):\n    time.sleep(5)\n\nhandlers = {'q': think}\n"
+        )
+        self.disque.add_job("q", b"x")
+        worker = self.work(self.address, "blocks:handlers", cwd=self.place)
+        wait_for(lambda: "think has blocked the reactor for 2" in self.output(), "it is named", 30)
+        self.assertIn("time.sleep(5)", self.output())
+        self.assertEqual(0, self.drain(worker))
+
     # -- dead letters ------------------------------------------------------------------------
 
     def dead(self, *words: str, typed: str = "") -> Result:
@@ -300,6 +340,25 @@ class OneNodeTests(WorkTestCase):
         self.assertEqual(
             ("", 0), (self.dead("list").stdout, self.disque.queue_length("dead:crash"))
         )
+
+    def test_requeued_as_it_was(self) -> None:
+        """What is requeued keeps RETRY and copies, and lives as long as it was to: a job with
+        RETRY 0 is delivered at most once again."""
+        self.disque.add_job("crash", "once", retry_s=0, ttl_s=600, replicate=1)
+        self.disque.add_job("crash", "often", retry_s=77, ttl_s=5000)
+        worker = self.work(self.address, "tests.worker.handlers:handlers", "--dead-after", "0")
+        wait_for(lambda: self.disque.queue_length("dead:crash") == 2, "both are dead")
+        self.assertEqual(0, self.drain(worker))
+        self.assertEqual(0, self.dead("requeue", "--all", "--yes").exit_code)
+        found = {}
+        for job in self.disque.queue_peek("crash"):
+            details = self.disque.show(job.id)
+            assert details is not None
+            found[job.body] = (details.retry_s, details.replicate, details.ttl_s)
+        self.assertEqual((0, 1), found[b"once"][:2])
+        self.assertEqual((77, 1), found[b"often"][:2])
+        self.assertTrue(590 <= found[b"once"][2] <= 601, found)
+        self.assertTrue(4990 <= found[b"often"][2] <= 5001, found)
 
     def test_how_tos(self) -> None:
         """The examples of the documentation run, with the workers that they speak of."""

@@ -32,6 +32,9 @@ def edited(edit: dict[str, str | int]) -> bytes:
     return data[:at] + bytes.fromhex(str(edit.get("insert_hex", ""))) + data[at:]
 
 
+_USAGE = "Usage: disque-check-aof [--fix [--force]] <file.aof> | --version"
+
+
 class CheckAofTests(SynchronousTestCase):
     """The program."""
 
@@ -167,9 +170,12 @@ class CheckAofTests(SynchronousTestCase):
     def test_usage(self) -> None:
         """Wrong words, a missing file and a directory are errors with a text."""
         cases = {
-            (): "Usage: disque-check-aof [--fix [--force]] <file.aof>",
-            ("--fix",): "Usage: disque-check-aof [--fix [--force]] <file.aof>",
-            ("--force", "x.aof"): "Usage: disque-check-aof [--fix [--force]] <file.aof>",
+            (): _USAGE,
+            ("--fix",): _USAGE,
+            (
+                "--force",
+                "x.aof",
+            ): _USAGE,
             ("--foo", "x.aof"): "Invalid argument: --foo",
             ("missing",): "Cannot open file: missing",
             ("/",): "Cannot open file: /",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from subprocess import CompletedProcess
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -44,6 +45,50 @@ class ClientTests(SynchronousTestCase):
         """Scripts of the original rely on it: only a failing connection is a failure."""
         result = self.disque(self.serve(b"-ERR no\r\n"), "FOO")
         self.assertEqual((0, b"ERR no\n\n"), (result.returncode, result.stdout))
+
+    def test_error_has_status_1(self) -> None:
+        """With -e, and of PING without it, for who sends that asks whether all is well: with a
+        missing password, in protected mode, with a full disk."""
+        for words in (("-e", "FOO"), ("PING",), ("ping",), ("-e", "-r", "2", "PING")):
+            for reply in (b"-NOAUTH no\r\n", b"-DENIED no\r\n", b"-MISCONF no\r\n"):
+                result = self.disque(self.serve(reply, b"+PONG\r\n"), *words)
+                self.assertEqual(1, result.returncode, (words, reply))
+                self.assertIn(reply[1:-2], result.stdout)
+        self.assertEqual(0, self.disque(self.serve(b"+PONG\r\n"), "-e", "PING").returncode)
+        lines = self.serve(b"-ERR no\r\n", b"+PONG\r\n")
+        self.assertEqual(1, self.disque(lines, "-e", stdin=b"FOO\nPING\n").returncode)
+
+    def test_refused_password_has_status_1(self) -> None:
+        """With -e, even if the command itself was answered."""
+        for words, status in ((("-e", "QLEN", "q"), 1), (("QLEN", "q"), 0)):
+            server = self.serve(b"-ERR invalid password\r\n", b":1\r\n")
+            self.assertEqual(status, self.disque(server, "-a", "x", *words).returncode)
+
+    def test_time_limit(self) -> None:
+        """A server that hangs does not hang who asks it."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            port = str(silent.getsockname()[1])
+            words = ("-p", port, "--timeout", "0.2", "PING")
+            result = run("disque_tx.cli.client", *words)
+        self.assertEqual(1, result.returncode)
+        self.assertIn(b"no reply within the time of --timeout", result.stderr)
+
+    def test_input_as_a_word(self) -> None:
+        """A body of any bytes comes from a file: in the place of a dash, or as the last word."""
+        for words, expected in (
+            (("-x", "ADDJOB", "q", "-", "0"), [b"ADDJOB", b"q", b"\xff\r\n\0", b"0"]),
+            (("-x", "ECHO"), [b"ECHO", b"\xff\r\n\0"]),
+        ):
+            server = self.serve(b"+D-1\r\n")
+            self.disque(server, *words, stdin=b"\xff\r\n\0")
+            self.assertEqual([expected], server.requests)
+
+    def test_modes_without_forms(self) -> None:
+        """No program reads what is for people without being told."""
+        for mode in ("--stat", "--latency", "--pipe"):
+            result = run("disque_tx.cli.client", "--json", mode)
+            self.assertEqual((1, b""), (result.returncode, result.stdout))
+            self.assertIn(b"no output as --json", result.stderr)
 
     def test_forms(self) -> None:
         """The form of output follows the options, and FAKETTY stands for a terminal."""

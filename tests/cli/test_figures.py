@@ -7,9 +7,25 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.bigqueues import Longest
 from disque_tx.cli.figures import Figures, Rates, cells, rates, total
+from disque_tx.cli.watch import summed
 from disque_tx.client.values import QueueStat
 
 STAT = QueueStat("q", 3, 10, 1, 2, (), 0, 100, 90, "none")
+
+
+class TotalsTests(SynchronousTestCase):
+    """What nodes tell of all their queues."""
+
+    def test_summed(self) -> None:
+        """Jobs add up, the oldest is the oldest of all; nodes of the original tell nothing, and a
+        cluster of them has no totals."""
+        ours = [
+            {"queued_jobs": "3", "jobs_in_hand": "1", "oldest_queued_job_age_seconds": "60"},
+            {"queued_jobs": "4", "jobs_in_hand": "0", "oldest_queued_job_age_seconds": "5"},
+        ]
+        expected = {"queued_jobs": 7, "jobs_in_hand": 1, "oldest_queued_job_age_seconds": 60}
+        self.assertEqual(expected, summed([*ours, {}]))
+        self.assertEqual({}, summed([{}, {"queued_jobs": "-"}]))
 
 
 class FiguresTests(SynchronousTestCase):

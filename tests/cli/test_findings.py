@@ -45,6 +45,27 @@ class FindingsTests(SynchronousTestCase):
         """A node that cannot be asked is a problem by itself."""
         self.only("does not answer: refused", seen(1), a="refused")
 
+    def test_silence_for_a_reason(self) -> None:
+        """Nobody is advised to forget a node that runs and only wants a password, or room."""
+        for why in (
+            "10.0.0.2:7711 refused HELLO: NOAUTH Authentication required.",
+            "refused AUTH: ERR invalid password",
+            "refused HELLO: DENIED Disque is running in protected mode",
+            "refused HELLO: ERR max number of clients reached",
+            "refused HELLO: LOADING Disque is loading the dataset in memory",
+        ):
+            (finding,) = found(seen(1), **{"10.0.0.2:7711": why})
+            self.assertIn(f"refuses: {why}", finding.what)
+            self.assertIn("It runs", finding.advice)
+            self.assertNotIn("forget", finding.advice)
+        for why in (
+            "Error 111 connecting to a:1. Connection refused",
+            "Timeout",
+            "no reply in 3 s",
+        ):
+            (finding,) = found(seen(1), **{"10.0.0.2:7711": why})
+            self.assertIn("forget", finding.advice)
+
     def test_disagreement(self) -> None:
         """Who was not told of a node is named; a handshake does not count as knowing."""
         self.only("does not know 10.0.0.2:7711", seen(1), seen(2, node(1)))

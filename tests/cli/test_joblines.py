@@ -5,12 +5,27 @@ from __future__ import annotations
 import base64
 import json
 
+import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.joblines import as_body, as_json, as_text
+from disque_tx.cli.joblines import (
+    NotAJob,
+    Record,
+    as_body,
+    as_json,
+    as_readable,
+    as_text,
+    parsed,
+)
+from disque_tx.client.terms import Terms
 from disque_tx.client.values import Job
+from tests.client.test_terms import details
+
+_VALUES = st.none() | st.integers() | st.text() | st.just({"base64": "eA=="}) | st.just(5)
+_NAMES = st.sampled_from(["queue", "id", "body", "retry", "ttl", "replicate"])
+_OBJECTS = st.dictionaries(_NAMES, _VALUES).map(lambda value: json.dumps(value).encode())
 
 
 class LineTests(SynchronousTestCase):
@@ -25,6 +40,45 @@ class LineTests(SynchronousTestCase):
         shown = found["body"]
         whole = base64.b64decode(shown["base64"]) if isinstance(shown, dict) else shown.encode()
         self.assertEqual((queue, "D-1", body), (found["queue"], found["id"], whole))
+
+    @given(st.text(), st.binary(), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
+    def test_inverse(self, queue: str, body: bytes, retry_s: int, ttl_s: int) -> None:
+        """What drain writes, fill reads: nothing of a job is lost on the way; and a TTL of which
+        nothing is left is a second."""
+        known = attrs.evolve(details(1, retry_s, 0.0), ttl_s=ttl_s, replicate=3)
+        found = parsed(as_json(Job(queue, "D-1", body, 1, 2), known))
+        terms = Terms(retry_s, max(1, ttl_s), 3)
+        self.assertEqual(Record(queue, "D-1", body, terms), found)
+
+    @given(st.binary() | st.text().map(str.encode) | _OBJECTS)
+    def test_no_jobs(self, line: bytes) -> None:
+        """Whatever stands in a line, it is a job that ADDJOB can be asked to add, or refused."""
+        try:
+            found = parsed(line)
+        except NotAJob:
+            return
+        found.queue.encode("utf-8", "surrogateescape")
+        self.assertIsInstance(found.body, bytes)
+        for number in attrs.astuple(found.terms):
+            self.assertTrue(number is None or (type(number) is int and number >= 0))
+
+    @given(st.text())
+    def test_readable(self, text: str) -> None:
+        """On a terminal letters of any language are shown as they are, and what would command the
+        terminal, or hide, is not."""
+        line = as_readable(Job("q", "D-1", text.encode("utf-8", "replace"))).decode()
+        self.assertTrue(line.endswith("\n"))
+        self.assertTrue(line[:-1].isprintable())
+
+    def test_readable_examples(self) -> None:
+        """Bytes that are no text are escaped, all of them."""
+        for body, shown in (
+            ("grüße 你好".encode(), '"grüße 你好"'),
+            (b'a"\\\n\x1b[2J', '"a\\"\\\\\\n\\x1b[2J"'),
+            ("\u202e".encode(), '"\\xe2\\x80\\xae"'),
+            (b"\xc3", '"\\xc3"'),
+        ):
+            self.assertEqual(f"D-1 {shown}\n".encode(), as_readable(Job("q", "D-1", body)))
 
     @given(st.binary())
     def test_text_is_harmless(self, body: bytes) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.options import UsageError, parse
@@ -87,9 +89,12 @@ class ParseTests(SynchronousTestCase):
             options = parse(["--tls", *argv], {})
             self.assertRaises(UsageError, lambda options=options: options.encryption)
 
-    def test_no_nodes_at_a_unix_socket(self) -> None:
-        """Verbs talk to nodes by host and port."""
-        self.assertRaises(UsageError, lambda: parse(["-s", "/tmp/d"], {}).nodes)
+    def test_nodes_at_a_unix_socket(self) -> None:
+        """Verbs reach it too, wherever they look from."""
+        self.assertEqual(("unix:/tmp/d",), parse(["-s", "/tmp/d"], {}).nodes)
+        self.assertEqual(
+            (f"unix:{os.path.abspath('d')}",), parse(["-u", "d"], {"DISQUE_ADDRESSES": "a:1"}).nodes
+        )
 
     def test_bad_values(self) -> None:
         """A value that is no number, or no sensible one, is named in the error."""

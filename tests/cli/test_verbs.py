@@ -22,7 +22,7 @@ class RecognisedTests(SynchronousTestCase):
             b"PING|cluster nodes|cluster info|CLUSTER INFO|cluster myid|cluster meet 10.0.0.1 7711"
             b"|cluster meet ::1 7711|cluster forget 69c576d01cbe51945a0084a3b612f98447ce6e79"
             b"|cluster|cluster leaving yes|CLUSTER CHECK a:1|Drain q|TAIL q|cluster info server"
-            b"|cluster nodes a:1|cluster meet :7711 1|move_|HELP|cluster check"
+            b"|cluster nodes a:1|cluster meet :7711 1|move_|HELP|CLUSTER CREATE --yes a:1"
         ).split(b"|"):
             self.assertIsNone(recognised(line.split()), line)
 
@@ -31,6 +31,9 @@ class RecognisedTests(SynchronousTestCase):
         for line in (
             b"cluster check a:1|cluster info [::1]:7711|cluster meet 10.0.0.1:7711 10.0.0.2:7711"
             b"|cluster forget a:1 id|cluster create a:1 b:2|cluster --help|cluster create --help"
+            b"|cluster check --json a:1|cluster create --yes a:1 b:2|cluster forget --yes a:1 id"
+            b"|cluster info --json a:1|cluster meet --yes --timeout 5 a:1 b:2|cluster check"
+            b"|cluster check a|cluster --json check a:1|cluster meet -- a:1 b:2"
         ).split(b"|"):
             self.assertIs(VERBS["cluster"], recognised(line.split()), line)
         for word in VERBS.keys() - {"cluster"}:
@@ -67,6 +70,14 @@ class RunTests(SynchronousTestCase):
             result = run("disque_tx.cli.client", word, "--help")
             self.assertEqual((0, b""), (result.returncode, result.stderr))
             self.assertTrue(result.stdout.startswith(f"Usage: disque {word}".encode()))
+        for words, begin in (
+            (("help", "drain"), b"Usage: disque drain"),
+            (("help", "cluster", "create"), b"Usage: disque cluster create"),
+            (("help", "dead", "list"), b"Usage: disque dead list"),
+        ):
+            self.assertTrue(run("disque_tx.cli.client", *words).stdout.startswith(begin), words)
+        shown = run("disque_tx.cli.client", "help", "cluster", "nodes").stdout
+        self.assertIn(b"CLUSTER NODES", shown)
         shown = run("disque_tx.cli.client", "help", "addjob").stdout
         self.assertIn(b"ADDJOB queue body ms-timeout", shown)
 
@@ -78,6 +89,14 @@ class RunTests(SynchronousTestCase):
             ("--tls", "work", "x:y"),
             ("--tls", "--sni", "a", "tail", "q"),
             ("cluster", "forget", "a:1", "id"),
+            ("cluster", "check"),
+            ("cluster", "check", "--jason", "a:1"),
+            ("cluster", "--json", "check", "a:1"),
+            ("--csv", "move", "a", "b"),
+            ("--json", "fill"),
+            ("--json", "cluster", "create", "a:1", "b:2"),
+            ("--csv", "dead", "drop", "--all"),
+            ("--csv", "cluster", "check", "a:1"),
             ("cluster", "check", "a:99999"),
             ("-x", "drain", "q"),
         ):

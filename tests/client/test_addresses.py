@@ -24,8 +24,14 @@ class SeedsTests(SynchronousTestCase):
             ("disque://a:1/", (one,)),
             ("[::1]:5", (Address("::1", 5),)),
             ("[::1]", (Address("::1", 7711),)),
+            ("unix:/run/d.sock,a:1", (Address("/run/d.sock", 0), one)),
         ):
             self.assertEqual(expected, seeds(given_).addresses)
+
+    def test_shown(self) -> None:
+        """What is shown can be given back."""
+        for text in ("a:1", "[::1]:5", "unix:/run/d.sock"):
+            self.assertEqual(text, str(address(text)))
 
     def test_password(self) -> None:
         """A password may hold any character, and is not shown."""
@@ -35,7 +41,17 @@ class SeedsTests(SynchronousTestCase):
 
     def test_bad(self) -> None:
         """What is no address is said at once, without its password."""
-        for given_ in ("", "a:0", "a:65536", "a:x", ":7711", "a b:1", "redis://:secret@a:1"):
+        for given_ in (
+            "",
+            "a:0",
+            "a:65536",
+            "a:x",
+            ":7711",
+            "a b:1",
+            "redis://:secret@a:1",
+            "unix:d",
+            "/d:1",
+        ):
             error = self.assertRaises(BadAddress, seeds, given_)
             self.assertNotIn("secret", str(error))
         for given_ in ("::1", "[::1", "[::1]5", "[[::1]", "[a]:5", "a]:5", "a\0:5"):

@@ -7,6 +7,7 @@ import os
 from disque_tx import Disque
 from disque_tx.client import (
     AuthenticationRefused,
+    BadJobId,
     BrokenReply,
     CannotConnect,
     Leaving,
@@ -30,6 +31,7 @@ from tests.client.scripted import (
 
 LEAVING = b"-LEAVING This node is leaving the cluster, please connect to a different one\r\n"
 PONG = b"+PONG\r\n"
+_NO_QUEUES = array(bulk("0"), b"*0\r\n")
 ADDED = b"+" + JOB_ID.encode() + b"\r\n"
 
 
@@ -161,6 +163,35 @@ class ConnectingTests(SessionTestCase):
         self.assertEqual(0, os.waitpid(child, 0)[1])
         client.ping()
         self.assertEqual(2, node.connections)
+
+
+class NodeOfTheMomentTests(SessionTestCase):
+    """Which node commands are about."""
+
+    def test_after_a_request_at_one_node(self) -> None:
+        """A job acknowledged where it came from, as a lost node's successor is not chosen yet:
+        scans and the address are of that node then, on the connection that is open."""
+        node = self.node(PING=PONG, ACKJOB=b":1\r\n", GETJOB=array(job()), QSCAN=_NO_QUEUES)
+        client = self.client(node)
+        taken = client.dequeue("q")
+        assert taken is not None
+        client._session._current = None
+        self.assertTrue(taken.ack())
+        self.assertEqual(node.address, str(client.address()))
+        client._session._current = None
+        self.assertEqual([], list(client.queue_scan()))
+        self.assertEqual(1, node.connections)
+
+    def test_many_at_once(self) -> None:
+        """Many jobs are looked at in one round trip; an error among the replies is no loss."""
+        node = self.node(PING=PONG, SHOW=b"$-1\r\n")
+        client = self.client(node)
+        self.assertEqual([None] * 3, client.show_jobs(JOB_ID, JOB_ID, JOB_ID))
+        self.assertEqual([], client.show_jobs())
+        node.answer("SHOW", b"$-1\r\n", b"-BADID no ID\r\n", b"$-1\r\n")
+        self.assertRaises(BadJobId, client.show_jobs, JOB_ID, "x", JOB_ID)
+        self.assertEqual("PONG", client.ping())
+        self.assertEqual(1, node.connections)
 
 
 class RepeatingTests(SessionTestCase):

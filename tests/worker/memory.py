@@ -53,6 +53,10 @@ class MemoryTaken:
         """WORKING."""
         return self.client.answer("WORKING", lambda: self.client.postpone(self.id), self.id)
 
+    def show(self) -> Deferred[JobDetails | None]:
+        """SHOW."""
+        return self.client.answer("SHOW", lambda: self.client.details(self.id), self.id)
+
 
 class MemoryClient:
     """What a node does with jobs, as far as a worker can see it (client protocol, 15 to 18).
@@ -71,6 +75,7 @@ class MemoryClient:
         self.ttl_s = 86400
         self.waiting: deque[tuple[Deferred[Any], tuple[str, ...], int]] = deque()
         self.most_asked = 0
+        self.name = ""
 
     # -- for tests ---------------------------------------------------------------------------
 
@@ -151,6 +156,10 @@ class MemoryClient:
         """ADDJOB."""
         return self.answer("ADDJOB", lambda: self.put(queue, body, retry_s, ttl_s), queue)
 
+    def set_name(self, name: str, /) -> None:
+        """CLIENT SETNAME."""
+        self.name = name
+
     def ack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
         """ACKJOB."""
         ids = [job.id for job in jobs]
@@ -160,10 +169,6 @@ class MemoryClient:
         """NACK."""
         ids = [job.id for job in jobs]
         return self.answer("NACK", lambda: sum(map(self._nack, ids)), ids)
-
-    def show(self, job_id: str, /) -> Deferred[JobDetails | None]:
-        """SHOW."""
-        return self.answer("SHOW", lambda: self._details(job_id), job_id)
 
     def answer(self, command: str, execute: Callable[[], Any], argument: Any) -> Deferred[Any]:
         """Execute a command, or not; the answer."""
@@ -233,15 +238,17 @@ class MemoryClient:
         self._queue(stored)
         return True
 
-    def _details(self, job_id: str) -> JobDetails:
+    def details(self, job_id: str) -> JobDetails:
+        """What SHOW answers with."""
         stored = self.jobs[job_id]
+        left_s = stored.made_s + stored.ttl_s - self.clock.seconds()
         return JobDetails(
             id=job_id,
             queue=stored.job.queue,
             state=stored.state,
             replicate=1,
-            ttl_s=stored.ttl_s,
-            ctime=0,
+            ttl_s=max(0, int(left_s)),
+            ctime=int(stored.made_s * 1e9),
             delay_s=0,
             retry_s=stored.retry_s,
             nacks=stored.job.nacks,

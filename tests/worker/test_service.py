@@ -10,8 +10,10 @@ from typing import Any
 import attrs
 from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred
+from twisted.logger import LogEvent, LogLevel, formatEvent, globalLogPublisher
 
-from disque_tx.client import TooLate
+from disque_tx.client import Refused, TooLate
+from disque_tx.client.terms import Terms
 from disque_tx.worker import (
     AllSlotsLost,
     BadHandlers,
@@ -318,8 +320,56 @@ class FailureTests(WorkerTestCase):
         job_id = self.client.put("a", b"once", retry_s=0)
         worker = self.worker({"a": boom})
         self.turn(1)
-        self.assertEqual(b"once", self.client.letters("a")[0].body)
+        (letter,) = self.client.letters("a")
+        self.assertEqual((b"once", Terms(0, 86400, 1)), (letter.body, letter.terms))
         self.assertEqual(("acked", []), (self.client.state(job_id), self.client.times("NACK")))
+        self.stop(worker)
+
+    def test_failures_are_seen(self) -> None:
+        """Each failure is a line at once, with task, job, try, next try and reason; the traceback
+        is there at the last one."""
+        lines: list[str] = []
+
+        def note(event: LogEvent) -> None:
+            if event["log_level"] is LogLevel.warn:
+                lines.append(formatEvent(event))
+
+        observer: Any = note
+        globalLogPublisher.addObserver(observer)
+        self.addCleanup(globalLogPublisher.removeObserver, observer)
+        job_id = self.client.put("a", b"no way")
+        worker = self.worker({"a": boom}, retries_max=1)
+        self.turn(0.5)
+        begin = f"boom failed at job {job_id} of queue 'a', try"
+        self.assertEqual([f"{begin} 1 of 2, next in 10.0 s: ValueError: no way"], lines)
+        self.turn(20)
+        (_, last) = lines
+        self.assertTrue(last.startswith(f"{begin} 2 of 2, it goes to 'dead:a': ValueError: no way"))
+        self.assertIn("\nTraceback (most recent call last)", last)
+        self.assertIn("in boom", last)
+        self.stop(worker)
+
+    def test_letter_has_the_terms(self) -> None:
+        """A letter says what the job was added with, its whole TTL too, so that who requeues it
+        gets the same job."""
+        self.client.put("a", b"1", retry_s=40, ttl_s=600)
+        worker = self.worker({"a": boom}, retries_max=1)
+        self.turn(20)
+        (letter,) = self.client.letters("a")
+        self.assertEqual(Terms(40, 600, 1), letter.terms)
+        self.stop(worker)
+
+    def test_letter_without_terms(self) -> None:
+        """A node that knows the job no longer, or refuses SHOW, does not keep a letter from being
+        written."""
+        job_id = self.client.put("a", b"1", retry_s=7)
+        refused = Refused("SHOW", NODE, "ERR", "unknown command")
+        self.client.broken = lambda command: refused if command == "SHOW" else None
+        worker = self.worker({"a": boom}, retries_max=0)
+        self.turn(200)
+        (letter,) = self.client.letters("a")
+        self.assertEqual(Terms(7), letter.terms)
+        self.assertEqual("acked", self.client.state(job_id))
         self.stop(worker)
 
     def test_letter_first(self) -> None:

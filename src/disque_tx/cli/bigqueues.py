@@ -6,6 +6,7 @@ However many queues there are, only the longest are kept in memory.
 from __future__ import annotations
 
 import heapq
+import json
 import time
 from collections.abc import Callable
 from typing import Final, TypeAlias
@@ -14,7 +15,7 @@ import attrs
 import click
 
 from disque_tx.cli import tables
-from disque_tx.cli.figures import COLUMNS, Figures, cells, rates, total
+from disque_tx.cli.figures import COLUMNS, Figures, Rates, cells, rates, total, values
 from disque_tx.cli.members import Members
 from disque_tx.cli.options import Options
 from disque_tx.cli.progress import progress
@@ -89,7 +90,7 @@ def command(options: Options) -> None:
             found = members.ask(addresses, lambda node: survey(node, limit, advance))
         for address, why in found.silent.items():
             click.echo(f"Node {address} could not be asked ({why}).", err=True)
-        _show(members, found.of, limit, interval_s)
+        _show(members, found.of, limit, interval_s, options.form)
 
 
 def _registered(node: Disque) -> int:
@@ -97,7 +98,9 @@ def _registered(node: Disque) -> int:
     return int(count) if count.isdecimal() else 0
 
 
-def _show(members: Members, found: dict[str, Found], limit: int, interval_s: float) -> None:
+def _show(
+    members: Members, found: dict[str, Found], limit: int, interval_s: float, form: str | None
+) -> None:
     queues = [(address, stat) for address, node in found.items() for stat in node.longest]
     queues = heapq.nlargest(limit, queues, key=lambda queue: queue[1].length)
     places = [(address, stat.name) for address, stat in queues]
@@ -105,13 +108,19 @@ def _show(members: Members, found: dict[str, Found], limit: int, interval_s: flo
     if interval_s:
         time.sleep(interval_s)
     after = _look(members, places) if interval_s else before
-    tables.show(
-        ("node", *COLUMNS),
-        [
-            (address, *cells(figures, rates(before.get((address, name)), figures, interval_s)))
-            for (address, name), figures in after.items()
-        ],
-    )
+    rows = [
+        (address, figures, rates(before.get((address, name)), figures, interval_s))
+        for (address, name), figures in after.items()
+    ]
+    exact = [{"node": address, **values(figures, speed)} for address, figures, speed in rows]
+    if form == "json":
+        for row in exact:
+            click.echo(json.dumps(row))
+    elif form == "csv":
+        names = ("node", *values(Figures(""), Rates()))
+        tables.csv(names, [row.values() for row in exact])
+    else:
+        tables.show(("node", *COLUMNS), [(node, *cells(one, speed)) for node, one, speed in rows])
     for address, node in found.items():
         click.echo(f"{address}: {node.queues} queues", err=True)
 

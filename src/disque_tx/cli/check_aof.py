@@ -12,10 +12,11 @@ import os
 import sys
 from typing import BinaryIO, Final
 
+from disque_tx import __version__
 from disque_tx.cli.aofscan import Report, next_good_record, scan
 from disque_tx.errors import DisqueError
 
-_USAGE: Final = "Usage: disque-check-aof [--fix [--force]] <file.aof>"
+_USAGE: Final = "Usage: disque-check-aof [--fix [--force]] <file.aof> | --version"
 _CHUNK: Final = 1024 * 1024
 _BAR_WIDTH: Final = 40
 
@@ -26,8 +27,12 @@ class Refusal(DisqueError):
 
 def main(argv: list[str] | None = None) -> int:
     """Run the program; ``argv`` is without the program's name. Returns the exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    if words in (["--version"], ["-v"]):
+        print(f"disque-check-aof {__version__}")
+        return 0
     try:
-        path, fix, force = _arguments(sys.argv[1:] if argv is None else argv)
+        path, fix, force = _arguments(words)
         return _check(path, fix, force)
     except Refusal as refusal:
         print(refusal)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_tx import __version__
-from disque_tx.cli import verbs
+from disque_tx.cli import signals, verbs
 from disque_tx.cli.connection import CannotConnect, ConnectionLost
 from disque_tx.cli.formatting import Style
 from disque_tx.cli.options import USAGE, Options, UsageError, parse
@@ -20,15 +20,25 @@ from disque_tx.cli.session import Session
 
 _HISTORY_WINDOW_S: Final = 15.0
 _STAT_INTERVAL_S: Final = 1.0
-_INTERRUPTED: Final = 130
+_MACHINES: Final = frozenset(("json", "csv"))
+_FOR_PEOPLE: Final = frozenset(("latency", "latency-history", "stat", "pipe", "intrinsic-latency"))
+#: Stands for the input, with -x.
+_INPUT: Final = b"-"
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the program; ``argv`` is without the program's name. Returns the exit status."""
+    with signals.ending():
+        return _main(argv)
+
+
+def _main(argv: list[str] | None) -> int:
     try:
         options = parse(sys.argv[1:] if argv is None else argv, os.environ)
         if options.ask_password:
             options.password = _asked()
+        if options.form in _MACHINES and options.mode in _FOR_PEOPLE:
+            raise UsageError(f"--{options.mode} has no output as --{options.form}")
         if options.encrypted and not options.verify:
             print("--insecure: the server's certificate is not checked.", file=sys.stderr)
         return _MODES[options.mode](options)
@@ -40,8 +50,6 @@ def main(argv: list[str] | None = None) -> int:
         # Whoever read the output is gone; the interpreter must not flush to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except KeyboardInterrupt:
-        return _INTERRUPTED
 
 
 def _fail(text: str) -> int:
@@ -79,16 +87,28 @@ def _command(options: Options) -> int:
         return verbs.run(verb, os.fsdecode(options.command[0]), options.command[1:], options)
     args = options.command
     if options.append_input:
-        args = [*args, sys.stdin.buffer.read()]
-    _session(options).run(args, options.repeat, options.interval_s or 0.0)
-    return 0
+        args = _with_input(args, sys.stdin.buffer.read())
+    session = _session(options)
+    session.run(args, options.repeat, options.interval_s or 0.0)
+    # Who sends PING asks whether all is well.
+    decisive = options.fail_on_error or args[0].lower() == b"ping"
+    return 1 if decisive and session.errors else 0
+
+
+def _with_input(args: list[bytes], given: bytes) -> list[bytes]:
+    """The input in the place of the first word that is a dash, or at the end."""
+    if _INPUT not in args:
+        return [*args, given]
+    place = args.index(_INPUT)
+    return [*args[:place], given, *args[place + 1 :]]
 
 
 def _lines(options: Options) -> int:
     from disque_tx.cli.shell import Leave, Shell
 
     interactive = sys.stdin.isatty()
-    shell = Shell(_session(options), time.monotonic, interactive, options.interval_s or 0.0)
+    session = _session(options)
+    shell = Shell(session, time.monotonic, interactive, options.interval_s or 0.0)
     if interactive:
         from disque_tx.cli import repl
 
@@ -98,7 +118,7 @@ def _lines(options: Options) -> int:
             shell.execute(line)
     except Leave:
         pass
-    return 0
+    return 1 if options.fail_on_error and session.errors else 0
 
 
 def _bigqueues(options: Options) -> int:

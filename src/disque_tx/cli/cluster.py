@@ -9,7 +9,8 @@ from typing import Final
 import attrs
 import click
 
-from disque_tx.cli import joining, tables
+from disque_tx.cli import hints, joining, tables
+from disque_tx.cli.busreach import causes
 from disque_tx.cli.findings import Finding, findings, is_problem
 from disque_tx.cli.joining import Joining, NotJoined
 from disque_tx.cli.members import Members
@@ -124,17 +125,53 @@ def _print_text(found: Survey, result: list[Finding]) -> None:
 @command.command("info")
 @_nodes
 @_json
+@tables.as_csv
 @click.pass_obj
-def info(options: Options, nodes: tuple[str, ...], as_json: bool) -> int:
+def info(options: Options, nodes: tuple[str, ...], as_json: bool, as_csv: bool) -> int:
     """A table of all nodes of the cluster. The exit status is 1 when one does not answer."""
     found = _survey(options, nodes)
     rows = [_row(view, found) for view in sorted(found.views.values(), key=lambda v: v.address)]
     rows += [(silent, "?", "unreachable", *_UNKNOWN) for silent in sorted(found.silent)]
     if as_json:
-        click.echo(json.dumps([dict(zip(_COLUMNS, row, strict=True)) for row in rows]))
+        click.echo(json.dumps(_exact(found)))
+    elif as_csv:
+        exact = _exact(found)
+        columns = list(dict.fromkeys(name for row in exact for name in row))
+        tables.csv(columns, [[_cell(row.get(name)) for name in columns] for row in exact])
     else:
         tables.show(_COLUMNS, rows)
     return 1 if found.silent else 0
+
+
+def _cell(value: object) -> object:
+    return ",".join(value) if isinstance(value, list) else value
+
+
+def _exact(found: Survey) -> list[dict[str, object]]:
+    """The table for programs: whole IDs, numbers as numbers, and nothing rounded."""
+    views = sorted(found.views.values(), key=lambda view: view.address)
+    rows: list[dict[str, object]] = [
+        {
+            "node": view.address,
+            "id": view.id,
+            "state": _state(view, found).split(","),
+            "version": view.info.get("disque_version"),
+            "disque_tx_version": view.info.get("disque_tx_version"),
+            "jobs": view.number("registered_jobs"),
+            "queues": view.number("registered_queues"),
+            "memory_bytes": view.number("used_memory"),
+            "maxmemory_bytes": view.maxmemory,
+            "clients": view.number("connected_clients"),
+            "links": sum(node.connected for node in view.others),
+            "others": len(view.others),
+        }
+        for view in views
+    ]
+    silent = sorted(found.silent.items())
+    return rows + [
+        {"node": address, "id": None, "state": ["unreachable"], "why": why}
+        for address, why in silent
+    ]
 
 
 def _row(view: NodeView, found: Survey) -> tuple[str, ...]:
@@ -206,7 +243,7 @@ def meet(options: Options, node: str, nodes: tuple[str, ...], yes: bool, timeout
 
 def _views(members: Members, nodes: tuple[str, ...]) -> list[NodeView]:
     """What nodes know that are to be joined; the first of them first."""
-    found = members.ask(nodes, glance)
+    found = joining.answering(members, nodes, lambda text: click.echo(text, err=True))
     if found.silent:
         told = "; ".join(f"{silent}: {why}" for silent, why in found.silent.items())
         raise NotJoined(f"Not all nodes answer ({told}). Nothing was changed.")
@@ -231,9 +268,13 @@ def _join(
         click.echo(f"The {len(ids)} nodes know each other already.")
         return
     addresses = [view.address for view in views]
-    places = [joining.reached(each) for each in addresses[1:]]
+    places = {each: joining.reached(each) for each in addresses}
     _agreed(question, yes)
-    work = Joining(members, addresses[0], addresses + others, places, ids)
+    why = causes(members, {each: found.ip for each, found in places.items()})
+    for cause in why:
+        click.echo(f"Note: {cause}", err=True)
+    to_meet = [places[each] for each in addresses[1:]]
+    work = Joining(members, addresses[0], addresses + others, to_meet, ids, why)
     with progress("links", work.pairs) as advance:
         work.run(timeout_s, advance)
     click.echo(f"The {len(ids)} nodes know each other.")
@@ -265,8 +306,8 @@ def forget(options: Options, node: str, node_id: str, yes: bool) -> int:
         missed.pop(address, None)
     for silent, why in missed.items():
         click.echo(
-            f"{silent} was not told ({why}). It will bring the node back: start it, and forget"
-            " again.",
+            f"{silent} was not told ({hints.explained(why).rstrip('.')}). It will bring the node"
+            " back: see to it that it answers, and forget again.",
             err=True,
         )
     return 1 if missed else 0

@@ -30,7 +30,8 @@ class Address:
     """Where a server listens: ``host`` and ``port``, or the path ``unix``, which wins.
 
     ``tls``: how the connection is encrypted, ``None`` for not. ``sni``: the name that the
-    certificate is to have, instead of the host.
+    certificate is to have, instead of the host. ``timeout_s``: how long connecting, and each reply,
+    may take; ``None`` or 0 for ever.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class Address:
         unix: str | None = None,
         tls: TLS | None = None,
         sni: str | None = None,
+        timeout_s: float | None = None,
     ) -> None:
         self.host = host
         self.port = port
         self.unix = unix
         self.tls = tls
         self.sni = sni
+        self.timeout_s = timeout_s or None
 
     def __str__(self) -> str:
         if self.unix is not None:
@@ -58,16 +61,17 @@ class Address:
 
     def moved(self, host: str, port: int) -> Address:
         """Another server, reached in the same way."""
-        return Address(host, port, tls=self.tls, sni=self.sni)
+        return Address(host, port, tls=self.tls, sni=self.sni, timeout_s=self.timeout_s)
 
     def open(self) -> socket.socket:
         """A connected socket. Raises ``CannotConnect``."""
         try:
             if self.unix is not None:
                 sock = socket.socket(socket.AF_UNIX)
+                sock.settimeout(self.timeout_s)
                 sock.connect(self.unix)
             else:
-                sock = socket.create_connection((self.host, self.port))
+                sock = socket.create_connection((self.host, self.port), self.timeout_s)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return sock if self.tls is None else self._encrypted(sock, self.tls)
         except (OSError, OverflowError, UnicodeError) as error:
@@ -134,6 +138,8 @@ class Connection:
         except EOFError:
             hint = _NO_WORD if self._silent else ""
             raise ConnectionLost("Server closed the connection", hint) from None
+        except TimeoutError as error:
+            raise ConnectionLost("no reply within the time of --timeout") from error
         except (OSError, PeerError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise ConnectionLost(hints.explained(why)) from error

@@ -11,12 +11,15 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from disque_tx.cli import tables
+from disque_tx.cli.members import Members
 from disque_tx.cli.options import Options
-from disque_tx.client import ClientError
+from disque_tx.client import BadAddress, ClientError
 from disque_tx.client.blocking import Disque
 from disque_tx.worker.mailbox import Entry, Mailbox
 
 _PREFIX: Final = "dead:"
+_NAMES: Final = ("queue", "id", "at", "attempts", "letters", "reason")
 #: From so many on there is a progress bar on a terminal.
 _MANY: Final = 50
 #: A node that does not answer for so long is told as missing.
@@ -41,14 +44,19 @@ def command(context: click.Context, addresses: str | None) -> None:
     """
     options = context.obj or Options()
     nodes = addresses.split(",") if addresses else options.nodes
-    new_client = partial(Disque, password=options.secret, tls=options.encryption or False)
     try:
-        client = context.with_resource(new_client(nodes))
-    except ClientError as error:
+        members = context.with_resource(Members(options, nodes))
+    except BadAddress as error:
         raise click.UsageError(str(error)) from error
-    context.obj = Mailbox(
-        client, partial(new_client, discover=False, timeout_s=_NODE_S, patience_s=_NODE_S)
+    one = partial(
+        Disque,
+        password=options.secret,
+        tls=options.encryption or False,
+        discover=False,
+        timeout_s=_NODE_S,
+        patience_s=0,
     )
+    context.obj = Mailbox(context.with_resource(_guarded(members.cluster)), one)
 
 
 def _guarded(function: Callable[[], _T]) -> _T:
@@ -70,13 +78,18 @@ def _entries(mailbox: Mailbox, queue: str | None) -> list[Entry]:
 @command.command("list")
 @_queue
 @_json
+@tables.as_csv
 @click.pass_obj
-def show_list(mailbox: Mailbox, queue: str | None, as_json: bool) -> None:
+def show_list(mailbox: Mailbox, queue: str | None, as_json: bool, as_csv: bool) -> None:
     """One line per dead job: which, when, how often tried, why."""
-    rows = [_row(entry) for entry in _entries(mailbox, queue)]
+    entries = _entries(mailbox, queue)
+    rows = [_row(entry, _plain) for entry in entries]
+    exact = [_row(entry, str) | _when(entry) for entry in entries]
     if as_json:
-        for row in rows:
+        for row in exact:
             click.echo(json.dumps(row))
+    elif as_csv:
+        tables.csv((*_NAMES, "failed_at_s"), [row.values() for row in exact])
     elif sys.stdout.isatty():
         _print_table(rows)
     else:
@@ -84,21 +97,26 @@ def show_list(mailbox: Mailbox, queue: str | None, as_json: bool) -> None:
             click.echo("\t".join(str(value) for value in row.values()))
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _row(entry: Entry, text: Callable[[str], str]) -> dict[str, Any]:
+    """``text``: makes texts of strangers fit for who reads it."""
     letter = entry.letter
     if letter is None:
-        return {"queue": entry.dead_queue, "id": entry.id, "at": "", "attempts": 0} | {
-            "letters": len(entry.letters),
-            "reason": entry.trouble,
-        }
-    return {
-        "queue": _plain(letter.queue),
-        "id": _plain(letter.id),
-        "at": _moment(letter.failed_at_s),
-        "attempts": letter.nacks + letter.additional_deliveries + 1,
-        "letters": len(entry.letters),
-        "reason": _plain(letter.reason),
-    }
+        values = (entry.dead_queue, entry.id, "", 0, len(entry.letters), entry.trouble)
+    else:
+        values = (
+            letter.queue,
+            letter.id,
+            _moment(letter.failed_at_s),
+            letter.nacks + letter.additional_deliveries + 1,
+            len(entry.letters),
+            letter.reason,
+        )
+    row = dict(zip(_NAMES, values, strict=True))
+    return {name: text(value) if isinstance(value, str) else value for name, value in row.items()}
+
+
+def _when(entry: Entry) -> dict[str, Any]:
+    return {"failed_at_s": None if entry.letter is None else entry.letter.failed_at_s}
 
 
 def _plain(text: str) -> str:
@@ -151,23 +169,36 @@ def show(mailbox: Mailbox, id_: str, as_json: bool, queue: str | None) -> None:
 @_ids
 @_all
 @_yes
+@click.option("--replicate", type=click.IntRange(1, 65535), help="Copies; by default as before.")
 @click.pass_obj
-def requeue(mailbox: Mailbox, queue: str | None, ids: Any, everything: bool, yes: bool) -> None:
+def requeue(
+    mailbox: Mailbox,
+    queue: str | None,
+    ids: Any,
+    everything: bool,
+    yes: bool,
+    replicate: int | None,
+) -> None:
     """Add the jobs to their queues again (ADDJOB), then drop the letters (ACKJOB).
+
+    A job keeps its RETRY and its number of copies; its TTL begins anew. A job with RETRY 0 stays
+    one that is delivered at most once.
 
     What is interrupted in between leaves the letter, and its job may be done twice if it is
     requeued again.
     """
     chosen = _confirmed(mailbox, queue, ids, everything, yes, "requeue")
     done = 0
-    for entry in _progress(chosen, "requeue"):
-        letter = entry.letter
-        if letter is None:
-            click.echo(f"{entry.id} stays: {entry.trouble}", err=True)
-            continue
-        _guarded(partial(mailbox.requeue, entry, letter))
-        done += 1
-    click.echo(f"{done} requeued")
+    try:
+        for entry in _progress(chosen, "requeue"):
+            letter = entry.letter
+            if letter is None:
+                click.echo(f"{entry.id} stays: {entry.trouble}", err=True)
+                continue
+            _guarded(partial(mailbox.requeue, entry, letter, replicate))
+            done += 1
+    finally:
+        click.echo(f"{done} requeued")
     if done < len(chosen):
         raise SystemExit(1)
 
@@ -181,9 +212,13 @@ def requeue(mailbox: Mailbox, queue: str | None, ids: Any, everything: bool, yes
 def drop(mailbox: Mailbox, queue: str | None, ids: Any, everything: bool, yes: bool) -> None:
     """Delete the letters, and with them the jobs."""
     chosen = _confirmed(mailbox, queue, ids, everything, yes, "drop")
-    for entry in _progress(chosen, "drop"):
-        _guarded(partial(mailbox.drop, entry))
-    click.echo(f"{len(chosen)} dropped")
+    done = 0
+    try:
+        for entry in _progress(chosen, "drop"):
+            _guarded(partial(mailbox.drop, entry))
+            done += 1
+    finally:
+        click.echo(f"{done} dropped")
 
 
 def _confirmed(

@@ -95,11 +95,14 @@ def _work(port: int, counts: Counts) -> None:
     for thread in threads:
         thread.start()
     live = sys.stdout.isatty()
-    while (passed_s := time.monotonic() - start_s) < _SECONDS:
+    passed_s = 0.0
+    while passed_s < _SECONDS:
         time.sleep(0.1 if live else 1.0)
-        rate = counts.done / max(passed_s, 0.1)
+        # Over the time in which these jobs were done, the rest included.
+        passed_s = time.monotonic() - start_s
+        rate = counts.done / passed_s
         line = f"{counts.added:8} added  {counts.done:8} done  {rate:8.0f} jobs/s"
-        bar = "#" * int(30 * passed_s / _SECONDS)
+        bar = "#" * min(30, int(30 * passed_s / _SECONDS))
         print(f"\r  [{bar:30}] {line}", end="" if live else "\n", flush=True)
     counts.stop = True
     for thread in threads:

@@ -21,7 +21,7 @@ from disque_tx.cli.options import Options
 from disque_tx.cli.progress import progress
 from disque_tx.cli.taking import Taker, limits, waiting
 from disque_tx.client.blocking import Disque
-from disque_tx.client.values import Job
+from disque_tx.client.values import Job, JobDetails
 
 _BATCH: Final = 100
 #: Jobs that are to be given back are remembered.
@@ -36,26 +36,28 @@ class Sink:
         self._line = line
         self._regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
-    def write(self, jobs: list[Job]) -> None:
+    def write(self, jobs: list[tuple[Job, JobDetails | None]]) -> None:
         """Write, and return when it is out of this process and, in a file, on the disk.
 
         :raises OSError: it may have been written in part.
         """
-        self._file.write(b"".join(map(self._line, jobs)))
+        self._file.write(b"".join([self._line(job, known) for job, known in jobs]))
         self._file.flush()
         if self._regular:
             os.fsync(self._file.fileno())
 
 
 class Drain:
-    """``keep``: give the jobs back in the end instead of acknowledging them. ``done``: so many
-    have been written, and acknowledged if they are to be."""
+    """``keep``: give the jobs back in the end instead of acknowledging them. ``whole``: ask what
+    else is known of each job. ``done``: so many have been written, and acknowledged if they are to
+    be."""
 
-    def __init__(self, client: Disque, taker: Taker, sink: Sink, keep: bool) -> None:
+    def __init__(self, client: Disque, taker: Taker, sink: Sink, keep: bool, whole: bool) -> None:
         self._client = client
         self._taker = taker
         self._sink = sink
         self._keep = keep
+        self._whole = whole
         self._kept: dict[str, None] = {}
         self.done = 0
 
@@ -70,12 +72,18 @@ class Drain:
                 if not fresh:
                     return
                 with self._taker.holding(jobs):
-                    self._sink.write(fresh)
+                    self._sink.write(self._described(fresh))
                 self._settle(fresh)
                 self.done += len(fresh)
                 advance(len(fresh))
         finally:
             self._taker.give_back(list(self._kept))
+
+    def _described(self, jobs: list[Job]) -> list[tuple[Job, JobDetails | None]]:
+        if not self._whole:
+            return [(job, None) for job in jobs]
+        known = self._client.show_jobs(*[job.id for job in jobs])
+        return list(zip(jobs, known, strict=True))
 
     def _settle(self, jobs: list[Job]) -> None:
         ids = [job.id for job in jobs]
@@ -127,7 +135,8 @@ def command(
     count: int | None,
     timeout_s: float,
 ) -> None:
-    """Take the jobs of QUEUE and write them, as JSON documents, a line each.
+    """Take the jobs of QUEUE and write them, as JSON documents, a line each; disque fill adds them
+    again.
 
     A job is acknowledged only after it was written, and synced if the output is a file. So
     whatever kills this, no job is lost; the last ones may be written and come again. Jobs with
@@ -138,7 +147,8 @@ def command(
         line = joblines.as_body if raw else joblines.as_json
         shown = path is not None or not sys.stdout.isatty()
         with _opened(path) as file, progress(f"drain {queue}", total, shown) as advance:
-            drain = Drain(client, Taker(client, queue, timeout_s, _BATCH), Sink(file, line), keep)
+            taker = Taker(client, queue, timeout_s, _BATCH)
+            drain = Drain(client, taker, Sink(file, line), keep, whole=not raw)
             try:
                 drain.run(count, advance)
             finally:

@@ -63,6 +63,21 @@ def _rate(per_s: float | None) -> str:
     return "-" if per_s is None else f"{per_s:.1f}"
 
 
+def values(figures: Figures, speed: Rates) -> dict[str, object]:
+    """The same for programs: nothing is rounded, and names are whole."""
+    return {
+        "queue": figures.name,
+        "length": figures.length,
+        "age_s": figures.age_s,
+        "in_per_s": speed.in_per_s,
+        "out_per_s": speed.out_per_s,
+        "blocked": figures.blocked,
+        "jobs_in": figures.jobs_in,
+        "jobs_out": figures.jobs_out,
+        "pause": figures.pause,
+    }
+
+
 #: The columns of a table of queues.
 COLUMNS: Final = ("queue", "length", "age s", "in/s", "out/s", "blocked", "pause")
 

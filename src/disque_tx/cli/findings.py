@@ -51,9 +51,37 @@ def _unreachable(survey: Survey) -> Iterator[Finding]:
         yield Finding(
             _PROBLEM,
             address,
-            f"does not answer: {why}",
-            "Start it; or if it is gone for good, disque cluster forget.",
+            f"{'refuses' if _lives(why) else 'does not answer'}: {why}",
+            next(advice for part, advice in _SILENCE if part in why),
         )
+
+
+_FORGET: Final = "if it is gone for good, disque cluster forget"
+#: Part of a reason → what to do about it; the first that fits.
+_SILENCE: Final = (
+    ("NOAUTH", "It runs and wants a password: give it in DISQUE_PASSWORD."),
+    ("invalid password", "It runs and has another password: give it in DISQUE_PASSWORD."),
+    ("WRONGPASS", "It runs and has another password: give it in DISQUE_PASSWORD."),
+    ("no password is set", "It runs and has no password, other than the nodes before: set one."),
+    ("DENIED", "It runs in protected mode: give it a password, or ask on its own machine."),
+    ("max number of clients", "It runs and has no room for a client: raise maxclients."),
+    ("LOADING", "It runs and reads its log: wait."),
+    ("LEAVING", "It is about to end: wait, or start it again."),
+    ("SSL", "It runs, and TLS fails: look at the certificates, --cacert and --tls."),
+    ("Connection closed by server", "It may want TLS: try with --tls."),
+    ("is not understood", "Another server listens there: look at the address."),
+    ("refused", f"Start it; {_FORGET}."),
+    ("imed out", f"Look whether it hangs, and at the network in between; {_FORGET}."),
+    ("imeout", f"Look whether it hangs, and at the network in between; {_FORGET}."),
+    ("no reply", f"Look whether it hangs, and at the network in between; {_FORGET}."),
+    ("", f"Look after the node and the network in between; {_FORGET}."),
+)
+#: Reasons that only a node that runs can give.
+_ANSWERS: Final = ("NOAUTH", "password", "WRONGPASS", "DENIED", "max number of clients", "LOADING")
+
+
+def _lives(why: str) -> bool:
+    return any(part in why for part in _ANSWERS)
 
 
 def _disagreements(survey: Survey) -> Iterator[Finding]:

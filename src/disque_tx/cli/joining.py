@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.cli.members import Members
+from disque_tx.cli.members import Answers, Members
 from disque_tx.cli.nodeview import NodeView, glance
 from disque_tx.client import addresses
 from disque_tx.client.blocking import Disque
@@ -17,6 +17,8 @@ from disque_tx.errors import DisqueError
 
 _CONNECT_S: Final = 3.0
 _POLL_S: Final = 0.2
+#: A node that was just started may take so long until it answers.
+_START_S: Final = 5.0
 #: A MEET that led to nothing is made again after so long.
 _AGAIN_S: Final = 5.0
 
@@ -48,7 +50,8 @@ def reached(given: str) -> Place:
 
 class Joining:
     """``first`` is told to meet the nodes at ``places``; then all at ``addresses`` are asked until
-    each knows all of ``ids``. ``sleep`` and ``now_s``: rest and clock, in seconds."""
+    each knows all of ``ids``. ``causes``: why that may not succeed. ``sleep`` and ``now_s``: rest
+    and clock, in seconds."""
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class Joining:
         addresses: list[str],
         places: list[Place],
         ids: set[str],
+        causes: list[str],
         sleep: Callable[[float], object] = time.sleep,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -65,6 +69,7 @@ class Joining:
         self._addresses = addresses
         self._places = places
         self._ids = ids
+        self._causes = causes
         self._sleep = sleep
         self._now_s = now_s
 
@@ -107,9 +112,30 @@ class Joining:
         return (
             f"After {timeout_s:g} s not all nodes know all:\n  "
             + "\n  ".join(lines)
+            + "".join(f"\nLikely cause: {cause}" for cause in self._causes)
             + "\nEach node must reach the bus port (the port + 10000) of every other. It is safe to"
             " run this again."
         )
+
+
+def answering(
+    members: Members,
+    nodes: tuple[str, ...],
+    say: Callable[[str], object],
+    sleep: Callable[[float], object] = time.sleep,
+    now_s: Callable[[], float] = time.monotonic,
+) -> Answers[NodeView]:
+    """What the nodes know. Those that were just started get :data:`_START_S` to answer."""
+    began_s = now_s()
+    said = False
+    while True:
+        found = members.try_to_ask(nodes, glance)
+        if not found.silent or now_s() - began_s > _START_S:
+            return found
+        if not said:
+            said = True
+            say(f"Waiting for {', '.join(found.silent)} to answer, up to {_START_S:g} s")
+        sleep(_POLL_S)
 
 
 def well(view: NodeView) -> set[str]:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Timer
 from types import TracebackType
 from typing import Final, Generic, TypeVar
 
 import attrs
+import click
 
 from disque_tx.cli.options import Options
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import ClientError, ConnectionLost
+from disque_tx.client.session import Surroundings
 from disque_tx.client.values import Hello
 from disque_tx.errors import DisqueError
 
 #: How long to look for a node at the start: whoever waits is a person.
-_FIRST_S: Final = 1.0
+_FIRST_S: Final = 0.5
+#: From then on whoever waits is told for what.
+_SILENCE_S: Final = 1.0
 #: How long to look for another node in the middle of something.
 _PATIENCE_S: Final = 20.0
 #: A node that does not answer for so long counts as silent.
 _NODE_S: Final = 3.0
+#: How long any node may take for a reply.
+_TIME_S: Final = 5.0
 _AT_A_TIME: Final = 16
 _T = TypeVar("_T")
 
@@ -51,6 +59,7 @@ class Members:
         self.nodes = tuple(nodes) or options.nodes
         self._password = password or options.secret
         self._tls = options.encryption or False
+        self._time_s = options.timeout_s or _TIME_S
         self._single: dict[str, Disque] = {}
         self._anyone = self._client(_FIRST_S)
 
@@ -76,12 +85,22 @@ class Members:
 
         :raises ClientError: soon, when no node answers now.
         """
-        self._anyone.hello()
+        self._greeted()
         return self._client(_PATIENCE_S)
+
+    def _greeted(self) -> Hello:
+        with announced(f"Waiting for {', '.join(self.nodes)} to answer, up to {self._time_s:g} s"):
+            return self._anyone.hello()
 
     def _client(self, patience_s: float) -> Disque:
         return Disque(
-            self.nodes, self._password, tls=self._tls, patience_s=patience_s, follow=False
+            self.nodes,
+            self._password,
+            tls=self._tls,
+            timeout_s=self._time_s,
+            patience_s=patience_s,
+            follow=False,
+            surroundings=Surroundings(notice=_said if patience_s > _FIRST_S else None),
         )
 
     def known(self) -> list[str]:
@@ -92,7 +111,7 @@ class Members:
         """
         if self._tls:
             return list(self.nodes)
-        said = self._anyone.hello()
+        said = self._greeted()
         return listed(said, str(self._anyone.address()))
 
     def ask(self, addresses: Iterable[str], question: Callable[[Disque], _T]) -> Answers[_T]:
@@ -109,7 +128,10 @@ class Members:
     def try_to_ask(self, addresses: Iterable[str], question: Callable[[Disque], _T]) -> Answers[_T]:
         """The same, where it is no failure when nobody answers."""
         found: Answers[_T] = Answers({}, {})
-        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        addresses = list(addresses)
+        each_s = min(_NODE_S, self._time_s)
+        asking = f"Waiting for {', '.join(addresses)} to answer, up to {each_s:g} s per question"
+        with announced(asking), ThreadPoolExecutor(_AT_A_TIME) as pool:
             calls = {each: pool.submit(self._asked, each, question) for each in addresses}
         for address, call in calls.items():
             try:
@@ -130,13 +152,29 @@ class Members:
                 [address],
                 self._password,
                 tls=self._tls,
-                timeout_s=_NODE_S,
+                timeout_s=min(_NODE_S, self._time_s),
                 patience_s=0,
                 discover=False,
                 follow=False,
             )
             self._single[address] = client
         return client
+
+
+def _said(text: str) -> None:
+    click.echo(text, err=True)
+
+
+@contextmanager
+def announced(text: str) -> Iterator[None]:
+    """Say this, on the error output, when it takes long."""
+    timer = Timer(_SILENCE_S, _said, (text,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _reason(address: str, error: ClientError) -> str:

@@ -3,13 +3,17 @@
 The order of things, per job: GETJOB from the old queue; ADDJOB to the new one; when that is
 answered, ACKJOB of the old. Ended anywhere in between, the job is in the old queue, in the new one,
 or in both; never in neither. An ADDJOB whose answer is lost is made again.
+
+A job with RETRY 0 is never in both: from its ADDJOB on it is not given back to the old queue, and
+an ADDJOB whose answer is lost is not made again.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
 import attrs
@@ -21,6 +25,8 @@ from disque_tx.cli.progress import progress
 from disque_tx.cli.taking import Taker, limits, waiting
 from disque_tx.client.addresses import seeds
 from disque_tx.client.blocking import Disque
+from disque_tx.client.errors import CannotConnect, Refused
+from disque_tx.client.terms import left_of
 from disque_tx.client.values import Job
 
 _BATCH: Final = 10
@@ -45,7 +51,7 @@ class Move:
     """``replicate``: copies at the target; ``None`` for as many as the job had.
 
     ``done``: so many were moved. ``left``: so many the source knew nothing of any more, so they
-    were left as they are.
+    were left as they are. ``unknown``: IDs of jobs with RETRY 0 that may or may not be there.
     """
 
     def __init__(
@@ -58,6 +64,7 @@ class Move:
         self._pace = pace
         self.done = 0
         self.left = 0
+        self.unknown: list[str] = []
 
     def run(self, taker: Taker, count: int | None, advance: Callable[[int], None]) -> None:
         """Move up to ``count`` jobs, ``None`` for all.
@@ -68,27 +75,44 @@ class Move:
             with taker.holding(jobs):
                 while jobs:
                     began_s = self._pace.now_s()
-                    self._move(jobs[0])
-                    jobs.pop(0)
+                    self._move(jobs)
                     advance(1)
                     self._pace.rest(began_s)
 
-    def _move(self, job: Job) -> None:
+    def _move(self, jobs: list[Job]) -> None:
+        """Move the first of them, and take it out."""
+        job = jobs[0]
         known = self._source.show(job.id)
         if known is None or known.state == "acked":
             self.left += 1
-            return
-        self._target.add_job(
-            self._to_queue,
-            job.body,
-            replicate=self._replicate or known.replicate,
-            retry_s=known.retry_s,
-            ttl_s=max(1, known.ttl_s),
-            # Better twice than never.
-            retry_adds=True,
-        )
-        self._source.ack_jobs(job.id)
-        self.done += 1
+        else:
+            terms = left_of(known).with_replicate(self._replicate)
+            with self._at_most_once(jobs) if terms.at_most_once else nullcontext():
+                # Better twice than never, unless the job itself asked for the contrary.
+                self._target.add_job(
+                    self._to_queue,
+                    job.body,
+                    **attrs.asdict(terms),
+                    retry_adds=not terms.at_most_once,
+                )
+            self._source.ack_jobs(job.id)
+            self.done += 1
+        if jobs and jobs[0] is job:
+            jobs.pop(0)
+
+    @contextmanager
+    def _at_most_once(self, jobs: list[Job]) -> Iterator[None]:
+        """While this is open the first job may be there already: it is given back only if it is
+        certain that it is not."""
+        job = jobs.pop(0)
+        try:
+            yield
+        except (Refused, CannotConnect):
+            jobs.insert(0, job)
+            raise
+        except BaseException:
+            self.unknown.append(job.id)
+            raise
 
 
 def _elsewhere(options: Options, to_address: str) -> Members:
@@ -126,7 +150,8 @@ def command(
 
     A job is added to the new queue first, and then acknowledged in the old one: whatever ends
     this, no job is lost, and one may be there twice. IDs are new, counters begin at zero. Jobs
-    with RETRY 0 asked to be delivered at most once: those in hand are lost when this is killed.
+    with RETRY 0 asked to be delivered at most once: none of them is there twice, they keep one
+    copy, and those in hand are lost when this is killed.
 
     Of another cluster: its password is the one in the URL, or in DISQUE_TO_PASSWORD, or the same.
     """
@@ -147,3 +172,7 @@ def _report(move: Move) -> None:
     click.echo(f"{move.done} jobs moved", err=True)
     if move.left:
         click.echo(f"{move.left} were done or lost meanwhile, and left alone", err=True)
+    for job_id in move.unknown:
+        click.echo(
+            f"{job_id} has RETRY 0; its ADDJOB was not answered: it was moved, or is lost", err=True
+        )

@@ -40,7 +40,9 @@ Encryption
 What to run
   -r <n>                  run the command n times; negative: for ever
   -i <seconds>            pause between runs, such as 0.5
-  -x                      append the whole input as the last argument
+  -x                      put the whole input in the place of a word -, or at the end
+  -e                      exit with status 1 when the reply is an error
+  --timeout <seconds>     give up when there is no connection, or no reply, for so long
 
 How to print
   --raw                   plain; the default when the output is no terminal
@@ -69,7 +71,7 @@ Verbs: see disque <verb> --help
 Examples
   disque ADDJOB mail "hello" 0
   disque GETJOB FROM mail
-  disque -x ADDJOB images 500 < picture.png
+  disque -x ADDJOB images - 500 < picture.png
   disque --json QSTAT mail
   disque drain mail --to mail.jsonl
   disque -u disque://10.0.0.1:7711 watch mail
@@ -111,11 +113,13 @@ class Options:
         self.queues_max: int | None = None
         self.all_nodes = False
         self.command: list[bytes] = []
+        self.fail_on_error = False
+        self.timeout_s: float | None = None
 
     @property
     def address(self) -> Address:
         """Where to connect. Raises ``UsageError`` for options of TLS that do not fit."""
-        return Address(self.host, self.port, self.unix, self.encryption, self.sni)
+        return Address(self.host, self.port, self.unix, self.encryption, self.sni, self.timeout_s)
 
     @property
     def encryption(self) -> TLS | None:
@@ -135,12 +139,9 @@ class Options:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The addresses, as ``host:port``, of nodes to begin with. Raises ``UsageError`` for a
-        Unix socket."""
+        """The addresses, as ``host:port`` or ``unix:/path``, of nodes to begin with."""
         if self.unix is not None:
-            raise UsageError(
-                "This needs a host and a port (-h, -p or -u); Unix sockets (-s) won't do"
-            )
+            return (f"unix:{os.path.abspath(self.unix)}",)
         return self.others or (str(Address(self.host, self.port)),)
 
     @property
@@ -178,6 +179,7 @@ _VALUED: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "-a": ("password", os.fsencode),
     "-r": ("repeat", int),
     "-i": ("interval_s", _seconds),
+    "--timeout": ("timeout_s", _seconds),
     "-n": ("queues_max", _count),
     "--cacert": ("cacert", str),
     "--cert": ("cert", str),
@@ -195,6 +197,7 @@ _FLAGS: Final[dict[str, tuple[str, object]]] = {
     "--bigqueues": ("mode", "bigqueues"),
     "--all-nodes": ("all_nodes", True),
     "-x": ("append_input", True),
+    "-e": ("fail_on_error", True),
     "--raw": ("form", "raw"),
     "--no-raw": ("form", "formatted"),
     "--csv": ("form", "csv"),

@@ -50,20 +50,22 @@ class Pipe:
         """
         self.socket.setblocking(False)
         heard_s = clock()
-        while not self._finished:
-            readable, writable = self._wait()
-            if self.socket in readable:
-                self._receive()
-                heard_s = clock()
-            if self.source in readable:
-                self._fill()
-                heard_s = clock()
-            if writable:
-                self._transmit()
-            if self._source_ended and timeout_s and clock() - heard_s > timeout_s:
-                self._give_up(timeout_s)
-        self.out.write(b"errors: %d, replies: %d\n" % (self.errors, self.replies))
-        self.out.flush()
+        try:
+            while not self._finished:
+                readable, writable = self._wait()
+                if self.socket in readable:
+                    self._receive()
+                    heard_s = clock()
+                if self.source in readable:
+                    self._fill()
+                    heard_s = clock()
+                if writable:
+                    self._transmit()
+                if self._source_ended and timeout_s and clock() - heard_s > timeout_s:
+                    self._give_up(timeout_s)
+        finally:
+            # However it ends, one knows how far it came.
+            self._say(b"errors: %d, replies: %d\n" % (self.errors, self.replies))
         return 1 if self.errors else 0
 
     def _wait(self) -> tuple[list[socket | int], list[socket]]:

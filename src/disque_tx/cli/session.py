@@ -8,13 +8,14 @@ from typing import BinaryIO, TextIO
 
 from disque_tx.cli.connection import Address, Connection, ConnectionLost
 from disque_tx.cli.formatting import Style
-from disque_tx.cli.replies import Reply
+from disque_tx.cli.replies import ErrorReply, Reply
 
 
 class Session:
     """A server to talk to, and where its answers go.
 
     The connection is opened when it is needed first. ``sleep``: waits the given seconds.
+    ``errors``: how many replies were errors, a refused password included.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Session:
         self.err = err
         self.sleep = sleep
         self._connection: Connection | None = None
+        self.errors = 0
 
     @property
     def connected(self) -> bool:
@@ -45,6 +47,7 @@ class Session:
             self._connection = Connection(self.address, self.password)
             refusal = self._connection.auth_error
             if refusal is not None:
+                self.errors += 1
                 text = refusal.decode("utf-8", "backslashreplace")
                 self.complain(f"The password was refused (-a or DISQUE_PASSWORD): {text}")
         return self._connection
@@ -88,6 +91,7 @@ class Session:
             self.disconnect()
 
     def _print(self, args: list[bytes], reply: Reply) -> None:
+        self.errors += isinstance(reply, ErrorReply)
         self.out.write(self.style.render(args, reply))
         self.out.flush()
 

@@ -36,14 +36,18 @@ class Seen:
     def new(self, jobs: Iterable[Job]) -> Iterator[Job]:
         """Those not seen before, each once."""
         for job in jobs:
-            known = job.id in self._ids
-            # What is there still is remembered longest.
-            self._ids.pop(job.id, None)
-            self._ids[job.id] = None
-            if not known:
+            if not self.knows(job.id):
                 yield job
-        while len(self._ids) > self._limit:
+
+    def knows(self, job_id: str) -> bool:
+        """Whether it was seen before; from now on it was."""
+        known = job_id in self._ids
+        # What is there still is remembered longest.
+        self._ids.pop(job_id, None)
+        self._ids[job_id] = None
+        if len(self._ids) > self._limit:
             del self._ids[next(iter(self._ids))]
+        return known
 
 
 class Tail:
@@ -100,7 +104,7 @@ def command(
     Not seen are jobs that were taken between two looks, or at once by a client that waited; with
     busy workers these are most of them.
     """
-    line = joblines.as_json if as_json else joblines.as_text
+    line = joblines.as_json if as_json else _for_people()
     with Members(options) as members:
         tail = Tail(members, queue)
         there = tail.look(LOOK_MAX)
@@ -110,8 +114,13 @@ def command(
             _show(tail, tail.look(LOOK_MAX), line)
 
 
+def _for_people() -> joblines.Line:
+    terminal = sys.stdout.isatty() and sys.stdout.encoding.lower() in ("utf-8", "utf8")
+    return joblines.as_readable if terminal else joblines.as_text
+
+
 def _show(tail: Tail, jobs: list[Job], line: joblines.Line) -> None:
     for address, why in tail.silent.items():
         click.echo(f"Node {address} could not be asked ({why}).", err=True)
-    sys.stdout.buffer.write(b"".join(map(line, jobs)))
+    sys.stdout.buffer.write(b"".join([line(job, None) for job in jobs]))
     sys.stdout.buffer.flush()

@@ -1,9 +1,9 @@
 """The words of ``disque`` that are no commands of the server, and how they are told apart.
 
 1. Verbs are in lower case; any other case is for the server.
-2. ``cluster`` is a verb only before one of the five words of :data:`CLUSTER`, and only if the next
-   word is an address with a port after a colon (or a question for help): CLUSTER MEET, FORGET,
-   INFO and NODES of the server have none there.
+2. ``cluster create`` and ``cluster check`` are verbs, for the server has no such commands.
+   ``cluster info``, ``meet`` and ``forget`` are if the next word is an address with a port after a
+   colon, or an option: the server's own have neither there. So is ``cluster`` before an option.
 3. Everything else goes to the server as it is, known or not.
 
 What a verb needs is imported when it is run: a one-shot command must start fast.
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from disque_tx.cli.options import Options
 
-CLUSTER: Final = (b"create", b"check", b"info", b"meet", b"forget")
-_INTERRUPTED: Final = 130
+#: Words below ``cluster``: those that the server has not, and those that it has too.
+_OURS: Final = (b"create", b"check")
+_SHARED: Final = (b"info", b"meet", b"forget")
 _HAS_PORT: Final = re.compile(rb"(\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):[0-9]+")
-_HELP: Final = b"--help"
 #: Forms of output → the parameters of verbs that stand for them.
-_FORMS: Final = {"json": "as_json", "raw": "raw"}
+_FORMS: Final = {"json": "as_json", "csv": "as_csv", "raw": "raw"}
 
 
 class Verb:
@@ -45,14 +45,18 @@ VERBS: Final[dict[str, Verb]] = {
     "watch": Verb("disque_tx.cli.watch", "show the figures of queues as they change"),
     "tail": Verb("disque_tx.cli.tail", "show the jobs of a queue, and leave them there"),
     "drain": Verb("disque_tx.cli.drain", "take the jobs of a queue into a file or a pipe"),
+    "fill": Verb("disque_tx.cli.fill", "add jobs that drain has written, as they were"),
     "move": Verb(
         "disque_tx.cli.move", "move the jobs of a queue to another, or to another cluster"
     ),
     "work": Verb("disque_tx.cli.work", "do jobs with the handlers of a Python module"),
+    "workers": Verb("disque_tx.cli.workers", "list the workers that are connected"),
     "dead": Verb("disque_tx.cli.dead", "list, show, requeue or drop dead letters"),
+    "health": Verb("disque_tx.cli.health", "whether a node serves, for probes"),
     "workqueue": Verb("disque_tx.cli.workqueue", "look after a Redis work queue, or move it"),
     "cluster": Verb("disque_tx.cli.cluster", "create, check, info, meet or forget; with addresses"),
-    "help": Verb("disque_tx.cli.topics", "this text, or what a command of the server is for"),
+    "completion": Verb("disque_tx.cli.completion", "a script with which a shell completes words"),
+    "help": Verb("disque_tx.cli.topics", "this text, or what a verb or a command is for"),
 }
 #: An option in its form, and a verb in what it needs.
 BIGQUEUES: Final = Verb("disque_tx.cli.bigqueues", "the longest queues")
@@ -73,27 +77,32 @@ def recognised(command: list[bytes]) -> Verb | None:
 
 
 def _is_ours(words: list[bytes]) -> bool:
-    if words[:1] == [_HELP]:
-        return True
-    if not words or words[0] not in CLUSTER:
+    if not words:
         return False
-    return any(_HAS_PORT.fullmatch(word) for word in words[1:2]) or _HELP in words[1:]
+    if words[0] in _OURS or words[0].startswith(b"-"):
+        return True
+    if words[0] not in _SHARED:
+        return False
+    return any(word.startswith(b"-") or _HAS_PORT.fullmatch(word) for word in words[1:2])
 
 
 def run(verb: Verb, name: str, words: list[bytes], options: Options) -> int:
     """Run it; ``name``: as the user calls it, ``words``: what follows. Returns the exit status:
-    2 for words that it does not understand, 1 when it failed, 130 when it was interrupted."""
+    2 for words that it does not understand, 1 when it failed."""
     import click
 
     try:
-        _check(options)
         command = import_module(verb.module).command
+        _check(options, name, _named(command, words))
         return _status(_call(command, name, list(map(os.fsdecode, words)), options))
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except click.Abort as error:
-        return _INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else 1
+        why = error.__cause__ or error.__context__
+        if isinstance(why, KeyboardInterrupt):
+            raise why from None
+        return 1
     except DisqueError as error:
         return _fail(name, hints.explained(str(error)))
     except OSError as error:
@@ -106,14 +115,29 @@ def _fail(name: str, text: str) -> int:
     return 1
 
 
-def _check(options: Options) -> None:
-    """Refuse options that would not be obeyed: nobody may believe to be protected."""
+def _check(options: Options, name: str, commands: list[click.Command]) -> None:
+    """Refuse options that would not be obeyed: nobody may believe to be protected, and no program
+    may read what is for people."""
     import click
+
+    form = _FORMS.get(options.form or "")
+    known = {parameter.name for command in commands for parameter in command.params}
+    has_forms = options.mode == "bigqueues" or form in known
+    if options.form in ("json", "csv") and not has_forms:
+        raise click.UsageError(f"{name} has no output as --{options.form}.")
+    if options.fail_on_error:
+        raise click.UsageError("-e is for commands of the server; verbs always tell failures.")
 
     if options.sni is not None:
         raise click.UsageError("--sni is for commands of the server; verbs know --no-host-check.")
     if options.append_input or options.repeat != 1:
         raise click.UsageError("-x and -r are for commands of the server.")
+
+
+def _named(command: click.Command, words: list[bytes]) -> list[click.Command]:
+    """The command that the words name, and what it is below."""
+    below: dict[str, click.Command] = getattr(command, "commands", {})
+    return [command, *[below[word] for word in map(os.fsdecode, words) if word in below][:1]]
 
 
 def _call(command: click.Command, name: str, words: list[str], options: Options) -> Any:

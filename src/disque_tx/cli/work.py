@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -14,6 +15,7 @@ from twisted.internet import task
 from twisted.internet.defer import Deferred
 from twisted.logger import (
     FilteringLogObserver,
+    Logger,
     LogLevel,
     LogLevelFilterPredicate,
     globalLogBeginner,
@@ -23,11 +25,12 @@ from twisted.logger import (
 from disque_tx.cli.options import Options
 from disque_tx.client import BadAddress, DisqueClient
 from disque_tx.client.addresses import seeds
-from disque_tx.worker.errors import AllSlotsLost, BadHandlers
+from disque_tx.worker.errors import AllSlotsLost, BadHandlers, ImportFailed
 from disque_tx.worker.loading import loaded
 from disque_tx.worker.service import Worker
 
 _FORCED: Final = 130
+_log = Logger()
 _LOST: Final = 70
 
 
@@ -64,7 +67,9 @@ _LOST: Final = 70
 @click.option("--dead-queue", default="dead:{queue}", show_default=True)
 @click.option("--addresses", help="host:port,host:port; by default the one of disque's options.")
 @click.option("--name", help="Of this worker, in dead letters; by default host:pid.")
-@click.option("-v", "--verbose", is_flag=True, help="Log what becomes of each job that fails.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Log more, such as the traceback of every failure."
+)
 @click.pass_obj
 def command(
     options: Options | None,
@@ -95,6 +100,8 @@ def command(
         # Exits with the status of the worker.
         task.react(_main, (client, found, words))
     except (BadHandlers, BadAddress) as error:
+        if isinstance(error, ImportFailed) and error.__cause__ is not None:
+            click.echo("".join(traceback.format_exception(error.__cause__)), err=True, nl=False)
         raise click.UsageError(str(error)) from error
 
 
@@ -120,6 +127,7 @@ async def _run(reactor: Any, client: DisqueClient, handlers: Any, words: dict[st
     except BadHandlers as error:
         click.echo(f"Error: {error}", err=True)
         raise SystemExit(2) from error
+    _log.info("Connecting to {client!r}", client=client)
     stopped = worker.when_stopped()
     worker.startService()
     reactor.callWhenRunning(_on_signals, reactor, worker)

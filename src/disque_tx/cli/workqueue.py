@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from os import environ
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import (
     FilteringLogObserver,
     LogLevel,
@@ -19,7 +19,8 @@ from twisted.logger import (
 )
 
 from disque_tx.cli.options import Options
-from disque_tx.errors import DisqueError
+from disque_tx.cli.progress import Bar
+from disque_tx.cli.reacting import Ending, run
 from disque_tx.workqueue import (
     BadRedisUrl,
     CleaningService,
@@ -28,11 +29,13 @@ from disque_tx.workqueue import (
     Redis,
     WorkQueue,
 )
+from disque_tx.workqueue.mover import Mover
 from disque_tx.workqueue.parking import Parking, Terms
 
 if TYPE_CHECKING:
     from disque_tx.client import DisqueClient
 
+_NAME: Final = "workqueue"
 _DISQUE: Final = "disque://"
 
 
@@ -105,22 +108,24 @@ def clean(
             " without."
         )
 
-    async def clean_once(reactor: Any) -> None:
+    async def clean_once(reactor: Any, ending: Ending) -> None:
         for queue in _queues(redis, prefixes, reactor):
             returned = await (queue.deep_clean() if deep else queue.light_clean())
             click.echo(f"{queue.prefix.prefix}: {returned} items returned")
 
-    async def clean_often(reactor: Any) -> None:
-        _log_to_stderr()
+    async def clean_often(reactor: Any, ending: Ending) -> None:
+        _log_to_stderr(LogLevel.info)
         queues = _queues(redis, prefixes, reactor)
         for queue in queues:
             await queue.counts()
         service = CleaningService(queues, every_s or 0.0, deep_every_s, clock=reactor)
-        reactor.addSystemEventTrigger("before", "shutdown", service.stopService)
+        ended: Deferred[None] = Deferred()
+        ending.stop, ending.orderly = partial(ended.callback, None), True
         service.startService()
-        await Deferred()
+        await ended
+        await maybeDeferred(service.stopService)
 
-    _run(clean_once if once else clean_often)
+    run(_NAME, clean_once if once else clean_often)
 
 
 @command.command("counts")
@@ -129,14 +134,14 @@ def clean(
 def counts(prefixes: list[KeyPrefix], redis: str) -> None:
     """Print how many items wait, and how many are being worked on."""
 
-    async def count(reactor: Any) -> None:
+    async def count(reactor: Any, ending: Ending) -> None:
         for queue in _queues(redis, prefixes, reactor):
             found = await queue.counts()
             click.echo(
                 f"{queue.prefix.prefix}: {found.queue} waiting, {found.processing} in processing"
             )
 
-    _run(count)
+    run(_NAME, count)
 
 
 @command.command("move")
@@ -166,41 +171,29 @@ def move(
     except MoveRefused as error:
         raise click.UsageError(str(error)) from None
 
-    async def run(reactor: Any) -> None:
+    async def move_all(reactor: Any, ending: Ending) -> None:
+        _log_to_stderr(LogLevel.warn)
         server = Redis.at(redis, reactor, password=environ.get("REDIS_PASSWORD"))
         source = WorkQueue(prefix, server)
         client, member = _clients(disque, options or Options(), reactor)
+        _say(f"Moving {prefix.prefix} from {server.address} to {queue} of {client!r}")
+        parking, bar = Parking(client, member, queue, terms), Bar()
+        mover = Mover(source, server, parking, bar, waiting=_say)
+        ending.stop = mover.stop
         try:
-            moved = await _move(source, server, Parking(client, member, queue, terms))
+            with bar:
+                await mover.run()
         finally:
+            moved = f"{mover.moved} items moved from {prefix.prefix} to the queue {queue}"
+            click.echo(moved if mover.ended else f"{moved}; start it again to move the rest")
             await client.close()
             await server.close()
-        click.echo(f"{moved} items moved from {prefix.prefix} to the queue {queue}")
 
-    _run(run)
+    run(_NAME, move_all)
 
 
-async def _move(source: WorkQueue, server: Redis, parking: Parking) -> int:
-    """Move, with a progress bar on standard error."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    from disque_tx.workqueue.mover import Mover
-
-    columns = (TextColumn("moving"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("moving", total=None)
-
-        def progress(moved: int, left: int) -> None:
-            bar.update(task, completed=moved, total=moved + left)
-
-        return await Mover(source, server, parking, progress).run()
+def _say(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _clients(
@@ -223,23 +216,9 @@ def _queues(url: str, prefixes: list[KeyPrefix], reactor: Any) -> list[WorkQueue
     return [WorkQueue(prefix, redis) for prefix in prefixes]
 
 
-def _log_to_stderr() -> None:
+def _log_to_stderr(level: Any) -> None:
     """What cleaning returns, and what fails."""
     predicate = LogLevelFilterPredicate(defaultLogLevel=LogLevel.warn)
-    predicate.setLogLevelForNamespace("disque_tx", LogLevel.info)
+    predicate.setLogLevelForNamespace("disque_tx", level)
     observer = FilteringLogObserver(textFileLogObserver(sys.stderr), [predicate])
     globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False, discardBuffer=True)
-
-
-def _run(main: Callable[[Any], Coroutine[Deferred[Any], Any, None]]) -> None:
-    """Run until it has ended; exit status 1, and a line that says why, when it fails."""
-    from twisted.internet.task import react
-
-    async def guarded(reactor: Any) -> None:
-        try:
-            await main(reactor)
-        except DisqueError as error:
-            click.echo(f"disque workqueue: {error}", err=True)
-            raise SystemExit(1) from None
-
-    react(lambda reactor: Deferred.fromCoroutine(guarded(reactor)), ())

@@ -12,16 +12,24 @@ from disque_tx.client.errors import BadAddress, shown
 
 DEFAULT_PORT: Final = 7711
 _SCHEME: Final = "disque://"
+_UNIX: Final = "unix:"
 
 
 @attrs.frozen(order=True, cache_hash=True)
 class Address:
-    """``host``: a name or an IP address."""
+    """``host``: a name or an IP address; or the path of a Unix socket, with the port 0."""
 
     host: str
     port: int
 
+    @property
+    def path(self) -> str | None:
+        """Of a Unix socket, if it is one."""
+        return self.host if self.host.startswith("/") else None
+
     def __str__(self) -> str:
+        if self.path is not None:
+            return _UNIX + self.path
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
@@ -34,7 +42,8 @@ class Seeds:
 
 
 def seeds(given: str | Iterable[str]) -> Seeds:
-    """Understand ``host:port``, a list of such, or ``disque://[:password@]host:port[,…]``.
+    """Understand ``host:port``, ``unix:/path``, a list of such, or
+    ``disque://[:password@]host:port[,…]``.
 
     The port may be left out. Special characters of the password are %-encoded.
 
@@ -67,15 +76,17 @@ def _url(rest: str) -> tuple[str | None, str]:
 
 
 def address(given: str) -> Address:
-    """Understand ``host``, ``host:port`` and ``[IPv6]:port``.
+    """Understand ``host``, ``host:port``, ``[IPv6]:port``, and ``unix:`` before an absolute path.
 
     :raises BadAddress: for anything else.
     """
+    if given.startswith(_UNIX + "/"):
+        return Address(given.removeprefix(_UNIX), 0)
     if "@" in given or "//" in given:
         raise BadAddress("The address of a node is host:port; a URL begins with disque://.")
     host, port = _split(given.strip())
     number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 0
-    if not _is_host(host) or not 0 < number < 65536:
+    if not _is_host(host) or host.startswith("/") or not 0 < number < 65536:
         raise BadAddress(
             f"'{shown(given)}' is not the address of a node. Give host:port, with a port from 1"
             " to 65535."

@@ -21,7 +21,8 @@ class Disque(Channels):
     Connects when the first request is made, to any of the nodes, and moves to another one when
     that is lost, leaves, or is silent for too long. May be shared by threads.
 
-    ``addresses``: ``host:port``, a list of such, or ``disque://[:password@]host:port[,…]``.
+    ``addresses``: ``host:port``, ``unix:/path``, a list of such, or
+    ``disque://[:password@]host:port[,…]``.
     ``timeout_s``: for connecting, and for a reply beyond what the request itself may wait.
     ``patience_s``: how long a request looks for a node that serves. ``discover``: use the nodes
     that HELLO names too; by default unless there is TLS, whose ports HELLO does not name.

@@ -145,6 +145,10 @@ class Commands:
         """SHOW: all that this node knows of a job, ``None`` if nothing."""
         return self._session.call(requests.show(job_id))
 
+    def show_jobs(self, *job_ids: Name) -> list[JobDetails | None]:
+        """SHOW for each, in one round trip to one node."""
+        return self._session.call_all([requests.show(job_id) for job_id in job_ids])
+
     # -- queues ------------------------------------------------------------------------------
 
     def queue_length(self, queue: Name) -> int:

@@ -8,11 +8,18 @@ RESP2 is spoken unless chosen otherwise, because the original daemon knows nothi
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import redis
 from redis.backoff import NoBackoff
-from redis.connection import AbstractConnection, Connection, DefaultParser, SSLConnection
+from redis.connection import (
+    AbstractConnection,
+    Connection,
+    DefaultParser,
+    SSLConnection,
+    UnixDomainSocketConnection,
+)
 from redis.retry import Retry
 
 from disque_tx.client.addresses import Address
@@ -85,6 +92,30 @@ class NodeConnection:
             self.close()
             raise self._lost(error, sent=True) from error
 
+    def call_all(self, requests: Sequence[Request[_T]]) -> list[_T]:
+        """Send requests that do not wait, all at once, and read all replies.
+
+        :raises Refused: the first error reply.
+        :raises ConnectionLost, BrokenReply: see :meth:`call`.
+        """
+        connection = self._connection
+        name = requests[0].name
+        try:
+            connection.send_packed_command(
+                connection.pack_commands([request.words for request in requests])
+            )
+            replies = [_answer(connection) for _ in requests]
+            for reply in replies:
+                if isinstance(reply, redis.ResponseError):
+                    raise refusal(name, str(self.address), str(reply))
+            return [request.shape(reply) for request, reply in zip(requests, replies, strict=True)]
+        except (redis.InvalidResponse, Misshapen) as error:
+            self.close()
+            raise BrokenReply(name, str(self.address), shown(str(error))) from error
+        except _LOST as error:
+            self.close()
+            raise self._lost(error, sent=True) from error
+
     def _wait(self, timeout_s: float | None) -> None:
         if not self._connection.can_read(timeout_s):
             raise redis.TimeoutError(f"no reply in {timeout_s:.1f} s")
@@ -105,21 +136,34 @@ class NodeConnection:
         self._connection.disconnect()
 
 
+def _answer(connection: Any) -> Any:
+    """The next reply; an error too is one, and others follow it."""
+    try:
+        return connection.read_response()
+    except redis.ResponseError as error:
+        return error
+
+
 def _new_connection(address: Address, options: Options) -> Any:
     """redis-py's connection, not yet connected."""
     kind: Any = SSLConnection if options.tls is not None else Connection
+    place: dict[str, Any] = {
+        "host": address.host,
+        "port": address.port,
+        "socket_connect_timeout": options.timeout_s,
+        "socket_keepalive": True,
+    }
+    if address.path is not None:
+        kind, place = UnixDomainSocketConnection, {"path": address.path}
     encryption = _encryption(options.tls) if options.tls is not None else {}
     return kind(
-        host=address.host,
-        port=address.port,
         password=options.password,
         protocol=options.protocol,
         socket_timeout=options.timeout_s,
-        socket_connect_timeout=options.timeout_s,
-        socket_keepalive=True,
         parser_class=_PARSER,
         retry=Retry(NoBackoff(), 0),
         **_SILENT,
+        **place,
         **encryption,
     )
 

@@ -213,6 +213,11 @@ def auth(password: str) -> Request[str]:
     return _plain(replies.text, "AUTH", password)
 
 
+def set_name(name: str) -> Request[str]:
+    """CLIENT SETNAME."""
+    return Request(("CLIENT", "SETNAME", name), replies.text, repeatable=True)
+
+
 def info(section: str | None = None) -> Request[dict[str, str]]:
     """INFO."""
     return _plain(replies.lines, "INFO", *([] if section is None else [section]))

@@ -19,14 +19,21 @@ def whole_ms(timeout_s: float | None) -> int:
 class Search:
     """How long one request has looked for a node that serves, and what it met.
 
-    ``patience_s``: how long it looks, from its first failure on.
+    ``patience_s``: how long it looks, from its first failure on. ``notice``: is told, for people,
+    when it begins to look.
     """
 
-    __slots__ = ("_deadline_s", "_now_s", "_patience_s", "_tried")
+    __slots__ = ("_deadline_s", "_notice", "_now_s", "_patience_s", "_tried")
 
-    def __init__(self, now_s: Callable[[], float], patience_s: float) -> None:
+    def __init__(
+        self,
+        now_s: Callable[[], float],
+        patience_s: float,
+        notice: Callable[[str], object] | None = None,
+    ) -> None:
         self._now_s = now_s
         self._patience_s = patience_s
+        self._notice = notice
         self._deadline_s: float | None = None
         self._tried: dict[str, str] = {}
 
@@ -38,6 +45,11 @@ class Search:
         self._tried[address] = error.reason if isinstance(error, ConnectionLost) else str(error)
         if self._deadline_s is None:
             self._deadline_s = self._now_s() + self._patience_s
+            if self._notice is not None and self._patience_s > 0:
+                self._notice(
+                    f"{address} does not serve ({self._tried[address].rstrip('.')}). Looking for a"
+                    f" node that does, for up to {self._patience_s:g} s."
+                )
         if self._now_s() >= self._deadline_s:
             if isinstance(error, Refused):
                 raise error

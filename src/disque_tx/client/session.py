@@ -11,9 +11,9 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -35,15 +35,18 @@ from disque_tx.client.requests import Request
 from disque_tx.client.search import Search
 
 _T = TypeVar("_T")
+_V = TypeVar("_V")
 
 
 @attrs.frozen
 class Surroundings:
-    """What a test replaces: clock, rest and chance."""
+    """What a test replaces: clock, rest and chance; and ``notice``: is told, for people, when the
+    client begins to look for another node."""
 
     now_s: Callable[[], float] = time.monotonic
     sleep: Callable[[float], object] = time.sleep
     random: Random = attrs.field(factory=Random)
+    notice: Callable[[str], object] | None = None
 
 
 class Session:
@@ -62,6 +65,7 @@ class Session:
     ) -> None:
         around = surroundings or Surroundings()
         self._now_s, self._sleep = around.now_s, around.sleep
+        self._notice = around.notice
         self._nodes = Nodes(seeds.addresses, around.random, learning)
         self._options = options
         self._patience_s = patience_s
@@ -82,11 +86,24 @@ class Session:
         :raises CannotConnect: no node served in time.
         :raises OutcomeUnknown: it may or may not have been executed.
         """
-        search = Search(self._now_s, self._patience_s)
+        return self._served(request, lambda connection: connection.call(request))
+
+    def call_all(self, requests: Sequence[Request[_T]]) -> list[_T]:
+        """Have requests that are alike, repeatable, and do not wait executed by one node, in one
+        round trip."""
+        if not requests:
+            return []
+        return self._served(requests[0], lambda connection: connection.call_all(requests))[1]
+
+    def _served(
+        self, request: Request[Any], call: Callable[[NodeConnection], _V]
+    ) -> tuple[Address, _V]:
+        """See :meth:`request`; ``call``: makes it on a connection."""
+        search = Search(self._now_s, self._patience_s, self._notice)
         while True:
             connection = self._connected(search, fresh=not request.repeatable)
             try:
-                value = connection.call(request)
+                value = call(connection)
             except ConnectionLost as lost:
                 self._leave(connection.address)
                 if not request.repeatable:
@@ -138,8 +155,10 @@ class Session:
     def address(self) -> Address:
         """The node of the moment, or one to begin with."""
         if self._current is None:
-            self._give_back(self._connected(Search(self._now_s, self._patience_s), fresh=True))
-        assert self._current is not None
+            search = Search(self._now_s, self._patience_s, self._notice)
+            connection = self._connected(search, fresh=True)
+            self._give_back(connection)
+            return connection.address
         return self._current
 
     def addresses(self) -> list[Address]:
@@ -180,6 +199,8 @@ class Session:
             address = self._current or self._pick()
             connection = self._taken(address, fresh)
             if connection is not None:
+                # It may be one that :meth:`call_at` has opened.
+                self._current = address
                 return connection
             try:
                 connection = self._open(address)

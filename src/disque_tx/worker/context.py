@@ -8,6 +8,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 
 from disque_tx.client import Job
+from disque_tx.client.terms import Terms
 from disque_tx.worker.ports import Taken
 
 
@@ -53,10 +54,11 @@ class Context:
 class Held:
     """A job between its delivery and its end.
 
-    ``retry_s``: ``None`` until a node told it. ``timer``: the next WORKING. ``beating``: the
-    WORKING that has no answer yet. ``leased``: whether to send more. ``reply``: the queue where
-    somebody waits for the result. ``retries_max``: how many nacks and additional deliveries it may
-    have.
+    ``task``: the name of what does it, for the log; empty while that is not known.
+    ``retry_s``, and ``terms``, which is all it was added with: ``None`` until a node told it.
+    ``timer``: the next WORKING. ``beating``: the WORKING that has no answer yet. ``leased``:
+    whether to send more. ``reply``: the queue where somebody waits for the result.
+    ``retries_max``: how many nacks and additional deliveries it may have.
     """
 
     __slots__ = (
@@ -67,6 +69,8 @@ class Held:
         "retries_max",
         "retry_s",
         "taken",
+        "task",
+        "terms",
         "timer",
     )
 
@@ -74,7 +78,9 @@ class Held:
         self.taken = taken
         self.context = context
         self.retries_max = retries_max
+        self.task = ""
         self.retry_s: int | None = None
+        self.terms: Terms | None = None
         self.timer: IDelayedCall | None = None
         self.beating: Deferred[None] | None = None
         self.leased = True

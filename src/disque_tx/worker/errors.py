@@ -13,6 +13,10 @@ class BadHandlers(WorkerError):
     """What was given as handlers cannot handle jobs; the text says why, and what to give."""
 
 
+class ImportFailed(BadHandlers):
+    """The module of the handlers is there and cannot be imported; the cause says where it fails."""
+
+
 class Hopeless(WorkerError):
     """This job fails and would fail again: it becomes a dead letter at once.
 

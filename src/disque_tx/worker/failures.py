@@ -10,9 +10,10 @@ With the commands in their order:
    becomes a dead letter: ADDJOB of the letter, ADDJOB of the failure for who waits for a result,
    then ACKJOB. After a crash in between, the job comes back and there may be two letters with the
    same ID of the job in it.
-4. A job with RETRY 0 (at most once) is never given back once its handler has begun, nor could it
+4. A letter says what the job was added with, so that it can be added again as it was: one SHOW.
+5. A job with RETRY 0 (at most once) is never given back once its handler has begun, nor could it
    be: NACK ignores it. It becomes a dead letter at its first failure.
-5. What a thread does that cannot be stopped is still being done: the job is left to its RETRY,
+6. What a thread does that cannot be stopped is still being done: the job is left to its RETRY,
    unless it has no other try left.
 """
 
@@ -28,6 +29,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
+from disque_tx.client.terms import Terms
 from disque_tx.worker.backoff import Backoff
 from disque_tx.worker.context import Held
 from disque_tx.worker.leases import Leases
@@ -107,6 +109,7 @@ class Failures:
             self.bury(held, failed)
         else:
             self._note(held, failed)
+            self._log(held, failed, "after its RETRY")
             self._settling.leave(held)
 
     def bury(self, held: Held, failed: Failed) -> None:
@@ -132,23 +135,19 @@ class Failures:
         if held.retry_s is None:
             await self._leases.beat(held)
         if held.retry_s is None:
-            await self._settling.learn_retry(held)
+            await self._settling.learn_terms(held)
         if held.retry_s == 0:
             await self._bury(held, failed)
             return
         self._note(held, failed)
         full = len(self._waiting) >= self._policy.waiting_max
         if self._stopping or full or held.context.lease_lost:
+            self._log(held, failed, "as soon as somebody takes it")
             self._settling.nack(held)
             return
         wait_s = self._policy.backoff.wait_s(held.context.attempt, self._random)
         self._waiting[held] = self._clock.callLater(wait_s, self._give_back, held)
-        _log.debug(
-            "Job {id} failed, next try in {wait_s:.1f} s: {reason}",
-            id=held.context.id,
-            wait_s=wait_s,
-            reason=failed.reason,
-        )
+        self._log(held, failed, f"in {wait_s:.1f} s")
 
     def _give_back(self, held: Held) -> None:
         timer = self._waiting.pop(held)
@@ -159,13 +158,9 @@ class Failures:
     async def _bury(self, held: Held, failed: Failed) -> None:
         context, policy = held.context, self._policy
         queue = policy.dead_queue_of(context.queue)
-        _log.warn(
-            "Job {id} of queue {queue!r} goes to {dead!r}: {reason}",
-            id=context.id,
-            queue=context.queue,
-            dead=queue,
-            reason=failed.reason,
-        )
+        self._log(held, failed, None, queue)
+        if held.terms is None:
+            await self._settling.learn_terms(held)
         letter = self._letter(held, failed).encoded()
         add = self._settling.add
         there = await add(queue, letter, _LETTER_RETRY_S, policy.letter_ttl_s, policy.replicate)
@@ -180,8 +175,28 @@ class Failures:
         else:
             self._settling.nack(held)
 
+    def _log(self, held: Held, failed: Failed, following: str | None, dead: str = "") -> None:
+        """A line for each failure, at once. ``following``: when the next try is, ``None`` for no
+        other; then the traceback is there too."""
+        context = held.context
+        _log.warn(
+            "{task} failed at job {id} of queue {queue!r}, try {n} of {most},"
+            " {following}: {reason}{trace}",
+            task=held.task or "The worker",
+            id=context.id,
+            queue=context.queue,
+            n=context.attempt,
+            most=1 if held.retry_s == 0 else max(held.retries_max + 1, context.attempt),
+            following=f"it goes to {dead!r}" if following is None else f"next {following}",
+            reason=failed.reason,
+            trace=f"\n{failed.trace.rstrip()}" if following is None and failed.trace else "",
+        )
+        if following is not None and failed.trace:
+            _log.debug("Job {id}: {trace}", id=context.id, trace=failed.trace.rstrip())
+
     def _letter(self, held: Held, failed: Failed) -> Letter:
         job = held.context.job
+        terms = held.terms or Terms(held.retry_s)
         return Letter(
             queue=job.queue,
             id=job.id,
@@ -193,6 +208,9 @@ class Failures:
             additional_deliveries=job.additional_deliveries,
             failed_at_s=self._wall_s(),
             history=tuple(self._history.get(job.id, ())),
+            retry_s=terms.retry_s,
+            ttl_s=terms.ttl_s,
+            replicate=terms.replicate,
         )
 
     def _note(self, held: Held, failed: Failed) -> None:

@@ -58,6 +58,13 @@ class Handler:
     target: str = ""
     argv: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """What it is called in the log."""
+        if self.argv:
+            return self.argv[0]
+        return self.target or str(getattr(self.function, "__qualname__", self.function))
+
 
 @attrs.define
 class Call:

@@ -47,7 +47,7 @@ class Leases:
 
     def _first(self, delivery: Iterable[Held]) -> None:
         for held in delivery:
-            if held.leased and held.retry_s is None:
+            if held.leased and held.timer is None and held.retry_s != 0:
                 self.beat(held)
 
     def beat(self, held: Held) -> Deferred[None]:

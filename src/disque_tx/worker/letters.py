@@ -8,11 +8,15 @@ from typing import Any, Final
 
 import attrs
 
+from disque_tx.client.terms import Terms, of_id
 from disque_tx.worker.errors import WorkerError
 
-_VERSION: Final = 1
+#: Letters of version 1 do not say what the job was added with.
+_VERSION: Final = 2
+_READ: Final = (1, _VERSION)
 _TEXTS: Final = ("queue", "id", "reason", "traceback", "worker")
 _NUMBERS: Final = ("nacks", "additional_deliveries", "failed_at_s")
+_TERMS: Final = ("retry_s", "ttl_s", "replicate")
 
 
 class NotALetter(WorkerError):
@@ -26,7 +30,8 @@ class Letter:
     ``queue``, ``id``, ``body``: of the job. ``traceback``: the end of it. ``worker``: who wrote the
     letter, at ``failed_at_s`` seconds since the epoch. ``nacks``, ``additional_deliveries``: of the
     last delivery. ``history``: earlier failures that this worker saw: seconds since the epoch, and
-    reason.
+    reason. ``retry_s``, ``ttl_s``, ``replicate``: what the job was added with, ``None`` where that
+    is not known.
     """
 
     queue: str
@@ -39,6 +44,18 @@ class Letter:
     additional_deliveries: int
     failed_at_s: float
     history: tuple[tuple[float, str], ...] = ()
+    retry_s: int | None = None
+    ttl_s: int | None = None
+    replicate: int | None = None
+
+    @property
+    def terms(self) -> Terms:
+        """What to add the job with again. What the letter does not say is in the job's ID, as far
+        as that goes: a job with RETRY 0 stays one."""
+        told = of_id(self.id)
+        if self.retry_s is None:
+            return attrs.evolve(told, replicate=told.replicate or self.replicate)
+        return Terms(self.retry_s, self.ttl_s or told.ttl_s, self.replicate)
 
     def encoded(self) -> bytes:
         """The body of the dead letter, JSON."""
@@ -55,14 +72,14 @@ class Letter:
         """
         try:
             values = json.loads(body)
-            if values.pop("version") != _VERSION:
+            if values.pop("version") not in _READ:
                 raise ValueError("it has another version")
             values["body"] = b64decode(values["body"], validate=True)
             values["history"] = tuple(
                 (float(entry["at_s"]), str(entry["reason"])) for entry in values["history"]
             )
             _check(values)
-            return cls(**values)
+            return cls(**{name: values[name] for name in _FIELDS if name in values})
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise NotALetter(f"This is not a dead letter: {error}.") from None
 
@@ -78,6 +95,10 @@ class Letter:
         return values
 
 
+#: What else stands in a letter is of a later version.
+_FIELDS: Final = tuple(field.name for field in attrs.fields(Letter))
+
+
 def _check(values: dict[str, Any]) -> None:
     for name in _TEXTS:
         if not isinstance(values[name], str):
@@ -85,3 +106,7 @@ def _check(values: dict[str, Any]) -> None:
     for name in _NUMBERS:
         if not isinstance(values[name], int | float):
             raise ValueError(f"{name} is no number")
+    for name in _TERMS:
+        value = values.get(name)
+        if value is not None and (type(value) is not int or not 0 <= value < 2**32):
+            raise ValueError(f"{name} is no whole number")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from disque_tx.worker.errors import BadHandlers
+from disque_tx.worker.errors import BadHandlers, ImportFailed
 from disque_tx.worker.routes import routes_of
 
 
@@ -16,6 +16,7 @@ def loaded(target: str, queues: Sequence[str]) -> Any:
     the one queue that is given.
 
     :raises BadHandlers: there is no such thing, or it is no handlers.
+    :raises ImportFailed: its module fails.
     """
     module_name, colon, name = target.partition(":")
     if not (colon and module_name and name):
@@ -38,10 +39,10 @@ def _module(name: str) -> Any:
                 f"There is no module {error.name!r} here. Look at the spelling, start where it"
                 " lies, or set PYTHONPATH."
             ) from error
-        raise BadHandlers(f"Module {name!r} cannot be imported: {error}.") from error
+        raise ImportFailed(f"Module {name!r} cannot be imported: {error}.") from error
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
-        raise BadHandlers(f"Module {name!r} cannot be imported: {what}.") from error
+        raise ImportFailed(f"Module {name!r} cannot be imported: {what}.") from error
 
 
 def _attribute(module: Any, name: str, target: str) -> Any:

@@ -53,15 +53,17 @@ class Mailbox:
                     _merge(found, _entry(job, name))
         return list(found.values())
 
-    def requeue(self, entry: Entry, letter: Letter) -> str:
-        """Add the job to its queue again, under a new ID, which is returned; then drop the letters.
+    def requeue(self, entry: Entry, letter: Letter, replicate: int | None = None) -> str:
+        """Add the job to its queue again, with its RETRY, its copies and its whole TTL, which
+        begins anew; then drop the letters. Returns the new ID.
 
         What ends in between leaves the letters, and to requeue them again doubles the job: look
         first, when it is told that an outcome is unknown.
 
         :raises OutcomeUnknown: the job may have been added; the letters are still there.
         """
-        job_id = self._client.add_job(letter.queue, letter.body)
+        terms = letter.terms.with_replicate(replicate)
+        job_id = self._client.add_job(letter.queue, letter.body, **attrs.asdict(terms))
         self.drop(entry)
         return job_id
 

@@ -20,6 +20,9 @@ class Taken(Protocol):
     def working(self) -> Deferred[int]:
         """WORKING; RETRY in seconds."""
 
+    def show(self) -> Deferred[JobDetails | None]:
+        """SHOW, of the node that delivered it."""
+
 
 class Client(Protocol):
     """Requests, each with a Deferred answer that may fail with a ``ClientError``."""
@@ -48,11 +51,11 @@ class Client(Protocol):
     ) -> Deferred[str]:
         """ADDJOB; the ID."""
 
+    def set_name(self, name: str, /) -> object:
+        """Name the connections, for CLIENT LIST. What comes of it is of no account."""
+
     def ack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
         """ACKJOB for many."""
 
     def nack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
         """NACK for many; how many were queued again."""
-
-    def show(self, job_id: str, /) -> Deferred[JobDetails | None]:
-        """SHOW."""

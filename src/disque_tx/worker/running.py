@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 
 from disque_tx.worker.context import current
 from disque_tx.worker.errors import Draining, TimeLimitPassed
-from disque_tx.worker.handlers import Kind
+from disque_tx.worker.handlers import Handler, Kind
 from disque_tx.worker.processes import Processes, Remote
 from disque_tx.worker.slots import Failed, Outcome, Run, Slot
 from disque_tx.worker.threads import Done
@@ -92,6 +92,12 @@ class Runner:
         """How many slots are held by what cannot be stopped."""
         return sum(slot.lost for slot in self._slots)
 
+    def coroutines(self) -> list[Handler]:
+        """The handlers that run on the reactor now; may be asked by any thread."""
+        runs = [slot.current for slot in list(self._slots)]
+        handlers = [run[0].call.handler for run in runs if run is not None]
+        return [handler for handler in handlers if handler.kind is Kind.COROUTINE]
+
     @property
     def busy(self) -> bool:
         """Whether something runs that may come to its end."""
@@ -119,6 +125,8 @@ class Runner:
 
     def _start_coroutine(self, slot: Slot) -> None:
         run = slot.runs.popleft()
+        # It begins at once, and may not come back soon.
+        slot.current = (run, self._clock.seconds())
         answer = Deferred.fromCoroutine(_awaited(run))
         self._follow(slot, run, answer, answer.cancel)
 

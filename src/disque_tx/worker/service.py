@@ -34,8 +34,10 @@ from disque_tx.worker.results import RESULT_RETRY_S, encoded_result
 from disque_tx.worker.routes import routes_of
 from disque_tx.worker.running import Listener, Pool, Runner
 from disque_tx.worker.settling import Settling
+from disque_tx.worker.signboard import Signboard
 from disque_tx.worker.slots import Failed, Outcome, Run
 from disque_tx.worker.threads import Report, Threads
+from disque_tx.worker.watchdog import Watchdog
 
 _AHEAD_S: Final = 0.1
 _AHEAD_MAX: Final = 256
@@ -127,9 +129,18 @@ class Worker(Service):
         listener = Listener(self._ran, self._given_up, self._all_lost)
         processes = Processes(reactor, _environment() if environ is None else environ)
         self._runner = Runner(reactor, self._slots, time_limit_s, threads, processes, listener)
+        queues = list(self._routes)
+        self._signboard = Signboard(
+            client, reactor, self.worker_name, self._slots, queues, lambda: len(self._held)
+        )
+        # Where a test has threads of its own it has no reactor that could be blocked.
+        watched = self._runner.coroutines
+        self._watchdog = Watchdog(reactor, watched, time.monotonic) if pool is None else None
         self._batches = Batches(reactor, self._ready)
         self._leases = Leases(reactor, self._lease_lost)
-        self._settling = Settling(client, self._leases, reactor, self._ended, self._stranded)
+        self._settling = Settling(
+            client, self._leases, reactor, self._ended, self._stranded, wall_s
+        )
         self._failures = Failures(
             self.worker_name,
             self._policy,
@@ -144,6 +155,9 @@ class Worker(Service):
 
     def startService(self) -> None:
         super().startService()  # type: ignore[no-untyped-call]
+        self._signboard.start()
+        if self._watchdog is not None:
+            self._watchdog.start()
         _log.info("Worker {name} does {queues}", name=self.worker_name, queues=list(self._routes))
         self._fetcher.go()
 
@@ -180,6 +194,9 @@ class Worker(Service):
                 self._settling.leave(held)
         self._settling.close()
         self._runner.close()
+        self._signboard.stop()
+        if self._watchdog is not None:
+            self._watchdog.stop()
         _log.info("Worker {name} has stopped", name=self.worker_name)
         self._tell_stopped(None)
 
@@ -245,7 +262,7 @@ class Worker(Service):
             self._active -= 1
             self._failures.failed(held, Failed.of(error))
             return
-        held.reply = call.reply
+        held.reply, held.task = call.reply, call.handler.name
         if self._failures.is_exhausted(held):
             self._active -= 1
             self._failures.bury(held, Failed(_EXHAUSTED))

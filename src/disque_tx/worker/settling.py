@@ -16,6 +16,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from disque_tx.client import Refused
+from disque_tx.client.terms import whole_of
 from disque_tx.worker.context import Held
 from disque_tx.worker.leases import Leases
 from disque_tx.worker.ports import Client
@@ -34,7 +35,8 @@ class Settling:
     """How jobs leave the worker.
 
     ``ended``: is told of jobs that are no business of this worker any more. ``stranded``: of those
-    that were to be given back, and that no node will deliver again.
+    that were to be given back, and that no node will deliver again. ``wall_s``: seconds since the
+    epoch.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class Settling:
         clock: IReactorTime,
         ended: Callable[[list[Held]], object],
         stranded: Callable[[Held], object],
+        wall_s: Callable[[], float],
     ) -> None:
         self._client = client
         self._leases = leases
         self._clock = clock
         self._ended = ended
         self._stranded = stranded
+        self._wall_s = wall_s
         self._acks: list[Held] = []
         self._acking = False
         self._nacks: list[Held] = []
@@ -161,23 +165,29 @@ class Settling:
         found = []
         for held in batch:
             if held.retry_s is None:
-                await self.learn_retry(held)
+                await self.learn_terms(held)
             if held.retry_s == 0:
                 found.append(held)
         return found
 
-    async def learn_retry(self, held: Held) -> None:
-        """Ask for its RETRY with SHOW, which changes nothing, until there is an answer."""
+    async def learn_terms(self, held: Held) -> None:
+        """Ask for its RETRY and what else it was added with, by SHOW, which changes nothing, until
+        there is an answer."""
         for failures in count(1):
             if self._closed:
                 return
             try:
-                details = await self._client.show(held.context.id)
+                details = await held.taken.show()
             except Exception as error:
+                if failures >= _ATTEMPTS and isinstance(error, Refused):
+                    return
                 await self.rest(failures, "SHOW", error)
                 continue
-            if details is not None and details.state == "active":
-                held.retry_s = details.retry_s
+            # A mere acknowledgement knows nothing but the ID.
+            if details is not None and details.state != "acked":
+                held.terms = whole_of(details, self._wall_s)
+                if details.state == "active":
+                    held.retry_s = details.retry_s
             return
 
     def leave(self, held: Held) -> None:

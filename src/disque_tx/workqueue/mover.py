@@ -69,26 +69,33 @@ return redis.call('GET', lock) == ARGV[2] and redis.call('DEL', lock) or 0
 class Mover:
     """``queue``: of Redis. ``parking``: of Disque. ``progress``: is told how many items were moved
     and how many are left, as far as lists tell. ``at_a_time``: how many are on their way.
-    ``lock_s``: when another move may begin after one was killed."""
+    ``lock_s``: when another move may begin after one was killed. ``waiting``: is told what is
+    waited for, when that may take long.
+
+    ``moved``: how many items were moved so far. ``ended``: whether all are."""
 
     def __init__(
         self,
         queue: WorkQueue,
         redis: Redis,
         parking: Parking,
-        progress: Callable[[int, int], None] = lambda moved, left: None,
+        progress: Callable[[int, int], object] = lambda moved, left: None,
         at_a_time: int = 32,
         lock_s: float = 6.0,
+        waiting: Callable[[str], object] = lambda text: None,
     ) -> None:
         self._queue = queue
         self._redis = redis
         self._parking = parking
+        self._waiting = waiting
         self._progress = progress
         self._at_a_time = at_a_time
         self._lock_ms = int(lock_s * 1000)
         self._notes = queue.prefix.of(":moving")
-        self._moved = 0
+        self._stopping = False
         self._lost = False
+        self.moved = 0
+        self.ended = False
 
     @deferred
     async def run(self) -> int:
@@ -99,7 +106,8 @@ class Mover:
         :raises WorkQueueError: when Redis fails.
         :raises ClientError: when Disque fails. After any error: start again.
         """
-        await self._lock()
+        if not await self._lock():
+            return 0
         renewing = LoopingCall(self._renew)
         renewing.clock = self._redis.reactor
         done = renewing.start(self._lock_ms / 3000)
@@ -114,21 +122,36 @@ class Mover:
             await done
             await self._parking.close()
             await self._run(_UNLOCK, self._queue.session)
-        return self._moved
+        return self.moved
+
+    def stop(self) -> None:
+        """Begin no more items; :meth:`run` returns when those that are on their way are moved."""
+        self._stopping = True
 
     # -- the lock ----------------------------------------------------------------------------
 
-    async def _lock(self) -> None:
+    async def _lock(self) -> bool:
+        """Whether it is there; not, if it is to stop before."""
         key = self._queue.prefix.of(":mover")
         words = ("SET", key, self._queue.session, "NX", "PX", self._lock_ms)
         until_s = self._redis.reactor.seconds() + 1.2 * self._lock_ms / 1000
+        said = False
         while await self._redis.execute(*words) is None:
+            if self._stopping:
+                return False
+            if not said:
+                said = True
+                self._waiting(
+                    f"Another move holds the key {key}; it may have been killed. Waiting for it,"
+                    f" up to {1.2 * self._lock_ms / 1000:g} s."
+                )
             if self._redis.reactor.seconds() > until_s:
                 raise MoveRefused(
                     f"Another move of the work queue {self._queue.prefix.prefix!r} is running: it"
                     f" holds the key {key}. Wait for its end."
                 )
             await deferLater(self._redis.reactor, _LOOK_S)
+        return True
 
     @deferred
     async def _renew(self) -> None:
@@ -169,19 +192,23 @@ class Mover:
             runs = [Deferred.fromCoroutine(self._some()) for _ in range(self._at_a_time)]
             await together(runs)
             left = await self._queue.counts()
-            self._progress(self._moved, left.queue + left.processing)
-            if not left.queue + left.processing:
+            self._progress(self.moved, left.queue + left.processing)
+            self.ended = not left.queue + left.processing
+            if self.ended or self._stopping:
                 return
             await deferLater(self._redis.reactor, _LOOK_S)
             await self._queue.light_clean()
 
     async def _some(self) -> None:
         """Move what waits, one by one."""
-        while (item := await self._queue.take(_LEASE_MS, self._notes)) is not None:
+        while not self._stopping:
+            item = await self._queue.take(_LEASE_MS, self._notes)
+            if item is None:
+                return
             self._check()
             await self._hand_over(item, await self._parking.park(item))
             left = await self._queue.counts()
-            self._progress(self._moved, left.queue + left.processing)
+            self._progress(self.moved, left.queue + left.processing)
 
     async def _hand_over(self, item: Item, job_id: str) -> None:
         """Steps 3 to 5."""
@@ -190,7 +217,7 @@ class Mover:
             self._lost = True
             self._check()
         if done:
-            self._moved += 1
+            self.moved += 1
             await self._release(item, job_id)
         else:
             await self._parking.drop(job_id)

@@ -60,6 +60,19 @@ class CreateTests(DaemonTestCase):
         for node in nodes:
             self.assertEqual(ids, set(node.table()))
 
+    def test_bus_on_loopback(self) -> None:
+        """A cluster that cannot come about, since nodes let only their own host reach their bus:
+        this is said at once, and what to do; and again in the end."""
+        first, second = self.running(), self.running("bind 0.0.0.0")
+        places = (f"127.0.0.1:{first.port}", f"127.0.0.3:{second.port}")
+        status, _, error = disque("cluster", "create", *places, "--yes", "--timeout", 0.5)
+        self.assertEqual(1, status)
+        cause = f"The bus of {places[1]} listens on loopback only, and others are to reach it at"
+        self.assertIn(f"Note: {cause} 127.0.0.3. Give", error)
+        self.assertIn(f"Likely cause: {cause}", error)
+        self.assertIn("cluster-insecure yes", error)
+        self.assertNotIn(places[0] + " listens", error)
+
     def test_not_all_answer(self) -> None:
         """Nothing is changed when one cannot be reached, or is named twice."""
         (node,) = self.strangers(1)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+from twisted.logger import LogEvent, LogLevel, formatEvent, globalLogPublisher
+
 from disque_tx.client import (
     AuthenticationRefused,
     BrokenReply,
@@ -134,6 +136,60 @@ class ConnectingTests(NetworkTestCase):
         nodes[0].die()
         self.assertEqual("PONG", self.result(client.ping()))
         self.assertEqual(["PING"], nodes[1].commands())
+
+    def test_many_leave_at_once(self) -> None:
+        """However many calls were made before the node said that it leaves, each goes to the
+        better one, once, and cancelled ones to none."""
+        nodes = self.cluster(2, PING=PONG)
+        nodes[0].priorities[nodes[0].id] = 100
+        client = self.client(nodes[0])
+        pings = [client.ping() for _ in range(5000)]
+        for ping in pings[::2]:
+            ping.addErrback(lambda _: None)
+            ping.cancel()
+        self.pass_s(1)
+        self.assertEqual(["PONG"] * 2500, [self.successResultOf(ping) for ping in pings[1::2]])
+        self.assertEqual([], nodes[0].commands())
+        self.assertEqual(2500, len(nodes[1].commands()))
+
+    def test_name(self) -> None:
+        """Connections are named before anything else is asked for, also while they are open; and a
+        node that has no such command serves all the same."""
+        for answer in (b"+OK\r\n", b"-ERR unknown command 'CLIENT'\r\n"):
+            node = self.node(PING=PONG, CLIENT=answer)
+            client = self.client(node)
+            client.set_name("first")
+            self.assertEqual("PONG", self.result(client.ping()))
+            client.set_name("second")
+            self.assertEqual("PONG", self.result(client.ping()))
+            names = [words[2] for words in node.heard if words[0] == b"CLIENT"]
+            self.assertEqual([b"first", b"second"], names)
+            self.assertEqual(b"CLIENT", node.heard[0][0])
+
+    def test_search_is_logged(self) -> None:
+        """That no node serves is logged at once, with what is tried and for how long; once, however
+        many requests wait; and again when it happens again."""
+        events: list[str] = []
+
+        def note(event: LogEvent) -> None:
+            if event["log_level"] is LogLevel.warn:
+                events.append(formatEvent(event))
+
+        observer: Any = note
+        globalLogPublisher.addObserver(observer)
+        self.addCleanup(globalLogPublisher.removeObserver, observer)
+        node = self.node(PING=PONG)
+        client = self.client(node)
+        for times in (1, 2):
+            node.die()
+            pings = [client.ping() for _ in range(10)]
+            self.pass_s(1)
+            self.assertEqual(times, len(events), events)
+            self.assertIn("refused", events[-1])
+            self.assertIn("for up to 20 s", events[-1])
+            node.is_up = True
+            self.pass_s(10)
+            self.assertEqual(["PONG"] * 10, [self.successResultOf(ping) for ping in pings])
 
     def test_leaving_at_once(self) -> None:
         """A node that says of itself that it is not to be used is left for a better one."""

@@ -32,7 +32,8 @@ class DisqueClient(Channels):
     that is lost, leaves, or is silent for too long. Many requests may be under way at the same
     time; they share connections.
 
-    ``addresses``: ``host:port``, a list of such, or ``disque://[:password@]host:port[,…]``.
+    ``addresses``: ``host:port``, ``unix:/path``, a list of such, or
+    ``disque://[:password@]host:port[,…]``.
     ``reactor``: the global one by default. ``timeout_s``: for connecting, and for a reply beyond
     what the request itself may wait. ``patience_s``: how long a request looks for a node that
     serves. ``discover``: use the nodes that HELLO names too; by default unless there is TLS, whose
@@ -77,6 +78,10 @@ class DisqueClient(Channels):
         """Close the connections; requests under way fail. Fires when all are closed. A later
         request opens new ones."""
         return self._session.close()
+
+    def set_name(self, name: str) -> None:
+        """Name the connections, as CLIENT LIST shows them. A name has no spaces."""
+        self._session.set_name(name)
 
     # -- short forms -------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ class Connection:
         self._protocol: Any = None
         self._connecting: Deferred[Any] | None = None
         self._greeting: deque[Request[Any]] = deque()
-        self._early: list[Call[Any]] = []
+        self._early: dict[Call[Any], None] = {}
         self._pending: deque[Call[Any]] = deque()
         self._ready = self._ended = self._hanging_up = False
         self._silence = Silence(reactor, options.timeout_s, self._allowed_s, self._was_silent)
@@ -98,7 +98,7 @@ class Connection:
         """Send a call, as soon as possible."""
         call.carrier = self
         if not self._ready:
-            self._early.append(call)
+            self._early[call] = None
             return
         if not self._pending:
             self._silence.broken()
@@ -108,7 +108,8 @@ class Connection:
 
     def withdraw(self) -> list[Call[Any]]:
         """Take back the calls that have not been sent."""
-        calls, self._early = self._early, []
+        calls = list(self._early)
+        self._early.clear()
         return calls
 
     def abandon(self, call: Call[Any]) -> None:
@@ -121,7 +122,7 @@ class Connection:
         with when it comes.
         """
         if call in self._early:
-            self._early.remove(call)
+            del self._early[call]
         elif self.pace == WAITING:
             self._hanging_up = True
             self._silence.broken()
@@ -158,6 +159,8 @@ class Connection:
         self._tune(self._protocol.transport)
         if self._options.password is not None:
             self._greeting.append(requests.auth(self._options.password))
+        if self._options.name is not None:
+            self._greeting.append(requests.set_name(self._options.name))
         self._greeting.append(requests.hello())
         for request in self._greeting:
             self._protocol.send(pack(request.words))
@@ -165,8 +168,9 @@ class Connection:
         self._silence.watch()
 
     def _tune(self, transport: Any) -> None:
-        transport.setTcpNoDelay(True)
-        transport.setTcpKeepAlive(True)
+        if self.address.path is None:
+            transport.setTcpNoDelay(True)
+            transport.setTcpKeepAlive(True)
 
     def _greeted(self, reply: Any) -> None:
         """The answer to AUTH or HELLO."""
@@ -174,6 +178,8 @@ class Connection:
         try:
             value = self._value(request, reply)
         except ClientError as error:
+            if request.name == "CLIENT":
+                return  # A node where CLIENT is renamed does without the name.
             known = request.name == "HELLO" or isinstance(error, AuthenticationRefused)
             self._end(error if known else self._lost_by(str(error), sent=False))
             return

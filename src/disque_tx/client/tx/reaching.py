@@ -11,6 +11,7 @@ from twisted.internet.endpoints import (
     HostnameEndpoint,
     TCP4ClientEndpoint,
     TCP6ClientEndpoint,
+    UNIXClientEndpoint,
     wrapClientTLS,
 )
 
@@ -37,6 +38,8 @@ def endpoint(reactor: Any, address: Address, options: Options) -> Any:
 
 def _plain(reactor: Any, address: Address, timeout_s: float) -> Any:
     """Numbers need no resolver."""
+    if address.path is not None:
+        return UNIXClientEndpoint(reactor, address.path, timeout=timeout_s)
     version = _ip_version(address.host)
     if version is None:
         return HostnameEndpoint(reactor, address.host, address.port, timeout=timeout_s)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import attrs
 from twisted.internet.defer import Deferred, DeferredList
+from twisted.logger import Logger
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address, Seeds
@@ -35,6 +36,7 @@ from disque_tx.client.values import Hello
 
 _T = TypeVar("_T")
 _CLOSED = "the client was closed"
+_log = Logger()
 
 
 class Session:
@@ -65,6 +67,7 @@ class Session:
         self._line = Line(connections_max, reactor, self._stood_too_long)
         self._resting: dict[Call[Any], Any] = {}
         self._closing = False
+        self._said = False
 
     # -- requests ----------------------------------------------------------------------------
 
@@ -168,13 +171,19 @@ class Session:
             call.at = None
         else:
             if call.search is None:
-                call.search = Search(self.now_s, self._patience_s)
+                call.search = Search(self.now_s, self._patience_s, self._say)
             try:
                 call.search.failed(address, error)
             except ClientError as enough:
                 call.fail(enough)
                 return
         self._dispatch(call)
+
+    def _say(self, text: str) -> None:
+        """Once, however many calls are looking, until a node serves."""
+        if not self._said:
+            self._said = True
+            _log.warn("{text}", text=text)
 
     # -- connections -------------------------------------------------------------------------
 
@@ -192,17 +201,17 @@ class Session:
     def opened(self, connection: Connection, said: Hello) -> None:
         """The connections': take in what the node says about all, and go to a better one if this
         one says it is not to be used; each call does so once."""
+        self._said = False
         address, now_s = connection.address, self.now_s()
         self._nodes.learn(address, said)
         self._nodes.served(address)
         if not self._nodes.has_better(address, now_s):
             return
         calls = connection.withdraw()
-        moving = [call for call in calls if not call.moved and call.at is None]
-        if moving:
+        if any(map(_may_move, calls)):
             self._forsake(address)
         for call in calls:
-            if call in moving:
+            if _may_move(call):
                 call.moved, call.carrier = True, None
                 self._dispatch(call)
             else:
@@ -289,6 +298,14 @@ class Session:
         for links in list(self._links.values()):
             links.retire()
 
+    def set_name(self, name: str) -> None:
+        """Name the connections from now on, and the open one for quick requests now. Whether nodes
+        take it is of no account."""
+        self._options = attrs.evolve(self._options, name=name)
+        if self._current is not None:
+            named = Call(self, requests.set_name(name), self._current.address, strict=True)
+            self._started(named).addErrback(_ignored)
+
     def close(self) -> Deferred[None]:
         """Close all connections; what is under way fails. Fires when they are closed."""
         self._closing = True
@@ -301,6 +318,10 @@ class Session:
         self._closing = False
         self._current = None
         return DeferredList(closed).addCallback(_ignored)
+
+
+def _may_move(call: Call[Any]) -> bool:
+    return not call.moved and call.at is None
 
 
 def _ignored(_: object) -> None:

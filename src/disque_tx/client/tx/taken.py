@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from twisted.internet.defer import Deferred
 
 from disque_tx.client import requests
@@ -9,7 +11,9 @@ from disque_tx.client.addresses import Address
 from disque_tx.client.delivered import Delivered
 from disque_tx.client.requests import Request
 from disque_tx.client.tx.session import Session
-from disque_tx.client.values import Job
+from disque_tx.client.values import Job, JobDetails
+
+_T = TypeVar("_T")
 
 
 class TakenJob(Delivered):
@@ -47,5 +51,9 @@ class TakenJob(Delivered):
         """
         return self._near(requests.working(self.id))
 
-    def _near(self, request: Request[int]) -> Deferred[int]:
+    def show(self) -> Deferred[JobDetails | None]:
+        """All that the node that delivered it knows of it; ``None`` if nothing."""
+        return self._near(requests.show(self.id))
+
+    def _near(self, request: Request[_T]) -> Deferred[_T]:
         return self._session.request_near(self.address, request)

@@ -1,0 +1,174 @@
+"""Verbs and modes that take long, each ended by SIGINT and by SIGTERM."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from typing import Final
+
+from tests.acceptance.daemon import environment, wait_for
+from tests.acceptance.disque import PROGRAM
+from tests.acceptance.redisserver import RedisServer
+from tests.acceptance.resp import Connection
+from tests.acceptance.test_cli import VerbTestCase
+
+_STATUS: Final = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+def _add_items(redis: RedisServer, prefix: str, count: int) -> None:
+    """Items of a work queue."""
+    connection = Connection(("127.0.0.1", redis.port))
+    ids = [str(number) for number in range(count)]
+    for item_id in ids:
+        connection.call("SET", f"{prefix}:item:{item_id}", "data")
+    connection.call("LPUSH", f"{prefix}:queue", *ids)
+    connection.close()
+
+
+class InterruptedTests(VerbTestCase):
+    """Whatever is interrupted says what was done, without a traceback, and its status tells which
+    signal it was."""
+
+    def ended(
+        self,
+        number: int,
+        words: tuple[str | int, ...],
+        begun: Callable[[], object],
+        given: bytes = b"",
+    ) -> tuple[int, str, str]:
+        """Start it, send a signal when it has begun; status, output and error output."""
+        process = subprocess.Popen(
+            [*PROGRAM, "-p", str(self.node.port), *map(str, words)],
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.addCleanup(process.kill)
+        assert process.stdin is not None
+        process.stdin.write(given)
+        process.stdin.flush()
+        wait_for(begun, f"{words[0]} has begun")
+        process.send_signal(number)
+        # Its input stays open until then.
+        process.wait(30)
+        output, error = process.communicate()
+        self.assertNotIn(b"Traceback", error, words)
+        self.assertNotIn(b"Exception ignored", error, words)
+        self.assertEqual(_STATUS[signal.Signals(number)], process.returncode, (words, error))
+        return process.returncode, output.decode(), error.decode()
+
+    def commands(self, name: str) -> int:
+        """How often a command was run."""
+        line = str(self.node.client().call("INFO", "commandstats"))
+        found = line.partition(f"cmdstat_{name}:calls=")[2].partition(",")[0]
+        return int(found or 0)
+
+    def at_least(self, queue: str, length: int) -> Callable[[], bool]:
+        """Whether a queue is so long."""
+        return lambda: self.length(queue) >= length
+
+    def more_clients(self) -> Callable[[], bool]:
+        """Whether one more is connected than now."""
+        before = int(self.node.info()["connected_clients"])
+        return lambda: int(self.node.info()["connected_clients"]) > before
+
+    def grows(self, name: str) -> Callable[[], bool]:
+        """Whether a command was run since now."""
+        before = self.commands(name)
+        return lambda: self.commands(name) > before
+
+    def test_lookers(self) -> None:
+        """What only looks ends at once."""
+        for words, command in (
+            (("tail", "q", "-f", "-i", "0.05"), "qpeek"),
+            (("watch", "q", "-i", "0.05"), "qstat"),
+            (("--bigqueues", "-i", "30"), "qscan"),
+            (("--latency",), "ping"),
+        ):
+            for number in _STATUS:
+                self.ended(number, words, self.grows(command))
+
+    def test_stat(self) -> None:
+        """Nor does a line of figures every second end in a traceback."""
+        for number in _STATUS:
+            self.ended(number, ("--stat", "-i", "0.05"), self.more_clients())
+
+    def test_drain(self) -> None:
+        """What was drained is said; what was not is in the queue."""
+        for number in _STATUS:
+            self.add("q", "a", "b")
+            _, output, error = self.ended(
+                number, ("drain", "q", "--timeout", 60), lambda: not self.length("q")
+            )
+            self.assertIn(f"{len(output.splitlines())} jobs drained", error)
+
+    def test_fill(self) -> None:
+        """It says which lines are added, and where to go on."""
+        line = json.dumps({"queue": "f", "id": "", "body": "x"}).encode() + b"\n"
+        for number in _STATUS:
+            begun = self.at_least("f", self.length("f") + 3)
+            _, _, error = self.ended(number, ("fill",), begun, line * 3)
+            self.assertIn("3 jobs added\n", error)
+            self.assertIn("All before line 4 is added: --from-line 4 goes on", error)
+
+    def test_move(self) -> None:
+        """What was moved is said, and all the rest is in the old queue."""
+        for number in _STATUS:
+            queue = f"m{number}"
+            self.add(queue, *map(str, range(40)))
+            _, _, error = self.ended(
+                number,
+                ("move", queue, f"{queue}b", "--rate", 50),
+                self.at_least(f"{queue}b", 1),
+            )
+            moved = int(error.split()[0])
+            self.assertEqual((moved, 40 - moved), (self.length(f"{queue}b"), self.length(queue)))
+
+    def test_pipe(self) -> None:
+        """The replies so far are counted."""
+        for number in _STATUS:
+            begun = self.at_least("p", self.length("p") + 5)
+            _, output, _ = self.ended(number, ("--pipe",), begun, b"ADDJOB p body 0\r\n" * 5)
+            self.assertIn("errors: 0, replies: 5", output)
+
+    def test_work(self) -> None:
+        """A worker was started to be ended so: the first signal is its orderly end, status 0."""
+        words = ("-p", str(self.node.port), "work", "tests.worker.handlers:handlers")
+        for number in _STATUS:
+            process = subprocess.Popen(
+                [*PROGRAM, *words], env=environment(), stderr=subprocess.PIPE
+            )
+            wait_for(lambda: int(self.node.info()["blocked_clients"]), "it waits")
+            process.send_signal(number)
+            _, error = process.communicate(timeout=30)
+            self.assertEqual(0, process.returncode, error)
+            self.assertNotIn(b"Traceback", error)
+
+    def test_dead(self) -> None:
+        """A question that nobody answers can be left."""
+        self.add("dead:q", "no letter")
+        for number in _STATUS:
+            begun = self.grows("qpeek")
+            self.ended(number, ("dead", "drop", "--all"), begun)
+            self.assertEqual(1, self.length("dead:q"))
+
+    def test_workqueue_move(self) -> None:
+        """The items that are on their way are moved, no other one is begun, and how many were
+        moved is said; started again it moves the rest."""
+        redis = RedisServer(self.folder()).start()
+        self.addCleanup(redis.stop)
+        for number in _STATUS:
+            prefix, queue = f"P{number}", f"w{number}"
+            _add_items(redis, prefix, 3000)
+            words = ("workqueue", "move", "--prefix", prefix, "--queue", queue, redis.url)
+            target = f"disque://127.0.0.1:{self.node.port}"
+            _, output, _ = self.ended(number, (*words, target), self.at_least(queue, 1))
+            moved = int(output.split()[0])
+            self.assertEqual(moved, self.length(queue))
+            self.assertIn("start it again", output)
+            status, output, error = self.run_here(*words, target)
+            self.assertEqual((0, 3000 - moved), (status, int(output.split()[0])), error)
+            self.assertEqual(3000, self.length(queue))
