@@ -315,9 +315,9 @@ class Node:
 
     def flush_all(self) -> None:
         """Forget every job and queue; waiting clients get no jobs (DEBUG FLUSHALL, RESET)."""
+        self._releasing.flushed()
         if self.outbox.events is not None:
             self.outbox.events.flushed(len(self.jobs))
-        self._releasing.flushed()
         self.waiters.ready.clear()
         self.replication.forget_all()
         self.federation.wanting.clear()
