@@ -7,14 +7,17 @@ from disque_tx.messages import JobRecord
 
 
 class Notes(EventSink):
-    """What was told. ``lines``: kind, reason, number, elapsed; ``ids``: of which job."""
+    """What was told. ``lines``: kind, reason, number, elapsed; ``ids``: of which job;
+    ``ttls_s``: the TTLs of new jobs."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[tuple[object, ...]] = []
         self.ids: list[bytes] = []
+        self.ttls_s: list[int] = []
 
-    def added(self, job: JobRecord, reason: int, client_id: int, queued: bool) -> None:
+    def added(self, job: JobRecord, ttl_s: int, reason: int, client_id: int, queued: bool) -> None:
+        self.ttls_s.append(ttl_s)
         self.lines.append(("added", REASON_NAMES[reason], client_id, -1))
         self.ids.append(job.id)
         if queued:

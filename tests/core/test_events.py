@@ -38,6 +38,13 @@ class EventTests(NodeCase):
         self.begin(self.now_ms + 5, 1_795_000_000_000_123)
         self.assertEqual(1_795_000_000_000_123, self.notes.wall_us)
 
+    def test_ttl(self) -> None:
+        """The TTL of a new job is what was asked for, after the clock was set back too."""
+        self.add(ttl_s=600)
+        self.begin(self.now_ms, self.wall_us - 3_600_000_000)
+        self.add(ttl_s=600)
+        self.assertEqual([600, 600], self.notes.ttls_s)
+
     def test_blocked_client(self) -> None:
         """A job that goes to a client who waits for it is delivered all the same."""
         self.wait(b"q")

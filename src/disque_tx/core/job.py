@@ -47,10 +47,20 @@ class Job(JobRecord):
     (acked), otherwise ``None``. ``gc_retry``: collection attempts so far. ``dummy``: only the
     memory that this ID was acknowledged, without queue and body. ``held``: kept for another node,
     with RETRY 0: it may be queued once that node says so, and not before. ``moved_ms``: when it was
-    last queued or delivered here.
+    last queued or delivered here. ``life_ms``: the TTL it was added with; of a copy, and after a
+    restart, as far as that is known here.
     """
 
-    __slots__ = ("confirmed", "dummy", "expire_ms", "gc_retry", "held", "moved_ms", "qtime_ms")
+    __slots__ = (
+        "confirmed",
+        "dummy",
+        "expire_ms",
+        "gc_retry",
+        "held",
+        "life_ms",
+        "moved_ms",
+        "qtime_ms",
+    )
 
     def __init__(
         self,
@@ -66,6 +76,7 @@ class Job(JobRecord):
     ) -> None:
         super().__init__(job_id, queue, body, nodes, ctime, etime_s, delay_s, retry_s, repl)
         self.expire_ms: i64 = 0
+        self.life_ms: i64 = 0
         self.qtime_ms: i64 = 0
         self.moved_ms: i64 = 0
         self.confirmed: set[bytes] | None = None

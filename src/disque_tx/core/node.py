@@ -31,7 +31,7 @@ from disque_tx.core.releasing import Releasing, leaving
 from disque_tx.core.replication import Replication
 from disque_tx.core.state import State
 from disque_tx.errors import CommandError
-from disque_tx.messages import ACKED, QUEUED, WAIT_REPL, IdSource, JobRecord
+from disque_tx.messages import ACKED, BCAST_QUEUED, QUEUED, WAIT_REPL, IdSource, JobRecord
 from disque_tx.nodetable import Link
 
 #: Jobs and clients handled per call, so that no turn grows with what is stored.
@@ -199,9 +199,12 @@ class Node:
         count = 0
         for job_id in ids:
             job = self.jobs.get(job_id)
-            if job is not None and self.delivery.enqueue(job, cause, self.now_ms):
+            if job is None:
+                continue
+            first = not job.flags & BCAST_QUEUED
+            if self.delivery.enqueue(job, cause, self.now_ms):
                 count += 1
-                if job.retry_s == 0 and job.delay_s > 0:
+                if first and job.delay_s > 0:
                     # A restart must not take it for one whose delay is still running.
                     self.jobs.record(job)
         return count
@@ -227,8 +230,7 @@ class Node:
             raise CommandError("NOJOB", "Job not known in the context of this node.")
         if job.state == ACKED:
             raise CommandError("ACKED", "The job was acknowledged: there is nothing to postpone.")
-        life_ms = job.etime_s * 1000 - job.ctime // 1_000_000
-        if life_ms > 0 and 2 * (job.expire_ms - self.now_ms) < life_ms:
+        if 2 * (job.expire_ms - self.now_ms) < job.life_ms:
             raise CommandError(
                 "TOOLATE",
                 "Half of job TTL already elapsed, you are no longer allowed to postpone"
