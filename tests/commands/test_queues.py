@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from disque_tx.busmessages import QueueSignal
 from disque_tx.commands.jobs import getjob
 from disque_tx.commands.queues import jscan, pause, qlen, qpeek, qscan, qstat
 from disque_tx.commands.registry import Handler
 from disque_tx.commands.values import Status
 from disque_tx.core.imports import Imports
+from disque_tx.core.queues import PAUSE_NAMES
 from tests.commands.test_jobs import EDGES, HUGE, SYNTAX, JobsCase
 from tests.core.peerbench import B
 
@@ -96,6 +99,22 @@ class TradeTests(JobsCase):
         self.call(pause, b"PAUSE", b"q", b"none", b"bcast")
         told = [m for m in said.messages if isinstance(m, QueueSignal)]
         self.assertEqual([(b"q", 2), (b"q", 0)], [(m.queue, m.aux) for m in told])
+
+    def test_pause_everywhere_as_here(self) -> None:
+        """Whatever the words, the others are told the state that this node has then: another one
+        would deliver what was paused here."""
+        said = self.join(B)
+        words = (b"in", b"out", b"all", b"none", b"state")
+        for length in range(4):
+            for places in product(words, repeat=length):
+                for at in range(length + 1):
+                    said.messages.clear()
+                    reply = self.call(pause, b"PAUSE", b"q", *places[:at], b"bcast", *places[at:])
+                    queue = self.node.queues.get(b"q")
+                    here = 0 if queue is None else queue.paused
+                    self.assertEqual(Status(PAUSE_NAMES[here]), reply, places)
+                    told = [m.aux for m in said.messages if isinstance(m, QueueSignal)]
+                    self.assertEqual([here], told, places)
 
 
 class PauseTests(JobsCase):
