@@ -10,7 +10,6 @@ from disque_tx.commands.queues import jscan, pause, qlen, qpeek, qscan, qstat
 from disque_tx.commands.registry import Handler
 from disque_tx.commands.values import Status
 from disque_tx.core.imports import Imports
-from disque_tx.core.queues import PAUSE_NAMES
 from tests.commands.test_jobs import EDGES, HUGE, SYNTAX, JobsCase
 from tests.core.peerbench import B
 
@@ -105,16 +104,16 @@ class TradeTests(JobsCase):
         would deliver what was paused here."""
         said = self.join(B)
         words = (b"in", b"out", b"all", b"none", b"state")
-        for length in range(4):
-            for places in product(words, repeat=length):
-                for at in range(length + 1):
-                    said.messages.clear()
-                    reply = self.call(pause, b"PAUSE", b"q", *places[:at], b"bcast", *places[at:])
-                    queue = self.node.queues.get(b"q")
-                    here = 0 if queue is None else queue.paused
-                    self.assertEqual(Status(PAUSE_NAMES[here]), reply, places)
-                    told = [m.aux for m in said.messages if isinstance(m, QueueSignal)]
-                    self.assertEqual([here], told, places)
+        orders = [order for length in range(4) for order in product(words, repeat=length)]
+        for before, order in product(range(4), orders):
+            for at in range(len(order) + 1):
+                self.node.pause(b"q", before)
+                said.messages.clear()
+                self.call(pause, b"PAUSE", b"q", *order[:at], b"bcast", *order[at:])
+                queue = self.node.queues.get(b"q")
+                here = 0 if queue is None else queue.paused
+                told = [m.aux for m in said.messages if isinstance(m, QueueSignal)]
+                self.assertEqual([here], told, (before, order))
 
 
 class PauseTests(JobsCase):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.internet.address import IPv4Address
 from twisted.internet.testing import StringTransport
 
 from disque_tx.messages import JobRecord, LogSink
@@ -51,7 +52,7 @@ class WatchedTransport(StringTransport):
     """``early``: what was written while records were uncommitted."""
 
     def __init__(self, log: CountingLog) -> None:
-        super().__init__()
+        super().__init__(peerAddress=IPv4Address("TCP", "127.0.0.1", 5001))
         self.log = log
         self.early: list[bytes] = []
 
@@ -83,6 +84,7 @@ class OrderTests(NodeCase):
             protocol.dataReceived(b"".join(request + b"\r\n" for request in requests))
             self.assertEqual([[]] * 4, [t.early for _, t in clients])
             self.assertEqual(0, log.uncommitted)
+            self.assertNotIn(b"-DENIED", transport.value())
         self.reactor.advance(1.1)
         self.assertEqual([[]] * 4, [t.early for _, t in clients])
         for protocol, transport in clients:
