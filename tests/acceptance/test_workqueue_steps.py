@@ -55,7 +55,7 @@ class Steps:
     def lease_theirs(self, session: str) -> None:
         """A worker of the published package; no clean is fast enough to come between its steps."""
         found = self.server.rpoplpush("P:queue", "P:processing")
-        if found is not None:
+        if isinstance(found, bytes):
             self.server.set(b"P:lease:" + found, session, px=_LEASE_MS)
             self.server.set(b"P:leased_by_session:" + found, session, px=_LEASE_MS)
             self.holders.append(session)

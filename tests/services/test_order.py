@@ -89,4 +89,4 @@ class OrderTests(NodeCase):
         self.assertEqual([[]] * 4, [t.early for _, t in clients])
         for protocol, transport in clients:
             transport.loseConnection()
-            protocol.connectionLost(None)
+            protocol.connectionLost()

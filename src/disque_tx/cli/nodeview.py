@@ -26,8 +26,9 @@ _NOWHERE: Final = frozenset(("handshake", "noaddr"))
 @attrs.frozen
 class NodeView:
     """``address``: where it was asked. ``table``: ID → what it finds of each node. ``info``: INFO,
-    and INFO EVENTLOG where that exists. ``maxmemory``: in bytes, 0 for no limit. ``paused``: how
-    many of its first queues are. ``clock_s``: how far its clock is ahead of this machine's."""
+    and its sections Eventlog and Cluster where they exist. ``maxmemory``: in bytes, 0 for no limit.
+    ``paused``: how many of its first queues are. ``clock_s``: how far its clock is ahead of this
+    machine's."""
 
     address: str
     id: str
@@ -79,7 +80,7 @@ def view(node: Disque, now_s: Callable[[], float] = time.time) -> NodeView:
     clock_s = _ahead_s(node, now_s)
     return attrs.evolve(
         glance(node),
-        info=node.info() | node.info("eventlog"),
+        info=node.info() | node.info("eventlog") | node.info("cluster"),
         maxmemory=_maxmemory(node),
         paused=_paused(node),
         clock_s=clock_s,

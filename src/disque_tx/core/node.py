@@ -30,6 +30,7 @@ from disque_tx.core.queues import PAUSE_OUT
 from disque_tx.core.releasing import Releasing, leaving
 from disque_tx.core.replication import Replication
 from disque_tx.core.state import State
+from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
 from disque_tx.messages import ACKED, BCAST_QUEUED, QUEUED, WAIT_REPL, IdSource, JobRecord
 from disque_tx.nodetable import Link
@@ -120,6 +121,8 @@ class Node:
         Raises ``CommandError`` as section 14.2 lists it, in its order. The client is answered at
         once, or blocked until there are enough copies.
         """
+        if self.membership.standing.aside:
+            raise standing_aside()
         self._adding.add(
             client,
             queue_name,
@@ -147,6 +150,8 @@ class Node:
         counters: bool,
     ) -> None:
         """GETJOB (client protocol, section 15): answer with jobs, or block the client."""
+        if self.membership.standing.aside:
+            raise standing_aside()
         jobs: list[JobRecord] = []
         while True:
             before = len(jobs)
@@ -308,8 +313,10 @@ class Node:
 
     def release_leaving(self) -> None:
         """Send the clients that wait for jobs elsewhere, once this node is leaving."""
-        if self.membership.leaving:
-            self._releasing.waiting_for_jobs(DUE_PER_TURN)
+        if self.membership.standing.aside:
+            self._releasing.waiting_for_jobs(standing_aside(), DUE_PER_TURN)
+        elif self.membership.leaving:
+            self._releasing.waiting_for_jobs(leaving(), DUE_PER_TURN)
 
     def dismiss(self, error: CommandError) -> list[Client]:
         """Send away and return all clients that wait; what they wanted to add is given up."""

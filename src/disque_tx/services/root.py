@@ -113,7 +113,13 @@ class NodeRoot(MultiService):
         hub = Hub(reactor, self.runtime)
         self.listeners = Listeners(self, RespFactory(self.runtime, self.admission), hub, reactor)
         self.bus = Bus(
-            self.runtime, settings, log, hub, reactor, self._in_thread, secrets.randbits(62)
+            self.runtime,
+            settings,
+            log,
+            hub,
+            reactor,
+            self._in_thread,
+            (clock.wall_us() // 1000) << 21 | secrets.randbits(20),
         )
         self.runtime.bus = self.bus
         self.eventlog = EventLog(node, settings, self.files, clock, reactor, self._in_thread, log)
