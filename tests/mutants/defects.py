@@ -217,8 +217,8 @@ def _delay_by_clock(right: Any) -> Any:
     def requeue_ms(node: Any, job: Any, state: int, left_ms: int) -> int:
         at_ms: int = right(node, job, state, left_ms)
         if job.delay_s and state == ACTIVE and at_ms:
-            left_ms: int = job.ctime // 1_000_000 + job.delay_s * 1000 - node.wall_us // 1000
-            return int(node.now_ms) + max(0, left_ms)
+            delayed_ms: int = job.ctime // 1_000_000 + job.delay_s * 1000 - node.wall_us // 1000
+            return int(node.now_ms) + max(0, delayed_ms)
         return at_ms
 
     return requeue_ms
