@@ -60,7 +60,7 @@ class EventSink:
     def __init__(self) -> None:
         self.wall_us: i64 = 0
 
-    def added(self, job: JobRecord, reason: i64, client_id: i64, queued: bool) -> None:
+    def added(self, job: JobRecord, ttl_s: i64, reason: i64, client_id: i64, queued: bool) -> None:
         """A client added a job (ADDED), which is in its queue at once (QUEUED), or is not."""
         raise NotImplementedError
 

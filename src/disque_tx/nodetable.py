@@ -42,7 +42,10 @@ class NodeEntry:
     while it is up. ``connecting``: one is being made. ``attempts``: connections in a row that
     failed; ``retry_ms``: none is made before. ``reports``: ID of a node that says this one
     fails → when it last said so. ``numbers``: it says on which link it speaks, as the original does
-    not: it is a node of ours.
+    not: it is a node of ours. ``start``: the number of the latest link of the process that is taken
+    for this node, 0 for an original; ``start_heard_ms``: when that spoke. ``twin_start``: the same
+    of another process under its ID; ``twin_first_ms``, ``twin_ms``, ``twin_ip``: since when, when
+    last, and from where that speaks; ``doubled``: it does so now (see ``core/twins``).
     """
 
     __slots__ = (
@@ -61,6 +64,13 @@ class NodeEntry:
         "retry_ms",
         "reports",
         "numbers",
+        "start",
+        "start_heard_ms",
+        "twin_start",
+        "twin_first_ms",
+        "twin_ms",
+        "twin_ip",
+        "doubled",
     )
 
     def __init__(self, node_id: bytes, ip: bytes, port: i64, flags: i64, created_ms: i64) -> None:
@@ -79,6 +89,13 @@ class NodeEntry:
         self.retry_ms: i64 = 0
         self.reports: dict[bytes, int] = {}
         self.numbers: bool = False
+        self.start: i64 = 0
+        self.start_heard_ms: i64 = 0
+        self.twin_start: i64 = 0
+        self.twin_first_ms: i64 = 0
+        self.twin_ms: i64 = 0
+        self.twin_ip: bytes = b""
+        self.doubled: bool = False
 
     @property
     def connected(self) -> bool:
@@ -109,7 +126,8 @@ class Link:
     the other side that called. ``speaker``: the ID under which the other side speaks, empty until a
     node that we know has spoken. ``peer_ip``, ``local_ip``: its two ends. ``created_ms``: steady
     clock, when it was up. ``epoch``, ``serial``: its number among all links of this node, and how
-    many numbered messages were sent on it (see ``busmessages``).
+    many numbered messages were sent on it (see ``busmessages``). ``muted``: whoever speaks on it is
+    another process than the node whose ID it uses.
     """
 
     __slots__ = (
@@ -121,6 +139,7 @@ class Link:
         "created_ms",
         "epoch",
         "serial",
+        "muted",
     )
 
     def __init__(
@@ -140,6 +159,7 @@ class Link:
         self.created_ms: i64 = created_ms
         self.epoch: i64 = epoch
         self.serial: i64 = 0
+        self.muted: bool = False
 
 
 def flags_text(flags: i64) -> bytes:

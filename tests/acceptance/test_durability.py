@@ -61,18 +61,16 @@ class CrashTests(DaemonTestCase):
                 deadline_s = time.monotonic() + 3
 
     def test_delayed_at_most_once(self) -> None:
-        """A RETRY 0 job whose delay a crash interrupts is delivered once, when it is due (J36)."""
+        """A RETRY 0 job whose delay a crash interrupts is delivered once, when the delay is over,
+        which begins anew (J36)."""
         daemon = self.daemon(*_ALWAYS).start()
-        client = daemon.client()
-        began_s = time.monotonic()
-        job_id = client.call("ADDJOB", "q", "b", 0, "RETRY", 0, "DELAY", 2)
+        job_id = daemon.client().call("ADDJOB", "q", "b", 0, "RETRY", 0, "DELAY", 15)
         daemon.kill()
         client = daemon.start().client()
-        # However long the restart took, it does not come early.
+        self.assertIsNone(client.call("GETJOB", "NOHANG", "FROM", "q"))
         self.assertEqual(
-            [[b"q", job_id.encode(), b"b"]], client.call("GETJOB", "TIMEOUT", 15_000, "FROM", "q")
+            [[b"q", job_id.encode(), b"b"]], client.call("GETJOB", "TIMEOUT", 60000, "FROM", "q")
         )
-        self.assertGreaterEqual(time.monotonic() - began_s, 2)
         daemon.kill()
         client = daemon.start().client()
         self.assertIsNone(client.call("GETJOB", "TIMEOUT", 500, "FROM", "q"))

@@ -84,6 +84,12 @@ class FindingsTests(SynchronousTestCase):
         here = attrs.evolve(seen(1, listening_bus=bus), address="127.0.0.1:7711")
         self.assertEqual([], found(here))
 
+    def test_twins(self) -> None:
+        """Two processes with one ID: which one stands aside, and who hears both."""
+        self.only("two processes under one node ID", seen(1, cluster_twins="1"))
+        aside = seen(1, cluster_twins="1", cluster_standing_aside="yes")
+        self.only("stands aside", aside)
+
     def test_no_link(self) -> None:
         """A link that is down is told before it is called a failure."""
         self.only("has no link to 10.0.0.2", seen(1, node(2, connected=False)))

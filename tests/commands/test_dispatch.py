@@ -8,6 +8,7 @@ from disque_tx.commands.values import Error, Status, Value, ValueReplies
 from disque_tx.core.client import NOT_BLOCKED, REPLY_ON, Client
 from disque_tx.errors import PeerError
 from disque_tx.messages import RequestSource
+from disque_tx.wire.resp import MAX_ARGS_UNAUTHENTICATED
 from tests.commands.desk import OK, UNIX_S, DeskCase
 
 LOADING = Error(b"LOADING Disque is loading the dataset in memory")
@@ -26,7 +27,10 @@ class Waiting(RequestSource):
 
     def next(self) -> list[bytes] | None:
         if self.requests:
-            return self.requests.pop(0)
+            argv = self.requests.pop(0)
+            if self.restricted and len(argv) > MAX_ARGS_UNAUTHENTICATED:
+                raise PeerError("Protocol error: unauthenticated multibulk length")
+            return argv
         if self.error:
             raise PeerError(self.error)
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from disque_tx import __version__
+from disque_tx.commands.cluster import cluster
 from disque_tx.commands.config import config
 from disque_tx.commands.info import human, info
 from disque_tx.nodetable import NodeEntry
@@ -122,7 +123,20 @@ class InfoTests(DeskCase):
         self.membership.messages_ignored, self.membership.meets_refused = 7, 8
         expected = {"cluster_stats_messages_ignored": "7", "cluster_meets_refused": "8"}
         expected |= {"acked_jobs": "0", "jobs_waiting_for_copies": "0", "leaving": "no"}
+        expected |= {"cluster_twins": "0", "cluster_twin_messages": "0"}
+        expected |= {"cluster_standing_aside": "no"}
         self.assertEqual(expected, self.fields(b"cluster"))
+
+    def test_twins(self) -> None:
+        """Two processes with one ID are counted, and the one that stands aside says so; CLUSTER
+        INFO has a field more then, at its end, where the original's clients look for none."""
+        standing = self.membership.standing
+        standing.aside = standing.doubled = True
+        fields = self.fields(b"cluster")
+        self.assertEqual(("1", "yes"), (fields["cluster_twins"], fields["cluster_standing_aside"]))
+        text = self.call(cluster, b"CLUSTER", b"INFO")
+        assert isinstance(text, bytes)
+        self.assertEqual(b"cluster_twins:1", text.splitlines()[-1])
 
     def test_memory(self) -> None:
         """Memory in use and at its peak, in bytes and for people."""

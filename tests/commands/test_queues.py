@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from disque_tx.busmessages import QueueSignal
 from disque_tx.commands.jobs import getjob
 from disque_tx.commands.queues import jscan, pause, qlen, qpeek, qscan, qstat
@@ -96,6 +98,22 @@ class TradeTests(JobsCase):
         self.call(pause, b"PAUSE", b"q", b"none", b"bcast")
         told = [m for m in said.messages if isinstance(m, QueueSignal)]
         self.assertEqual([(b"q", 2), (b"q", 0)], [(m.queue, m.aux) for m in told])
+
+    def test_pause_everywhere_as_here(self) -> None:
+        """Whatever the words, the others are told the state that this node has then: another one
+        would deliver what was paused here."""
+        said = self.join(B)
+        words = (b"in", b"out", b"all", b"none", b"state")
+        orders = [order for length in range(4) for order in product(words, repeat=length)]
+        for before, order in product(range(4), orders):
+            for at in range(len(order) + 1):
+                self.node.pause(b"q", before)
+                said.messages.clear()
+                self.call(pause, b"PAUSE", b"q", *order[:at], b"bcast", *order[at:])
+                queue = self.node.queues.get(b"q")
+                here = 0 if queue is None else queue.paused
+                told = [m.aux for m in said.messages if isinstance(m, QueueSignal)]
+                self.assertEqual([here], told, (before, order))
 
 
 class PauseTests(JobsCase):

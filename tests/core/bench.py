@@ -12,6 +12,7 @@ from disque_tx.core.node import Node
 from disque_tx.errors import CommandError
 from disque_tx.messages import IdSource, JobRecord, LogSink
 from disque_tx.nodetable import MYSELF, NodeEntry
+from disque_tx.wire.jobid import ttl_field
 
 ME = b"a" * 40
 NOW_MS = 50_000
@@ -19,15 +20,14 @@ UNIX_S = 1_795_176_084
 
 
 class NumberedIds(IdSource):
-    """Job IDs that count upwards; odd last digit for jobs with RETRY, even without."""
+    """Job IDs that count upwards, and tell the TTL as all IDs do."""
 
     def __init__(self) -> None:
         self.made = 0
 
     def next_id(self, node_id: bytes, ttl_s: int, retry_s: int) -> bytes:
         self.made += 1
-        last = b"05a1" if retry_s > 0 else b"05a0"
-        return b"D-%s-%024d-%s" % (node_id[:8], self.made, last)
+        return b"D-%s-%024d" % (node_id[:8], self.made) + ttl_field(ttl_s, retry_s)
 
 
 class MemoryLog(LogSink):

@@ -218,7 +218,7 @@ def theirs(
     once: bool = False,
 ) -> Job:
     """A job of another node, as it arrives here."""
-    job_id = b"D-bbbbbbbb-%024d-05a%d" % (number, 0 if once else 1)
+    job_id = b"D-bbbbbbbb-%024d-%s" % (number, b"003c" if once else b"003d")
     ctime = UNIX_S * 1_000_000_000 + number
     return Job(job_id, queue, b"body", nodes, ctime, 0, delay_s, 0 if once else retry_s, len(nodes))
 

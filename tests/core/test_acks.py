@@ -19,6 +19,7 @@ from disque_tx.commands.values import Error
 from disque_tx.core.job import Job
 from disque_tx.messages import ACKED, WAIT_REPL
 from tests.core.bench import ME
+from tests.core.notes import Notes
 from tests.core.peerbench import PEER, B, C, D, FlowCase, PeerCase, theirs
 
 UNKNOWN = b"D-cccccccc-%024d-05a1" % 1
@@ -413,6 +414,26 @@ class WaitingTests(AckCase):
         self.assertEqual(1, self.node.fast_acknowledge([wait.job.id]))
         self.assertIsInstance(self.said(client)[0], Error)
         self.assert_nothing_left()
+
+    def test_fast_ends_once(self) -> None:
+        """The holders hear of the end once, and it is one event: whoever counts ends of jobs by
+        messages or events would count this one twice."""
+        notes = self.node.outbox.events = Notes()
+        self.ask(3)
+        (wait,) = self.node.waiters.copies.values()
+        self.forget_told()
+        notes.take()
+        self.node.fast_acknowledge([wait.job.id])
+        self.assertEqual([[(DELJOB, 0)]] * 2, [self.signals(B), self.signals(C)])
+        self.assertEqual([("deleted", "not-replicated", 0, -1)], notes.take())
+
+    def test_flushed_once(self) -> None:
+        """A job that FLUSHALL takes back is not counted among those that are forgotten."""
+        self.ask(3)
+        self.ask(1)
+        notes = self.node.outbox.events = Notes()
+        self.node.flush_all()
+        self.assertEqual([("deleted", "not-replicated", 0, -1), ("flushed", 1)], notes.take())
 
 
 class FastTests(AckCase):

@@ -290,6 +290,21 @@ class CommandTests(NodeCase):
             (error.code, error.text),
         )
 
+    def test_working_with_another_clock(self) -> None:
+        """Half of its life is half of its life, wherever the wall clock was set before the job was
+        made, or after."""
+        self.add()
+        for step_s in (-3_600, 3_600):
+            self.begin(self.now_ms, self.wall_us + step_s * 1_000_000)
+            job_id = self.add(ttl_s=600, retry_s=10)
+            self.begin(self.now_ms, self.wall_us + step_s * 1_000_000)
+            self.get(b"q")
+            self.pass_ms(299_000)
+            self.assertEqual(10, self.node.working(job_id))
+            self.pass_ms(2_000)
+            error = self.assertRaises(CommandError, self.node.working, job_id)
+            self.assertEqual("TOOLATE", error.code)
+
     def test_working_on_nothing(self) -> None:
         """An unknown job is an error that the worker can tell apart."""
         error = self.assertRaises(CommandError, self.node.working, b"D-" + b"x" * 38)

@@ -4,45 +4,9 @@ from __future__ import annotations
 
 from disque_tx.busmessages import DELJOB, GOTJOB, NEEDJOBS, YOURJOBS, JobSignal, QueueSignal
 from disque_tx.core.eviction import evict
-from disque_tx.events import KIND_NAMES, REASON_NAMES, EventSink
-from disque_tx.messages import JobRecord
 from tests.core.bench import NodeCase, make_job
+from tests.core.notes import Notes
 from tests.core.peerbench import B, C, PeerCase
-
-
-class Notes(EventSink):
-    """What was told. ``lines``: kind, reason, number, elapsed; ``ids``: of which job."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[tuple[object, ...]] = []
-        self.ids: list[bytes] = []
-
-    def added(self, job: JobRecord, reason: int, client_id: int, queued: bool) -> None:
-        self.lines.append(("added", REASON_NAMES[reason], client_id, -1))
-        self.ids.append(job.id)
-        if queued:
-            self.lines.append(("queued", "", 0, -1))
-            self.ids.append(job.id)
-
-    def job(self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int) -> None:
-        self.lines.append((KIND_NAMES[kind], REASON_NAMES[reason], number, elapsed_ms))
-        self.ids.append(job.id)
-
-    def moved(self, kind: int, job: JobRecord, node_id: bytes) -> None:
-        self.lines.append((KIND_NAMES[kind], node_id))
-        self.ids.append(job.id)
-
-    def paused(self, queue: bytes, flags: int) -> None:
-        self.lines.append(("paused", queue, flags))
-
-    def flushed(self, jobs: int) -> None:
-        self.lines.append(("flushed", jobs))
-
-    def take(self) -> list[tuple[object, ...]]:
-        """What was told since the last call."""
-        lines, self.lines = self.lines, []
-        return lines
 
 
 class EventTests(NodeCase):
@@ -73,6 +37,13 @@ class EventTests(NodeCase):
         """Events of a turn have the time of the turn."""
         self.begin(self.now_ms + 5, 1_795_000_000_000_123)
         self.assertEqual(1_795_000_000_000_123, self.notes.wall_us)
+
+    def test_ttl(self) -> None:
+        """The TTL of a new job is what was asked for, after the clock was set back too."""
+        self.add(ttl_s=600)
+        self.begin(self.now_ms, self.wall_us - 3_600_000_000)
+        self.add(ttl_s=600)
+        self.assertEqual([600, 600], self.notes.ttls_s)
 
     def test_blocked_client(self) -> None:
         """A job that goes to a client who waits for it is delivered all the same."""

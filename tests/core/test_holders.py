@@ -19,6 +19,7 @@ from disque_tx.core.holders import wins
 from disque_tx.core.job import Job
 from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.recovery import load
+from disque_tx.errors import CommandError
 from disque_tx.messages import ACTIVE, QUEUED
 from tests import profiles  # noqa: F401
 from tests.core.bench import ME, MemoryLog
@@ -164,6 +165,17 @@ class WorkingTests(HolderCase):
         self.assertEqual(10, self.node.working(job.id))
         self.assertEqual((["WORKING"], ["WORKING"]), (self.told_names(B), self.told_names(C)))
 
+    def test_too_late_by_its_life_here(self) -> None:
+        """A copy's creator may have another time of day: what counts is how long the copy lives."""
+        for hours in (-1, 1):
+            job = theirs(3 + hours, (B, ME), retry_s=10)
+            job.ctime += hours * 3_600 * 10**9
+            self.hear_jobs(B, REPLJOB, job, life_s=3_600)
+            self.assertEqual(10, self.node.working(job.id))
+            self.pass_ms(1_801_000)
+            error = self.assertRaises(CommandError, self.node.working, job.id)
+            self.assertEqual("TOOLATE", error.code)
+
     def test_heard(self) -> None:
         """The job leaves the queue here, without being counted."""
         job = self.queued()
@@ -235,7 +247,8 @@ class OrderTests(HolderCase):
         self.assertEqual([], self.get(b"q"))
 
     def test_at_most_once_delayed(self) -> None:
-        """With RETRY 0 and a delay it is queued when the delay is over, after a restart too."""
+        """With RETRY 0 and a delay it is queued when the delay is over, which begins anew
+        with a restart."""
         job = self.copy(once=True)
         job.delay_s = 30
         self.order(job, aux=30, serial=1)
@@ -245,7 +258,7 @@ class OrderTests(HolderCase):
         self.begin(90_000, self.wall_us + 10_000_000)
         self.log = MemoryLog()
         load(self.node, record, False)
-        self.pass_ms(19_980)
+        self.pass_ms(29_980)
         self.assertEqual([], self.get(b"q"))
         self.pass_ms(20)
         self.assertEqual([job.id], self.get(b"q"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from disque_tx.core.recovery import load
 from disque_tx.errors import PeerError
-from disque_tx.messages import ACKED, QUEUED, WAIT_REPL
-from tests.core.bench import ME, MemoryLog, NodeCase, copied
+from disque_tx.messages import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL, JobRecord
+from tests.core.bench import ME, UNIX_S, MemoryLog, NodeCase, copied
 
 
 class LoadTests(NodeCase):
@@ -110,10 +112,10 @@ class LoadTests(NodeCase):
         self.assertEqual([], self.get(b"q"))
 
     def test_delay(self) -> None:
-        """J36: a delay ends at creation + DELAY, for RETRY 0 too, and nothing is counted."""
+        """J36: a delay begins anew, without RETRY, for RETRY 0 too, and nothing is counted."""
         ids = [self.add(delay_s=60, retry_s=5), self.add(delay_s=60, retry_s=0)]
         self.restart(20_000)
-        self.pass_ms(39_980)
+        self.pass_ms(59_980)
         self.assertEqual([], self.get(b"q"))
         self.pass_ms(20)
         self.assertEqual(ids, self.get(b"q", count=5))
@@ -131,10 +133,13 @@ class LoadTests(NodeCase):
             self.node.flush_all()
 
     def test_delay_ended_meanwhile(self) -> None:
-        """With RETRY the job is queued at once; without, it may have been delivered before."""
+        """With RETRY the job waits again: whether the clock is right, nobody knows. Without, it may
+        have been delivered before."""
         repeated = self.add(delay_s=10, retry_s=5)
         once = self.add(delay_s=10, retry_s=0)
         self.restart(20_000)
+        self.pass_ms(9_980)
+        self.assertEqual([], self.get(b"q", count=5))
         self.pass_ms(20)
         self.assertEqual([repeated], self.get(b"q", count=5))
         self.pass_ms(3_000)
@@ -146,11 +151,57 @@ class LoadTests(NodeCase):
         job_id = self.add(delay_s=10, retry_s=5)
         self.pass_ms(10_000)
         self.get(b"q")
-        self.restart(stopped=True)
-        self.pass_ms(4_980)
+        for stopped in (False, True):
+            self.restart(stopped=stopped)
+            self.pass_ms(4_980)
+            self.assertEqual([], self.get(b"q"))
+            self.pass_ms(20)
+            self.assertEqual([job_id], self.get(b"q"))
+
+    def test_delay_near_the_end(self) -> None:
+        """A delay that begins anew ends before the life does, or the job would be lost."""
+        job_id = self.add(ttl_s=100, delay_s=60, retry_s=5)
+        self.restart(50_000)
+        self.pass_ms(29_980)
         self.assertEqual([], self.get(b"q"))
         self.pass_ms(20)
         self.assertEqual([job_id], self.get(b"q"))
+
+    def test_delay_with_other_clocks(self) -> None:
+        """Wherever the clocks stand, of the node that made a job, of this one when it got the copy,
+        of this one now: the copy is not queued before DELAY + RETRY, and not long after."""
+        for made_s, got_s, now_s in product((-3_600, -7, 0, 7, 3_600), repeat=3):
+            job_id = b"D-bbbbbbbb-%024d-05a1" % 1
+            unix_s = UNIX_S + 10_000
+            record = JobRecord(
+                job_id,
+                b"q",
+                b"body",
+                (ME, b"b" * 40),
+                (unix_s + made_s) * 10**9,
+                unix_s + got_s + 86_400,
+                1_800,
+                1,
+                2,
+            )
+            record.state = ACTIVE
+            record.flags = BCAST_QUEUED
+            self.node = self.new_node()
+            self.begin(90_000, (unix_s + now_s) * 1_000_000)
+            self.assertTrue(load(self.node, record, False))
+            self.pass_ms(1_800_980)
+            self.assertEqual([], self.get(b"q"), (made_s, got_s, now_s))
+            self.pass_ms(20)
+            self.assertEqual([job_id], self.get(b"q"), (made_s, got_s, now_s))
+
+    def test_life_with_other_clocks(self) -> None:
+        """A clock that was set back does not let a job live longer than its TTL, by its ID."""
+        job_id = self.add(ttl_s=600)
+        self.restart(-3_600_000)
+        self.pass_ms(719_980)
+        self.assertIsNotNone(self.node.jobs.get(job_id))
+        self.pass_ms(20)
+        self.assertIsNone(self.node.jobs.get(job_id))
 
     def test_acknowledged(self) -> None:
         """What was acknowledged does not come back."""
@@ -158,11 +209,16 @@ class LoadTests(NodeCase):
         self.assertEqual(0, self.restart())
 
     def test_clock_in_the_future(self) -> None:
-        """A record from a machine whose clock ran ahead is a job like any other."""
-        job_id = self.add(ttl_s=1000, retry_s=10)
+        """A record from a machine whose clock ran ahead is a job like any other: nothing of it lies
+        in the future but its place in the queue."""
+        job_id = self.add(ttl_s=1000, retry_s=10, delay_s=100)
         record = self.log.records[job_id]
         record.ctime = record.ctime + 3_600 * 10**9
         self.restart()
+        self.pass_ms(99_980)
+        self.assertEqual([], self.get(b"q"))
+        self.pass_ms(20)
+        self.assertEqual([job_id], self.get(b"q"))
         self.pass_ms(10_000)
         self.assertEqual([job_id], self.get(b"q"))
 

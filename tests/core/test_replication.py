@@ -480,7 +480,7 @@ class KeepTests(PeerCase):
         self.begin(90_000, self.wall_us)
         self.log = MemoryLog()
         load(self.node, record, False)
-        self.pass_ms(104_960)
+        self.pass_ms(1_004_960)
         self.assertEqual([], self.get(b"q"))
         self.pass_ms(60)
         self.assertEqual([job.id], self.get(b"q"))

@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from disque_tx.busmessages import GOTJOB, NOREPLY, JobSignal
+from disque_tx.core import recovery
 from disque_tx.core.acks import Acks
 from disque_tx.core.adding import Adding
 from disque_tx.core.arrival import Arrivals
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.federation import Federation
 from disque_tx.core.hearing import Hearing
-from disque_tx.core.holders import Holders
+from disque_tx.core.holders import Holders, wins
 from disque_tx.core.links import Links
 from disque_tx.core.memory import Memory
 from disque_tx.core.peers import Received
@@ -203,6 +204,26 @@ def _raise_on_working(right: Any) -> Any:
     return postponed
 
 
+def _winner_keeps(right: Any) -> Any:
+    def postponed(self: Any, job: Any, sender: bytes, message: Any, now_ms: int) -> None:
+        if job.state == QUEUED and not wins(sender, self._membership.myself.id, job.id):
+            return
+        right(self, job, sender, message, now_ms)
+
+    return postponed
+
+
+def _delay_by_clock(right: Any) -> Any:
+    def requeue_ms(node: Any, job: Any, state: int, left_ms: int) -> int:
+        at_ms: int = right(node, job, state, left_ms)
+        if job.delay_s and state == ACTIVE and at_ms:
+            delayed_ms: int = job.ctime // 1_000_000 + job.delay_s * 1000 - node.wall_us // 1000
+            return int(node.now_ms) + max(0, delayed_ms)
+        return at_ms
+
+    return requeue_ms
+
+
 def _leak(right: Any) -> Any:
     def give(self: Any, size: int) -> None:
         right(self, size - 1)
@@ -265,6 +286,20 @@ MUTANTS: Final = [
     Mutant("no-gossip", "nobody learns of others", Hearing, "_listen", _nothing),
     Mutant("no-forgiveness", "a node that is back is not forgiven", Hearing, "_alive", _nothing),
     Mutant("no-calls", "links are not made", Links, "call", _nothing),
+    Mutant(
+        "winner-keeps",
+        "who wins against the sender ignores WORKING",
+        Holders,
+        "_postponed",
+        _winner_keeps,
+    ),
+    Mutant(
+        "delay-by-clock",
+        "after a restart DELAY ends by the clock of the node that made the job",
+        recovery,
+        "_requeue_ms",
+        _delay_by_clock,
+    ),
     Mutant("memory-leak", "the count of memory drifts", Memory, "give", _leak),
     Mutant(
         "no-take-back",

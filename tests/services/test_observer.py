@@ -70,6 +70,25 @@ class ObserverTests(NodeCase):
         self.assertEqual([f"{NAME} is leaving the cluster"], self.told(LEAVING))
         self.assertEqual([f"{NAME} stays in the cluster"], self.told(0))
 
+    def test_twin(self) -> None:
+        """Two processes with one ID: all three say so, from where, and what to do; once a minute,
+        for nobody settles it at once."""
+        self.entry.doubled, self.entry.twin_ip = True, b"10.0.0.9"
+        (line,) = self.told(0)
+        self.assertTrue(line.startswith(f"Node {OTHER.decode()} at 10.0.0.2:7711 has a twin"), line)
+        self.assertIn("from 10.0.0.9", line)
+        self.entry.doubled = False
+        standing = self.membership.standing
+        standing.doubled, standing.twin_ip = True, b"10.0.0.8"
+        (line,) = self.told(0)
+        self.assertIn("the ID of this node", line)
+        self.assertIn("from 10.0.0.8", line)
+        standing.aside = True
+        self.assertEqual([], self.told(0))
+        self.node.begin(self.node.now_ms + 60_000, self.node.wall_us)
+        (line,) = self.told(0)
+        self.assertTrue(line.startswith("This node stands aside"), line)
+
     def test_myself(self) -> None:
         """Its own leaving stands in the log of the node that leaves."""
         self.membership.set_leaving(True)

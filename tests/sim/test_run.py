@@ -53,6 +53,22 @@ class RunTests(SynchronousTestCase):
         self.assertEqual(hashes[0], hashes[1])
         self.assertNotEqual(hashes[0], hashes[2])
 
+    def test_clocks_and_restarts(self) -> None:
+        """Clocks are set while nodes with logs are down: no job is early, late by more than its
+        DELAY, or lost by it. Seeds draw this together too rarely."""
+        for workload in ("ttl-and-delay", "once-delayed"):
+            for seed in range(1, 9):
+                faults = frozenset({"clock_step", "kill", "restart"})
+                stepped = shape(
+                    workload=workload,
+                    faults=faults,
+                    fault_s=20,
+                    clients=8,
+                    appendonly=True,
+                    appendfsync="always",
+                )
+                self.assertEqual([], Run(seed, stepped).execute(), (workload, seed))
+
     def test_alone(self) -> None:
         """One node keeps its promises alone."""
         self.assertEqual([], Run(9, shape(nodes=1)).execute())

@@ -33,28 +33,37 @@ from tests.core.bench import MemoryLog, NumberedIds, new_membership
 
 QUEUES = (b"a", b"b", b"c")
 queues = st.sampled_from(QUEUES)
+#: By how much somebody sets the wall clock, in seconds.
+steps_s = st.sampled_from([-3_600, -40, -2, 2, 40, 3_600])
+#: The times of the schedule; every step differs by one, so that no moment comes twice.
+SLOT_US = 20_000
 
 
 class JobModel:
     """What must be true of one job.
 
-    ``order``: its place among the jobs of its queue. ``queued``: it is in its queue. ``due_ms``:
-    when it goes there by itself, 0 for never. ``not_before_ms``: no delivery before. ``counted``:
-    the next queueing is one more delivery. ``record``: what a restart finds: whether the delay is
-    all that happened, ``counted``, and both counters. ``disk_end_ms``: the end of its life as the
-    record says it, in whole seconds of the wall clock.
+    ``ctime_ms``: when it was made, as it is written down; with ``number`` its place in its queue.
+    ``queued``: it is in its queue. ``due_ms``: when it goes there by itself, 0 for never.
+    ``not_before_ms``: no delivery before. ``counted``: the next queueing is one more delivery.
+    ``record``: what a restart finds: whether the delay is all that happened, ``counted``, and both
+    counters. ``etime_s``: the end of its life as the record says it, by the wall clock.
+    ``life_ms``: its TTL, as far as the node knows.
     """
 
-    def __init__(self, order: int, queue: bytes, retry_s: int, delay_s: int, added_ms: int) -> None:
-        self.order = order
+    def __init__(
+        self, number: int, queue: bytes, ttl_s: int, retry_s: int, delay_s: int, added_ms: int
+    ) -> None:
+        self.number = number
         self.queue = queue
+        self.ttl_s = ttl_s
         self.retry_s = retry_s
         self.delay_s = delay_s
-        self.added_ms = added_ms
         self.not_before_ms = self.delay_end_ms = added_ms + delay_s * 1000
         self.due_ms = self.delay_end_ms if delay_s else 0
-        self.end_ms = 0
-        self.disk_end_ms = 0
+        self.life_ms = ttl_s * 1000
+        self.end_ms = added_ms + self.life_ms
+        self.ctime_ms = 0
+        self.etime_s = 0
         self.queued = False
         self.counted = delay_s == 0
         self.delivered = False
@@ -73,6 +82,7 @@ class JobModel:
 
     def requeue(self, nack: bool, now_ms: int) -> None:
         """It enters its queue once it is known here, and that is counted."""
+        first = not self.counted
         if nack:
             self.nacks += 1
         elif self.counted:
@@ -80,21 +90,40 @@ class JobModel:
         else:
             self.counted = True
         self.put(now_ms)
+        if self.delay_s and first:
+            self.write_record(False)
 
-    def restart(self, now_ms: int) -> None:
+    def restart(self, now_ms: int, wall_ms: int) -> None:
         """Only what the record says is still known."""
         only_delayed, self.counted, self.nacks, self.deliveries = self.record
         self.queued = False
-        self.end_ms = self.disk_end_ms
-        if self.retry_s == 0:
-            waits = only_delayed and self.delay_end_ms > now_ms
-            self.due_ms = self.delay_end_ms if waits else 0
-            self.delivered = not waits  # for all that anybody knows
-        elif only_delayed:
-            self.due_ms = max(self.delay_end_ms, now_ms)
-        else:
+        minutes = self.ttl_s // 60
+        shortest_s, longest_s = 60 * (minutes & ~1), 60 * ((minutes | 1) + 1)
+        told_s = self.etime_s - self.ctime_ms // 1000
+        self.life_ms = max(shortest_s, min(told_s, longest_s)) * 1000
+        left_ms = min(self.etime_s * 1000 - wall_ms, longest_s * 1000)
+        self.end_ms = now_ms + left_ms
+        self.not_before_ms = 0
+        if self.retry_s == 0 and only_delayed and wall_ms - self.ctime_ms >= self.delay_s * 1000:
+            only_delayed = False  # it may have been delivered
+        if only_delayed:
+            self._delay_again(now_ms, left_ms)
+        elif self.retry_s:
             self.due_ms = now_ms + self.retry_s * 1000
-        self.not_before_ms = self.delay_end_ms if only_delayed else 0
+        else:
+            self.due_ms = 0
+            self.delivered = True  # for all that anybody knows
+
+    def _delay_again(self, now_ms: int, left_ms: int) -> None:
+        """Never early, whatever the clock says, unless it says that the life is nearly over; and
+        never later than DELAY from now."""
+        delay_ms = self.delay_s * 1000
+        life_ms = min(self.life_ms, self.etime_s * 1000 - self.ctime_ms)
+        reserve_ms = max(0, min(delay_ms, (life_ms - delay_ms) // 2))
+        self.due_ms = now_ms + max(0, min(delay_ms, left_ms - reserve_ms))
+        self.not_before_ms = min(self.due_ms, self.delay_end_ms)
+        if left_ms >= reserve_ms + delay_ms:
+            assert self.due_ms >= self.delay_end_ms
 
 
 class NodeMachine(RuleBasedStateMachine):
@@ -106,12 +135,14 @@ class NodeMachine(RuleBasedStateMachine):
         super().__init__()
         self.now_ms = 1_000_000
         self.wall_us = 1_795_176_084_000_000
+        self.steps = 0
         self.job_ids = NumberedIds()
         self.log = MemoryLog()
         self.jobs: dict[bytes, JobModel] = {}
         self.paused: dict[bytes, bytes] = {}
         self.waiting: list[tuple[Client, list[bytes], int]] = []
         self.handed: dict[bytes, int] = {}
+        self.ctime_ms = 0
         self.start()
 
     def start(self) -> None:
@@ -148,7 +179,11 @@ class NodeMachine(RuleBasedStateMachine):
     def queue_of(self, name: bytes) -> list[bytes]:
         """The IDs that must be in a queue, oldest first."""
         here = [i for i, job in self.jobs.items() if job.queued and job.queue == name]
-        return sorted(here, key=lambda job_id: self.jobs[job_id].order)
+        return sorted(here, key=self.place)
+
+    def place(self, job_id: bytes) -> tuple[int, int]:
+        job = self.jobs[job_id]
+        return job.ctime_ms, job.number
 
     def open(self, name: bytes) -> bool:
         return self.paused.get(name, b"none") not in (b"out", b"all")
@@ -211,9 +246,9 @@ class NodeMachine(RuleBasedStateMachine):
             assert isinstance(answer, Error) and answer.line.startswith(refused + b" "), answer
             return multiple()
         assert isinstance(answer, Status), answer
-        job = JobModel(self.job_ids.made, queue, retry_s, delay_s, self.now_ms)
-        job.end_ms = self.now_ms + ttl_s * 1000
-        job.disk_end_ms = job.end_ms - self.wall_us // 1000 % 1000
+        job = JobModel(self.job_ids.made, queue, ttl_s, retry_s, delay_s, self.now_ms)
+        job.ctime_ms = self.ctime_ms = max(self.ctime_ms, self.wall_us // 1000)
+        job.etime_s = self.wall_us // 1_000_000 + ttl_s
         self.jobs[answer.text] = job
         if not delay_s:
             job.put(self.now_ms)
@@ -269,8 +304,6 @@ class NodeMachine(RuleBasedStateMachine):
             expected = 1
             job.requeue(nack, self.now_ms)
             job.not_before_ms = 0
-            if job.retry_s == 0 and job.delay_s:
-                job.write_record(False)
         self.dispatcher.run(self.client, [b"NACK" if nack else b"ENQUEUE", job_id])
         assert self.said(self.client) == [expected]
         self.serve()
@@ -301,7 +334,7 @@ class NodeMachine(RuleBasedStateMachine):
                 job.not_before_ms = 0
 
     def late(self, job: JobModel) -> bool:
-        return 2 * (job.end_ms - self.now_ms) < job.disk_end_ms - job.added_ms
+        return 2 * (job.end_ms - self.now_ms) < job.life_ms
 
     @rule(queue=queues, word=st.sampled_from([b"in", b"out", b"all", b"none", b"none"]))
     def pause(self, queue: bytes, word: bytes) -> None:
@@ -345,15 +378,25 @@ class NodeMachine(RuleBasedStateMachine):
         else:
             job.requeue(False, self.now_ms)
 
-    @rule(down_ms=st.sampled_from([20, 4_000, 60_000]))
-    def restart(self, down_ms: int) -> None:
-        """The process dies and comes back; the log is all that is left."""
+    @rule(by_s=steps_s)
+    def set_clock(self, by_s: int) -> None:
+        """The wall clock is set: nothing that runs takes notice."""
+        self.steps += 1
+        self.wall_us += by_s * 1_000_000 + self.steps * SLOT_US
+        self.node.begin(self.now_ms, self.wall_us)
+
+    @rule(down_ms=st.sampled_from([20, 4_000, 60_000]), by_s=st.just(0) | steps_s)
+    def restart(self, down_ms: int, by_s: int) -> None:
+        """The process dies and comes back, perhaps with another time of day; the log is all that
+        is left."""
+        self.set_clock(by_s)
         self.now_ms += down_ms
         self.wall_us += down_ms * 1000
         self.waiting = []
         self.paused = {}
+        self.ctime_ms = 0
         for job in self.jobs.values():
-            job.restart(self.now_ms)
+            job.restart(self.now_ms, self.wall_us // 1000)
         self.jobs = {i: job for i, job in self.jobs.items() if job.end_ms > self.now_ms}
         self.start()
         assert len(self.jobs) == len(self.node.jobs)

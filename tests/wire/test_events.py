@@ -90,7 +90,7 @@ class LineTests(SynchronousTestCase):
     def test_added(self) -> None:
         """With what the job was added with."""
         made = recorder()
-        made.added(job(), events.ASYNC, 7, False)
+        made.added(job(), 60, events.ASYNC, 7, False)
         line = self.one(made)
         self.assertEqual(
             (5, 60, 2, 3, "async", "7", "send"),
@@ -104,7 +104,7 @@ class LineTests(SynchronousTestCase):
     def test_queued_at_once(self) -> None:
         """A job that is queued as soon as it is added is told as two events, with two numbers."""
         made = recorder()
-        made.added(job(), 0, 7, True)
+        made.added(job(), 60, 0, 7, True)
         made.job(events.DELIVERED, job(), 0, 12, 25)
         told = lines(header() + made.take())
         self.assertEqual(["added", "queued", "delivered"], [line["type"][11:] for line in told])
@@ -121,7 +121,7 @@ class LineTests(SynchronousTestCase):
     def test_bodies(self) -> None:
         """Bodies are told as asked for, and only of new jobs."""
         made = recorder(bodies=True)
-        made.added(job(body=b"\xff\0"), 0, 7, False)
+        made.added(job(body=b"\xff\0"), 60, 0, 7, False)
         data = made.take()
         self.assertEqual("/wA=", lines(header(BODY) + data)[0]["body"])
         hashed = lines(header(BODY_HASH) + data)[0]["body_sha256"]
@@ -169,7 +169,7 @@ class SegmentTests(SynchronousTestCase):
         made = recorder(bodies=True)
         ends = []
         for number in range(3):
-            made.added(job(), 0, number, False)
+            made.added(job(), 60, 0, number, False)
             ends.append(made.size())
         data = made.take()
         for size in range(len(data) + 1):

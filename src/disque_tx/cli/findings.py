@@ -161,6 +161,26 @@ def _is_loopback(address: str) -> bool:
         return host == "localhost"
 
 
+def _twins(view: NodeView) -> Iterator[Finding]:
+    if view.info.get("cluster_standing_aside") == "yes":
+        what = "stands aside: a process that was started earlier has its ID"
+        yield Finding(
+            _PROBLEM,
+            view.address,
+            what,
+            "Stop it, remove its nodes file and its log, start it again, and disque cluster meet.",
+        )
+    elif view.number("cluster_twins"):
+        what = "hears two processes under one node ID; its messages say from where"
+        yield Finding(
+            _PROBLEM,
+            view.address,
+            what,
+            "A nodes file was copied: stop the copy, remove"
+            " its nodes file and its log, start it again.",
+        )
+
+
 def _leaving(view: NodeView) -> Iterator[Finding]:
     if "leaving" in view.flags:
         yield Finding(
@@ -231,6 +251,7 @@ _OF_ALL: Final[tuple[Callable[[Survey], Iterator[Finding]], ...]] = (
 _OF_EACH: Final[tuple[Callable[[NodeView], Iterator[Finding]], ...]] = (
     _flags,
     _bus,
+    _twins,
     _leaving,
     _original,
     _memory,

@@ -26,9 +26,9 @@ _NOWHERE: Final = frozenset(("handshake", "noaddr"))
 @attrs.frozen
 class NodeView:
     """``address``: where it was asked. ``table``: ID → what it finds of each node. ``info``: INFO,
-    with its sections Eventlog and Listening where these exist. ``maxmemory``: in bytes, 0 for no
-    limit. ``paused``: how many of its first queues are. ``clock_s``: how far its clock is ahead of
-    this machine's."""
+    with its sections Eventlog, Listening and Cluster where these exist. ``maxmemory``: in bytes, 0
+    for no limit. ``paused``: how many of its first queues are. ``clock_s``: how far its clock is
+    ahead of this machine's."""
 
     address: str
     id: str
@@ -85,11 +85,17 @@ def view(node: Disque, now_s: Callable[[], float] = time.time) -> NodeView:
     clock_s = _ahead_s(node, now_s)
     return attrs.evolve(
         glance(node),
-        info=node.info() | node.info("eventlog") | node.info("listening"),
+        info=_info(node),
         maxmemory=_maxmemory(node),
         paused=_paused(node),
         clock_s=clock_s,
     )
+
+
+def _info(node: Disque) -> dict[str, str]:
+    """INFO, and sections that are only shown when they are named."""
+    sections = (None, "eventlog", "listening", "cluster")
+    return {name: value for section in sections for name, value in node.info(section).items()}
 
 
 def _ahead_s(node: Disque, now_s: Callable[[], float]) -> float:

@@ -66,14 +66,17 @@ def _myid(server: Server, client: Client, argv: list[bytes]) -> None:
 
 def _info(server: Server, client: Client, argv: list[bytes]) -> None:
     membership = server.node.membership
-    fields = (
+    fields = [
         (b"state", b"ok"),
         (b"known_nodes", b"%d" % len(membership.nodes)),
         (b"reachable_nodes", b"%d" % len(membership.reachable)),
         (b"size", b"%d" % membership.size),
         (b"stats_messages_sent", b"%d" % membership.messages_sent),
         (b"stats_messages_received", b"%d" % membership.messages_received),
-    )
+    ]
+    twins = server.node.cluster.twins()
+    if twins:  # the original has no such field, and clients may know the fields by their places
+        fields.append((b"twins", b"%d" % twins))
     client.replies.bulk(b"".join([b"cluster_%s:%s\r\n" % field for field in fields]))
 
 

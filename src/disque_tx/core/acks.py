@@ -74,12 +74,13 @@ class Acks:
             job = self._jobs.get(job_id)
             if job is None:
                 self._peers.tell_all(JobSignal(DELJOB, job_id))
-            else:
-                count += 1
+                continue
+            count += 1
+            if job.state != WAIT_REPL:  # taking that back says all there is to say
                 if job.state != ACKED:
                     self._tell(events.FAST_ACKED, job, now_ms)
                 self._peers.tell_holders(job, JobSignal(DELJOB, job_id))
-                self._delivery.remove(job)
+            self._delivery.remove(job)
         return count
 
     def delete(self, ids: list[bytes]) -> int:

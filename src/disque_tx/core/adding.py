@@ -94,12 +94,13 @@ class Adding:
             retry_s,
             repl,
         )
-        job.expire_ms = now_ms + ttl_s * 1000
+        job.life_ms = ttl_s * 1000
+        job.expire_ms = now_ms + job.life_ms
         self._totals.added += 1
         if self._outbox.events is not None:
             reason = ASYNC if asynchronous else NO_REASON
             kept = elsewhere == 0 or (asynchronous and not outside)
-            self._outbox.events.added(job, reason, client.id, kept and delay_s == 0)
+            self._outbox.events.added(job, ttl_s, reason, client.id, kept and delay_s == 0)
         if elsewhere == 0:
             self._keep(job, now_ms)
         elif outside or not asynchronous:

@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.job import Job
+from disque_tx.core.lifetime import whole_life_s
 from disque_tx.core.state import State
 from disque_tx.messages import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, JobRecord
 
@@ -49,6 +50,7 @@ class Arrivals:
         job.nacks = record.nacks
         job.deliveries = record.deliveries
         job.expire_ms = now_ms + life_s * 1000
+        job.life_ms = whole_life_s(job.id, life_s) * 1000
         if job.retry_s > 0:
             job.flags |= BCAST_WILLQUEUE
             job.qtime_ms = self._delivery.requeue_ms(job, now_ms) + job.delay_s * 1000

@@ -27,6 +27,7 @@ from disque_tx.core.membership import Membership
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.peers import Peers
 from disque_tx.core.strangers import Network
+from disque_tx.core.twins import has_twin
 from disque_tx.nodetable import HANDSHAKE, MYSELF, NOADDR, PFAIL, Link, NodeEntry
 from disque_tx.nodetable import MEET as INTRODUCE
 
@@ -91,8 +92,11 @@ class Cluster:
             self._each_second(entries, now_ms)
         self._ticks += 1
         for entry in entries:
+            if entry.twin_first_ms:
+                entry.doubled = has_twin(entry, now_ms, self.node_timeout_ms)
             if not entry.flags & (MYSELF | NOADDR | HANDSHAKE):
                 self._watch(entry, now_ms)
+        membership.standing.tick(now_ms, self.node_timeout_ms)
         membership.refresh()
 
     def _each_second(self, entries: list[NodeEntry], now_ms: i64) -> None:
@@ -136,6 +140,11 @@ class Cluster:
     def link_lost(self, link: Link, now_ms: i64) -> None:
         """A link broke, of whichever side; harmless for one that was to be closed anyway."""
         self._links.lost(link, now_ms, self.node_timeout_ms)
+
+    def twins(self) -> int:
+        """How many nodes, this one among them, have an ID under which another process speaks."""
+        others = len([entry for entry in self.membership.nodes.values() if entry.doubled])
+        return others + (1 if self.membership.standing.doubled else 0)
 
     # -- who speaks --------------------------------------------------------------------------
 
@@ -194,6 +203,12 @@ class Cluster:
             self._links.drop(entry)
 
     # -- what is said ------------------------------------------------------------------------
+
+    def heard_myself(self, link: Link, message: Message, now_ms: i64) -> None:
+        """A message that :meth:`bind` refused; perhaps of another process with this node's ID."""
+        membership = self.membership
+        if message.sender == membership.myself.id and isinstance(message, Gossip):
+            membership.standing.met(link, message, now_ms)
 
     def heard(self, link: Link, message: Gossip, now_ms: i64) -> None:
         """A PING, PONG or MEET that :meth:`bind` let through (section 7.1)."""

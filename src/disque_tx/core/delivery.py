@@ -239,6 +239,9 @@ class Delivery:
                 return
             again = job.flags & BCAST_QUEUED
             if self.enqueue(job, events.BY_RETRY if again else events.BY_DELAY, now_ms):
+                if not again:
+                    # A restart must not take it for one whose delay is still running.
+                    self._jobs.record(job)
                 return
             job.qtime_ms = 0
         self._jobs.reschedule(job)

@@ -19,6 +19,7 @@ from disque_tx.core.links import Links
 from disque_tx.core.membership import Membership
 from disque_tx.core.peers import Peers
 from disque_tx.core.strangers import Strangers
+from disque_tx.core.twins import heeded
 from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, Link, NodeEntry
 
 #: Handshakes that others may have under way here; those of CLUSTER MEET count, but have no limit.
@@ -45,6 +46,13 @@ class Hearing:
         """A PING, PONG or MEET, in the order of section 7.1."""
         sender = self._peers.entry(message.sender)
         entry = link.entry
+        if sender is not None:
+            self._membership.standing.told(message, now_ms)
+            moved = not _is_at(sender, _address(link, message), message)
+            known = heeded(sender, link, message.epoch, moved, now_ms, node_timeout_ms)
+            if not known:
+                self._turn_away(link, message)
+                return
         if entry is None:
             if message.type != PONG and not self._answer(link, message, sender, now_ms):
                 return
@@ -60,6 +68,15 @@ class Hearing:
             self._copy_leaving(sender, message)
         if sender is not None or message.type == MEET:
             self._listen(sender, message.entries, now_ms, node_timeout_ms)
+
+    def _turn_away(self, link: Link, message: Gossip) -> None:
+        """Another process has the ID of a node that is alive: tell it so, and no more."""
+        entry = link.entry
+        if entry is None:
+            if message.type != PONG:
+                self._peers.answer(link, news(PONG, self._membership, self._random))
+        elif entry.flags & HANDSHAKE:
+            self._links.drop(entry)
 
     def _answer(self, link: Link, message: Gossip, sender: NodeEntry | None, now_ms: i64) -> bool:
         """Say PONG to a PING or MEET; ``False`` if it comes from somebody who gets no answer."""
@@ -114,11 +131,11 @@ class Hearing:
     def _readdress(self, entry: NodeEntry, link: Link, message: Message) -> None:
         """The node is where it calls from, or where it says (section 8.7)."""
         ip = _address(link, message)
-        bus_port = short_bus_port(message.port, message.bus_port)
-        if entry.ip == ip and entry.port == message.port and entry.bus_port == bus_port:
+        if _is_at(entry, ip, message):
             return
         if not ip or not ports_usable(message.port, message.bus_port):
             return
+        bus_port = short_bus_port(message.port, message.bus_port)
         self._links.readdress(entry, ip, message.port, bus_port)
 
     def _copy_leaving(self, sender: NodeEntry, message: Message) -> None:
@@ -182,3 +199,9 @@ class Hearing:
 def _address(link: Link, message: Message) -> bytes:
     """Where the sender wants to be called, or calls from; empty when neither is an address."""
     return normal_ip(message.ip) or normal_ip(plain_ip(link.peer_ip))
+
+
+def _is_at(entry: NodeEntry, ip: bytes, message: Message) -> bool:
+    """Whether the node is known to be at this address, with the ports of the message."""
+    bus_port = short_bus_port(message.port, message.bus_port)
+    return entry.ip == ip and entry.port == message.port and entry.bus_port == bus_port

@@ -58,12 +58,13 @@ class Inbox:
         """Take one message that came on ``link``."""
         usual = link.entry is None and message.sender == link.speaker
         if not usual and not self._cluster.bind(link, message):
+            self._cluster.heard_myself(link, message, now_ms)
             return
         if isinstance(message, Gossip):
             self._cluster.heard(link, message, now_ms)
             return
         sender = self._membership.nodes.get(message.sender)
-        if sender is None or not link.speaker:
+        if sender is None or not link.speaker or link.muted:
             return
         if isinstance(message, JobSignal):
             self._job(sender, message, now_ms)

@@ -48,7 +48,8 @@ class Job(JobRecord):
     memory that this ID was acknowledged, without queue and body. ``held``: kept for another node,
     with RETRY 0: it may be queued once that node says so, and not before. ``in_hand``: a client of
     this node fetched it, and it is neither done nor queued here again. ``moved_ms``: when it was
-    last queued or delivered here.
+    last queued or delivered here. ``life_ms``: the TTL it was added with; of a copy, and after a
+    restart, as far as that is known here.
     """
 
     __slots__ = (
@@ -58,6 +59,7 @@ class Job(JobRecord):
         "gc_retry",
         "held",
         "in_hand",
+        "life_ms",
         "moved_ms",
         "qtime_ms",
     )
@@ -76,6 +78,7 @@ class Job(JobRecord):
     ) -> None:
         super().__init__(job_id, queue, body, nodes, ctime, etime_s, delay_s, retry_s, repl)
         self.expire_ms: i64 = 0
+        self.life_ms: i64 = 0
         self.qtime_ms: i64 = 0
         self.moved_ms: i64 = 0
         self.confirmed: set[bytes] | None = None

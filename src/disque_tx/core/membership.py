@@ -20,6 +20,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.addresses import normal_ip, ports_usable, short_bus_port
+from disque_tx.core.twins import Standing
 from disque_tx.errors import LocalError
 from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, MEET, MYSELF, NOADDR, PFAIL, NodeEntry
 
@@ -51,7 +52,8 @@ class Membership:
     ``changed``: the nodes file is out of date; ``must_sync``: it must reach the disk before anybody
     hears of the change; whoever saves calls :meth:`saved`.
     ``messages_sent``, ``messages_received``, ``messages_ignored``: counted by the bus;
-    ``meets_refused``: introductions that were too many or not allowed.
+    ``meets_refused``: introductions that were too many or not allowed. ``standing``: whether
+    another process has this node's ID.
 
     ``new_node_id`` makes random IDs of 40 lower-case hexadecimal digits.
     """
@@ -71,6 +73,7 @@ class Membership:
         "messages_received",
         "messages_ignored",
         "meets_refused",
+        "standing",
         "_new_node_id",
         "_blacklist",
     )
@@ -91,6 +94,7 @@ class Membership:
         self.messages_received: i64 = 0
         self.messages_ignored: i64 = 0
         self.meets_refused: i64 = 0
+        self.standing: Standing = Standing()
         self._new_node_id: Callable[[], bytes] = new_node_id
         self._blacklist: dict[bytes, int] = {}
 

@@ -30,8 +30,9 @@ from disque_tx.core.queues import PAUSE_OUT
 from disque_tx.core.releasing import Releasing, leaving
 from disque_tx.core.replication import Replication
 from disque_tx.core.state import State
+from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
-from disque_tx.messages import ACKED, QUEUED, WAIT_REPL, IdSource, JobRecord
+from disque_tx.messages import ACKED, BCAST_QUEUED, QUEUED, WAIT_REPL, IdSource, JobRecord
 from disque_tx.nodetable import Link
 
 #: Jobs and clients handled per call, so that no turn grows with what is stored.
@@ -121,6 +122,8 @@ class Node:
         Raises ``CommandError`` as section 14.2 lists it, in its order. The client is answered at
         once, or blocked until there are enough copies.
         """
+        if self.membership.standing.aside:
+            raise standing_aside()
         self._adding.add(
             client,
             queue_name,
@@ -148,6 +151,8 @@ class Node:
         counters: bool,
     ) -> None:
         """GETJOB (client protocol, section 15): answer with jobs, or block the client."""
+        if self.membership.standing.aside:
+            raise standing_aside()
         jobs: list[JobRecord] = []
         while True:
             before = len(jobs)
@@ -200,9 +205,12 @@ class Node:
         count = 0
         for job_id in ids:
             job = self.jobs.get(job_id)
-            if job is not None and self.delivery.enqueue(job, cause, self.now_ms):
+            if job is None:
+                continue
+            first = not job.flags & BCAST_QUEUED
+            if self.delivery.enqueue(job, cause, self.now_ms):
                 count += 1
-                if job.retry_s == 0 and job.delay_s > 0:
+                if first and job.delay_s > 0:
                     # A restart must not take it for one whose delay is still running.
                     self.jobs.record(job)
         return count
@@ -228,8 +236,7 @@ class Node:
             raise CommandError("NOJOB", "Job not known in the context of this node.")
         if job.state == ACKED:
             raise CommandError("ACKED", "The job was acknowledged: there is nothing to postpone.")
-        life_ms = job.etime_s * 1000 - job.ctime // 1_000_000
-        if life_ms > 0 and 2 * (job.expire_ms - self.now_ms) < life_ms:
+        if 2 * (job.expire_ms - self.now_ms) < job.life_ms:
             raise CommandError(
                 "TOOLATE",
                 "Half of job TTL already elapsed, you are no longer allowed to postpone"
@@ -307,8 +314,10 @@ class Node:
 
     def release_leaving(self) -> None:
         """Send the clients that wait for jobs elsewhere, once this node is leaving."""
-        if self.membership.leaving:
-            self._releasing.waiting_for_jobs(DUE_PER_TURN)
+        if self.membership.standing.aside:
+            self._releasing.waiting_for_jobs(standing_aside(), DUE_PER_TURN)
+        elif self.membership.leaving:
+            self._releasing.waiting_for_jobs(leaving(), DUE_PER_TURN)
 
     def dismiss(self, error: CommandError) -> list[Client]:
         """Send away and return all clients that wait; what they wanted to add is given up."""
@@ -316,9 +325,9 @@ class Node:
 
     def flush_all(self) -> None:
         """Forget every job and queue; waiting clients get no jobs (DEBUG FLUSHALL, RESET)."""
+        self._releasing.flushed()
         if self.outbox.events is not None:
             self.outbox.events.flushed(len(self.jobs))
-        self._releasing.flushed()
         self.waiters.ready.clear()
         self.replication.forget_all()
         self.federation.wanting.clear()

@@ -14,6 +14,7 @@ from mypy_extensions import i64
 from disque_tx.busmessages import Gossip, Message
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
+from disque_tx.core.twins import TWIN
 from disque_tx.nodetable import HANDSHAKE, Link, NodeEntry
 
 _FLAG_BITS: Final = 0xFFFF
@@ -43,8 +44,19 @@ class Peers:
             message.bus_port = myself.bus_port
         if isinstance(message, Gossip):
             message.epoch = link.epoch  # by this they know that we are none of the originals
+            self._name_start(link, message)
         membership.messages_sent += 1
         link.sink.send(message)
+
+    def _name_start(self, link: Link, message: Message) -> None:
+        """Say to one of two processes with one ID that there is another (see ``twins``)."""
+        entry = self._membership.nodes.get(link.speaker)
+        if entry is None:
+            return
+        if link.muted:
+            message.serial = entry.start
+        elif entry.doubled:
+            message.mflags |= TWIN
 
     def tell(self, node_id: bytes, message: Message) -> None:
         """Say it to one node; lost when there is no link to it."""

@@ -2,11 +2,12 @@
 
 1. What is expired is dropped. A second record of a job takes the place of the first: it tells the
    same job at a later time.
-2. RETRY > 0: queued again RETRY after the load; with a DELAY that is not over, when it is over if
-   this node made the job, otherwise RETRY later.
+2. RETRY > 0: queued again RETRY after the load; if all that happened to it is that it waits for its
+   DELAY, this begins anew (:mod:`disque_tx.core.lifetime`), and a copy is queued RETRY later.
 3. RETRY 0: nobody can know whether it was delivered since the record was written, so it is not
-   queued again; except one whose DELAY is still running, and one that an orderly stop left in the
-   queue when the operator asked for that (``aof-enqueue-jobs-once``).
+   queued again; except one whose DELAY is still running, by the record and by the clock, and one
+   that an orderly stop left in the queue when the operator asked for that
+   (``aof-enqueue-jobs-once``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from disque_tx.core.job import Job
+from disque_tx.core.lifetime import delay_ms_anew, life_s_max, whole_life_s
 from disque_tx.core.node import Node
 from disque_tx.errors import PeerError
 from disque_tx.events import BY_RESTART
@@ -38,7 +40,10 @@ def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
     known = node.jobs.get(record.id)
     if known is not None:
         node.delivery.remove(known)
-    left_ms = record.etime_s * 1000 - node.wall_us // 1000
+    left_ms = min(
+        record.etime_s * 1000 - node.wall_us // 1000,
+        life_s_max(record.id) * 1000,  # whatever our clock says
+    )
     if left_ms <= 0:
         return False
     queue = node.queues.get(record.queue)
@@ -58,7 +63,8 @@ def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
     job.nacks = record.nacks
     job.deliveries = record.deliveries
     job.expire_ms = node.now_ms + left_ms
-    job.qtime_ms = _requeue_ms(node, job, i64(record.state))
+    job.life_ms = whole_life_s(job.id, job.etime_s - job.ctime // 1_000_000_000) * 1000
+    job.qtime_ms = _requeue_ms(node, job, i64(record.state), left_ms)
     again = enqueue and record.state == QUEUED
     if job.retry_s == 0 and job.qtime_ms == 0 and not again:
         job.flags |= DELIVERED  # perhaps: no command may queue it again either
@@ -69,19 +75,25 @@ def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
     return known is None
 
 
-def _requeue_ms(node: Node, job: Job, recorded_state: i64) -> i64:
-    """The first requeue time after the load, 0 for never."""
-    left_ms: i64 = 0
-    if job.delay_s > 0 and recorded_state == ACTIVE:
-        delay_ms = job.delay_s * 1000
-        passed_ms = node.wall_us // 1000 - job.ctime // 1_000_000
-        # The clock of the record may have run ahead of ours: never wait longer than DELAY.
-        left_ms = min(delay_ms, max(0, delay_ms - passed_ms))
-        if not job.flags & BCAST_QUEUED:
-            if job.retry_s > 0 or (left_ms > 0 and not job.flags & DELIVERED):
-                return node.now_ms + left_ms
+def _requeue_ms(node: Node, job: Job, recorded_state: i64, left_ms: i64) -> i64:
+    """The first requeue time after the load, 0 for never. ``left_ms``: of its life."""
+    at_ms = node.now_ms
+    if job.delay_s > 0 and recorded_state == ACTIVE and not job.flags & DELIVERED:
+        mine = job.id[2:10] == node.id[:8]
+        queued = job.flags & BCAST_QUEUED  # by this node, if it made the job, else by another one
+        if not (mine and queued):
+            at_ms += delay_ms_anew(job, mine, left_ms)
+        if not queued and (job.retry_s > 0 or _still_delayed(node, job)):
+            return at_ms
     if job.retry_s == 0:
         return 0
     # A copy of another node's job: its creator queues it when the delay is over, this one later.
     job.flags |= BCAST_WILLQUEUE
-    return node.delivery.requeue_ms(job, node.now_ms + left_ms)
+    return node.delivery.requeue_ms(job, at_ms)
+
+
+def _still_delayed(node: Node, job: Job) -> bool:
+    """Whether a job with RETRY 0 was certainly not delivered: the record of its queueing may be
+    lost with the power, so the clock has to say so, too."""
+    passed_ms = node.wall_us // 1000 - job.ctime // 1_000_000
+    return passed_ms < job.delay_s * 1000

@@ -50,14 +50,14 @@ class Releasing:
             client.replies.null_array()
         self._let_go(client)
 
-    def waiting_for_jobs(self, limit: i64) -> None:
-        """Send up to ``limit`` clients that wait for jobs to other nodes (section 12.3).
+    def waiting_for_jobs(self, error: CommandError, limit: i64) -> None:
+        """Send up to ``limit`` clients that wait for jobs to other nodes (section 12.3), with this.
 
         Those that wait for copies get them: a leaving node keeps none itself.
         """
         waiting = [c for c in self._waiters.blocked if c.blocked != BLOCKED_ADDJOB]
         for client in waiting[:limit]:
-            self._refuse(client, leaving())
+            self._refuse(client, error)
 
     def everybody(self, error: CommandError) -> list[Client]:
         """Send away and return all."""

@@ -42,8 +42,8 @@ class Bus(Service):
 
     ``open`` takes possession of the port; nobody is served before the service is started.
     ``in_thread``: calls a function in a thread, for looking up host names. ``first_epoch``: a
-    number that no other start of any node had. ``written``: what was said in this turn.
-    ``identity``: what it shows to others; ``None`` without TLS.
+    number that no other start of any node had, higher for a later one. ``written``: what was said
+    in this turn. ``identity``: what it shows to others; ``None`` without TLS.
     """
 
     name = "bus"
@@ -66,6 +66,7 @@ class Bus(Service):
         self._settings = settings
         self._log = log
         self._epoch = first_epoch
+        runtime.node.membership.standing.start = first_epoch
         self._secure = False
         self._inbound: Adopts = hub
         self._outbound: Adopts = hub

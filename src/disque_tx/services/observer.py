@@ -20,6 +20,12 @@ _TOLD: Final = (
 )
 _NOTED: Final = PFAIL | FAIL | NOADDR | LEAVING
 
+_TWIN_PERIOD_MS: Final = 60_000
+_SETTLE: Final = (
+    "A nodes file was copied: stop the copy, remove its nodes file and its log, and start it again"
+    " (docs/how-to/run-a-cluster.md)."
+)
+
 
 class Observer:
     """Compares the node table with what it was when it last looked."""
@@ -29,6 +35,7 @@ class Observer:
         self._membership = node.membership
         self._log = log
         self._greeted: list[NodeEntry] = []
+        self._quiet_until_ms: dict[bytes, int] = {}
         #: By node ID: flags and address.
         self._known: dict[bytes, tuple[int, str]] = self._now()
 
@@ -42,6 +49,7 @@ class Observer:
     def look(self) -> None:
         """Write down what is different now."""
         self._look_for_answers()
+        self._look_for_twins()
         known = self._now()
         if known == self._known:
             return
@@ -61,6 +69,37 @@ class Observer:
                 if changed & flag and not (flag == PFAIL and now & FAIL):
                     text = set_text if now & flag else cleared_text
                     self._say(entry, address or earlier, text)
+
+    def _look_for_twins(self) -> None:
+        """Tell of nodes whose ID another process has, again and again while it lasts."""
+        standing = self._membership.standing
+        for entry in self._membership.nodes.values():
+            if entry.doubled:
+                self._complain(
+                    entry.id,
+                    f"Node {entry.id.decode()} at {entry.ip.decode()}:{entry.port} has a twin:"
+                    f" another process speaks under its ID from {entry.twin_ip.decode()}, and is"
+                    f" not heeded. {_SETTLE}",
+                )
+        if standing.aside:
+            self._complain(
+                self._node.id,
+                "This node stands aside, and refuses ADDJOB and GETJOB: a process that was started"
+                f" earlier has its ID, {self._node.id.decode()}. {_SETTLE}",
+            )
+        elif standing.doubled:
+            self._complain(
+                self._node.id,
+                f"Another process also has the ID of this node, {self._node.id.decode()}"
+                f"{_from(standing.twin_ip)}. {_SETTLE}",
+            )
+
+    def _complain(self, node_id: bytes, text: str) -> None:
+        """At most once a minute about one ID."""
+        now_ms = int(self._node.now_ms)
+        if now_ms >= self._quiet_until_ms.get(node_id, now_ms):
+            self._quiet_until_ms[node_id] = now_ms + _TWIN_PERIOD_MS
+            self._log.warning(text)
 
     def _look_for_answers(self) -> None:
         """Tell of those who were met and did not answer in time."""
@@ -85,3 +124,7 @@ class Observer:
 def _address(entry: NodeEntry) -> str:
     """Where clients find the node; empty when nobody knows."""
     return shown_address(entry.ip.decode(), int(entry.port)) if entry.ip else ""
+
+
+def _from(ip: bytes) -> str:
+    return f" and speaks from {ip.decode()}" if ip else ""

@@ -60,6 +60,12 @@ def new_node_id() -> bytes:
     return secrets.token_hex(20).encode()
 
 
+def first_epoch(wall_us: int) -> int:
+    """The number from which a start counts its connections: no other start has it, and later ones
+    have higher ones (see ``core/twins``)."""
+    return (wall_us // 1000) << 21 | secrets.randbits(20)
+
+
 class NodeRoot(MultiService):
     """A node and everything around it. ``cluster``: what talks to other nodes, a part of it from
     the moment on at which the log is loaded.
@@ -117,9 +123,8 @@ class NodeRoot(MultiService):
         self.cron = Cron(self.runtime, settings, self.aof, log, reactor)
         hub = Hub(reactor, self.runtime)
         self.listeners = Listeners(self, RespFactory(self.runtime, self.admission), hub, reactor)
-        self.bus = Bus(
-            self.runtime, settings, log, hub, reactor, self._in_thread, secrets.randbits(62)
-        )
+        epoch = first_epoch(clock.wall_us())
+        self.bus = Bus(self.runtime, settings, log, hub, reactor, self._in_thread, epoch)
         self.runtime.bus = self.bus
         self.eventlog = EventLog(node, settings, self.files, clock, reactor, self._in_thread, log)
         self.runtime.eventlog = self.eventlog

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import hiredis
 
 from disque_tx.sim.clients import LOST, SimClient
-from disque_tx.sim.history import Added, Delivered
+from disque_tx.sim.history import Added, Delivered, Worked
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
@@ -145,10 +145,18 @@ class Consumer(Actor):
             return
         if deed.endswith("-elsewhere"):
             self.client.leave()
-        self.client.ask(lambda reply: self._done(deed, job_id, jobs), _WORDS[deed], job_id)
+        asked_us = self.run.world.now_us
+        if deed == "nack":
+            self.run.history.nacked.setdefault(job_id, []).append(asked_us)
+        self.client.ask(
+            lambda reply: self._done(deed, job_id, jobs, asked_us, reply), _WORDS[deed], job_id
+        )
 
-    def _done(self, deed: str, job_id: bytes, jobs: list[bytes]) -> None:
+    def _done(self, deed: str, job_id: bytes, jobs: list[bytes], asked_us: int, reply: Any) -> None:
         if deed == "working":
+            if isinstance(reply, int) and reply > 0:
+                now_us = self.run.world.now_us
+                self.run.history.worked.append(Worked(job_id, asked_us, now_us, reply))
             self.run.world.at(500_000, lambda: self._do("ack", job_id, jobs))
         else:
             self._handle(jobs)

@@ -46,6 +46,7 @@ class Bus:
         self._node = process.node
         self._outbox = process.node.outbox
         self._epoch = first_epoch
+        process.node.membership.standing.start = first_epoch
         self._written: list[BusWriter] = []
         self._up: dict[object, BusConnection] = {}
         self._stalled: list[BusConnection] = []

@@ -22,10 +22,13 @@ _OFFSET_US_MAX: Final = 300_000
 
 
 class Clocks:
-    """Both clocks of one machine. ``drift_ppm``: how much too fast they are."""
+    """Both clocks of one machine. ``drift_ppm``: how much too fast they are. ``shifts_us``: by how
+    much the wall clock was ever ahead of what it would have been since an earlier moment."""
 
     def __init__(self, world: World, name: str) -> None:
         self.drift_ppm = 0
+        self.shifts_us: set[int] = set()
+        self._recent_us: set[int] = set()
         self._world = world
         self._random = world.random(f"clocks {name}")
         self._mark_us = world.now_us
@@ -64,6 +67,8 @@ class Clocks:
     def step(self, us: int) -> None:
         """The wall clock is set."""
         self._offset_us += us
+        self._recent_us = {us} | {earlier_us + us for earlier_us in self._recent_us}
+        self.shifts_us |= self._recent_us
 
     def drift(self, ppm: int) -> None:
         """Both clocks go so much too fast from now on; ``ValueError`` beyond what clocks do."""

@@ -51,12 +51,25 @@ class Delivered:
     deliveries: int
 
 
+@attrs.frozen
+class Worked:
+    """One WORKING that was answered with ``retry_s``."""
+
+    job_id: bytes
+    asked_us: int
+    answered_us: int
+    retry_s: int
+
+
 @attrs.define
 class History:
-    """Everything in the order in which it happened. ``added``: by body."""
+    """Everything in the order in which it happened. ``added``: by body. ``nacked``: job ID → when
+    somebody asked for a NACK."""
 
     added: dict[bytes, Added] = attrs.Factory(dict)
     delivered: list[Delivered] = attrs.Factory(list)
+    worked: list[Worked] = attrs.Factory(list)
+    nacked: dict[bytes, list[int]] = attrs.Factory(dict)
 
     def accepted(self) -> Iterator[Added]:
         """The jobs whose clients have an ID."""

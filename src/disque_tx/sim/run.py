@@ -29,6 +29,7 @@ from disque_tx.sim.checkers.replay import LogEqualsMemory
 from disque_tx.sim.checkers.timing import InTime
 from disque_tx.sim.checkers.unexpected import NothingUnexpected
 from disque_tx.sim.checkers.views import SameViews
+from disque_tx.sim.checkers.working import Heeded
 from disque_tx.sim.faults import FAULTS, FaultPlan
 from disque_tx.sim.healing import Healing
 from disque_tx.sim.history import Added, History
@@ -117,6 +118,7 @@ class Run:
             NothingLost(),
             NothingUnexpected(),
             AtMostOnce(),
+            Heeded(),
             self.copies,
             InTime(),
             UniqueIds(),

@@ -84,7 +84,7 @@ class EventRecorder(EventSink):
         self._writer = BytesWriter()
         return data
 
-    def added(self, job: JobRecord, reason: i64, client_id: i64, queued: bool) -> None:
+    def added(self, job: JobRecord, ttl_s: i64, reason: i64, client_id: i64, queued: bool) -> None:
         """Record that a job is new, with what it was added with."""
         if self.wanted is not None and not self.wanted.wants(job.queue):
             return
@@ -92,7 +92,7 @@ class EventRecorder(EventSink):
         self.events += queued
         writer = self._writer
         write_i64_le(writer, job.retry_s)
-        write_i64_le(writer, job.etime_s - job.ctime // 1_000_000_000)
+        write_i64_le(writer, ttl_s)
         write_i64_le(writer, job.delay_s)
         write_i64_le(writer, i64(job.repl))
         if self.bodies:

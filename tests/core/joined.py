@@ -1,0 +1,103 @@
+"""Several whole nodes whose messages go straight from one to the other, in order, without bytes."""
+
+from __future__ import annotations
+
+from collections import deque
+from random import Random
+
+from disque_tx.busmessages import BusSink, JobsMessage, Message
+from disque_tx.commands.values import ValueReplies
+from disque_tx.core.client import Client
+from disque_tx.core.membership import Membership
+from disque_tx.core.node import Node
+from disque_tx.messages import IdSource
+from disque_tx.nodetable import MYSELF, Link, NodeEntry
+from tests.core.bench import NOW_MS, UNIX_S
+from tests.core.peerbench import sent
+
+STEP_MS = 20
+
+
+class OneId(IdSource):
+    """The ID of the one job there is."""
+
+    def __init__(self, job_id: bytes) -> None:
+        self.job_id = job_id
+
+    def next_id(self, node_id: bytes, ttl_s: int, retry_s: int) -> bytes:
+        return self.job_id
+
+
+class _Way(BusSink):
+    """From one node to another."""
+
+    def __init__(self, waiting: deque[tuple[int, int, Message]], to: int, by: int) -> None:
+        self._waiting = waiting
+        self._to = to
+        self._by = by
+
+    def send(self, message: Message) -> None:
+        told = sent(message) if isinstance(message, JobsMessage) else message
+        told.sender = message.sender
+        self._waiting.append((self._to, self._by, told))
+
+
+class Joined:
+    """``nodes``: all linked with all others. ``job_id``: of the job that any of them would make."""
+
+    def __init__(self, ids: list[bytes], job_id: bytes, random: Random) -> None:
+        self.now_ms = NOW_MS
+        self.ids = ids
+        self.nodes: list[Node] = []
+        self._waiting: deque[tuple[int, int, Message]] = deque()
+        self._links: dict[tuple[int, int], Link] = {}
+        for here, node_id in enumerate(ids):
+            myself = NodeEntry(node_id, b"", 7711, MYSELF, 0)
+            membership = Membership(myself, lambda: b"f" * 40)
+            self.nodes.append(Node(membership, OneId(job_id), random.random))
+            for there in range(len(ids)):
+                if there != here:
+                    self._link(membership, here, there)
+            membership.refresh()
+        self.begin()
+
+    def _link(self, membership: Membership, here: int, there: int) -> None:
+        entry = NodeEntry(self.ids[there], b"10.0.0.%d" % (there + 1), 7711, 0, self.now_ms)
+        entry.numbers = True
+        membership.add(entry)
+        way = _Way(self._waiting, there, here)
+        entry.link = Link(way, entry, entry.ip, b"", self.now_ms, 1)
+        back = Link(_Way(self._waiting, there, here), None, entry.ip, b"", self.now_ms, 1)
+        back.speaker = entry.id
+        self._links[(here, there)] = back
+
+    def begin(self) -> None:
+        """A turn begins on every node."""
+        for node in self.nodes:
+            node.begin(self.now_ms, UNIX_S * 1_000_000 + self.now_ms * 1_000)
+
+    def settle(self) -> None:
+        """Everybody hears what was said, and what is said to that."""
+        while self._waiting:
+            here, there, message = self._waiting.popleft()
+            self.nodes[here].receive(self._links[(here, there)], message)
+
+    def step(self) -> None:
+        """A little time passes."""
+        self.now_ms += STEP_MS
+        self.begin()
+        for node in self.nodes:
+            node.run_due()
+        self.settle()
+
+    def add(self, at: int, copies: int, retry_s: int) -> None:
+        """ADDJOB on one node."""
+        client = Client(1, ValueReplies(), b"10.0.0.9:1", self.now_ms)
+        self.nodes[at].add_job(client, b"q", b"body", copies, 3_600, retry_s, 0, -1, 0, False)
+        self.settle()
+
+    def take(self, at: int) -> None:
+        """GETJOB NOHANG on one node."""
+        client = Client(2, ValueReplies(), b"10.0.0.9:2", self.now_ms)
+        self.nodes[at].get_jobs(client, [b"q"], 1, 0, True, False)
+        self.settle()

@@ -1,0 +1,44 @@
+"""What a node tells about its jobs, collected for a test to look at."""
+
+from __future__ import annotations
+
+from disque_tx.events import KIND_NAMES, REASON_NAMES, EventSink
+from disque_tx.messages import JobRecord
+
+
+class Notes(EventSink):
+    """What was told. ``lines``: kind, reason, number, elapsed; ``ids``: of which job;
+    ``ttls_s``: the TTLs of new jobs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[tuple[object, ...]] = []
+        self.ids: list[bytes] = []
+        self.ttls_s: list[int] = []
+
+    def added(self, job: JobRecord, ttl_s: int, reason: int, client_id: int, queued: bool) -> None:
+        self.ttls_s.append(ttl_s)
+        self.lines.append(("added", REASON_NAMES[reason], client_id, -1))
+        self.ids.append(job.id)
+        if queued:
+            self.lines.append(("queued", "", 0, -1))
+            self.ids.append(job.id)
+
+    def job(self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int) -> None:
+        self.lines.append((KIND_NAMES[kind], REASON_NAMES[reason], number, elapsed_ms))
+        self.ids.append(job.id)
+
+    def moved(self, kind: int, job: JobRecord, node_id: bytes) -> None:
+        self.lines.append((KIND_NAMES[kind], node_id))
+        self.ids.append(job.id)
+
+    def paused(self, queue: bytes, flags: int) -> None:
+        self.lines.append(("paused", queue, flags))
+
+    def flushed(self, jobs: int) -> None:
+        self.lines.append(("flushed", jobs))
+
+    def take(self) -> list[tuple[object, ...]]:
+        """What was told since the last call."""
+        lines, self.lines = self.lines, []
+        return lines
