@@ -10,9 +10,15 @@ from tests.core.bench import NodeCase
 from tests.core.peerbench import B, PeerCase
 
 
+_NAMES = (
+    *("added", "delivered", "acked", "nacked", "requeued", "expired", "evicted", "dropped"),
+    *("queued", "in_hand"),
+)
+
+
 def counted(totals: Totals) -> dict[str, int]:
     """The counters that are not zero."""
-    values = {name: int(getattr(totals, name)) for name in Totals.__slots__}
+    values = {name: int(getattr(totals, name)) for name in _NAMES}
     return {name: value for name, value in values.items() if value}
 
 
