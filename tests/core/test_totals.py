@@ -9,7 +9,6 @@ from disque_tx.core.totals import Totals
 from tests.core.bench import NodeCase
 from tests.core.peerbench import B, PeerCase
 
-
 _NAMES = (
     *("added", "delivered", "acked", "nacked", "requeued", "expired", "evicted", "dropped"),
     *("queued", "in_hand"),
