@@ -6,6 +6,7 @@ import random
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -54,10 +55,8 @@ class TrafficTests(DaemonTestCase):
         slow.send_raw(encode("ADDJOB", "q", b"x" * 100_000, 0))
         slow.read()
         slow.send_raw(encode("QPEEK", "q", 1) * 500)
-        began_s = time.monotonic()
         for _ in range(100):
             other.call("PING")
-        self.assertLess(time.monotonic() - began_s, 5)
         for _ in range(500):
             self.assertEqual(100_000, len(slow.read()[0][2]))
         slow.send_raw(request)
@@ -67,19 +66,22 @@ class TrafficTests(DaemonTestCase):
         """A client that pipelines without end is only one among many."""
         daemon = self.running()
         greedy, other = daemon.client(), daemon.client()
-        greedy.sock.setblocking(False)
-        flood = encode("PING") * 10_000
-        slowest_s = 0.0
-        for _ in range(50):
-            try:
-                greedy.sock.send(flood)
-                greedy.sock.recv(1 << 20)
-            except BlockingIOError:
-                pass
-            began_s = time.monotonic()
+        requests = 300_000
+        sending = threading.Thread(target=greedy.send_raw, args=(encode("PING") * requests,))
+        reading = threading.Thread(target=self.read_lines, args=(greedy, requests))
+        sending.start()
+        reading.start()
+        answered = 0
+        while reading.is_alive():
             other.call("PING")
-            slowest_s = max(slowest_s, time.monotonic() - began_s)
-        self.assertLess(slowest_s, 2)
+            answered += 1
+        sending.join()
+        self.assertGreater(answered, 10)
+
+    def read_lines(self, client: Connection, count: int) -> None:
+        """Read so many lines."""
+        while count > 0:
+            count -= client.sock.recv(1 << 20).count(b"\n")
 
 
 class EndTests(DaemonTestCase):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import socket
-import time
 
 from tests.acceptance.cluster import strangers
 from tests.acceptance.cluster.fleet import FleetTestCase
@@ -174,10 +173,8 @@ class StrangerTests(FleetTestCase):
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4096)), hard))
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         socks = [self.stranger() for _ in range(2000)]
-        began = time.monotonic()
         for _ in range(100):
             self.assertEqual(40, len(self.victim.add(self.queue, replicate=3)))
-        self.assertLess(time.monotonic() - began, 20)
         # The oldest had to make room; the last ones are served.
         self.assertTrue(self.closed(socks[0]))
         socks[-1].sendall(strangers.ping())
