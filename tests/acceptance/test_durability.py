@@ -48,8 +48,8 @@ class CrashTests(DaemonTestCase):
         twice = {i for i in load.once if load.delivered.get(i, 0) > 1}
         self.assertEqual(set(), some(twice), "at most once, delivered twice")
         self.assertEqual(set(), some(load.revived), "acknowledged and delivered again")
-        self.assertGreater(len(load.added), 500)
-        self.assertGreater(len(load.acked), 50)
+        self.assertGreater(len(load.added), 50)
+        self.assertGreater(len(load.acked), 5)
 
     def _drain(self, load: Load, client: Connection) -> None:
         """Take and acknowledge what is delivered, until nothing has come for three times RETRY."""

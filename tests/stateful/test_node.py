@@ -107,7 +107,7 @@ class JobModel:
         if self.retry_s == 0 and only_delayed and wall_ms - self.ctime_ms >= self.delay_s * 1000:
             only_delayed = False  # it may have been delivered
         if only_delayed:
-            # Nothing happened since, though an earlier start, with another clock, may have feared so.
+            # Nothing happened, though an earlier start, with another clock, may have feared so.
             self.delivered = False
             self._delay_again(now_ms, left_ms)
         elif self.retry_s:

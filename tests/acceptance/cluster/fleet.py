@@ -17,7 +17,7 @@ from tests.acceptance.daemon import DaemonTestCase, wait_for
 from tests.acceptance.resp import ClosedError, Connection
 
 #: What a node may need to find another one failing, or well again, on a machine that is busy.
-AGREE_S = 30.0
+AGREE_S = 120.0
 _T = TypeVar("_T")
 
 

@@ -100,7 +100,7 @@ class DownTests(AddingTestCase):
         others = self.kill(5)
         words = ("ADDJOB", self.queue, "b", 500, "REPLICATE", 4)
         self.assertEqual(_TIMEOUT, others[0].error(*words))
-        self.wait(lambda: self.fleet.jobs() == 0, "the copies are taken back", 5)
+        self.wait(lambda: self.fleet.jobs() == 0, "the copies are taken back")
 
     def test_life_shorter_than_timeout(self) -> None:
         """A job whose life ends before its client's patience fails, and is nowhere."""
@@ -110,4 +110,4 @@ class DownTests(AddingTestCase):
             "NOREPL job removed (expired?) before the requested replication level was achieved",
             others[0].error(*words),
         )
-        self.wait(lambda: self.fleet.jobs() == 0, "the copies are gone", 10)
+        self.wait(lambda: self.fleet.jobs() == 0, "the copies are gone")

@@ -36,7 +36,7 @@ class RequeueTests(FleetTestCase):
         """A job that nobody fetches stays in one place, however often its RETRY passes."""
         self.nodes[0].add(self.queue, replicate=3, retry=1)
         self.holds(lambda: self.fleet.queued(self.queue) <= 1, 4, "one place at most")
-        self.wait(lambda: self.fleet.queued(self.queue) == 1, "it is queued", 2)
+        self.wait(lambda: self.fleet.queued(self.queue) == 1, "it is queued")
 
     def test_at_most_once(self) -> None:
         """RETRY 0: one delivery, wherever it is asked for, and never a second one."""
@@ -104,7 +104,7 @@ class RequeueTests(FleetTestCase):
             counts = {(one["nacks"], one["additional-deliveries"]) for one in shown}
             return counts == {(nacks, deliveries)} and len(shown) >= 3
 
-        self.wait(same, f"{nacks} and {deliveries} are known to all", 5)
+        self.wait(same, f"{nacks} and {deliveries} are known to all")
 
     def test_retry_counts(self) -> None:
         """A RETRY that passes counts as one additional delivery on all holders."""
@@ -123,7 +123,7 @@ class LifeTests(FleetTestCase):
         """When its life is over a job is gone from all nodes, though nobody says so."""
         job_id = self.nodes[0].add(self.queue, replicate=3, ttl=3)
         self.holds(lambda: len(self.fleet.holders(job_id)) >= 3, 1.5, "it lives")
-        self.wait(lambda: not self.fleet.holders(job_id), "it is gone", 15)
+        self.wait(lambda: not self.fleet.holders(job_id), "it is gone")
         self.assertEqual(0, self.fleet.queued(self.queue))
 
     def test_mass_expiry(self) -> None:

