@@ -73,6 +73,17 @@ class IdleTests(NodeCase):
             self.sweep(100)
         self.assertEqual((0, 0), (len(self.node.queues), self.node.used_memory()))
 
+    def test_from_the_start_after_a_flush(self) -> None:
+        """FLUSHALL in the midst of a sweep: the next sweep is a whole one."""
+        for number in range(300):
+            self.node.queues.obtain(b"old%d" % number, self.now_ms)
+        self.sweep(100)
+        self.node.flush_all()
+        for number in range(300):
+            self.node.queues.obtain(b"new%d" % number, self.now_ms)
+        self.pass_ms(300_000)
+        self.assertEqual((300, 0), (self.sweep(), len(self.node.queues)))
+
     def test_delayed_job(self) -> None:
         """A delayed job finds a queue again though its own was removed meanwhile."""
         self.get(b"q")

@@ -280,6 +280,17 @@ class AsynchronousTests(CopiesCase):
         self.hear_signal(job.nodes[2], GOTJOB, job.id)
         self.assertEqual({}, self.node.replication.asynchronous)
 
+    def test_one_of_two(self) -> None:
+        """The copy that is missing is asked for again when the other one is confirmed."""
+        job = self.added(3)
+        first, second = job.nodes[1:]
+        self.hear_signal(first, GOTJOB, job.id)
+        self.forget_told()
+        self.pass_ms(200)
+        self.assertEqual(["REPLJOB"], self.told_names(second))
+        self.hear_signal(second, GOTJOB, job.id)
+        self.assertEqual({}, self.node.replication.asynchronous)
+
     def test_intervals_grow(self) -> None:
         """Against a node that is dead the effort falls to twice a minute."""
         for peer in (C, D):
