@@ -22,7 +22,7 @@ class AckTests(WorkerTestCase):
             return Refused(command, NODE, "DENIED", "") if refused % 11 else None
 
         self.client.broken = refuse_often
-        ids = [self.client.put("a") for _ in range(1200)]
+        ids = [self.client.put("a") for _ in range(600)]
         worker = self.worker({"a": self.note}, concurrency=4)
         self.turn(200)
         self.assertEqual({"acked"}, {self.client.state(id_) for id_ in ids})
