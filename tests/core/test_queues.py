@@ -51,6 +51,16 @@ class IdleTests(NodeCase):
         self.pass_ms(1_000)
         self.assertEqual(1, self.sweep())
 
+    def test_enqueues_are_use(self) -> None:
+        """A queue whose jobs were all deleted lives on from the last time one was queued."""
+        self.get(b"q")
+        self.pass_ms(299_000)
+        self.node.delete([self.add(b"q")])
+        self.pass_ms(299_000)
+        self.assertEqual(0, self.sweep())
+        self.pass_ms(1_000)
+        self.assertEqual(1, self.sweep())
+
     def test_statistics_start_again(self) -> None:
         """A queue that comes back is a new one."""
         self.add(b"q", retry_s=0)

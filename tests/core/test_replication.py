@@ -429,6 +429,7 @@ class OutsideTests(CopiesCase):
         (peer,) = job.nodes
         self.unlink(peer)
         self.hear_signal(peer, GOTJOB, job.id)
+        self.pass_slowly(1_000)  # tried again and again, while the link is away
         self.assertEqual([], self.said(client))
         self.link(peer)
         self.pass_ms(60)
