@@ -55,6 +55,7 @@ class HandshakeTests(SynchronousTestCase):
     def test_meet_adds_a_stand_in(self) -> None:
         """The peer is listed at once under a random ID, but does not count as a member."""
         membership = table()
+        self.assertEqual(0, membership.messages_ignored)
         self.assertEqual(True, membership.meet(b"10.0.0.1", 7711, 0, 5))
         entry = membership.nodes[b"%040x" % 1]
         self.assertEqual(

@@ -273,7 +273,7 @@ class AsynchronousTests(CopiesCase):
         first = job.nodes[1]
         self.forget_told()
         self.pass_ms(200)
-        self.assertEqual(["REPLJOB"], self.told_names(first))
+        self.assertEqual((["REPLJOB"], 2), (self.told_names(first), len(job.nodes)))
         self.pass_slowly(10_000)
         self.assertTrue(len(job.nodes) > 2)
         self.assertEqual(job.nodes, self.log.records[job.id].nodes)
