@@ -8,6 +8,7 @@
 #   make bench-workers   workers beside RQ and Celery (needs redis-server)
 #   make bench-pipeline   the pipeline on Spark over 10 million events
 #   make spark-kill       a stream, and a table that is compacted, killed twenty times
+#   make mutation small defects in the core, and whether the tests notice; MUTANTS=, SEED=, FILES=
 #   make fuzz     guided fuzzing of what strangers send and what lies on disk
 
 PYTHON ?= python3
@@ -26,7 +27,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
 .PHONY: spark spark-kill bench-pipeline demo-pipeline
-.PHONY: demo test lint types unit unit-compiled acceptance acceptance-compiled acceptance-cluster bench bench-clients bench-workers docs fuzz sim sim-some mutants clean
+.PHONY: demo test lint types unit unit-compiled acceptance acceptance-compiled acceptance-cluster bench bench-clients bench-workers docs fuzz sim sim-some mutants mutation clean
 
 # -- environments ------------------------------------------------------------------------------
 
@@ -157,6 +158,14 @@ sim-some: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 # Planted defects, which only plain Python can take.
 mutants: $(VENV)/.made-test
 	PYTHONHASHSEED=0; export PYTHONHASHSEED; $(call TRIAL,build/trial-mutants,tests.mutants)
+
+# A sample of small defects, and which of them no test notices; other packages with FILES=.
+MUTANTS ?= 150
+SEED ?= 1
+FILES ?= src/disque_tx/core/*.py
+
+mutation: $(VENV)/.made-test
+	nice $(BIN)/python -m tests.mutation $(FILES) --mutants $(MUTANTS) --seed $(SEED) --jobs $(JOBS)
 
 # Each fuzzer runs that long.
 FUZZ_S ?= 60

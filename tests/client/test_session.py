@@ -280,6 +280,15 @@ class RepeatingTests(SessionTestCase):
         client.add_job("q", "b")
         self.assertEqual(1, node.connections)
 
+    def test_refused_by_one_node(self) -> None:
+        """The same for what only one node can answer: refusals use up no connections."""
+        page, refused = array(bulk("5"), array(bulk("one"))), b"-DENIED not any more\r\n"
+        node = self.node(QSCAN=[page, refused] * 3)
+        client = self.client(node)
+        for _ in range(3):
+            self.assertRaises(Refused, list, client.queue_scan())
+        self.assertEqual(1, node.connections)
+
     def test_option_text(self) -> None:
         """A refused option whose text begins like a code is not taken for that code."""
         node = self.node(ADDJOB=b"-ERR MAXLEN must be a positive number\r\n")

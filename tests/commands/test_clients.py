@@ -43,6 +43,7 @@ class ListTests(DeskCase):
         first, second = listed.splitlines()
         self.assertTrue(first.startswith(b"id=1 "), first)
         self.assertIn(b" flags=ObcAU ", second)
+        self.assertIn(b" fd=-1 ", second)  # not ours: TLS, or a program that embeds the node
         self.assertIn(b" events=r cmd=NULL", second)
 
 

@@ -59,6 +59,16 @@ class SlowLogTests(DeskCase):
         self.log.note([b"PING"], 9, 0)
         self.assertEqual(0, len(self.log.entries))
 
+    def test_length_set(self) -> None:
+        """CONFIG SET slowlog-max-len takes effect at once, on a server that is idle, too."""
+        for second in range(5):
+            self.log.note([b"PING"], second, 100)
+        for length, left in ((9, 5), (2, 2), (-1, 0)):
+            self.log.set_length(length)
+            self.assertEqual(left, self.call(slowlog, b"SLOWLOG", b"LEN"))
+        self.log.note([b"PING"], 9, 100)
+        self.assertEqual(0, self.call(slowlog, b"SLOWLOG", b"LEN"))
+
     def test_shortened(self) -> None:
         """One huge request cannot fill the memory through the log."""
         self.assertEqual([b"x" * 128], shorten([b"x" * 128]))

@@ -8,7 +8,7 @@ from disque_tx.commands.values import Value, ValueReplies
 from disque_tx.core.client import Client
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
-from disque_tx.core.node import Node
+from disque_tx.core.node import DUE_PER_TURN, Node
 from disque_tx.errors import CommandError
 from disque_tx.messages import IdSource, JobRecord, LogSink
 from disque_tx.nodetable import MYSELF, NodeEntry
@@ -101,9 +101,16 @@ class NodeCase(SynchronousTestCase):
         self.node.begin(now_ms, wall_us)
 
     def pass_ms(self, ms: int) -> None:
-        """Let time pass, and the node do what became due."""
+        """Let time pass, and the node do what became due.
+
+        It never asks to be woken at once again, unless there was more than one turn takes: it
+        would use a whole processor for nothing.
+        """
         self.begin(self.now_ms + ms, self.wall_us + ms * 1000)
         self.node.run_due()
+        due_ms = self.node.next_due_ms()
+        if due_ms != -1 and len(self.node.jobs) < DUE_PER_TURN:
+            self.assertGreater(due_ms, self.now_ms)
 
     def connect(self) -> Client:
         """A client, connected now."""

@@ -143,6 +143,16 @@ class HolderTests(AckCase):
         self.hear_signal(B, GOTACK, job.id, 1)
         self.assertEqual([[(DELJOB, 0)]] * 2, [self.signals(B), self.signals(C)])
 
+    def test_no_holder(self) -> None:
+        """Who does not know the job and is not listed is not told to forget it."""
+        job = self.replicated(B)
+        self.node.acknowledge([job.id])
+        self.hear_signal(C, GOTACK, job.id, 0)
+        self.assertEqual((ME, B), job.nodes)
+        self.forget_told()
+        self.hear_signal(B, GOTACK, job.id, 1)
+        self.assertEqual([[(DELJOB, 0)], []], [self.signals(B), self.signals(C)])
+
     def test_answers_about_other_jobs(self) -> None:
         """GOTACK about a job that is unknown or not done changes nothing."""
         job = self.replicated(B)

@@ -333,6 +333,17 @@ class HandedOutTests(PeerCase):
         self.assertEqual([kept], self.get(b"q", count=5))
         self.assertEqual([kept], list(self.log.records))
 
+    def test_announced_after_working(self) -> None:
+        """A requeue that was postponed is announced to the other holders like every other, so that
+        one who has the job in its queue can say so."""
+        job = self.replicated(B)
+        self.get(b"q")
+        for _ in range(2):
+            self.node.working(job.id)
+            self.forget_told()
+            self.pass_ms(job.retry_s * 1000 - 400)
+            self.assertEqual(["WILLQUEUE"], self.told_names(B))
+
     def test_working_on_a_done_job(self) -> None:
         """J7: who works on a job that is done is told so, and on a dummy that it is unknown."""
         job = self.replicated(B)

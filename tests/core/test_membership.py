@@ -55,6 +55,7 @@ class HandshakeTests(SynchronousTestCase):
     def test_meet_adds_a_stand_in(self) -> None:
         """The peer is listed at once under a random ID, but does not count as a member."""
         membership = table()
+        self.assertEqual(0, membership.messages_ignored)
         self.assertEqual(True, membership.meet(b"10.0.0.1", 7711, 0, 5))
         entry = membership.nodes[b"%040x" % 1]
         self.assertEqual(
@@ -73,6 +74,14 @@ class HandshakeTests(SynchronousTestCase):
         self.assertEqual(2, len(membership.nodes))
         membership.meet(b"::1", 7712, 0, 9)
         self.assertEqual(3, len(membership.nodes))
+
+    def test_meet_at_a_known_address(self) -> None:
+        """Where a member was there may be another node now, which has to be asked."""
+        membership = table()
+        membership.meet(b"10.0.0.1", 7711, 0, 5)
+        membership.complete(membership.nodes[b"%040x" % 1], PEER)
+        membership.meet(b"10.0.0.1", 7711, 0, 9)
+        self.assertEqual((3, 1), (len(membership.nodes), membership.handshakes))
 
     def test_meet_bus_port(self) -> None:
         """The same address with another bus port is another try; the usual one may be left out."""

@@ -6,7 +6,8 @@ from disque_tx.commands.values import Error
 from disque_tx.core.node import DUE_PER_TURN
 from disque_tx.core.queues import PAUSE_ALL, PAUSE_IN, PAUSE_OUT
 from disque_tx.errors import CommandError
-from disque_tx.messages import ACTIVE, QUEUED
+from disque_tx.events import EventSink
+from disque_tx.messages import ACTIVE, QUEUED, JobRecord
 from disque_tx.nodetable import FAIL, LEAVING, NodeEntry
 from tests.core.bench import ME, NodeCase
 from tests.core.peerbench import B, C, PeerCase
@@ -17,6 +18,18 @@ BECAUSE = (
 )
 ONCE = "With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)"
 NEVER = "The specified DELAY is greater than TTL. Job refused since would never be delivered"
+
+
+class Broken(EventSink):
+    """Cannot take events of one job."""
+
+    def __init__(self, job_id: bytes) -> None:
+        super().__init__()
+        self._job_id = job_id
+
+    def job(self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int) -> None:
+        if job.id == self._job_id:
+            raise RuntimeError("a fault")
 
 
 class AddTests(NodeCase):
@@ -248,6 +261,16 @@ class TurnTests(NodeCase):
         self.assertLessEqual(self.node.next_due_ms(), self.now_ms)
         self.node.run_due()
         self.assertEqual(DUE_PER_TURN + 10, self.length())
+
+    def test_fault(self) -> None:
+        """One job that meets a fault does not hold up those that are due with it, nor is it met
+        again and again."""
+        ids = [self.add(delay_s=1) for _ in range(5)]
+        self.node.outbox.events = Broken(ids[2])
+        with self.assertRaises(RuntimeError):
+            self.pass_ms(1_000)
+        self.pass_ms(20)
+        self.assertEqual(set(ids) - {ids[2]}, set(self.get(b"q", count=9)))
 
     def test_next_due(self) -> None:
         """Whoever sleeps until then misses neither job nor time-out."""

@@ -51,6 +51,16 @@ class IdleTests(NodeCase):
         self.pass_ms(1_000)
         self.assertEqual(1, self.sweep())
 
+    def test_enqueues_are_use(self) -> None:
+        """A queue whose jobs were all deleted lives on from the last time one was queued."""
+        self.get(b"q")
+        self.pass_ms(299_000)
+        self.node.delete([self.add(b"q")])
+        self.pass_ms(299_000)
+        self.assertEqual(0, self.sweep())
+        self.pass_ms(1_000)
+        self.assertEqual(1, self.sweep())
+
     def test_statistics_start_again(self) -> None:
         """A queue that comes back is a new one."""
         self.add(b"q", retry_s=0)
@@ -72,6 +82,17 @@ class IdleTests(NodeCase):
         for _ in range(100):
             self.sweep(100)
         self.assertEqual((0, 0), (len(self.node.queues), self.node.used_memory()))
+
+    def test_from_the_start_after_a_flush(self) -> None:
+        """FLUSHALL in the midst of a sweep: the next sweep is a whole one."""
+        for number in range(300):
+            self.node.queues.obtain(b"old%d" % number, self.now_ms)
+        self.sweep(100)
+        self.node.flush_all()
+        for number in range(300):
+            self.node.queues.obtain(b"new%d" % number, self.now_ms)
+        self.pass_ms(300_000)
+        self.assertEqual((300, 0), (self.sweep(), len(self.node.queues)))
 
     def test_delayed_job(self) -> None:
         """A delayed job finds a queue again though its own was removed meanwhile."""

@@ -273,11 +273,22 @@ class AsynchronousTests(CopiesCase):
         first = job.nodes[1]
         self.forget_told()
         self.pass_ms(200)
-        self.assertEqual(["REPLJOB"], self.told_names(first))
+        self.assertEqual((["REPLJOB"], 2), (self.told_names(first), len(job.nodes)))
         self.pass_slowly(10_000)
         self.assertTrue(len(job.nodes) > 2)
         self.assertEqual(job.nodes, self.log.records[job.id].nodes)
         self.hear_signal(job.nodes[2], GOTJOB, job.id)
+        self.assertEqual({}, self.node.replication.asynchronous)
+
+    def test_one_of_two(self) -> None:
+        """The copy that is missing is asked for again when the other one is confirmed."""
+        job = self.added(3)
+        first, second = job.nodes[1:]
+        self.hear_signal(first, GOTJOB, job.id)
+        self.forget_told()
+        self.pass_ms(200)
+        self.assertEqual(["REPLJOB"], self.told_names(second))
+        self.hear_signal(second, GOTJOB, job.id)
         self.assertEqual({}, self.node.replication.asynchronous)
 
     def test_intervals_grow(self) -> None:
@@ -418,6 +429,7 @@ class OutsideTests(CopiesCase):
         (peer,) = job.nodes
         self.unlink(peer)
         self.hear_signal(peer, GOTJOB, job.id)
+        self.pass_slowly(1_000)  # tried again and again, while the link is away
         self.assertEqual([], self.said(client))
         self.link(peer)
         self.pass_ms(60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,7 @@ class EventLogTests(FolderCase):
         self.settings = Settings(dir="/", eventlog=True, eventlog_dir=str(self.folder))
         self.service = self.new_service()
 
-    def new_service(self) -> EventLog:
+    def new_service(self, in_thread: Callable[..., Any] = maybeDeferred) -> EventLog:
         """A service whose thread is this one."""
         return EventLog(
             self.node,
@@ -194,7 +195,7 @@ class EventLogTests(FolderCase):
             self.files,
             BenchClock(self.reactor),
             self.reactor,
-            maybeDeferred,
+            in_thread,
             DaemonLog("debug", str(self.written)),
         )
 
@@ -320,6 +321,34 @@ class EventLogTests(FolderCase):
         self.reactor.advance(60)
         self.assertEqual(["added", "queued"], self.types())
         self.assertEqual(1, self.service.conversion.converted)
+
+    def test_slow_disk(self) -> None:
+        """What waits for the disk is bounded: the rest is dropped. When the disk is through, there
+        is as much room as at first."""
+        self.patch(module, "_WAITING_BYTES_MAX", 10_000)
+        waiting: list[tuple[Deferred[Any], Callable[[], Any]]] = []
+        slow = True
+
+        def in_thread(work: Callable[[], Any]) -> Deferred[Any]:
+            if not slow:
+                return maybeDeferred(work)
+            waiting.append((Deferred(), work))
+            return waiting[-1][0]
+
+        self.service = self.new_service(in_thread)
+        self.start()
+        taken = []
+        for _ in range(3):
+            dropped, begun = self.service.dropped, self.service.recorder.events
+            while self.service.dropped == dropped:
+                self.add(body=b"x" * 100)
+                self.service.flush()
+            taken.append(self.service.recorder.events - begun)
+            while waiting:
+                done, work = waiting.pop(0)
+                done.callback(work())
+        self.assertEqual([taken[0]] * 3, taken)
+        slow = False
 
     def test_too_many_segments(self) -> None:
         """When lines are made too slowly, segments do not pile up without end."""

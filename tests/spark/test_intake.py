@@ -6,7 +6,7 @@ from disque_tx.client.errors import AuthenticationRefused, CannotConnect
 from disque_tx.spark.intake import Intake
 from disque_tx.spark.leases import Leases
 from disque_tx.spark.offsets import Offset
-from tests.client.scripted import ScriptedNode
+from tests.client.scripted import HANG_UP, ScriptedNode
 from tests.spark.nodes import GONE, IDS, NodesTestCase, at, got
 
 _NONE = b"*-1\r\n"
@@ -77,6 +77,16 @@ class IntakeTests(NodesTestCase):
         for work in (lambda: intake.advance(Offset(), 5), intake.waiting):
             with self.assertRaises(CannotConnect):
                 work()
+
+    def test_away_again(self) -> None:
+        """A node that was back and goes away again is reported again."""
+        shaky, alive = self.node(), self.node(GETJOB=_NONE)
+        intake = self.intake(shaky, alive)
+        with self.assertLogs("disque_tx.spark.intake", "WARNING") as logged:
+            for said in (HANG_UP, HANG_UP, _NONE, HANG_UP):
+                shaky.answer("GETJOB", said)
+                intake.advance(Offset(), 5)
+        self.assertEqual(2, len(logged.output))
 
     def test_acknowledged_elsewhere(self) -> None:
         """When the node that delivered is away, others are told that its jobs are done."""

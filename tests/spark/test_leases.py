@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from disque_tx.client.options import Options
 from disque_tx.spark.leases import Leases
+from disque_tx.spark.servers import Servers
 from tests.client.scripted import ScriptedNode
 from tests.spark.nodes import GONE, IDS, NodesTestCase, at
 
@@ -64,3 +69,31 @@ class LeasesTests(NodesTestCase):
         node.answer("WORKING", b":6\r\n")
         leases.renew(servers)
         self.assertEqual(2.0, leases.beat_s)
+
+    def test_next_batch_meanwhile(self) -> None:
+        """A renewal that is overtaken by the next batch, as it runs in a thread of its own, does
+        not bring the jobs of the last one back."""
+        node = self.node(WORKING=b":60\r\n")
+        leases = Leases()
+        leases.take({at(node): IDS[:1]}, self.servers(node))
+        leases.renew(Overtaken(node, lambda: leases.take({at(node): IDS[1:3]}, self.servers(node))))
+        self.renewed(node)
+        leases.renew(self.servers(node))
+        self.assertEqual([job_id.encode() for job_id in IDS[1:3]], self.renewed(node))
+        leases.renew(Overtaken(node, lambda: leases.take({}, self.servers(node))))
+        self.assertIsNone(leases.beat_s)
+
+
+class Overtaken(Servers):
+    """While it asks a node, something else happens, once."""
+
+    def __init__(self, node: ScriptedNode, meanwhile: Callable[[], object]) -> None:
+        super().__init__([at(node)], Options())
+        self._meanwhile = [meanwhile]
+
+    def ask_holders(self, *words: Any) -> Any:
+        answers = super().ask_holders(*words)
+        if self._meanwhile:
+            self._meanwhile.pop()()
+        self.close()
+        return answers

@@ -31,18 +31,20 @@ class OffsetTests(SynchronousTestCase):
     @given(_offsets, st.none() | st.integers(1, 50))
     def test_shares(self, offset: Offset, wanted: int | None) -> None:
         """Each job is in one task, with its node, and there are as many tasks as wanted if there
-        are as many jobs."""
+        are as many jobs, and hardly more."""
         cut = shares(offset, wanted)
         for node, ids in offset.jobs.items():
             found = [job_id for other, some in cut if other == node for job_id in some]
             self.assertEqual(list(ids), found)
         self.assertTrue(all(ids for _, ids in cut))
+        least = min(wanted or 1, len(offset))
+        self.assertTrue(least <= len(cut) <= least + len(offset.jobs), len(cut))
 
     def test_number_of_tasks(self) -> None:
         """Big batches are cut even if nobody asks for it."""
         ids = tuple(f"D-60776864-{number:024d}-05a1" for number in range(9000))
         offset = Offset(1, {Address("a", 1): ids})
-        self.assertEqual([2500, 2500, 2500, 1500], [len(some) for _, some in shares(offset, None)])
+        self.assertEqual([2250] * 4, [len(some) for _, some in shares(offset, None)])
         self.assertEqual(9, len(shares(offset, 9)))
 
     def test_foreign(self) -> None:

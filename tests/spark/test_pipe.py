@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from disque_tx.client import requests
 from disque_tx.client.errors import (
     AuthenticationRefused,
@@ -11,7 +14,7 @@ from disque_tx.client.errors import (
     Refused,
 )
 from disque_tx.client.options import Options
-from disque_tx.spark.pipe import Pipe
+from disque_tx.spark.pipe import _REQUEST_BYTES_MAX, Pipe, _portions
 from tests.client.scripted import HANG_UP, SILENCE, ScriptedNode, bulk
 from tests.spark.nodes import IDS, NodesTestCase, at
 
@@ -35,6 +38,18 @@ class PipeTests(NodesTestCase):
         self.assertIsInstance(second, Paused)
         self.assertEqual([IDS[1]] * 1198, others)
         self.assertEqual(1200, len(node.heard))
+
+    @given(st.lists(st.integers(0, 600_000), max_size=30))
+    def test_portions(self, sizes: list[int]) -> None:
+        """As much as may be on its way at once, and never less, after large requests, too."""
+        several = [requests.add_job("q", b"x" * size) for size in sizes]
+        portions = list(_portions(several))
+        self.assertEqual(several, [request for portion in portions for request, _ in portion])
+        lengths = [sum(len(words) for _, words in portion) for portion in portions]
+        for portion, length in zip(portions, lengths, strict=True):
+            self.assertTrue(len(portion) == 1 or length <= _REQUEST_BYTES_MAX)
+        for length, (_, behind) in zip(lengths, (p[0] for p in portions[1:]), strict=False):
+            self.assertGreater(length + len(behind), _REQUEST_BYTES_MAX)
 
     def test_password(self) -> None:
         """A password is said first, and when it is wrong nothing else is."""

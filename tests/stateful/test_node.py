@@ -467,7 +467,7 @@ class NodeTests(SynchronousTestCase):
 
     def test_node_like_the_model(self) -> None:
         """Nothing is lost, early, late, out of order, or delivered against its promise."""
-        count = 400 if settings().max_examples < 1000 else 10_000
+        count = 4 * settings().max_examples
         run_state_machine_as_test(
             NodeMachine, settings=settings(max_examples=count, stateful_step_count=40)
         )

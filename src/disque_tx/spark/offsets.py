@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import attrs
@@ -71,11 +72,13 @@ def _foreign() -> JobsLost:
 
 
 def shares(offset: Offset, wanted: int | None) -> list[tuple[Address, tuple[str, ...]]]:
-    """The batch cut into tasks, each of jobs of one node. ``wanted``: tasks at least."""
-    size = max(1, -(-len(offset) // (wanted or 1)))
-    size = min(size, _TASK_JOBS_MAX)
-    return [
-        (node, tuple(ids[start : start + size]))
-        for node, ids in offset.jobs.items()
-        for start in range(0, len(ids), size)
-    ]
+    """The batch cut into tasks, each of jobs of one node, of about the same size. ``wanted``: tasks
+    at least, if there are as many jobs."""
+    total = len(offset)
+    least = min(total, max(wanted or 1, -(-total // _TASK_JOBS_MAX)))
+    cut: list[tuple[Address, tuple[str, ...]]] = []
+    for node, ids in offset.jobs.items():
+        tasks = -(-len(ids) * least // total) if ids else 0
+        ends = [len(ids) * task // tasks for task in range(1, tasks + 1)]
+        cut += [(node, tuple(ids[start:end])) for start, end in pairwise([0, *ends])]
+    return cut

@@ -1,0 +1,174 @@
+"""``python -m tests.mutation FILE...``: how many of a sample of small defects the tests notice.
+
+``--seed`` chooses the sample of ``--mutants``, and the same seed is the same sample of the same
+program. A mutant is caught when its tests fail, or use several times the processor time that they
+use without it. The status is 1 when fewer than ``--aim`` percent are caught. Those listed in
+``equivalent.txt`` change nothing that anybody could see, and are not drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+
+from tests.mutation.operators import Mutant, count, planted
+
+ROOT: Final = Path(__file__).parents[2]
+PACKAGE: Final = ROOT / "src" / "disque_tx"
+#: Besides a package's own tests, those that go through it.
+_MORE: Final = {
+    "core": ["commands", "stateful"],
+    "commands": ["core", "stateful"],
+    "wire": ["commands", "core"],
+}
+#: So many times what the tests use without a defect, and so many seconds of processor time more.
+_FACTOR: Final = 3
+_SPARE_S: Final = 5
+#: When nothing happens at all.
+_STALLED_S: Final = 1800
+
+
+class Drawn(NamedTuple):
+    """One mutant of a file."""
+
+    path: Path
+    number: int
+    mutant: Mutant
+
+    def __str__(self) -> str:
+        where = f"{self.path.relative_to(ROOT)}:{self.mutant.line}"
+        return f"{where}\n    {self.mutant.before}\n    {self.mutant.after}"
+
+
+def equivalent() -> set[tuple[str, str, str]]:
+    """Mutants known to change nothing: file, before, after."""
+    lines = (Path(__file__).parent / "equivalent.txt").read_text().splitlines()
+    rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    return {(row[0], row[1], row[2]) for row in rows}
+
+
+def draw(paths: list[Path], seed: int, limit: int) -> list[Drawn]:
+    """A sample of the mutants of these files, without the equivalent ones."""
+    sources = {path: path.read_text() for path in paths}
+    every = [(path, index) for path in paths for index in range(count(sources[path]))]
+    Random(seed).shuffle(every)
+    known = equivalent()
+    drawn: list[Drawn] = []
+    for path, index in every:
+        if len(drawn) == limit:
+            break
+        mutant = planted(sources[path], index)[1]
+        if (str(path.relative_to(PACKAGE)), mutant.before, mutant.after) not in known:
+            drawn.append(Drawn(path, index, mutant))
+    return drawn
+
+
+def tests_for(path: Path) -> list[str]:
+    """The modules of tests for a file: its own first."""
+    package = path.parent.name
+    folders = [ROOT / "tests" / name for name in (package, *_MORE.get(package, ()))]
+    found = [test for folder in folders for test in sorted(folder.glob("test_*.py"))]
+    found.sort(key=lambda test: test != folders[0] / f"test_{path.stem}.py")
+    return [".".join(test.relative_to(ROOT).with_suffix("").parts) for test in found]
+
+
+def run(module: str, index: int, tests: list[str], cpu_s: int) -> bool:
+    """Whether these tests pass on the plain package, within this processor time (0: any)."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), str(ROOT)]),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HYPOTHESIS_PROFILE": "mutation",
+    }
+    with TemporaryDirectory() as folder:
+        words = [sys.executable, "-m", "tests.mutation.child", module, str(index), str(cpu_s)]
+        options = ["--exitfirst", "--temp-directory", f"{folder}/trial"]
+        try:
+            done = subprocess.run(
+                [*words, *options, *tests],
+                env={**environment, "HYPOTHESIS_STORAGE_DIRECTORY": f"{folder}/hypothesis"},
+                cwd=ROOT,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_STALLED_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return False
+    return done.returncode == 0
+
+
+class Tests:
+    """The tests for one file, in two runs: its own find most mutants, and soon."""
+
+    def __init__(self, path: Path, known_s: dict[str, int]) -> None:
+        """``known_s``: limits by the words of a run, which files may share."""
+        every = tests_for(path)
+        self._runs = [(run, _limit_s(run, known_s)) for run in (every[:1], sorted(every))]
+
+    def pass_on(self, module: str, number: int) -> bool:
+        """Whether they do not notice this mutant."""
+        return all(run(module, number, tests, limit_s) for tests, limit_s in self._runs)
+
+
+def _limit_s(tests: list[str], known_s: dict[str, int]) -> int:
+    """The processor time that a mutant may use for these tests. They pass without a defect."""
+    words = " ".join(tests)
+    if words not in known_s:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if not run("", 0, tests, 0):
+            sys.exit(f"These tests fail without any defect: {words}")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        known_s[words] = int(used_s * _FACTOR) + _SPARE_S
+    return known_s[words]
+
+
+def main() -> int:
+    """Run the program; returns its exit status."""
+    parser = argparse.ArgumentParser("python -m tests.mutation", description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--mutants", type=int, default=150)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--aim", type=int, default=85)
+    given = parser.parse_args()
+    drawn = draw([path.resolve() for path in given.files], given.seed, given.mutants)
+    if not drawn:
+        sys.exit("There is nothing in these files that could be wrong.")
+    known_s: dict[str, int] = {}
+    tests: dict[Path, Tests] = {}
+    for path in sorted({one.path for one in drawn}):
+        print(f"{path.name}: its tests run without a defect", flush=True)
+        tests[path] = Tests(path, known_s)
+
+    def survives(one: Drawn) -> bool:
+        module = ".".join(one.path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        return tests[one.path].pass_on(module, one.number)
+
+    survivors = 0
+    pool = ThreadPoolExecutor(given.jobs)
+    try:
+        runs = {pool.submit(survives, one): one for one in drawn}
+        for number, done in enumerate(as_completed(runs), 1):
+            survivors += done.result()
+            progress = f"{number} of {len(drawn)}, {survivors} survived"
+            print(f"{progress}: {runs[done]}" if done.result() else progress, flush=True)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    caught = len(drawn) - survivors
+    print(f"Caught {caught} of {len(drawn)} ({100 * caught / len(drawn):.1f} %).")
+    return 0 if 100 * caught >= given.aim * len(drawn) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""``python -m tests.mutation.child MODULE INDEX SECONDS TRIAL-ARGUMENT...``: one mutant.
+
+The module is changed where it is imported, in this process only: no file is touched.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, ModuleType
+from typing import Final
+
+from twisted.scripts.trial import run
+
+from tests.mutation.operators import planted
+
+#: A mutant may take so much memory before it is stopped.
+_MEMORY_BYTES: Final = 2 << 30
+
+
+class _Loader(SourceFileLoader):
+    """Loads a module with one of its mutants."""
+
+    def __init__(self, name: str, path: str, index: int) -> None:
+        super().__init__(name, path)
+        self._index = index
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        source = self.get_data(path).decode()
+        return compile(planted(source, self._index)[0], path, "exec")
+
+
+class Planter(PathFinder):
+    """Finds one module, and gives it a defect."""
+
+    def __init__(self, module: str, index: int) -> None:
+        self._module = module
+        self._index = index
+
+    def find_spec(  # type: ignore[override]
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self._module:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        assert spec is not None and isinstance(spec.loader, SourceFileLoader), fullname
+        spec.loader = _Loader(fullname, spec.loader.path, self._index)
+        return spec
+
+
+def main(words: list[str]) -> None:
+    """Run trial with a limit on its processor time (0: none); no ``MODULE``: no defect."""
+    module, index, seconds, *arguments = words
+    if int(seconds):
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    if module:
+        sys.meta_path.insert(0, Planter(module, int(index)))
+    sys.argv = ["trial", *arguments]
+    run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,187 @@
+"""What can be wrong with a program in one place: all mutants of a source text, in a fixed order."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
+from typing import Final, NamedTuple
+
+#: What is written instead of an operator.
+_OPERATORS: Final[dict[type[ast.AST], type[ast.AST]]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+    ast.Div: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+}
+#: Calls whose first two arguments may be exchanged without harm.
+_SYMMETRIC: Final = {"min", "max", "isinstance", "cast"}
+_IGNORED_FIELDS: Final = {"annotation", "returns", "decorator_list"}
+_IGNORED_STATEMENTS: Final = (ast.Import, ast.ImportFrom, ast.Assert)
+
+#: Changes the tree and returns what stands in the place of the statement.
+Plant = Callable[[], ast.stmt]
+
+
+class Site(NamedTuple):
+    """A place that can be wrong: the statement it is part of, and what makes it so."""
+
+    statement: ast.stmt
+    plant: Plant
+
+
+class Mutant(NamedTuple):
+    """One defect: its line, and what was there before and after, a line each."""
+
+    line: int
+    before: str
+    after: str
+
+
+def count(source: str) -> int:
+    """How many mutants a program has."""
+    return sum(1 for _ in _in_block(ast.parse(source).body, False))
+
+
+def planted(source: str, index: int) -> tuple[ast.Module, Mutant]:
+    """The program with one of its mutants, and which one it is. Raises `IndexError`."""
+    tree = ast.parse(source)
+    for number, site in enumerate(_in_block(tree.body, False)):
+        if number == index:
+            before = _lines(site.statement)
+            after = _lines(site.plant())
+            pairs = list(zip_longest(before, after, fillvalue=""))
+            pair = next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
+            return ast.fix_missing_locations(tree), Mutant(site.statement.lineno, *pair)
+    raise IndexError(index)
+
+
+def _lines(statement: ast.stmt) -> list[str]:
+    return [line.strip() for line in ast.unparse(statement).splitlines()]
+
+
+def _in_block(block: list[ast.stmt], in_function: bool) -> Iterator[Site]:
+    """What can be wrong with these statements and with those within them."""
+    for place, statement in enumerate(block):
+        if isinstance(statement, _IGNORED_STATEMENTS):
+            continue
+        function = in_function
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            # An attribute that is never set would be noticed at once.
+            function = statement.name != "__init__"
+        if in_function and (other := _instead(statement)) is not None:
+            yield Site(statement, _replacing(block, place, other))
+        if isinstance(statement, ast.If | ast.While) and not _compares(statement.test):
+            yield Site(statement, _negating(statement, statement))
+        if isinstance(statement, ast.Return) and not _is_none(statement.value):
+            yield Site(statement, _setting(statement, statement, "value", ast.Constant(None)))
+        for name, child in ast.iter_fields(statement):
+            if name in _IGNORED_FIELDS:
+                continue
+            for part in child if isinstance(child, list) else [child]:
+                if isinstance(part, ast.ExceptHandler):
+                    yield from _in_block(part.body, function)
+                elif isinstance(part, ast.arguments):
+                    for default in filter(None, [*part.defaults, *part.kw_defaults]):
+                        yield from _in_expression(statement, default, part)
+                elif isinstance(part, ast.expr | ast.withitem | ast.operator):
+                    yield from _in_expression(statement, part, statement)
+            if isinstance(child, list) and child and isinstance(child[0], ast.stmt):
+                yield from _in_block(child, function)
+
+
+def _instead(statement: ast.stmt) -> ast.stmt | None:
+    """What can stand where this statement stands, as a whole; ``None``: nothing plausible."""
+    match statement:
+        case ast.Break():
+            return ast.Continue()
+        case ast.Continue():
+            return ast.Break()
+        case ast.Expr(value=ast.Call() | ast.Yield() | ast.Await() | ast.YieldFrom()):
+            return ast.Pass()
+        case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
+            return ast.Pass()
+        case ast.AugAssign() | ast.Delete() | ast.Raise() | ast.Return(value=None):
+            return ast.Pass()
+    return None
+
+
+def _in_expression(statement: ast.stmt, node: ast.AST, parent: ast.AST) -> Iterator[Site]:
+    """What can be wrong within an expression of this statement."""
+    match node:
+        case ast.operator() if type(node) in _OPERATORS:  # of an augmented assignment
+            yield Site(statement, _setting(statement, parent, "op", _OPERATORS[type(node)]()))
+        case ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op) in _OPERATORS:
+            yield Site(statement, _setting(statement, node, "op", _OPERATORS[type(op)]()))
+        case ast.Compare(ops=[op, *more]) if type(op) in _OPERATORS:
+            others = [_OPERATORS[type(op)](), *more]
+            yield Site(statement, _setting(statement, node, "ops", others))
+        case ast.IfExp() if not _compares(node.test):
+            yield Site(statement, _negating(statement, node))
+        case ast.Constant(value=bool(value)):
+            yield Site(statement, _setting(statement, node, "value", not value))
+        case ast.Constant(value=int(value)):
+            yield Site(statement, _setting(statement, node, "value", value + 1))
+            yield Site(statement, _setting(statement, node, "value", value - 1))
+        case ast.Call(args=[first, second, *rest]) if _ordered(node):
+            swapped = [second, first, *rest]
+            yield Site(statement, _setting(statement, node, "args", swapped))
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.operator):
+            yield from _in_expression(statement, child, node)
+
+
+def _ordered(call: ast.Call) -> bool:
+    """Whether the first two arguments can be exchanged, and that makes a difference."""
+    first, second = call.args[:2]
+    if isinstance(first, ast.Starred) or isinstance(second, ast.Starred):
+        return False
+    symmetric = isinstance(call.func, ast.Name) and call.func.id in _SYMMETRIC
+    return not symmetric and ast.dump(first) != ast.dump(second)
+
+
+def _compares(test: ast.expr) -> bool:
+    """Whether this is negated by changing its operator."""
+    return isinstance(test, ast.Compare) and len(test.ops) == 1
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    return value is None or (isinstance(value, ast.Constant) and value.value is None)
+
+
+def _replacing(block: list[ast.stmt], place: int, other: ast.stmt) -> Plant:
+    def plant() -> ast.stmt:
+        block[place] = ast.copy_location(other, block[place])
+        return other
+
+    return plant
+
+
+def _setting(statement: ast.stmt, node: ast.AST, field: str, value: object) -> Plant:
+    def plant() -> ast.stmt:
+        setattr(node, field, value)
+        return statement
+
+    return plant
+
+
+def _negating(statement: ast.stmt, node: ast.If | ast.While | ast.IfExp) -> Plant:
+    return _setting(statement, node, "test", ast.UnaryOp(ast.Not(), node.test))

@@ -1,0 +1,113 @@
+"""The mutation tester: what it plants, what it leaves alone, and that it tells caught from not."""
+
+from __future__ import annotations
+
+import ast
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.mutation.__main__ import PACKAGE, draw, equivalent, run, tests_for
+from tests.mutation.operators import count, planted
+
+
+def pairs(source: str) -> list[tuple[str, str]]:
+    """What each mutant of a program changes."""
+    every = [planted(source, index)[1] for index in range(count(source))]
+    return [(mutant.before, mutant.after) for mutant in every]
+
+
+class OperatorTests(SynchronousTestCase):
+    """What can be wrong."""
+
+    def changes(self, statement: str) -> set[str]:
+        """What one statement of a function may become."""
+        return {after for _, after in pairs(f"def f():\n    {statement}")}
+
+    def test_comparisons(self) -> None:
+        """A boundary is missed by one, or a condition is the other way round."""
+        self.assertEqual({"x = a <= b"}, self.changes("x = a < b"))
+        self.assertEqual({"x = a is not b"}, self.changes("x = a is b"))
+
+    def test_arithmetic(self) -> None:
+        """A wrong operator, also in an assignment, which may be missing too."""
+        self.assertEqual({"x = a - b"}, self.changes("x = a + b"))
+        self.assertEqual({"x -= a", "pass"}, self.changes("x += a"))
+
+    def test_conditions(self) -> None:
+        """A condition that is dropped or negated; a comparison is negated once only."""
+        self.assertEqual({"if not (a and b):", "if a or b:"}, self.changes("if a and b: x"))
+        self.assertEqual({"if a != b:"}, self.changes("if a == b: x"))
+        self.assertEqual({"x = a if not b else c"}, self.changes("x = a if b else c"))
+
+    def test_constants(self) -> None:
+        """Off by one; a flag that is wrong."""
+        self.assertEqual({"x = 8", "x = 6"}, self.changes("x = 7"))
+        self.assertEqual({"x = False"}, self.changes("x = True"))
+
+    def test_statements(self) -> None:
+        """Something is forgotten: a call, a state, an error, a value, the end of a loop."""
+        self.assertEqual({"pass"}, self.changes("f()"))
+        self.assertEqual({"pass"}, self.changes("a.b = c"))
+        self.assertEqual({"pass"}, self.changes("raise error"))
+        self.assertEqual({"return None"}, self.changes("return x"))
+        self.assertEqual({"continue"}, self.changes("while x: break") - {"while not x:"})
+
+    def test_arguments(self) -> None:
+        """Two arguments are exchanged, unless that is the same."""
+        self.assertEqual({"x = f(b, a, c)"}, self.changes("x = f(a, b, c)"))
+        self.assertEqual(set(), self.changes("x = min(a, b)"))
+
+    def test_left_alone(self) -> None:
+        """What the program does not do, or could not run without, is no place for a defect."""
+        source = 'def __init__(self, a: int = 0) -> Literal[1]:\n    "2"\n    self.a = a\n'
+        after = [f"def __init__(self, a: int={wrong}) -> Literal[1]:" for wrong in (1, -1)]
+        self.assertEqual(after, [mutant for _, mutant in pairs(source)])
+        self.assertEqual([], pairs("from a import b\nassert b == 1\n"))
+
+    def test_line(self) -> None:
+        """A survivor can be found: its line is that of the statement that is wrong."""
+        source = "def f():\n    a = b\n    return b\n"
+        tree, mutant = planted(source, 0)
+        self.assertEqual((3, "return b", "return None"), mutant)
+        self.assertEqual("def f():\n    a = b\n    return None", ast.unparse(tree))
+
+    def test_no_more(self) -> None:
+        """There are as many mutants as are counted."""
+        with self.assertRaises(IndexError):
+            planted("x = 1", count("x = 1"))
+
+
+class RunTests(SynchronousTestCase):
+    """Samples, and tests on a mutant in a process of its own."""
+
+    path = PACKAGE / "core" / "addresses.py"
+
+    def test_sample(self) -> None:
+        """A seed is a sample: others can look at what survived here."""
+        every = draw([self.path], 1, 10_000)
+        self.assertEqual(len(every), len({one.number for one in every}))
+        self.assertEqual(every[:5], draw([self.path], 1, 5))
+        self.assertNotEqual(every[:5], draw([self.path], 2, 5))
+
+    def test_equivalent(self) -> None:
+        """What is excused is there: an excuse for what the program no longer says hides others."""
+        for name, before, after in equivalent():
+            self.assertIn((before, after), pairs((PACKAGE / name).read_text()), name)
+
+    def test_own_tests_first(self) -> None:
+        """Most mutants are caught by the tests of their module, within a second."""
+        modules = tests_for(self.path)
+        self.assertEqual("tests.core.test_addresses", modules[0])
+        self.assertIn("tests.stateful.test_node", modules)
+        self.assertEqual(len(modules), len(set(modules)))
+
+    def test_caught_or_not(self) -> None:
+        """The tests fail on a mutant, pass on none, and the file is as it was."""
+        before = self.path.read_text()
+        first = tests_for(self.path)[:1]
+        module = "disque_tx.core.addresses"
+        wrong = next(o for o in draw([self.path], 1, 999) if o.mutant.after == "return None")
+        self.assertTrue(run("", 0, first, 0))
+        self.assertFalse(run(module, wrong.number, first, 60))
+        self.assertTrue(run(module, wrong.number, ["tests.test_units"], 60))
+        self.assertEqual(before, self.path.read_text())

@@ -1,0 +1,68 @@
+"""Names of queues that are kept at hand: clients may name any number, and memory must not grow."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.events import QUEUED
+from disque_tx.wire.eventlines import Segment
+from disque_tx.wire.eventrecords import EventRecorder, QueueFilter
+from disque_tx.wire.replies import RespWriter
+from tests.wire.test_events import header, job
+
+_NAMES = 30_000
+
+
+def names() -> list[bytes]:
+    """Of queues, each another one; of the longest that replies keep."""
+    return [b"%0256d" % number for number in range(_NAMES)]
+
+
+class KeptNamesTests(SynchronousTestCase):
+    """What is left in memory when very many names have passed."""
+
+    def assert_little_left(self, work: Callable[[], object]) -> None:
+        """``work`` leaves much less behind than all names take."""
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        work()
+        left = tracemalloc.get_traced_memory()[0]
+        self.assertLess(left, _NAMES * 240)
+
+    def test_lines_of_events(self) -> None:
+        """The process that makes lines of a segment."""
+        made = EventRecorder()
+        for name in names():
+            made.job(QUEUED, job(name), 0, 0, -1)
+        segment = Segment(header() + made.take())
+
+        def read() -> None:
+            while segment.lines(1 << 16):
+                pass
+
+        self.assert_little_left(read)
+        self.assertEqual(_NAMES, segment.count)
+
+    def test_replies(self) -> None:
+        """A connection that fetches from many queues."""
+        writer = RespWriter()
+
+        def write() -> None:
+            for name in names():
+                writer.jobs([job(name)], False)
+                writer.take()
+
+        self.assert_little_left(write)
+
+    def test_filter(self) -> None:
+        """The choice of queues whose events are logged."""
+        wanted = QueueFilter(lambda name: True)
+
+        def ask() -> None:
+            for name in names():
+                wanted.wants(name)
+
+        self.assert_little_left(ask)

@@ -1,0 +1,66 @@
+"""Jobs of several queues, and what becomes of those that have arrived when the rest does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.worker.fetching import Priority, fetch
+from tests.worker.memory import MemoryClient, lost
+
+
+class HoldingClient(MemoryClient):
+    """Requests for jobs of ``b`` stay without an answer, which a test gives."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.held: Deferred[Any] = Deferred()
+
+    def take(
+        self,
+        *queues: str,
+        count: int = 1,
+        timeout_s: float | None = None,
+        no_hang: bool = False,
+    ) -> Deferred[Any]:
+        if queues == ("b",):
+            return self.held
+        return super().take(*queues, count=count, timeout_s=timeout_s, no_hang=no_hang)
+
+
+class FetchTests(SynchronousTestCase):
+    """By precedence: a request per queue."""
+
+    def setUp(self) -> None:
+        self.client = HoldingClient(Clock())
+
+    def fetching(self) -> Deferred[list[Any]]:
+        """A fetch that waits for the second queue."""
+        return Deferred.fromCoroutine(fetch(self.client, Priority(["a", "b"]), 3))
+
+    def test_stopped(self) -> None:
+        """A worker that stops gives back what was delivered to it; it must hear of that."""
+        job_id = self.client.put("a")
+        fetching = self.fetching()
+        fetching.cancel()
+        self.assertEqual([job_id], [job.id for job in self.successResultOf(fetching)])
+
+    def test_failed(self) -> None:
+        """The same when the second request fails."""
+        job_id = self.client.put("a")
+        fetching = self.fetching()
+        self.client.held.errback(lost("GETJOB"))
+        self.assertEqual([job_id], [job.id for job in self.successResultOf(fetching)])
+
+    def test_nothing_yet(self) -> None:
+        """Without any job the end is told as what it is."""
+        fetching = self.fetching()
+        fetching.cancel()
+        self.failureResultOf(fetching, CancelledError)
+        self.client = HoldingClient(Clock())
+        fetching = self.fetching()
+        self.client.held.errback(lost("GETJOB"))
+        self.failureResultOf(fetching, type(lost("GETJOB")))

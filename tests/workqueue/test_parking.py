@@ -1,0 +1,112 @@
+"""Which jobs are taken for parked ones while items are moved."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import attrs
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.client.values import Hello, JobDetails, NodeInfo
+from disque_tx.workqueue import bodies
+from disque_tx.workqueue.items import Item
+from disque_tx.workqueue.parking import PARK_S, Parking, Terms
+
+NODE_ID = "a" * 40
+JOB_ID = "D-aaaaaaaa-I7AaGuir60UxcQsPD43BwS6e-05a1"
+
+
+def details(**changed: Any) -> JobDetails:
+    """A parked job, but for what is changed."""
+    parked = JobDetails(
+        id=JOB_ID,
+        queue="q",
+        state="active",
+        replicate=1,
+        ttl_s=86_400,
+        ctime=0,
+        delay_s=PARK_S,
+        retry_s=300,
+        nacks=0,
+        additional_deliveries=0,
+        nodes_delivered=(),
+        nodes_confirmed=(),
+        next_requeue_ms=PARK_S * 1000,
+        next_awake_ms=None,
+        body=bodies.encode(Item("item", b"data")),
+    )
+    return attrs.evolve(parked, **changed)
+
+
+class OneNode:
+    """A client of a node with one job. ``enqueued``: IDs of jobs that were queued."""
+
+    def __init__(self, job: JobDetails) -> None:
+        self.job = job
+        self.enqueued: list[str] = []
+
+    async def hello(self) -> Hello:
+        """Of a node that is alone."""
+        return Hello(NODE_ID, (NodeInfo(NODE_ID, "", 7711, 1),))
+
+    async def show(self, job_id: str) -> JobDetails | None:
+        """The job."""
+        return self.job if job_id == self.job.id else None
+
+    async def enqueue_jobs(self, *ids: str) -> int:
+        """Queue it."""
+        self.enqueued += ids
+        return len(ids)
+
+    async def job_scan(self, **filters: Any) -> AsyncIterator[JobDetails]:
+        """All jobs."""
+        yield self.job
+
+
+class ParkingTests(SynchronousTestCase):
+    """A job that was delivered must not be queued again: somebody works on it."""
+
+    def opened(self, job: JobDetails) -> tuple[Any, OneNode]:
+        """Parking at a node that has this job."""
+        node = OneNode(job)
+        client: Any = node
+        parking = Parking(client, lambda address: client, "q", Terms())
+        self.successResultOf(Deferred.fromCoroutine(parking.open()))
+        return parking, node
+
+    def is_released(self, job: JobDetails) -> bool:
+        """Whether a release queues the job."""
+        parking, node = self.opened(job)
+        self.successResultOf(Deferred.fromCoroutine(parking.release(job.id)))
+        return node.enqueued == [job.id]
+
+    @given(st.integers(0, PARK_S // 2), st.integers(0, 999))
+    def test_delivered(self, retry_s: int, jitter_ms: int) -> None:
+        """It is queued next within its RETRY, which may be up to half the time of parking."""
+        delivered_ms = retry_s * 1000 + jitter_ms - 500
+        self.assertFalse(self.is_released(details(retry_s=retry_s, next_requeue_ms=delivered_ms)))
+        self.assertTrue(self.is_released(details(retry_s=retry_s)))
+
+    def test_other_states(self) -> None:
+        """What is queued, done, or never queued again is left alone."""
+        for changed in ({"state": "queued"}, {"state": "acked"}, {"next_requeue_ms": None}):
+            self.assertFalse(self.is_released(details(**changed)), changed)
+
+    def test_found(self) -> None:
+        """Only jobs that a move has made: others may carry the same item, and be done long ago by
+        somebody who added them."""
+        wanted = {"item": None}
+        for job, expected in (
+            (details(), {"item": JOB_ID}),
+            (details(delay_s=0), {}),
+            (details(body=b"something else"), {}),
+            (details(body=bodies.encode(Item("another", b"data"))), {}),
+            (details(body=None), {}),
+        ):
+            parking, _ = self.opened(job)
+            found = self.successResultOf(Deferred.fromCoroutine(parking.find(wanted)))
+            self.assertEqual(expected, found)
