@@ -55,6 +55,13 @@ class MainTests(SynchronousTestCase):
         result = self.call("--seeds", "1-1", "--minimise", "3")
         self.assertIn("Seed 1 made smaller:", result.output)
 
+    def test_pairs(self) -> None:
+        """Which workload meets which fault is printed at once, and is the same every time."""
+        result = self.call("--pairs", "--seeds", "1-100")
+        self.assertEqual(0, result.exit_code, result.output)
+        self.assertIn("100 seeds; the rarest pair: 0/", result.output)
+        self.assertEqual(self.call("--pairs").output, self.call("--pairs").output)
+
     def test_mistakes(self) -> None:
         """What makes no sense is refused with a hint."""
         for words in ((), ("--seed", "1", "--seeds", "1-2"), ("--seeds", "x")):

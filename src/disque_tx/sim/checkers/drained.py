@@ -2,6 +2,9 @@
 
 Jobs with RETRY 0 that were delivered and not acknowledged stay until their life ends, and so does a
 copy of one that was kept for others: both are no work for anybody.
+
+It also drains through nodes that are leaving and are not called back: whatever they hold is
+delivered by the others, whose clients ask for it, so that such a node can be switched off then.
 """
 
 from __future__ import annotations
