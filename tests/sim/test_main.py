@@ -6,7 +6,6 @@ from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim import __main__ as program
-from disque_tx.sim import run
 from disque_tx.sim.checkers.ids import UniqueIds
 
 
@@ -51,7 +50,6 @@ class MainTests(SynchronousTestCase):
         """The first failure is shown again with as little around it as possible."""
         self.patch(program, "known_seeds", list)
         self.patch(UniqueIds, "judge", lambda checker, run: ["an ID of two jobs"])
-        self.patch(run, "DRAIN_S_MAX", 0)
         result = self.call("--seeds", "1-1", "--minimise", "3")
         self.assertIn("Seed 1 made smaller:", result.output)
 

@@ -21,7 +21,7 @@ from disque_tx.sim.checkers.collected import Collected
 from disque_tx.sim.checkers.copies import EnoughCopies
 from disque_tx.sim.checkers.counted import Counted
 from disque_tx.sim.checkers.counters import CountersFit
-from disque_tx.sim.checkers.drained import Drained, work_left
+from disque_tx.sim.checkers.drained import Drained, waits_for_copies, work_left
 from disque_tx.sim.checkers.ids import UniqueIds
 from disque_tx.sim.checkers.locked import Locked
 from disque_tx.sim.checkers.lost import NothingLost
@@ -56,6 +56,7 @@ class Run:
     """``busy``: clients act. ``over``: the checkers judge. ``requests``: how many were sent.
     ``lost``: how many of them nobody saw the answer to.
     ``evicts``: memory was short at some time, so that acknowledged jobs may have been dropped.
+    ``verdicts``: what each checker found, by its name, once it is over.
     ``early``: IDs that were delivered before the client that added the job had its answer."""
 
     def __init__(self, seed: int, shape: Shape | None = None, keep_trace: bool = False) -> None:
@@ -107,6 +108,7 @@ class Run:
             Counted(),
         ]
         self.actors: list[Actor] = []
+        self.verdicts: dict[str, list[str]] = {}
 
     def nodes(self) -> Iterator[tuple[Machine, Node]]:
         """The nodes that run now, and where."""
@@ -140,8 +142,11 @@ class Run:
             added.outside = asked.membership.leaving or asked.memory.level() > 0
         added.holders = self.copies.seen.get(job_id) or self.copies.holders(self, job_id)
 
-    def execute(self) -> list[str]:
-        """All of it; returns the breaches, none when all promises were kept."""
+    def execute(self, drain_s: int = DRAIN_S_MAX) -> list[str]:
+        """All of it; returns the breaches, none when all promises were kept.
+
+        ``drain_s``: how long it may take until nothing is left to be done, after the faults.
+        """
         world = self.world
         for checker in self.checkers:
             checker.watch(self)
@@ -158,16 +163,14 @@ class Run:
         world.run_for(2 * _SECOND)
         self.busy = False
         healing.begin()
-        until_us = world.now_us + DRAIN_S_MAX * _SECOND
+        until_us = world.now_us + drain_s * _SECOND
         quiet = 0
         while world.now_us < until_us and quiet < 3:
             world.run_for(5 * _SECOND)
             quiet = quiet + 1 if not self._work_left() else 0
         self.over = True
-        breaches = list(world.failures)
-        for checker in self.checkers:
-            breaches += checker.judge(self)
-        return breaches
+        self.verdicts = {type(one).__name__: one.judge(self) for one in self.checkers}
+        return [*world.failures, *(breach for some in self.verdicts.values() for breach in some)]
 
     def _people(self) -> None:
         """Clients come, at least one of each kind."""
@@ -191,9 +194,9 @@ class Run:
             process = machine.process
             if process is None:
                 return True
-            if process.node.waiters.copies or process.node.replication.asynchronous:
+            if waits_for_copies(self, process.node):
                 return True
             for job in process.node.jobs.table.values():
-                if work_left(job) or job.state == ACKED:
+                if work_left(self, process.node, job) or job.state == ACKED:
                     return True
         return False
