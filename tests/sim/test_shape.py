@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.faults import FAULTS
@@ -63,3 +65,8 @@ class DealTests(SynchronousTestCase):
         may = dealt_pairs(range(1, DEAL + 1))
         self.assertEqual([], [name for name in FAULTS if f"\n{name} " not in text])
         self.assertIn(f"500 seeds; the rarest pair: 1/{min(may.values())}", text)
+
+    def test_document(self) -> None:
+        """The document shows the table as it is; ``--pairs`` prints it."""
+        text = Path(__file__).parents[2].joinpath("docs/explanation/simulation.md").read_text()
+        self.assertIn(table(range(1, DEAL + 1)), text)
