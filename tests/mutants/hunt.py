@@ -20,7 +20,7 @@ from typing import Final
 import attrs
 
 from disque_tx.sim.run import Run
-from disque_tx.sim.shape import Shape, draw_shape
+from disque_tx.sim.shape import Pair, Shape, draw_shape
 from disque_tx.sim.world import World
 from tests.mutants.defects import MUTANTS, Mutant
 
@@ -30,37 +30,47 @@ _HEAD: Final = (
     "# Planted defect, seed of the small run that finds it: python -m tests.mutants.hunt\n"
 )
 _CLIENTS_MAX: Final = 6
+_NODES_MIN: Final = 3
 _FAULTS_S: Final = 10
 _PACE_MS_MIN: Final = 200
 #: Long enough for everything that is right, unless holders are gone for ever.
 _DRAIN_S: Final = 120
 
 
-def small(seed: int) -> Shape:
-    """What belongs to the seed, with less of everything."""
+def small(seed: int, task: Pair | None = None) -> Shape:
+    """What belongs to the seed, with less of everything; with this workload and fault alone, if any
+    are given."""
     shape = draw_shape(World(seed))
-    return attrs.evolve(
+    shape = attrs.evolve(
         shape,
         clients=min(shape.clients, _CLIENTS_MAX),
         fault_s=_FAULTS_S,
         pace_ms=max(shape.pace_ms, _PACE_MS_MIN),
     )
+    if task is None:
+        return shape
+    workload, fault = task
+    faults = frozenset([fault] if fault else [])
+    nodes = max(shape.nodes, _NODES_MIN)
+    return attrs.evolve(
+        shape, nodes=nodes, workload=workload, faults=faults, first=fault, intensity=1.0
+    )
 
 
 @cache
-def healthy(seed: int) -> tuple[str, ...]:
+def healthy(seed: int, task: Pair | None = None) -> tuple[str, ...]:
     """What the run of the seed breaks without any defect: nothing, or it cannot find one."""
-    return tuple(Run(seed, small(seed)).execute(_DRAIN_S))
+    return tuple(Run(seed, small(seed, task)).execute(_DRAIN_S))
 
 
 def caught(mutant: Mutant, seed: int) -> str:
     """The first thing that the run breaks with the defect and not without; empty when nothing."""
     with mutant.planted():
-        run = Run(seed, small(seed))
+        run = Run(seed, small(seed, mutant.task))
         breaches = run.execute(_DRAIN_S)
     if mutant.checker:
         breaches = run.verdicts[mutant.checker]
-    return breaches[0] if breaches and not healthy(seed) else ""
+    return breaches[0] if breaches and not healthy(seed, mutant.task) else ""
 
 
 def read_table() -> dict[str, int]:

@@ -30,7 +30,8 @@ class Operator(Actor):
         elif self.workload.pauses:
             flags = random.choice(sorted(_PAUSE_FLAGS))
             everywhere = random.random() < 0.5
-            pause(self.run, self.client, random.choice(QUEUES), flags, everywhere, self._done)
+            queue = random.choice(QUEUES[: self.run.queues])
+            pause(self.run, self.client, queue, flags, everywhere, self._done)
         elif self.workload.by_hand:
             queue = random.choice(QUEUES[: self.run.queues])
             self.client.ask(
@@ -42,7 +43,7 @@ class Operator(Actor):
 
     def _done(self, reply: Any) -> None:
         self.client.leave()
-        self.rest(_REST_US)
+        self.rest(_REST_US // 3 if self.workload.pauses else _REST_US)
 
     def _peeked(self, reply: Any) -> None:
         """Take some of these jobs out of the queue, put them back, or look at one."""

@@ -59,24 +59,21 @@ def _reason(paused: Paused) -> str:
 def _in_force(run: Run, queue: bytes, node: bytes, at_us: int, flag: int) -> Paused | None:
     """The PAUSE that certainly holds on the node at that time, if it stops this."""
     heard_us = 2 * run.world.longest_transit_us + _TURNS_US
-    started_us = next(machine.started_us for machine in run.machines if machine.ip == node)
     last: Paused | None = None
+    since_us = doubt_us = before_us = -1
     for paused in run.history.pauses:
-        if paused.queue != queue or paused.asked_us > at_us:
-            continue
         here = paused.node in (node, b"")
-        if here and 0 <= paused.said_us < at_us:
-            last = paused
-        elif not here and paused.everywhere and not run.plan.history:
-            if paused.said_us >= 0 and paused.said_us + heard_us < at_us:
-                last = paused
-            else:
+        if paused.queue != queue or paused.asked_us > at_us or not (here or paused.everywhere):
+            continue
+        if paused.said_us < 0:
+            return None  # who knows when it is heard, if ever
+        last, since_us, before_us = paused, paused.said_us, doubt_us
+        if not here:
+            since_us += heard_us
+            doubt_us = max(doubt_us, since_us)
+            if run.plan.history:
                 last = None
-        elif here or paused.everywhere:
-            # Who knows when it is heard, or whether it was.
-            if paused.said_us < 0 or not here:
-                return None
-            last = None
+    started_us = next(machine.started_us for machine in run.machines if machine.ip == node)
     if last is None or last.said_us < started_us or not last.flags & flag:
         return None
-    return last
+    return last if before_us < last.asked_us and since_us < at_us else None
