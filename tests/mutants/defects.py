@@ -33,7 +33,6 @@ from disque_tx.wire.replies import RespWriter
 from tests.mutants.plants import (
     answer_early,
     confirm_without_copy,
-    count_all,
     count_both,
     count_no_nacks,
     count_twice,
@@ -41,6 +40,7 @@ from tests.mutants.plants import (
     delay_by_clock,
     forget_given,
     forget_hand,
+    forget_some_acks,
     hand_out_expired,
     keep_when_leaving,
     leak,
@@ -198,7 +198,12 @@ MUTANTS: Final = [
     Mutant("no-pause-in", "ADDJOB ignores PAUSE", adding, "PAUSE_IN", never, _PAUSE),
     Mutant("no-bcast", "PAUSE BCAST stays here", Node, "pause_everywhere", nothing, _PAUSE),
     Mutant(
-        "ack-unheeded", "ACKJOB is answered only", Acks, "acknowledge", count_all, "NotAfterAck"
+        "ack-unheeded",
+        "some ACKJOBs are answered only",
+        Acks,
+        "acknowledge",
+        forget_some_acks,
+        "NotAfterAck",
     ),
     Mutant("nack-uncounted", "NACK is not counted", Delivery, "count", count_no_nacks, _COUNTERS),
     Mutant("all-nacks", "RETRY counts as a NACK, too", Delivery, "count", count_both, _COUNTERS),

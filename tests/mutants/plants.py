@@ -29,13 +29,15 @@ def pretend(right: Any) -> Any:
     return wrong
 
 
-def count_all(right: Any) -> Any:
-    """The method says that it did it, for each that is named."""
+def forget_some_acks(right: Any) -> Any:
+    """One in sixteen is answered and nothing else."""
 
-    def wrong(self: Any, ids: list[bytes], *rest: Any) -> int:
-        return len(ids)
+    def acknowledge(self: Any, ids: list[bytes], *rest: Any) -> int:
+        heeded = [job_id for job_id in ids if job_id[20] % 16]
+        done: int = right(self, heeded, *rest)
+        return done + len(ids) - len(heeded)
 
-    return wrong
+    return acknowledge
 
 
 def answer_early(right: Any) -> Any:
