@@ -260,6 +260,16 @@ class TakeTests(TradeCase):
         self.given_by(C, 1)
         self.assertEqual(1, self.length())
 
+    def test_counters_of_a_known_job(self) -> None:
+        """A node that imports a job again shows what happened to it meanwhile, among holders that
+        do not know of this one; what it knows itself is not forgotten."""
+        job_id = self.given_by(B, 1)
+        again = theirs(1, (B, C))
+        again.deliveries, again.nacks = 3, 2
+        self.hear_jobs(C, YOURJOBS, again)
+        self.given_by(B, 1)
+        self.assertEqual((3, 2), (self.job(job_id).deliveries, self.job(job_id).nacks))
+
     def test_held(self) -> None:
         """The order that external replication gives for RETRY 0: a copy that is held is queued."""
         job = theirs(1, (ME,), once=True)

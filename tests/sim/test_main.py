@@ -6,7 +6,6 @@ from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim import __main__ as program
-from disque_tx.sim import run
 from disque_tx.sim.checkers.ids import UniqueIds
 
 
@@ -51,9 +50,15 @@ class MainTests(SynchronousTestCase):
         """The first failure is shown again with as little around it as possible."""
         self.patch(program, "known_seeds", list)
         self.patch(UniqueIds, "judge", lambda checker, run: ["an ID of two jobs"])
-        self.patch(run, "DRAIN_S_MAX", 0)
         result = self.call("--seeds", "1-1", "--minimise", "3")
         self.assertIn("Seed 1 made smaller:", result.output)
+
+    def test_pairs(self) -> None:
+        """Which workload meets which fault is printed at once, and is the same every time."""
+        result = self.call("--pairs", "--seeds", "1-100")
+        self.assertEqual(0, result.exit_code, result.output)
+        self.assertIn("100 seeds; the rarest pair: 0/", result.output)
+        self.assertEqual(self.call("--pairs").output, self.call("--pairs").output)
 
     def test_mistakes(self) -> None:
         """What makes no sense is refused with a hint."""

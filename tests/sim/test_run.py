@@ -7,7 +7,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.sim.campaign import Outcome, Summary, outcome
 from disque_tx.sim.history import Added, Delivered, History
 from disque_tx.sim.minimise import minimise
-from disque_tx.sim.run import Run, Shape, draw_shape
+from disque_tx.sim.run import Run
+from disque_tx.sim.shape import Shape, draw_shape
 from disque_tx.sim.workloads import WORKLOADS
 from disque_tx.sim.world import World
 

@@ -115,6 +115,12 @@ class Delivery:
         if why & INCR_DELIV:
             job.deliveries = min(job.deliveries + 1, _COUNTER_MAX)
 
+    def learn(self, job: Job, record: JobRecord) -> None:
+        """Another node gives a job that is known here; it may have heard of deliveries and NACKs by
+        nodes that do not know that this one has the job, too."""
+        job.nacks = max(job.nacks, record.nacks)
+        job.deliveries = max(job.deliveries, record.deliveries)
+
     def say_queued(self, job: Job, why: i64) -> None:
         """Tell the other holders that this node has the job in its queue."""
         message = JobSignal(busmessages.QUEUED, job.id)

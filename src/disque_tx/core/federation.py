@@ -160,6 +160,7 @@ class Federation:
                 continue
             else:
                 self._jobs.merge_holders(job, record.nodes)
+                self._delivery.learn(job, record)
             if self._take(job, sender.id, now_ms):
                 queue = self._queues.obtain(job.queue, now_ms)
                 if queue.imports is None:

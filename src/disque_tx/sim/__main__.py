@@ -12,7 +12,8 @@ import click
 
 from disque_tx.sim.campaign import COVERAGE_RUNS, Outcome, Summary, outcomes
 from disque_tx.sim.minimise import minimise
-from disque_tx.sim.run import Run, Shape
+from disque_tx.sim.run import Run
+from disque_tx.sim.shape import DEAL, Shape, table
 
 #: Seeds that failed once; they are part of every campaign.
 SEEDS: Final = Path(__file__).with_name("seeds.txt")
@@ -42,6 +43,11 @@ def parse_range(text: str) -> list[int]:
 @click.option("--jobs", type=int, default=1, show_default=True, help="Runs at the same time.")
 @click.option("--trace", is_flag=True, help="With --seed: print every event.")
 @click.option(
+    "--pairs",
+    is_flag=True,
+    help=f"Print which workload meets which fault in --seeds (1-{DEAL}), and run nothing.",
+)
+@click.option(
     "--minimise",
     "tries",
     type=int,
@@ -50,8 +56,12 @@ def parse_range(text: str) -> list[int]:
     metavar="N",
     help="Runs spent on making a failing run smaller.",
 )
-def main(seed: int | None, seeds: str | None, jobs: int, trace: bool, tries: int) -> None:
+def main(
+    seed: int | None, seeds: str | None, jobs: int, trace: bool, pairs: bool, tries: int
+) -> None:
     """The command; exit status 1 when a promise was broken."""
+    if pairs and seeds is None:
+        seeds = f"1-{DEAL}"
     if (seed is None) == (seeds is None):
         raise click.UsageError("Give either --seed N or --seeds A-B.")
     if seed is not None:
@@ -61,6 +71,9 @@ def main(seed: int | None, seeds: str | None, jobs: int, trace: bool, tries: int
         numbers = parse_range(seeds)
     except ValueError:
         raise click.BadParameter(f"'{seeds}' is not like 1-200", param_hint="--seeds") from None
+    if pairs:
+        click.echo(table(numbers))
+        return
     sys.exit(0 if _campaign(numbers, jobs, tries) else 1)
 
 

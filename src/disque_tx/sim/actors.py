@@ -1,4 +1,4 @@
-"""Producers, consumers and the operator of a run: they do what its workload says, at random."""
+"""Producers and consumers of a run: they do what its workload says, at random."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import hiredis
 
-from disque_tx.sim.clients import LOST, SimClient
-from disque_tx.sim.history import Added, Delivered, Worked
+from disque_tx.sim.clients import LOST, SimClient, Then
+from disque_tx.sim.history import Added, Deed, Delivered, Shown
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
@@ -25,12 +25,17 @@ class Actor:
     def __init__(
         self, run: Run, name: str, workload: Workload, machine: Machine | None = None
     ) -> None:
-        self.client = SimClient(run, name, machine)
+        self.client = SimClient(run, name, machine, self.password(run))
         self.random = self.client.random
         self.run = run
         self.name = name
         self.workload = workload
         self.rest(200_000)
+
+    @staticmethod
+    def password(run: Run) -> bytes:
+        """What it says to be let in."""
+        return run.password
 
     def rest(self, mean_us: int) -> None:
         """Do the next thing after a while."""
@@ -145,21 +150,27 @@ class Consumer(Actor):
             return
         if deed.endswith("-elsewhere"):
             self.client.leave()
-        asked_us = self.run.world.now_us
-        if deed == "nack":
-            self.run.history.nacked.setdefault(job_id, []).append(asked_us)
-        self.client.ask(
-            lambda reply: self._done(deed, job_id, jobs, asked_us, reply), _WORDS[deed], job_id
+        if deed == "show":
+            self.client.ask(lambda reply: self._shown(job_id, jobs, reply), b"SHOW", job_id)
+            return
+        do_deed(
+            self.run,
+            self.client,
+            _WORDS[deed],
+            [job_id],
+            lambda _: self._done(deed, job_id, jobs),
         )
 
-    def _done(self, deed: str, job_id: bytes, jobs: list[bytes], asked_us: int, reply: Any) -> None:
+    def _done(self, deed: str, job_id: bytes, jobs: list[bytes]) -> None:
         if deed == "working":
-            if isinstance(reply, int) and reply > 0:
-                now_us = self.run.world.now_us
-                self.run.history.worked.append(Worked(job_id, asked_us, now_us, reply))
             self.run.world.at(500_000, lambda: self._do("ack", job_id, jobs))
         else:
             self._handle(jobs)
+
+    def _shown(self, job_id: bytes, jobs: list[bytes], reply: Any) -> None:
+        if isinstance(reply, list):
+            note_shown(self.run, self.client, reply)
+        self._do("ack", job_id, jobs)
 
 
 _WORDS: Final = {
@@ -169,33 +180,40 @@ _WORDS: Final = {
     "fastack-elsewhere": b"FASTACK",
     "deljob": b"DELJOB",
     "nack": b"NACK",
+    "enqueue": b"ENQUEUE",
+    "dequeue": b"DEQUEUE",
     "working": b"WORKING",
 }
 
 
-class Operator(Actor):
-    """Pauses queues, lets nodes leave and stay, looks around; in the end puts all in order."""
+def do_deed(run: Run, client: SimClient, word: bytes, ids: list[bytes], then: Then) -> None:
+    """Send a request about jobs, and write down for each that it was sent, and what came back."""
+    deeds = [Deed(word, job_id, b"", run.world.now_us) for job_id in ids]
+    run.history.deeds += deeds
 
-    def act(self) -> None:
-        random = self.random
-        deeds: list[tuple[bytes, ...]] = [(b"INFO",), (b"HELLO",), (b"CLUSTER", b"NODES")]
-        if self.workload.pauses:
-            words = [b"PAUSE", random.choice(QUEUES), random.choice((b"in", b"out", b"none"))]
-            if random.random() < 0.5:
-                words.append(b"bcast")
-            deeds = [tuple(words)]
-        if self.workload.leaves and random.random() < 0.7:
-            deeds = [(b"CLUSTER", b"LEAVING", random.choice((b"yes", b"no", b"no")))]
-        self.client.ask(self._done, *random.choice(deeds))
+    def done(reply: Any) -> None:
+        for deed in deeds:
+            deed.node = client.node
+            if reply is not LOST:
+                deed.said_us = client.sent_us
+                if isinstance(reply, int) and (len(ids) == 1 or reply == len(ids)):
+                    deed.reply = reply if len(ids) == 1 else 1
+        then(reply)
 
-    def _done(self, reply: Any) -> None:
-        self.client.leave()
-        self.rest(3_000_000)
+    client.ask(done, word, *ids)
+
+
+def note_shown(run: Run, client: SimClient, reply: list[Any]) -> None:
+    """Write down the counters in the answer to a SHOW."""
+    row = dict(zip(reply[::2], reply[1::2], strict=True))
+    counters = row[b"nacks"], row[b"additional-deliveries"]
+    run.history.shown.append(Shown(row[b"id"], client.node, client.sent_us, *counters))
 
 
 def note_deliveries(run: Run, client: SimClient, reply: Any) -> list[bytes]:
     """Write down the jobs in the answer to GETJOB WITHCOUNTERS, and return their IDs."""
     ids: list[bytes] = []
+    answer = len(run.history.delivered)
     for queue, job_id, body, _, nacks, _, deliveries in reply or []:
         ids.append(job_id)
         run.history.delivered.append(
@@ -208,6 +226,7 @@ def note_deliveries(run: Run, client: SimClient, reply: Any) -> list[bytes]:
                 run.world.now_us,
                 nacks,
                 deliveries,
+                answer,
             )
         )
     return ids

@@ -15,7 +15,8 @@ import attrs
 
 from disque_tx.busmessages import TYPE_NAMES
 from disque_tx.sim.faults import FAULTS
-from disque_tx.sim.run import Run, Shape
+from disque_tx.sim.run import Run
+from disque_tx.sim.shape import DEAL, Pair, Shape, pairs
 
 #: Every run with such a seed is made twice and must be the same both times.
 REPEATED: Final = 50
@@ -83,6 +84,7 @@ class Summary:
     duplicates: int = 0
     counters: Counter[str] = attrs.Factory(Counter)
     workloads: Counter[str] = attrs.Factory(Counter)
+    pairs: Counter[Pair] = attrs.Factory(Counter)
     failed: list[Outcome] = attrs.Factory(list)
 
     def add(self, one: Outcome) -> None:
@@ -93,14 +95,22 @@ class Summary:
         self.duplicates += one.duplicates
         self.counters += one.counters
         self.workloads[one.shape.workload] += 1
+        struck = [name for name in FAULTS if one.counters[f"fault.{name}"]]
+        self.pairs.update((one.shape.workload, fault) for fault in struck)
         if one.breaches:
             self.failed.append(one)
 
     def missing(self) -> list[str]:
-        """Faults that never struck and messages that were never sent."""
+        """Faults that never struck and messages that were never sent; and, when there were enough
+        runs for all, workloads that never met some fault."""
         wanted = [f"fault.{name}" for name in sorted(FAULTS)]
         wanted += [f"bus.{name}" for name in TYPE_NAMES]
-        return [name for name in wanted if not self.counters[name]]
+        missing = [name for name in wanted if not self.counters[name]]
+        if self.runs >= DEAL:
+            missing += [
+                f"{work} with {fault}" for work, fault in pairs() if not self.pairs[work, fault]
+            ]
+        return missing
 
     def rate(self) -> float:
         """Deliveries that were not the first of their job, as a share of all."""

@@ -34,14 +34,19 @@ def request(*words: bytes) -> bytes:
 class SimClient:
     """Talks to ``machine``, or to any one of the run's when it is ``None``.
 
-    ``node``: the address it is connected to, or was last.
+    ``node``: the address it is connected to, or was last. ``sent_us``: when the last answer left.
+    ``password``: what it says first on a connection, together with its request; empty for nothing.
     """
 
-    def __init__(self, run: Run, name: str, machine: Machine | None = None) -> None:
+    def __init__(
+        self, run: Run, name: str, machine: Machine | None = None, password: bytes = b""
+    ) -> None:
         self.random = run.world.random(name)
         self.node: bytes = b""
         self.sent_us = -1
         self._run = run
+        self._password = password
+        self._greeted = True
         self._name = name
         self._machine = machine
         self._connection: Connection | None = None
@@ -83,7 +88,9 @@ class SimClient:
         self._reader = hiredis.Reader()
         connection.on_data = lambda data: self._received(connection, data)
         connection.on_lost = lambda: self._lost(connection)
-        connection.write(request(*self._words))
+        greeting = request(b"AUTH", self._password) if self._password else b""
+        self._greeted = not greeting
+        connection.write(greeting + request(*self._words))
 
     def _failed(self) -> None:
         if self._connection is None:
@@ -95,6 +102,11 @@ class SimClient:
         self.sent_us = connection.sent_us
         self._reader.feed(data)
         reply = self._reader.gets()
+        if reply is not False and not self._greeted:
+            self._greeted = True
+            if isinstance(reply, hiredis.ReplyError):
+                self._run.world.fail(f"{self._name}: the right password is refused: {reply}")
+            reply = self._reader.gets()
         if reply is not False:
             self._answer(reply)
 
@@ -120,6 +132,7 @@ class SimClient:
         if then is None:
             return
         if reply is LOST:
+            self._run.lost += 1
             pause_us = int(_RECONNECT_US * (0.5 + self.random.random()))
             self._run.world.at(pause_us, lambda: then(LOST))
         else:

@@ -35,7 +35,7 @@ class SimControl(Control):
         raise CommandError("ERR", "The server is running without a config file")
 
     def password(self) -> bytes:
-        return b""
+        return self._process.machine.settings.password
 
     # -- facts -------------------------------------------------------------------------------
 

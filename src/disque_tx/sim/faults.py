@@ -64,13 +64,20 @@ class FaultPlan:
 
     # -- the plan ----------------------------------------------------------------------------
 
-    def schedule(self, start_us: int, end_us: int) -> None:
-        """Draw the faults between these times, and let them happen; nothing when none may."""
+    def schedule(self, start_us: int, end_us: int, first: str = "") -> None:
+        """Draw the faults between these times, and let them happen; nothing when none may.
+
+        ``first``: the one that comes first, and in the first half of the time, if it may at all.
+        """
         random = self._random
         names = sorted(self.allow)
         at_us = start_us + self._gap_us()
+        if first in self.allow:
+            at_us = min(at_us, (start_us + end_us) // 2)
         while names and at_us < end_us:
             name = random.choice(names)
+            if not self.planned and first in self.allow:
+                name = first
             length_us = random.randint(*FAULTS[name].length_us)
             planned = Planned(at_us, name, length_us, random.getrandbits(64))
             index = len(self.planned)

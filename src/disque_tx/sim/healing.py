@@ -1,16 +1,19 @@
 """The end of a run: the operator repairs, and consumers on every node take what is left.
 
-Everything is done as people do it: by commands to the nodes.
+Everything is done as people do it: by commands to the nodes. Where the shape says so, nodes that
+are leaving go on with it: no client is theirs any more, and those of the others get their jobs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import hiredis
 
-from disque_tx.sim.actors import QUEUES, note_deliveries
+from disque_tx.sim.actors import QUEUES, do_deed, note_deliveries
 from disque_tx.sim.clients import LOST, SimClient
+from disque_tx.sim.operating import pause
 from disque_tx.sim.operator import Operator
 
 if TYPE_CHECKING:
@@ -36,13 +39,23 @@ class Healing:
 
     def begin(self) -> None:
         """Repair now and every few seconds, and drain."""
+        leaving = self._leaving()
         for desk in self._desks:
             for queue in QUEUES:
-                desk.order(b"PAUSE", queue, b"none")
-            desk.order(b"CLUSTER", b"LEAVING", b"no")
+                desk.release(queue)
+            if desk.machine not in leaving:
+                desk.order(b"CLUSTER", b"LEAVING", b"no")
         self._repair()
         for machine in self._run.machines:
-            Drain(self._run, machine)
+            if machine not in leaving:
+                Drain(self._run, machine)
+
+    def _leaving(self) -> list[Machine]:
+        """Those that are not called back; at least one node stays."""
+        if not self._run.shape.stay_leaving:
+            return []
+        leaving = [m for m, node in self._run.nodes() if node.membership.leaving]
+        return leaving if len(leaving) < len(self._run.machines) else leaving[1:]
 
     def _repair(self) -> None:
         run = self._run
@@ -56,23 +69,28 @@ class Desk:
 
     def __init__(self, run: Run, machine: Machine) -> None:
         self.machine = machine
-        self._client = SimClient(run, f"desk-{machine.ip.decode()}", machine)
-        self._orders: list[tuple[bytes, ...]] = []
+        self._run = run
+        self._client = SimClient(run, f"desk-{machine.ip.decode()}", machine, run.password)
+        self._orders: list[Callable[[], None]] = []
 
     def order(self, *words: bytes) -> None:
         """Say this as soon as all before it was said."""
-        self._orders.append(words)
-        if len(self._orders) == 1:
-            self._say()
+        self._add(lambda: self._client.ask(self._said, *words))
 
-    def _say(self) -> None:
-        self._client.ask(self._said, *self._orders[0])
+    def release(self, queue: bytes) -> None:
+        """Pause the queue no longer; said in its turn."""
+        self._add(lambda: pause(self._run, self._client, queue, b"none", False, self._said))
+
+    def _add(self, say: Callable[[], None]) -> None:
+        self._orders.append(say)
+        if len(self._orders) == 1:
+            say()
 
     def _said(self, reply: Any) -> None:
         if reply is not LOST:
             self._orders.pop(0)
         if self._orders:
-            self._say()
+            self._orders[0]()
 
 
 class Drain:
@@ -80,7 +98,7 @@ class Drain:
 
     def __init__(self, run: Run, machine: Machine) -> None:
         self._run = run
-        self._client = SimClient(run, f"drain-{machine.ip.decode()}", machine)
+        self._client = SimClient(run, f"drain-{machine.ip.decode()}", machine, run.password)
         self._take()
 
     def _take(self) -> None:
@@ -94,4 +112,4 @@ class Drain:
             self._run.world.at(_DRAIN_US, self._take)
             return
         ids = note_deliveries(self._run, self._client, reply)
-        self._client.ask(lambda _: self._take(), b"ACKJOB", *ids)
+        do_deed(self._run, self._client, b"ACKJOB", ids, lambda _: self._take())

@@ -39,7 +39,7 @@ class Added:
 @attrs.frozen
 class Delivered:
     """One job in the answer to a GETJOB. ``sent_us``: when the node said it; ``at_us``: when the
-    client heard it."""
+    client heard it. ``answer``: a number that the jobs of one answer share."""
 
     body: bytes
     job_id: bytes
@@ -49,31 +49,73 @@ class Delivered:
     at_us: int
     nacks: int
     deliveries: int
+    answer: int = 0
+
+
+@attrs.define
+class Deed:
+    """One job in a request that does something with it: ACKJOB, NACK, ENQUEUE, WORKING and so on.
+
+    ``asked_us``: sent. ``said_us``: when the node answered, -1 if nothing arrived; ``reply`` is the
+    number then, for this job, -1 for an error or if the answer does not say which jobs it counts.
+    """
+
+    word: bytes
+    job_id: bytes
+    node: bytes
+    asked_us: int
+    said_us: int = -1
+    reply: int = -1
+
+
+@attrs.define
+class Paused:
+    """One PAUSE. ``flags``: 1 for in, 2 for out. ``everywhere``: all other nodes are told.
+    Times as in :class:`Deed`."""
+
+    queue: bytes
+    node: bytes
+    flags: int
+    everywhere: bool
+    asked_us: int
+    said_us: int = -1
 
 
 @attrs.frozen
-class Worked:
-    """One WORKING that was answered with ``retry_s``."""
+class Shown:
+    """The counters in an answer to SHOW, as the node said them at ``said_us``."""
 
     job_id: bytes
-    asked_us: int
-    answered_us: int
-    retry_s: int
+    node: bytes
+    said_us: int
+    nacks: int
+    deliveries: int
 
 
 @attrs.define
 class History:
-    """Everything in the order in which it happened. ``added``: by body. ``nacked``: job ID → when
-    somebody asked for a NACK."""
+    """Everything in the order in which it happened. ``added``: by body. ``deeds``: in the order in
+    which they were asked for. ``admitted``: what those were answered who have no password, errors
+    apart."""
 
     added: dict[bytes, Added] = attrs.Factory(dict)
     delivered: list[Delivered] = attrs.Factory(list)
-    worked: list[Worked] = attrs.Factory(list)
-    nacked: dict[bytes, list[int]] = attrs.Factory(dict)
+    deeds: list[Deed] = attrs.Factory(list)
+    pauses: list[Paused] = attrs.Factory(list)
+    shown: list[Shown] = attrs.Factory(list)
+    admitted: list[str] = attrs.Factory(list)
 
     def accepted(self) -> Iterator[Added]:
         """The jobs whose clients have an ID."""
         return (added for added in self.added.values() if added.accepted_us >= 0)
+
+    def asked(self, *words: bytes) -> dict[bytes, list[Deed]]:
+        """The requests with these words, by job."""
+        result: dict[bytes, list[Deed]] = {}
+        for deed in self.deeds:
+            if deed.word in words:
+                result.setdefault(deed.job_id, []).append(deed)
+        return result
 
     def by_body(self) -> dict[bytes, list[Delivered]]:
         """Deliveries of each job."""

@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from disque_tx.events import EventSink
 from disque_tx.sim.clocks import Clocks
 from disque_tx.sim.disk import Disk, PowerLostError
 from disque_tx.sim.log import DamagedError
@@ -22,19 +23,22 @@ _LIMIT_BYTES_MIN: Final = 64 * 1024
 class MachineSettings:
     """How its node is configured. ``appendfsync``: ``always``, ``everysec`` or ``no``.
     ``enqueue_once``: jobs that an orderly stop left in queues are queued again at once.
-    ``maxmemory``: bytes, 0 for no limit."""
+    ``maxmemory``: bytes, 0 for no limit. ``password``: what clients must know, empty for none."""
 
     appendonly: bool = False
     appendfsync: str = "everysec"
     enqueue_once: bool = False
     node_timeout_ms: int = 3000
     maxmemory: int = 0
+    password: bytes = b""
 
 
 class Machine:
     """``port``: for clients. ``process``: ``None`` while none runs. ``on_turn``: called at the end
     of every turn of any process. ``on_death``: called when a process ended by itself.
-    ``identities``: every node ID it ever started with, the last one last.
+    ``events``: makes what is told of the events of a process. ``identities``: every node ID it
+    ever started with, the last one last. ``started_us``: when the
+    process that runs now, or ran last, was started.
 
     ``alive_since_us``: since when the memory of the node is unbroken. It is broken by the end of a
     process, unless all that it had said it kept is found by the next one: that is so when it had a
@@ -62,7 +66,9 @@ class Machine:
         self.process: Process | None = None
         self.on_turn: list[Callable[[Process], None]] = []
         self.on_death: list[Callable[[Machine], None]] = []
+        self.events: Callable[[Process], EventSink] | None = None
         self.identities: list[bytes] = []
+        self.started_us = -1
         self._since_us = world.now_us
         self._broken = False
         self._enqueue = False
@@ -103,6 +109,7 @@ class Machine:
         if self._broken:
             self._broken = False
             self._since_us = self.world.now_us
+        self.started_us = self.world.now_us
         node_id = self.process.node.id
         if node_id in self.identities:
             self.identities.remove(node_id)

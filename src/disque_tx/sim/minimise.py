@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from disque_tx.sim.run import Run, Shape
+from disque_tx.sim.run import Run
+from disque_tx.sim.shape import Shape
 
 
 def fails(seed: int, shape: Shape) -> bool:
@@ -31,6 +32,8 @@ def smaller(shape: Shape) -> Iterator[Shape]:
         yield attrs.evolve(shape, nodes=shape.nodes - 1)
     if shape.queues > 1:
         yield attrs.evolve(shape, queues=1)
+    if shape.password:
+        yield attrs.evolve(shape, password=False)
     if shape.appendonly:
         yield attrs.evolve(shape, appendonly=False)
 

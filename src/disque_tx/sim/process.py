@@ -70,7 +70,10 @@ class Process:
         self.node.cluster.node_timeout_ms = settings.node_timeout_ms
         self.node.memory.limit = settings.maxmemory
         registry = standard_registry()
+        if machine.events is not None:
+            self.node.outbox.events = machine.events(self)
         self.server = Server(self.node, SimControl(self), registry)
+        self.server.guarded = bool(settings.password)
         self.dispatcher = Dispatcher(self.server, registry, self._clock_ns)
         self.sessions = Sessions(self)
         self.bus = Bus(self, self._random.getrandbits(62))

@@ -11,83 +11,52 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-import attrs
-
 from disque_tx.core.node import Node
 from disque_tx.messages import ACKED
-from disque_tx.sim.actors import Actor, Consumer, Operator, Producer
+from disque_tx.sim.actors import Actor, Consumer, Producer
 from disque_tx.sim.checkers import Checker
+from disque_tx.sim.checkers.acked import NotAfterAck
 from disque_tx.sim.checkers.budget import WithinBudget
 from disque_tx.sim.checkers.collected import Collected
 from disque_tx.sim.checkers.copies import EnoughCopies
 from disque_tx.sim.checkers.counted import Counted
-from disque_tx.sim.checkers.drained import Drained, work_left
+from disque_tx.sim.checkers.counters import CountersFit
+from disque_tx.sim.checkers.drained import Drained, waits_for_copies, work_left
 from disque_tx.sim.checkers.ids import UniqueIds
+from disque_tx.sim.checkers.locked import Locked
 from disque_tx.sim.checkers.lost import NothingLost
 from disque_tx.sim.checkers.once import AtMostOnce
+from disque_tx.sim.checkers.order import OldestFirst
+from disque_tx.sim.checkers.paused import PauseHeeded
 from disque_tx.sim.checkers.replay import LogEqualsMemory
 from disque_tx.sim.checkers.timing import InTime
+from disque_tx.sim.checkers.totals import TotalsFit
 from disque_tx.sim.checkers.unexpected import NothingUnexpected
 from disque_tx.sim.checkers.views import SameViews
 from disque_tx.sim.checkers.working import Heeded
-from disque_tx.sim.faults import FAULTS, FaultPlan
+from disque_tx.sim.faults import FaultPlan
 from disque_tx.sim.healing import Healing
 from disque_tx.sim.history import Added, History
 from disque_tx.sim.machine import Machine, MachineSettings
 from disque_tx.sim.network import Network
+from disque_tx.sim.operating import Operator, Stranger
+from disque_tx.sim.shape import Shape, draw_shape
 from disque_tx.sim.workloads import WORKLOADS, Workload
 from disque_tx.sim.world import World
 
 _SECOND: Final = 1_000_000
 _PORT: Final = 7711
+PASSWORD: Final = b"open sesame"
 #: After healing: until all acknowledgements are collected, whose attempts are three minutes apart
 #: in the end, and a holder that does not exist any more is waited for ten attempts.
 DRAIN_S_MAX: Final = 1_500
 
 
-@attrs.define
-class Shape:
-    """What is drawn before a run; any of it can be given instead, to make a failing run smaller.
-
-    ``faults``: names of those that may strike. ``fault_s``: for how long. ``intensity``: 0 to 1.
-    """
-
-    nodes: int
-    clients: int
-    workload: str
-    faults: frozenset[str]
-    fault_s: int
-    intensity: float
-    pace_ms: int
-    queues: int
-    appendonly: bool
-    appendfsync: str
-
-
-def draw_shape(world: World) -> Shape:
-    """The shape that belongs to the world's seed."""
-    random = world.random("shape")
-    nodes = random.choice((1, 2, 3, 3, 3, 3, 4, 5, 5, 7))
-    workload = random.choice(sorted(WORKLOADS))
-    names = sorted(FAULTS)
-    some = random.choice((0, 1, 3, 6, len(names)))
-    return Shape(
-        nodes=nodes,
-        clients=random.randint(1, 20),
-        workload=workload,
-        faults=frozenset(random.sample(names, some)),
-        fault_s=random.choice((10, 20, 40)),
-        intensity=random.choice((0.2, 0.5, 1.0, 2.0)),
-        pace_ms=random.choice((50, 200, 600)),
-        queues=random.randint(1, 3),
-        appendonly=WORKLOADS[workload].logs or random.random() < 0.3,
-        appendfsync=random.choice(("always", "always", "everysec", "no")),
-    )
-
-
 class Run:
     """``busy``: clients act. ``over``: the checkers judge. ``requests``: how many were sent.
+    ``lost``: how many of them nobody saw the answer to.
     ``evicts``: memory was short at some time, so that acknowledged jobs may have been dropped.
+    ``verdicts``: what each checker found, by its name, once it is over.
     ``early``: IDs that were delivered before the client that added the job had its answer."""
 
     def __init__(self, seed: int, shape: Shape | None = None, keep_trace: bool = False) -> None:
@@ -97,15 +66,18 @@ class Run:
         self.workload: Workload = WORKLOADS[self.shape.workload]
         self.history = History()
         self.requests = 0
+        self.lost = 0
         self.busy = True
         self.over = False
         self.pace_us = self.shape.pace_ms * 1000
         self.queues = self.shape.queues
+        self.password = PASSWORD if self.shape.password else b""
         self.network = Network(self.world)
         settings = MachineSettings(
             appendonly=self.shape.appendonly,
             appendfsync=self.shape.appendfsync,
             node_timeout_ms=3_000,
+            password=self.password,
         )
         self.machines = [
             Machine(self.world, self.network, b"10.0.0.%d" % (n + 1), _PORT, settings)
@@ -119,6 +91,12 @@ class Run:
             NothingUnexpected(),
             AtMostOnce(),
             Heeded(),
+            NotAfterAck(),
+            PauseHeeded(),
+            OldestFirst(),
+            CountersFit(),
+            TotalsFit(),
+            Locked(),
             self.copies,
             InTime(),
             UniqueIds(),
@@ -130,6 +108,7 @@ class Run:
             Counted(),
         ]
         self.actors: list[Actor] = []
+        self.verdicts: dict[str, list[str]] = {}
 
     def nodes(self) -> Iterator[tuple[Machine, Node]]:
         """The nodes that run now, and where."""
@@ -163,33 +142,35 @@ class Run:
             added.outside = asked.membership.leaving or asked.memory.level() > 0
         added.holders = self.copies.seen.get(job_id) or self.copies.holders(self, job_id)
 
-    def execute(self) -> list[str]:
-        """All of it; returns the breaches, none when all promises were kept."""
+    def execute(self, drain_s: int = DRAIN_S_MAX) -> list[str]:
+        """All of it; returns the breaches, none when all promises were kept.
+
+        ``drain_s``: how long it may take until nothing is left to be done, after the faults.
+        """
         world = self.world
-        for machine in self.machines:
-            machine.start()
         for checker in self.checkers:
             checker.watch(self)
+        for machine in self.machines:
+            machine.start()
         healing = Healing(self)
         healing.meet()
         world.run_for(8 * _SECOND)
         self._people()
-        self.plan.schedule(world.now_us, world.now_us + self.shape.fault_s * _SECOND)
+        end_us = world.now_us + self.shape.fault_s * _SECOND
+        self.plan.schedule(world.now_us, end_us, self.shape.first)
         world.run_for(self.shape.fault_s * _SECOND)
         self.plan.heal()
         world.run_for(2 * _SECOND)
         self.busy = False
         healing.begin()
-        until_us = world.now_us + DRAIN_S_MAX * _SECOND
+        until_us = world.now_us + drain_s * _SECOND
         quiet = 0
         while world.now_us < until_us and quiet < 3:
             world.run_for(5 * _SECOND)
             quiet = quiet + 1 if not self._work_left() else 0
         self.over = True
-        breaches = list(world.failures)
-        for checker in self.checkers:
-            breaches += checker.judge(self)
-        return breaches
+        self.verdicts = {type(one).__name__: one.judge(self) for one in self.checkers}
+        return [*world.failures, *(breach for some in self.verdicts.values() for breach in some)]
 
     def _people(self) -> None:
         """Clients come, at least one of each kind."""
@@ -204,6 +185,8 @@ class Run:
             name = f"{'p' if producing else 'c'}{number}"
             self.actors.append(kind(self, name, workload, machine))
         self.actors.append(Operator(self, "operator", workload))
+        if self.password:
+            self.actors.append(Stranger(self, "stranger", workload))
 
     def _work_left(self) -> bool:
         """Whether some node still has to do something."""
@@ -211,9 +194,9 @@ class Run:
             process = machine.process
             if process is None:
                 return True
-            if process.node.waiters.copies or process.node.replication.asynchronous:
+            if waits_for_copies(self, process.node):
                 return True
             for job in process.node.jobs.table.values():
-                if work_left(job) or job.state == ACKED:
+                if work_left(self, process.node, job) or job.state == ACKED:
                     return True
         return False

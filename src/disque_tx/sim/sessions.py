@@ -42,6 +42,7 @@ class Sessions:
         process = self._process
         self._last_id += 1
         session = Session(self._last_id, connection, int(process.node.now_ms))
+        session.parser.restricted = process.server.guarded
         self.by_id[self._last_id] = session
         process.server.clients[self._last_id] = session.client
         process.server.stats.connections_received += 1

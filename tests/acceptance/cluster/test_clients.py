@@ -130,7 +130,9 @@ class KillingTests(TestCase):
         for blocking_client in clients:
             blocking_client.close()
         for ledger in (blocking, tx):
-            self.assertEqual(set(), ledger.accepted - ledger.delivered)
+            missing = ledger.accepted - ledger.delivered
+            shown = {job: [node.show(job) for node in self.fleet.nodes] for job in missing}
+            self.assertEqual({}, shown)
             self.assertGreater(len(ledger.accepted), 20)
             names = {type(error).__name__ for error in ledger.complaints}
             self.assertLessEqual(names, {"OutcomeUnknown", "NotEnoughReplicas"})

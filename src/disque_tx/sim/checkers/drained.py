@@ -2,6 +2,11 @@
 
 Jobs with RETRY 0 that were delivered and not acknowledged stay until their life ends, and so does a
 copy of one that was kept for others: both are no work for anybody.
+
+It also drains through nodes that are leaving and are not called back: whatever they hold is
+delivered by the others, whose clients ask for it, so that such a node can be switched off then.
+Excused is the record of an ASYNC job that a leaving node accepted for others, when more copies were
+wanted than there are nodes that stay: it goes on looking for a place for them, until the job's TTL.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from disque_tx.sim.checkers import Checker
 
 if TYPE_CHECKING:
     from disque_tx.core.job import Job
+    from disque_tx.core.node import Node
     from disque_tx.sim.run import Run
 
 
@@ -23,19 +29,36 @@ class Drained(Checker):
         """Jobs that are still there."""
         breaches: list[str] = []
         for machine, node in run.nodes():
-            left = [job for job in node.jobs.table.values() if work_left(job)]
+            left = [job for job in node.jobs.table.values() if work_left(run, node, job)]
             for job in left[:3]:
                 breaches.append(
                     f"{job.id.decode('latin-1')}: still {STATE_NAMES[job.state].decode()} on"
                     f" {machine.ip.decode()} in the end, {len(left)} jobs in all there"
                 )
-            if node.waiters.copies or node.replication.asynchronous:
+            if waits_for_copies(run, node):
                 breaches.append(f"{machine.ip.decode()} still waits for copies in the end")
         return breaches
 
 
-def work_left(job: Job) -> bool:
-    """Whether something should still happen with the job."""
-    if job.state in (QUEUED, WAIT_REPL):
+def work_left(run: Run, node: Node, job: Job) -> bool:
+    """Whether something should still happen with the job on that node."""
+    if job.state == WAIT_REPL:
+        return not _without_place(run, node, job)
+    return job.state == QUEUED or (job.state == ACTIVE and job.retry_s > 0)
+
+
+def waits_for_copies(run: Run, node: Node) -> bool:
+    """Whether the node should still place copies, or learn of some."""
+    if node.replication.asynchronous:
         return True
-    return job.state == ACTIVE and job.retry_s > 0
+    waits = node.waiters.copies.values()
+    return any(not _without_place(run, node, wait.job) for wait in waits)
+
+
+def _without_place(run: Run, node: Node, job: Job) -> bool:
+    """Whether nobody waits for the job's copies on a leaving node, and too few nodes stay."""
+    wait = node.waiters.copies.get(job.id)
+    staying = sum(not other.membership.leaving for _, other in run.nodes())
+    return (
+        node.membership.leaving and wait is not None and wait.client is None and staying < job.repl
+    )

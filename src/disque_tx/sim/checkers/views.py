@@ -1,10 +1,11 @@
-"""When all is healed, every node sees the same cluster: everybody, linked, and nobody failing."""
+"""When all is healed, every node sees the same cluster: everybody, linked, nobody failing, and as
+leaving who is."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.nodetable import MYSELF, flags_text
+from disque_tx.nodetable import LEAVING, MYSELF, flags_text
 from disque_tx.sim.checkers import Checker
 
 if TYPE_CHECKING:
@@ -33,13 +34,14 @@ class SameViews(Checker):
         if len(nodes) < len(run.machines):
             return ["not every node runs"]
         members = {node.id: ip for ip, node in nodes.items()}
+        leaving = {node.id for node in nodes.values() if node.membership.leaving}
         breaches: list[str] = []
         for ip, node in nodes.items():
             table = node.membership.nodes
             if set(table) != set(members):
                 breaches.append(f"{ip.decode()} knows {len(table)} nodes of {len(members)}")
             for entry in table.values():
-                fine = entry.connected and not entry.flags
+                fine = entry.connected and entry.flags == (LEAVING if entry.id in leaving else 0)
                 if entry.id in members and not entry.flags & MYSELF and not fine:
                     breaches.append(
                         f"{ip.decode()} sees {members[entry.id].decode()} as"

@@ -1,7 +1,7 @@
 """After an answered WORKING nobody gets the job before RETRY: the other holders heed it.
 
-Judged where nothing keeps the holders from hearing it: no fault but those of clocks. A NACK, by
-another consumer that has the job too, ends the wait.
+Judged where nothing keeps the holders from hearing it: no fault but those of clocks. A NACK or an
+ENQUEUE, by another consumer that has the job too or by the operator, ends the wait.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from disque_tx.sim.checkers import Checker
 
 if TYPE_CHECKING:
-    from disque_tx.sim.history import Delivered, Worked
+    from disque_tx.sim.history import Deed, Delivered
     from disque_tx.sim.run import Run
 
 _HARMLESS: Final = frozenset(("clock_step", "clock_drift"))
@@ -30,21 +30,21 @@ class Heeded(Checker):
         deliveries: dict[bytes, list[Delivered]] = {}
         for delivery in run.history.delivered:
             deliveries.setdefault(delivery.job_id, []).append(delivery)
+        given_back = run.history.asked(b"NACK", b"ENQUEUE")
         return [
-            f"{worked.job_id.decode('latin-1')}: WORKING at {worked.answered_us / 1e6:.3f} s, RETRY"
-            f" {worked.retry_s}, delivered by {delivery.node.decode()} at"
+            f"{worked.job_id.decode('latin-1')}: WORKING at {worked.said_us / 1e6:.3f} s, RETRY"
+            f" {worked.reply}, delivered by {delivery.node.decode()} at"
             f" {delivery.sent_us / 1e6:.3f} s"
-            for worked in run.history.worked
+            for worked in run.history.deeds
+            if worked.word == b"WORKING" and worked.reply > 0
             for delivery in deliveries.get(worked.job_id, ())
-            if worked.answered_us + heard_us < delivery.sent_us
-            and delivery.sent_us < worked.asked_us + worked.retry_s * 1_000_000 - _EARLY_US
-            and not _given_back(run, worked, delivery)
+            if worked.said_us + heard_us < delivery.sent_us
+            and delivery.sent_us < worked.asked_us + worked.reply * 1_000_000 - _EARLY_US
+            and not _given_back(run, worked, delivery, given_back.get(worked.job_id, []))
         ]
 
 
-def _given_back(run: Run, worked: Worked, delivery: Delivered) -> bool:
-    """Whether somebody said NACK that may have come after WORKING, and before the delivery."""
-    return any(
-        worked.asked_us - 2 * run.world.longest_transit_us <= asked_us <= delivery.sent_us
-        for asked_us in run.history.nacked.get(worked.job_id, ())
-    )
+def _given_back(run: Run, worked: Deed, delivery: Delivered, deeds: list[Deed]) -> bool:
+    """Whether somebody said so, which may have come after WORKING, and before the delivery."""
+    since_us = worked.asked_us - 2 * run.world.longest_transit_us
+    return any(since_us <= deed.asked_us <= delivery.sent_us for deed in deeds)

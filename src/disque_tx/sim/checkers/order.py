@@ -1,0 +1,98 @@
+"""A queue is a queue: the oldest job leaves it first (client protocol, section 13.2).
+
+What is promised, under any fault: at the moment in which a node takes a job out of a queue, for a
+client or for another node, no older job is in that queue on that node; and in one answer to GETJOB
+the jobs of one queue stand in the order of their creation. Older is who has the earlier creation
+time, and of two with the same one, the smaller ID.
+
+Nothing is excused. Nothing is promised about jobs that are not in the queue at that moment: those
+on other nodes, those that wait for RETRY or DELAY, and those that somebody puts back later.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from disque_tx.events import DELIVERED, EXPORTED, EventSink
+from disque_tx.messages import JobRecord
+from disque_tx.sim.checkers import Checker
+
+if TYPE_CHECKING:
+    from disque_tx.sim.process import Process
+    from disque_tx.sim.run import Run
+
+#: So many of the jobs left in a queue are compared, at its front and at its end.
+_FRONT: Final = 20
+_BACK: Final = 3
+
+
+class OldestFirst(Checker):
+    """Deliveries, and jobs given to other nodes. ``born``: job ID → when it was made."""
+
+    def __init__(self) -> None:
+        self.born: dict[bytes, int] = {}
+        self._breaches: list[str] = []
+
+    def watch(self, run: Run) -> None:
+        """Hear of every job that leaves a queue."""
+        for machine in run.machines:
+            machine.events = partial(_Departures, self)
+
+    def left(self, process: Process, job: JobRecord) -> None:
+        """A job was taken out of its queue just now."""
+        self.born[job.id] = job.ctime
+        queue = process.node.queues.get(job.queue)
+        assert queue is not None
+        mine = job.ctime, job.id
+        for other in (*queue.jobs.oldest(_FRONT), *queue.jobs.newest(_BACK)):
+            if (other.ctime, other.id) < mine:
+                self._breaches.append(
+                    f"{job.id.decode('latin-1')}: left its queue on {process.ip.decode()} at"
+                    f" {process.world.now_us / 1e6:.3f} s before {other.id.decode('latin-1')},"
+                    " which is older"
+                )
+                return
+
+    def judge(self, run: Run) -> list[str]:
+        """Jobs that overtook others."""
+        last: dict[tuple[bytes, int, bytes], tuple[int, bytes]] = {}
+        breaches = list(self._breaches)
+        for delivery in run.history.delivered:
+            place = delivery.node, delivery.answer, delivery.queue
+            mine = self.born[delivery.job_id], delivery.job_id
+            if mine < last.get(place, mine):
+                breaches.append(
+                    f"{delivery.job_id.decode('latin-1')}: stands behind a younger job in one"
+                    " answer to GETJOB"
+                )
+            last[place] = mine
+        return breaches
+
+
+class _Departures(EventSink):
+    """Hears what happens on a node, and passes on which jobs leave queues."""
+
+    def __init__(self, checker: OldestFirst, process: Process) -> None:
+        super().__init__()
+        self._checker = checker
+        self._process = process
+
+    def added(self, job: JobRecord, ttl_s: int, reason: int, client_id: int, queued: bool) -> None:
+        """It is in its place when it leaves."""
+
+    def job(self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int) -> None:
+        """A delivery, or something else."""
+        if kind == DELIVERED:
+            self._checker.left(self._process, job)
+
+    def moved(self, kind: int, job: JobRecord, node_id: bytes) -> None:
+        """A job goes to another node, or comes from there."""
+        if kind == EXPORTED:
+            self._checker.left(self._process, job)
+
+    def paused(self, queue: bytes, flags: int) -> None:
+        """Changes no order."""
+
+    def flushed(self, jobs: int) -> None:
+        """Changes no order."""

@@ -1,0 +1,275 @@
+"""The wrong methods: each takes the right one and gives what is planted in its place."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from disque_tx.busmessages import GOTJOB, INCR_DELIV, INCR_NACKS, NOREPLY, WORKING, JobSignal
+from disque_tx.core.holders import wins
+from disque_tx.messages import ACTIVE, DELIVERED, QUEUED, WAIT_REPL
+
+_MINUTES: Final = 60_000
+
+
+def nothing(right: Any) -> Any:
+    """The method does nothing."""
+
+    def wrong(*args: Any) -> None:
+        return None
+
+    return wrong
+
+
+def pretend(right: Any) -> Any:
+    """The method says that it did it."""
+
+    def wrong(*args: Any) -> bool:
+        return True
+
+    return wrong
+
+
+def forget_some_acks(right: Any) -> Any:
+    """One in sixteen is answered and nothing else."""
+
+    def acknowledge(self: Any, ids: list[bytes], *rest: Any) -> int:
+        heeded = [job_id for job_id in ids if job_id[20] % 16]
+        done: int = right(self, heeded, *rest)
+        return done + len(ids) - len(heeded)
+
+    return acknowledge
+
+
+def answer_early(right: Any) -> Any:
+    def confirmed(self: Any, sender: Any, message: Any, now_ms: int) -> None:
+        job = self._jobs.get(message.job_id)
+        if job is not None and job.state == WAIT_REPL:
+            self.achieved(job, now_ms)
+        else:
+            right(self, sender, message, now_ms)
+
+    return confirmed
+
+
+def confirm_without_copy(right: Any) -> Any:
+    def keep(self: Any, sender: Any, message: Any, now_ms: int, wall_us: int) -> None:
+        if not message.mflags & NOREPLY and message.jobs:
+            self._peers.tell(sender.id, JobSignal(GOTJOB, message.jobs[0].id))
+
+    return keep
+
+
+def queue_again(right: Any) -> Any:
+    def may_queue(self: Any, job: Any) -> bool:
+        return bool(job.state == ACTIVE)
+
+    return may_queue
+
+
+def requeue_at_most_once(right: Any) -> Any:
+    def fetch(self: Any, queue: Any, now_ms: int) -> Any:
+        job = right(self, queue, now_ms)
+        if job is not None and job.retry_s == 0:
+            job.flags &= ~DELIVERED
+            job.qtime_ms = now_ms + 1_000
+            self._jobs.reschedule(job)
+        return job
+
+    return fetch
+
+
+def take_twice(right: Any) -> Any:
+    def first(self: Any, message: Any) -> bool:
+        return True
+
+    return first
+
+
+def no_delay(right: Any) -> Any:
+    def keep(self: Any, job: Any, now_ms: int) -> None:
+        job.delay_s = 0
+        right(self, job, now_ms)
+
+    return keep
+
+
+def live_longer(right: Any) -> Any:
+    def job(self: Any, record: Any, life_s: int, now_ms: int, wall_us: int) -> Any:
+        return right(self, record, life_s + 3_600, now_ms, wall_us)
+
+    return job
+
+
+def hand_out_expired(right: Any) -> Any:
+    def add(self: Any, job: Any) -> None:
+        job.expire_ms += _MINUTES
+        right(self, job)
+
+    return add
+
+
+def other_body(right: Any) -> Any:
+    def job(self: Any, record: Any, *rest: Any) -> Any:
+        made = right(self, record, *rest)
+        made.body = made.body[:-1]
+        return made
+
+    return job
+
+
+def other_queue(right: Any) -> Any:
+    def job(self: Any, record: Any, *rest: Any) -> Any:
+        made = right(self, record, *rest)
+        made.queue = b"a"
+        return made
+
+    return job
+
+
+def same_id(right: Any) -> Any:
+    def next_id(self: Any, *args: Any) -> bytes:
+        made: bytes = right(self, *args)
+        return made[:13] + b"A" * 22 + made[35:]
+
+    return next_id
+
+
+def forget_given(right: Any) -> Any:
+    def give(self: Any, sender: Any, message: Any, now_ms: int) -> None:
+        right(self, sender, message, now_ms)
+        for job in list(self._jobs.table.values()):
+            given = job.queue == message.queue and sender.id in job.nodes
+            if given and job.state == ACTIVE and job.flags & DELIVERED:
+                self._delivery.remove(job)
+
+    return give
+
+
+def resend_at_once(right: Any) -> Any:
+    def retry(self: Any, job: Any, now_ms: int) -> None:
+        wait = self._waiters.copies[job.id]
+        wait.resend_ms = now_ms
+        for _ in range(200):
+            self._send_again(job, set(job.nodes), now_ms)
+        right(self, job, now_ms)
+
+    return retry
+
+
+def silent_to_unknown(right: Any) -> Any:
+    def answer(self: Any, sender: Any, job_id: bytes, known: bool) -> None:
+        if known:
+            right(self, sender, job_id, known)
+
+    return answer
+
+
+def raise_on_working(right: Any) -> Any:
+    def postponed(self: Any, job: Any, *rest: Any) -> None:
+        if job.state == QUEUED:
+            raise IndexError("planted")
+        right(self, job, *rest)
+
+    return postponed
+
+
+def winner_keeps(right: Any) -> Any:
+    def postponed(self: Any, job: Any, sender: bytes, message: Any, now_ms: int) -> None:
+        if job.state == QUEUED and not wins(sender, self._membership.myself.id, job.id):
+            return
+        right(self, job, sender, message, now_ms)
+
+    return postponed
+
+
+def delay_by_clock(right: Any) -> Any:
+    def requeue_ms(node: Any, job: Any, state: int, left_ms: int) -> int:
+        at_ms: int = right(node, job, state, left_ms)
+        if job.delay_s and state == ACTIVE and at_ms:
+            delayed_ms: int = job.ctime // 1_000_000 + job.delay_s * 1000 - node.wall_us // 1000
+            return int(node.now_ms) + max(0, delayed_ms)
+        return at_ms
+
+    return requeue_ms
+
+
+def leak(right: Any) -> Any:
+    def give(self: Any, size: int) -> None:
+        right(self, size - 1)
+
+    return give
+
+
+def never(right: Any) -> Any:
+    """A flag that is never seen."""
+    return 0
+
+
+def youngest(right: Any) -> Any:
+    def pop(self: Any) -> Any:
+        for job in self.newest(1):
+            self.remove(job)
+            return job
+        return None
+
+    return pop
+
+
+def turned(right: Any) -> Any:
+    def jobs(self: Any, some: Any, counters: bool) -> None:
+        right(self, some[::-1], counters)
+
+    return jobs
+
+
+def count_no_nacks(right: Any) -> Any:
+    def count(self: Any, job: Any, why: int) -> None:
+        right(self, job, why & ~INCR_NACKS)
+
+    return count
+
+
+def count_both(right: Any) -> Any:
+    def count(self: Any, job: Any, why: int) -> None:
+        right(self, job, INCR_NACKS | INCR_DELIV)
+
+    return count
+
+
+def forget_hand(right: Any) -> Any:
+    def put_down(self: Any, job: Any) -> None:
+        job.in_hand = False
+
+    return put_down
+
+
+def deaf_to_working(right: Any) -> Any:
+    def heard(self: Any, sender: Any, message: Any, now_ms: int) -> None:
+        if message.type != WORKING:
+            right(self, sender, message, now_ms)
+
+    return heard
+
+
+def count_twice(right: Any) -> Any:
+    def delivered(self: Any, client: Any, job: Any, now_ms: int) -> None:
+        right(self, client, job, now_ms)
+        self._totals.delivered += 1
+
+    return delivered
+
+
+def unqueue_uncounted(right: Any) -> Any:
+    def unqueue(self: Any, job: Any) -> None:
+        right(self, job)
+        self._totals.queued += 1
+
+    return unqueue
+
+
+def keep_when_leaving(right: Any) -> Any:
+    def give(self: Any, *args: Any) -> None:
+        if not self._membership.leaving:
+            right(self, *args)
+
+    return give

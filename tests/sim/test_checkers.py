@@ -1,0 +1,179 @@
+"""What checkers call a breach, and what they excuse, shown with histories made by hand."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.sim.checkers import Checker
+from disque_tx.sim.checkers.acked import NotAfterAck
+from disque_tx.sim.checkers.counters import CountersFit
+from disque_tx.sim.checkers.locked import Locked
+from disque_tx.sim.checkers.order import OldestFirst
+from disque_tx.sim.checkers.paused import PauseHeeded
+from disque_tx.sim.checkers.working import Heeded
+from disque_tx.sim.history import Added, Deed, Delivered, Paused, Shown
+from disque_tx.sim.run import Run
+
+_S = 1_000_000
+HERE, THERE = b"10.0.0.1", b"10.0.0.2"
+
+
+class CheckerCase(SynchronousTestCase):
+    """A run that did not happen, and what is said to have happened in it."""
+
+    def setUp(self) -> None:
+        self.run_ = Run(2)
+        self.assertGreater(len(self.run_.machines), 1)
+        self.history = self.run_.history
+        for machine in self.run_.machines:
+            machine.started_us = 0
+            machine._since_us = 0
+
+    def deliver(
+        self, at_s: float, node: bytes = HERE, job: bytes = b"D", nacks: int = 0, answer: int = 0
+    ) -> None:
+        """A job arrives, a millisecond after the node said so."""
+        us = int(at_s * _S)
+        self.history.delivered.append(
+            Delivered(job, job, b"q", node, us, us + 1_000, nacks, 0, answer)
+        )
+
+    def deed(self, word: bytes, at_s: float, node: bytes = HERE, reply: int = 1) -> None:
+        """Something is done with the job, and answered a millisecond later."""
+        us = int(at_s * _S)
+        self.history.deeds.append(Deed(word, b"D", node, us, us + 1_000, reply))
+
+    def fault(self, name: str) -> None:
+        """A fault struck."""
+        self.run_.plan.history.append((0, name, ""))
+
+    def found(self, checker: Checker) -> int:
+        """How many breaches there are."""
+        return len(checker.judge(self.run_))
+
+
+class AckedTests(CheckerCase):
+    """Delivery after ACKJOB."""
+
+    def test_again(self) -> None:
+        """No node delivers an acknowledged job, a moment after it can have heard of that."""
+        self.deed(b"ACKJOB", 1)
+        self.deliver(1.01, THERE)
+        self.assertEqual(0, self.found(NotAfterAck()))
+        self.deliver(2, THERE)
+        self.deliver(2, HERE)
+        self.assertEqual(2, self.found(NotAfterAck()))
+
+    def test_excuses(self) -> None:
+        """Others may be cut off; the node itself may have lost its memory; 0 promises nothing."""
+        self.deed(b"ACKJOB", 1)
+        self.deliver(2, THERE)
+        self.deliver(2, HERE)
+        self.fault("partition")
+        self.assertEqual(1, self.found(NotAfterAck()))
+        self.run_.machines[0]._since_us = 3 * _S
+        self.assertEqual(0, self.found(NotAfterAck()))
+        self.history.deeds[0].reply = 0
+        self.run_.plan.history.clear()
+        self.assertEqual(0, self.found(NotAfterAck()))
+
+
+class PausedTests(CheckerCase):
+    """Delivery from paused queues."""
+
+    def pause(
+        self, at_s: float, flags: int, node: bytes = HERE, everywhere: bool = False
+    ) -> Paused:
+        """Somebody pauses the queue, and is answered a millisecond later."""
+        us = int(at_s * _S)
+        made = Paused(b"q", node, flags, everywhere, us, us + 1_000)
+        self.history.pauses.append(made)
+        return made
+
+    def test_here(self) -> None:
+        """Between PAUSE out and PAUSE none nothing leaves the queue of the node."""
+        self.pause(1, 2)
+        self.pause(3, 0)
+        for at_s in (0.9, 2, 4):
+            self.deliver(at_s)
+        self.deliver(2, THERE)
+        self.assertEqual(1, self.found(PauseHeeded()))
+
+    def test_everywhere(self) -> None:
+        """With BCAST nothing leaves it on any node; where messages get lost nobody can say."""
+        self.pause(1, 2, everywhere=True)
+        self.deliver(2, THERE)
+        self.assertEqual(1, self.found(PauseHeeded()))
+        self.fault("partition")
+        self.assertEqual(0, self.found(PauseHeeded()))
+
+    def test_in(self) -> None:
+        """A queue that is paused in input takes no job, and gives those it has."""
+        self.pause(1, 1)
+        self.deliver(2)
+        added = Added(b"D", b"q", HERE, 2 * _S, 1, 1, 9, 0, False, accepted_us=3 * _S)
+        self.history.added[b"D"] = added
+        self.assertEqual(1, self.found(PauseHeeded()))
+
+    def test_excuses(self) -> None:
+        """A request that was never answered may be heard late, a restart forgets the flags."""
+        self.pause(1, 3)
+        self.deliver(2)
+        self.run_.machines[0].started_us = 1_500_000
+        self.assertEqual(0, self.found(PauseHeeded()))
+        self.run_.machines[0].started_us = 0
+        self.assertEqual(1, self.found(PauseHeeded()))
+        self.pause(1.5, 0).said_us = -1
+        self.assertEqual(0, self.found(PauseHeeded()))
+
+
+class CountersTests(CheckerCase):
+    """Counters that clients see."""
+
+    def test_too_many(self) -> None:
+        """Nobody said NACK, so there is none to count; messages that are doubled count twice."""
+        self.deliver(1, nacks=1)
+        self.assertEqual(1, self.found(CountersFit()))
+        self.fault("message_loss")
+        self.assertEqual(0, self.found(CountersFit()))
+
+    def test_too_few(self) -> None:
+        """A second delivery has a reason, an answered NACK counts, and nothing is forgotten."""
+        self.deliver(1)
+        self.deliver(2)
+        self.assertEqual(1, self.found(CountersFit()))
+        self.deed(b"NACK", 1.5)
+        self.assertEqual(2, self.found(CountersFit()))
+        self.history.shown.append(Shown(b"D", HERE, 1_900_000, 1, 0))
+        self.assertEqual(3, self.found(CountersFit()))
+        self.fault("kill")
+        self.assertEqual(0, self.found(CountersFit()))
+
+
+class OtherTests(CheckerCase):
+    """WORKING, order within one answer, and strangers."""
+
+    def test_enqueued(self) -> None:
+        """WORKING keeps the job from everybody, unless somebody says ENQUEUE or NACK."""
+        self.deed(b"WORKING", 1, reply=4)
+        self.deliver(2, THERE)
+        self.assertEqual(1, self.found(Heeded()))
+        self.deed(b"ENQUEUE", 1.5, THERE)
+        self.assertEqual(0, self.found(Heeded()))
+
+    def test_one_answer(self) -> None:
+        """Within one answer the older job stands first; between answers anything may happen."""
+        checker = OldestFirst()
+        checker.born = {b"old": 1, b"young": 2}
+        self.deliver(1, job=b"young", answer=1)
+        self.deliver(1, job=b"old", answer=2)
+        self.assertEqual(0, self.found(checker))
+        self.deliver(2, job=b"young", answer=3)
+        self.deliver(2, job=b"old", answer=3)
+        self.assertEqual(1, self.found(checker))
+
+    def test_stranger(self) -> None:
+        """Whatever a stranger is answered but an error is a breach."""
+        self.assertEqual(0, self.found(Locked()))
+        self.history.admitted.append("INFO: ...")
+        self.assertEqual(1, self.found(Locked()))

@@ -1,0 +1,72 @@
+"""What a seed leads to, without running it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.sim.faults import FAULTS
+from disque_tx.sim.run import Run
+from disque_tx.sim.shape import DEAL, dealt_pairs, draw_shape, pairs, sure_pairs, table
+from disque_tx.sim.workloads import WORKLOADS
+from disque_tx.sim.world import World
+
+
+class DealTests(SynchronousTestCase):
+    """Workloads and faults."""
+
+    def test_every_pair(self) -> None:
+        """A defect that needs one kind of use and one kind of fault is met in any 500 seeds."""
+        self.assertEqual(len(WORKLOADS) * len(FAULTS), len(set(pairs())))
+        for first in (1, 247, 10_000):
+            sure = sure_pairs(range(first, first + DEAL))
+            self.assertEqual(set(pairs()), set(sure))
+            self.assertEqual([], [pair for pair in pairs() if sure[pair] == 0])
+
+    def test_quiet_seeds(self) -> None:
+        """Every fifth seed has no fault, and together they have every workload."""
+        shapes = [draw_shape(World(seed)) for seed in range(0, 5 * len(WORKLOADS), 5)]
+        self.assertEqual(set(WORKLOADS), {shape.workload for shape in shapes})
+        self.assertEqual({frozenset()}, {shape.faults for shape in shapes})
+
+    def test_planned(self) -> None:
+        """The fault that a seed surely has is part of its plan, within the time for faults."""
+        for seed in range(1, 60):
+            run = Run(seed)
+            shape = run.shape
+            run.plan.schedule(0, shape.fault_s * 1_000_000, shape.first)
+            planned = [fault.name for fault in run.plan.planned]
+            self.assertEqual([shape.first] if shape.first else [], planned[:1], seed)
+            self.assertEqual(set(), set(planned) - shape.faults, seed)
+
+    def test_clocks_delays_and_logs(self) -> None:
+        """DELAY, a log, clocks that are set and restarts come together, in every deal."""
+        shapes = [draw_shape(World(seed)) for seed in range(1, DEAL + 1)]
+        found = [
+            shape
+            for shape in shapes
+            if shape.appendonly
+            and max(WORKLOADS[shape.workload].delay_s) > 0
+            and {"clock_step", "kill", "restart"} <= shape.faults
+        ]
+        self.assertGreaterEqual(len(found), 10)
+
+    def test_passwords(self) -> None:
+        """Some clusters want a password, and some nodes that are leaving are not called back."""
+        shapes = [draw_shape(World(seed)) for seed in range(1, 101)]
+        self.assertEqual({True, False}, {shape.password for shape in shapes})
+        staying = {shape.stay_leaving for shape in shapes if WORKLOADS[shape.workload].leaves}
+        self.assertEqual({True, False}, staying)
+
+    def test_table(self) -> None:
+        """The table for people has a line per fault, and says how rare the rarest pair is."""
+        text = table(range(1, DEAL + 1))
+        may = dealt_pairs(range(1, DEAL + 1))
+        self.assertEqual([], [name for name in FAULTS if f"\n{name} " not in text])
+        self.assertIn(f"500 seeds; the rarest pair: 1/{min(may.values())}", text)
+
+    def test_document(self) -> None:
+        """The document shows the table as it is; ``--pairs`` prints it."""
+        text = Path(__file__).parents[2].joinpath("docs/explanation/simulation.md").read_text()
+        self.assertIn(table(range(1, DEAL + 1)), text)
