@@ -110,8 +110,9 @@ class Fleet:
             time.sleep(0.02)
         return deliveries
 
-    def drained(self, timeout_s: float = 20.0) -> None:
-        """Wait until no node knows any job."""
+    def drained(self, timeout_s: float = 400.0) -> None:
+        """Wait until no node knows any job. What was tried in vain, as while a node stood still, is
+        tried again after up to three minutes."""
         wait_for(lambda: self.jobs() == 0, "all nodes are empty", timeout_s)
 
 

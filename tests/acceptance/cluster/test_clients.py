@@ -22,13 +22,15 @@ _PAUSE_S = 0.005
 
 
 class Ledger:
-    """What was accepted, what was delivered, and what a client complained of."""
+    """What was accepted, what was delivered, and what a client complained of. ``adding``: requests
+    to add a job that are under way."""
 
     def __init__(self) -> None:
         self.accepted: set[str] = set()
         self.delivered: set[str] = set()
         self.complaints: list[ClientError] = []
         self.is_over = False
+        self.adding = 0
         self._deadline_s = 0.0
 
     def finish(self) -> None:
@@ -38,7 +40,7 @@ class Ledger:
 
     def is_open(self) -> bool:
         """Whether consumers have something to do."""
-        if not self.is_over:
+        if not self.is_over or self.adding:
             return True
         return not self.accepted <= self.delivered and time.monotonic() < self._deadline_s
 
@@ -71,12 +73,15 @@ class KillingTests(TestCase):
     def produce(self, client: Disque, ledger: Ledger) -> None:
         """Add jobs until it is over."""
         while not ledger.is_over:
+            ledger.adding += 1
             try:
                 ledger.accepted.add(
                     client.add_job("blocking", "b", 2000, replicate=2, retry_s=2, ttl_s=600)
                 )
             except ClientError as error:
                 ledger.complaints.append(error)
+            finally:
+                ledger.adding -= 1
             time.sleep(_PAUSE_S)
 
     def consume(self, client: Disque, ledger: Ledger) -> None:
@@ -94,11 +99,14 @@ class KillingTests(TestCase):
     async def produce_tx(self, client: DisqueClient, ledger: Ledger) -> None:
         """Add jobs until it is over."""
         while not ledger.is_over:
+            ledger.adding += 1
             try:
                 job_id = await client.add_job("tx", "b", 2000, replicate=2, retry_s=2, ttl_s=600)
                 ledger.accepted.add(job_id)
             except ClientError as error:
                 ledger.complaints.append(error)
+            finally:
+                ledger.adding -= 1
             await deferLater(reactor, _PAUSE_S)
 
     async def consume_tx(self, client: DisqueClient, ledger: Ledger) -> None:

@@ -80,7 +80,7 @@ class KillTests(FleetTestCase):
                 node.call("ACKJOB", job_id)
                 got.add(job_id)
         self.assertEqual(set(ids) - set(acked), got)
-        self.fleet.drained(30)
+        self.fleet.drained()
 
     def test_under_load(self) -> None:
         """One node after the other is killed: nothing accepted is lost, RETRY 0 comes once."""
@@ -139,8 +139,7 @@ class StopTests(FleetTestCase):
         frozen.thaw()
         self.fleet.agreed()
         self.wait(lambda: frozen.call("QLEN", self.queue) == 0, "it heard of it")
-        # What was tried in vain while it stood still is tried again after up to three minutes.
-        self.fleet.drained(400)
+        self.fleet.drained()
 
     def test_at_most_once(self) -> None:
         """A job that only a frozen node has is delivered when it goes on, once."""
