@@ -42,9 +42,11 @@ def examine(connection: Connection) -> None:
     if connection.auth_error is not None:
         raise Unhealthy(f"it refuses the password: {_text(connection.auth_error)}")
     _asked(connection, b"PING")
-    info = _fields(_asked(connection, b"INFO"))
+    info = _fields(_asked(connection, b"INFO", b"ALL"))
     if info.get("loading", "0") != "0":
         raise Unhealthy("it is reading its log")
+    if info.get("cluster_standing_aside") == "yes":
+        raise Unhealthy("it stands aside: a process that was started earlier has its ID")
     if _asked(connection, b"CLUSTER", b"LEAVING") == b"yes":
         raise Unhealthy("it is leaving the cluster")
     refusal = connection.call(_PROBE)
