@@ -120,7 +120,8 @@ def _within(seconds: float) -> Iterator[None]:
 @click.option("--json", "as_json", is_flag=True, help="As a JSON document.")
 @click.pass_obj
 def command(options: Options, node: str | None, timeout_s: float | None, as_json: bool) -> int:
-    """Whether a node serves: it answers, has read its log, is not leaving, and takes jobs.
+    """Whether a node serves: it answers, has read its log, is not leaving, does not stand aside
+    (two nodes with one ID), and takes jobs.
 
     The exit status is 0 only then; otherwise it is 1, and a line says why not.
     """
