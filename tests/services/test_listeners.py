@@ -164,6 +164,14 @@ class OpenTests(RootCase):
             self.assertTrue(str(caught.exception).startswith(f"listen resp {endpoint}: "))
             self.successResultOf(root.stopService())
 
+    def test_no_socket_from_systemd(self) -> None:
+        """Whoever starts a node by hand that systemd should start is told what is missing."""
+        self.settings = self.make_settings(listen=[("resp", "systemd:domain=INET:index=9")])
+        root = self.make()
+        with self.assertRaisesRegex(ConfigError, "systemd has passed no such socket"):
+            root.privilegedStartService()
+        self.successResultOf(root.stopService())
+
     def test_closed(self) -> None:
         """A stopped node is not connected to any more."""
         self.settings = self.make_settings(port=free_port(), bind=["127.0.0.1"])

@@ -132,15 +132,13 @@ def _moment(at_s: float) -> str:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        click.echo("no dead letters")
+        return
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
-    table = Table(*(rows[0] if rows else ("no dead letters",)))
-    for row in rows:
-        # Text is taken as it is; in a plain str, rich would obey markup.
-        table.add_row(*(Text(str(value), overflow="fold") for value in row.values()))
-    Console().print(table)
+    cells = [[str(value) for value in row.values()] for row in rows]
+    Console().print(tables.drawn(rows[0], cells))
 
 
 @command.command("show")

@@ -42,9 +42,11 @@ def examine(connection: Connection) -> None:
     if connection.auth_error is not None:
         raise Unhealthy(f"it refuses the password: {_text(connection.auth_error)}")
     _asked(connection, b"PING")
-    info = _fields(_asked(connection, b"INFO"))
+    info = _fields(_asked(connection, b"INFO", b"ALL"))
     if info.get("loading", "0") != "0":
         raise Unhealthy("it is reading its log")
+    if info.get("cluster_standing_aside") == "yes":
+        raise Unhealthy("it stands aside: a process that was started earlier has its ID")
     if _asked(connection, b"CLUSTER", b"LEAVING") == b"yes":
         raise Unhealthy("it is leaving the cluster")
     refusal = connection.call(_PROBE)
@@ -118,7 +120,8 @@ def _within(seconds: float) -> Iterator[None]:
 @click.option("--json", "as_json", is_flag=True, help="As a JSON document.")
 @click.pass_obj
 def command(options: Options, node: str | None, timeout_s: float | None, as_json: bool) -> int:
-    """Whether a node serves: it answers, has read its log, is not leaving, and takes jobs.
+    """Whether a node serves: it answers, has read its log, is not leaving, does not stand aside
+    (two nodes with one ID), and takes jobs.
 
     The exit status is 0 only then; otherwise it is 1, and a line says why not.
     """

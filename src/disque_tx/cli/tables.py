@@ -17,7 +17,7 @@ def drawn(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns)
+    table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
         # Text is taken as it is; in a plain str, rich would obey markup.
         table.add_row(*(Text(cell, overflow="fold") for cell in row))

@@ -191,7 +191,7 @@ def _summary(watch: Watch) -> str:
 
 
 def _live(watch: Watch, looks: Iterator[list[Row]]) -> None:
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.live import Live
     from rich.text import Text
 
@@ -199,5 +199,4 @@ def _live(watch: Watch, looks: Iterator[list[Row]]) -> None:
     with Live(console=console, auto_refresh=False) as live:
         for rows in looks:
             table = tables.drawn(COLUMNS, [cells(*row) for row in rows])
-            table.caption = Text(_summary(watch))
-            live.update(table, refresh=True)
+            live.update(Group(table, Text(_summary(watch), style="dim")), refresh=True)

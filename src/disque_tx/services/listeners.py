@@ -200,7 +200,10 @@ class Listeners(Service):
             self._reactor.purpose, self._reactor.endpoint = where, endpoint
             listening = server_endpoint(self._reactor, endpoint).listen(factory)
         except (ValueError, TypeError, LookupError, OSError) as error:
-            raise ConfigError(f"{where}: this endpoint cannot be used: {_reason(error)}") from error
+            why = _reason(error)
+            if endpoint.startswith("systemd:") and isinstance(error, LookupError):
+                why = "systemd has passed no such socket to this process"
+            raise ConfigError(f"{where}: this endpoint cannot be used: {why}") from error
         failures: list[ConfigError] = []
 
         def refused(failure: Failure) -> Failure:

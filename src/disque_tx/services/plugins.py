@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -39,6 +40,8 @@ class RespPlugin:
 def installed(interface: type[Interface]) -> Iterator[Any]:
     """The plugins of a kind, as ``twisted.plugin.getPlugins`` finds them, which also leaves a cache
     beside them: a daemon writes nothing among installed files."""
+    # Before it is imported, only its first folder would be looked at.
+    import_module("twisted.plugins")
     for module in getModule("twisted.plugins").iterModules():
         try:
             found = vars(module.load())

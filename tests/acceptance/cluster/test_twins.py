@@ -60,6 +60,9 @@ class TwinTests(PairTestCase):
             status, output, _ = disque("cluster", "check", f"{node.ip}:{node.port}")
             self.assertEqual(1, status)
             self.assertRegex(output, "stands aside|two processes under one node ID")
+        status, _, error = disque("health", f"{copy.ip}:{copy.port}")
+        self.assertEqual(1, status)
+        self.assertIn("stands aside", error)
         self.settle(copy)
 
     def settle(self, copy: Node) -> None:
