@@ -8,16 +8,12 @@
 #   make mutants          planted defects, which the simulator must find
 #   make fuzz             guided fuzzing of what strangers send and what lies on disk
 #   make spark-kill       a stream, and a table that is compacted, killed twenty times
-<<<<<<< HEAD
-#   make mutation small defects in the core, and whether the tests notice; MUTANTS=, SEED=, FILES=
-#   make fuzz     guided fuzzing of what strangers send and what lies on disk
-=======
+#   make mutation         small defects in the core, and whether the tests notice; MUTANTS=, SEED=, FILES=
 #   make bench            speed and memory beside redis-server (needs cc and redis-server)
 #   make bench-clients    the blocking client beside bare redis-py
 #   make bench-workers    workers beside RQ and Celery (needs redis-server)
 #   make bench-pipeline   the pipeline on Spark over 10 million events
 #   make clean            removes environments and what was built
->>>>>>> docs-walk
 
 PYTHON ?= python3
 # Compared on the interpreter that the distribution optimized, if there is one.
