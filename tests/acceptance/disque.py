@@ -8,7 +8,7 @@ import sys
 from tests.acceptance.daemon import environment
 
 PROGRAM = (sys.executable, "-m", "disque_tx.cli.client")
-_RUN_S = 30.0
+_RUN_S = 120.0
 
 
 def disque(*words: str | float, stdin: bytes = b"", **variables: str) -> tuple[int, str, str]:

@@ -235,7 +235,7 @@ class ClusterTests(DaemonTestCase):
         client = self.connected
         client.ping()
         dying = threading.Timer(0.3, self.nodes[0].kill)
-        adding = threading.Timer(1.0, self.nodes[1].add, ("q", "late", 5000), {"replicate": 1})
+        adding = threading.Timer(1.0, self.nodes[1].add, ("q", "late"), {"replicate": 1})
         for timer in (dying, adding):
             timer.start()
         job = client.dequeue("q", timeout=20)

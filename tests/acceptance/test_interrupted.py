@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Final
 
-from tests.acceptance.daemon import environment, wait_for
+from tests.acceptance.daemon import START_S, environment, wait_for
 from tests.acceptance.disque import PROGRAM
 from tests.acceptance.redisserver import RedisServer
 from tests.acceptance.resp import Connection
@@ -53,7 +53,7 @@ class InterruptedTests(VerbTestCase):
         wait_for(begun, f"{words[0]} has begun")
         process.send_signal(number)
         # Its input stays open until then.
-        process.wait(30)
+        process.wait(START_S)
         output, error = process.communicate()
         self.assertNotIn(b"Traceback", error, words)
         self.assertNotIn(b"Exception ignored", error, words)
@@ -69,6 +69,10 @@ class InterruptedTests(VerbTestCase):
     def at_least(self, queue: str, length: int) -> Callable[[], bool]:
         """Whether a queue is so long."""
         return lambda: self.length(queue) >= length
+
+    def is_empty(self, queue: str) -> Callable[[], bool]:
+        """Whether nothing is queued there any more."""
+        return lambda: not self.length(queue)
 
     def more_clients(self) -> Callable[[], bool]:
         """Whether one more is connected than now."""
@@ -99,11 +103,15 @@ class InterruptedTests(VerbTestCase):
     def test_drain(self) -> None:
         """What was drained is said; what was not is in the queue."""
         for number in _STATUS:
-            self.add("q", "a", "b")
+            queue = f"d{number}"
+            self.add(queue, "a", "b")
             _, output, error = self.ended(
-                number, ("drain", "q", "--timeout", 60), lambda: not self.length("q")
+                number, ("drain", queue, "--timeout", 60), self.is_empty(queue)
             )
-            self.assertIn(f"{len(output.splitlines())} jobs drained", error)
+            drained, written = int(error.split()[0]), len(output.splitlines())
+            # What was written and not yet acknowledged when the signal came is in both.
+            self.assertLessEqual(drained, written)
+            self.assertGreaterEqual(written + self.length(queue), 2)
 
     def test_fill(self) -> None:
         """It says which lines are added, and where to go on."""
@@ -111,8 +119,12 @@ class InterruptedTests(VerbTestCase):
         for number in _STATUS:
             begun = self.at_least("f", self.length("f") + 3)
             _, _, error = self.ended(number, ("fill",), begun, line * 3)
-            self.assertIn("3 jobs added\n", error)
-            self.assertIn("All before line 4 is added: --from-line 4 goes on", error)
+            # The answer to the last one may be on its way when the signal comes.
+            self.assertRegex(
+                error,
+                "3 jobs added\nAll before line 4 is added: --from-line 4 goes on"
+                "|2 jobs added\nAll before line 3 is added; line 3 may be or not",
+            )
 
     def test_move(self) -> None:
         """What was moved is said, and all the rest is in the old queue."""
@@ -125,14 +137,17 @@ class InterruptedTests(VerbTestCase):
                 self.at_least(f"{queue}b", 1),
             )
             moved = int(error.split()[0])
-            self.assertEqual((moved, 40 - moved), (self.length(f"{queue}b"), self.length(queue)))
+            # One may be on its way when the signal comes: it is not counted, and may be in both.
+            there, here = self.length(f"{queue}b"), self.length(queue)
+            self.assertIn(there, (moved, moved + 1))
+            self.assertIn(there + here, (40, 41))
 
     def test_pipe(self) -> None:
         """The replies so far are counted."""
         for number in _STATUS:
             begun = self.at_least("p", self.length("p") + 5)
             _, output, _ = self.ended(number, ("--pipe",), begun, b"ADDJOB p body 0\r\n" * 5)
-            self.assertIn("errors: 0, replies: 5", output)
+            self.assertRegex(output, "errors: 0, replies: [0-5]\n")
 
     def test_work(self) -> None:
         """A worker was started to be ended so: the first signal is its orderly end, status 0."""
@@ -143,7 +158,7 @@ class InterruptedTests(VerbTestCase):
             )
             wait_for(lambda: int(self.node.info()["blocked_clients"]), "it waits")
             process.send_signal(number)
-            _, error = process.communicate(timeout=30)
+            _, error = process.communicate(timeout=START_S)
             self.assertEqual(0, process.returncode, error)
             self.assertNotIn(b"Traceback", error)
 
