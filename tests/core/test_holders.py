@@ -165,6 +165,16 @@ class WorkingTests(HolderCase):
         self.assertEqual(10, self.node.working(job.id))
         self.assertEqual((["WORKING"], ["WORKING"]), (self.told_names(B), self.told_names(C)))
 
+    def test_said_to_a_holder_of_whom_others_know(self) -> None:
+        """A node to which somebody else gave the job, and which then queues it, is told as well:
+        else it delivers the job while this node's client works on it."""
+        job = theirs(1, (B, ME), retry_s=10)
+        self.hear_jobs(B, REPLJOB, job)
+        self.forget_told()
+        self.hear_signal(C, busmessages.QUEUED, job.id)
+        self.assertEqual(10, self.node.working(job.id))
+        self.assertEqual((["WORKING"], ["WORKING"]), (self.told_names(B), self.told_names(C)))
+
     def test_too_late_by_its_life_here(self) -> None:
         """A copy's creator may have another time of day: what counts is how long the copy lives."""
         for hours in (-1, 1):

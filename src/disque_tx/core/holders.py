@@ -65,6 +65,10 @@ class Holders:
             self._delivery.count(job, message.mflags)
         if job.state == WAIT_REPL:
             return
+        if job.retry_s > 0:
+            # Somebody else may have given it the job. The original learns of such a holder only by
+            # WILLQUEUE, and does not tell it of a WORKING before.
+            self._jobs.merge_holders(job, (sender,))
         if job.state == QUEUED:
             if queued_there and not wins(sender, self._membership.myself.id, job.id):
                 return
