@@ -19,16 +19,8 @@ class HoldingClient(MemoryClient):
         super().__init__(clock)
         self.held: Deferred[Any] = Deferred()
 
-    def take(
-        self,
-        *queues: str,
-        count: int = 1,
-        timeout_s: float | None = None,
-        no_hang: bool = False,
-    ) -> Deferred[Any]:
-        if queues == ("b",):
-            return self.held
-        return super().take(*queues, count=count, timeout_s=timeout_s, no_hang=no_hang)
+    def take(self, *queues: str, **options: Any) -> Deferred[Any]:
+        return self.held if queues == ("b",) else super().take(*queues, **options)
 
 
 class FetchTests(SynchronousTestCase):

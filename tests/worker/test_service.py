@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred
-from twisted.logger import LogEvent, LogLevel, formatEvent, globalLogPublisher
 
 from disque_tx.client import Refused, TooLate
 from disque_tx.client.terms import Terms
@@ -25,6 +24,7 @@ from disque_tx.worker import (
     current_job,
 )
 from disque_tx.worker.routes import routes_of
+from tests.logged import warnings
 from tests.worker.memory import NODE, HangingPool, WorkerTestCase, lost
 
 
@@ -328,15 +328,7 @@ class FailureTests(WorkerTestCase):
     def test_failures_are_seen(self) -> None:
         """Each failure is a line at once, with task, job, try, next try and reason; the traceback
         is there at the last one."""
-        lines: list[str] = []
-
-        def note(event: LogEvent) -> None:
-            if event["log_level"] is LogLevel.warn:
-                lines.append(formatEvent(event))
-
-        observer: Any = note
-        globalLogPublisher.addObserver(observer)
-        self.addCleanup(globalLogPublisher.removeObserver, observer)
+        lines = warnings(self)
         job_id = self.client.put("a", b"no way")
         worker = self.worker({"a": boom}, retries_max=1)
         self.turn(0.5)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.task import Clock
-from twisted.logger import LogEvent, globalLogPublisher
+from twisted.logger import LogEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.worker.handlers import handler_of
 from disque_tx.worker.signboard import Sign
 from disque_tx.worker.watchdog import Watchdog
+from tests.logged import observe
 from tests.worker.memory import HangingPool, WorkerTestCase
 
 
@@ -27,9 +27,7 @@ class WatchdogTests(SynchronousTestCase):
         self.now_s = 0.0
         self.frame: FrameType | None = None
         self.reports: list[LogEvent] = []
-        observer: Any = self.note
-        globalLogPublisher.addObserver(observer)
-        self.addCleanup(globalLogPublisher.removeObserver, observer)
+        observe(self, self.note)
         handlers = [handler_of(self.computes), handler_of(self.other)]
         self.dog = Watchdog(self.clock, lambda: handlers, lambda: self.now_s, lambda _: self.frame)
         self.dog.start(in_thread=False)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, fail, succeed
@@ -26,15 +26,13 @@ from disque_tx.core.node import Node
 from disque_tx.errors import CommandError, ConfigError, LocalError
 from disque_tx.services import aofstatus
 from disque_tx.services.aofload import Loader, open_log, reload_log
-from disque_tx.services.aofrewrite import Rewrite, write_snapshot
+from disque_tx.services.aofrewrite import write_snapshot
+from disque_tx.services.aofrewrites import Rewrites
 from disque_tx.services.aofwriter import LogSettings, LogWriter, Means
 from disque_tx.services.interfaces import IFile, IFiles
 from disque_tx.services.log import DaemonLog
 from disque_tx.services.ownership import claim
 from disque_tx.wire.aoflog import LogEncoder
-
-#: How long after a failure a rewrite is not begun by itself again.
-_REWRITE_RETRY_MS: Final = 10_000
 
 
 class AppendOnlyFile(Service):
@@ -78,14 +76,12 @@ class AppendOnlyFile(Service):
         self._records = LogEncoder()
         self._place = ""
         self._writer: LogWriter | None = None
-        self._rewrite: Rewrite | None = None
         self._loader: Loader | None = None
-        self._rewrites = aofstatus.RewriteStatus()
-        self._retry_ms = 0
+        self._rewrites = Rewrites(self._means, self._rewritten, self._record_if_needed)
 
     def _path(self) -> str:
         """Where the log is: a new ``dir`` moves it only while there is none (P31)."""
-        if self.state == "off" and self._rewrite is None:
+        if self.state == "off" and self._rewrites.current is None:
             self._place = os.path.join(self._settings.dir, self._settings.appendfilename)
         return self._place
 
@@ -111,8 +107,8 @@ class AppendOnlyFile(Service):
             data = self._records.take()
             if self._writer is not None:
                 self._writer.add(data)
-            if self._rewrite is not None:
-                self._rewrite.add(data)
+            if self._rewrites.current is not None:
+                self._rewrites.current.add(data)
         if self._writer is not None:
             self._writer.flush()
 
@@ -124,15 +120,12 @@ class AppendOnlyFile(Service):
             self._writer.tick()
             self._writer.look(self._path())
         reason = self._rewrite_reason()
-        if reason and self._rewrite is None and self._node.now_ms >= self._retry_ms:
+        if reason and self._rewrites.may_begin():
             self._log.notice(f"Starting a rewrite of the append only file: {reason}")
-            try:
-                self._begin_rewrite()
-            except OSError as error:
-                self._rewrite_failed(error)
+            self._rewrites.try_to_begin(self._path(), self._claim_name)
 
     def _record_if_needed(self) -> None:
-        needed = self._writer is not None or self._rewrite is not None
+        needed = self._writer is not None or self._rewrites.current is not None
         self._node.outbox.log = self._records if needed else None
 
     # -- start and stop ----------------------------------------------------------------------
@@ -191,7 +184,7 @@ class AppendOnlyFile(Service):
             self.flush_and_sync()
         except OSError as error:
             self._log.warning(f"The log could not be written at the end: {os_error_text(error)}")
-        self._abandon_rewrite()
+        self._rewrites.abandon()
         self._release()
 
     def _use(self, file: IFile) -> None:
@@ -213,7 +206,7 @@ class AppendOnlyFile(Service):
         self._record_if_needed()
 
     def _syncs_suspended(self) -> bool:
-        return self._rewrite is not None and self._settings.no_appendfsync_on_rewrite
+        return self._rewrites.current is not None and self._settings.no_appendfsync_on_rewrite
 
     # -- switching at run time ---------------------------------------------------------------
 
@@ -224,15 +217,15 @@ class AppendOnlyFile(Service):
         """
         if self.state != "off" or self.loading:
             return
-        if self._rewrite is None:
-            self._begin_rewrite()
+        if self._rewrites.current is None:
+            self._rewrites.begin(self._path(), self._claim_name)
         self.state = "wait-rewrite"
 
     def disable(self) -> None:
         """Have no log any more; what it holds is written and synced, if the disk lets us."""
         if self.state == "off":
             return
-        self._abandon_rewrite()
+        self._rewrites.abandon()
         self._distribute()
         try:
             if self._writer is not None:
@@ -249,10 +242,10 @@ class AppendOnlyFile(Service):
 
     def rewrite(self) -> None:
         """BGREWRITEAOF; refused with ``CommandError`` while one is running."""
-        if self._rewrite is not None:
+        if self._rewrites.current is not None:
             raise CommandError("ERR", "Background append only file rewriting already in progress")
         try:
-            self._begin_rewrite()
+            self._rewrites.begin(self._path(), self._claim_name)
         except OSError as error:
             raise CommandError(
                 "ERR", f"Can't write the append only file: {os_error_text(error)}"
@@ -263,7 +256,7 @@ class AppendOnlyFile(Service):
 
         ``OSError`` when it fails: everything is as it was then.
         """
-        self._abandon_rewrite()
+        self._rewrites.abandon()
         self._distribute()
         self._rewritten(write_snapshot(self._means, self._path(), self._claim_name()))
 
@@ -278,13 +271,6 @@ class AppendOnlyFile(Service):
             return ""
         return writer.distrusted() or ("it grew" if writer.grown() else "")
 
-    def _begin_rewrite(self) -> None:
-        self._rewrites.begin(int(self._node.now_ms))
-        self._rewrite = Rewrite(
-            self._means, self._path(), self._claim_name(), self._rewritten, self._rewrite_failed
-        )
-        self._record_if_needed()
-
     def _claim_name(self) -> IFile | None:
         """What keeps other nodes off the name of the log until a new one has it; ``None`` when the
         log does that itself. ``OSError`` when another node has the name."""
@@ -292,17 +278,8 @@ class AppendOnlyFile(Service):
             return claim(self._means.files, self._path())  # what an earlier run of this node left
         return self._writer.reclaim(self._path())
 
-    def _abandon_rewrite(self) -> None:
-        if self._rewrite is not None:
-            self._rewrite.stop()
-            self._rewrite = None
-            self._record_if_needed()
-
     def _rewritten(self, file: IFile) -> None:
         """The new file has its name: go on with it, or just let it be."""
-        if self._rewrite is not None:
-            self._rewrites.end(int(self._node.now_ms), True)
-            self._rewrite = None
         self._log.notice(f"The append only file was rewritten: {file.size()} bytes")
         recording = self.state != "off"
         if recording:
@@ -320,13 +297,6 @@ class AppendOnlyFile(Service):
                 self._log.warning(f"The new log may be lost by a crash: {os_error_text(error)}")
             else:
                 self._writer.distrust(error)
-
-    def _rewrite_failed(self, error: OSError) -> None:
-        self._log.warning(f"Rewriting the append only file failed: {os_error_text(error)}")
-        self._rewrites.end(int(self._node.now_ms), False)
-        self._rewrite = None
-        self._retry_ms = int(self._node.now_ms) + _REWRITE_RETRY_MS
-        self._record_if_needed()
 
     # -- reload ------------------------------------------------------------------------------
 
@@ -349,8 +319,8 @@ class AppendOnlyFile(Service):
             self._record_if_needed()
 
     def _forget(self) -> None:
-        self._rewrites.scheduled = self._rewrite is not None
-        self._abandon_rewrite()
+        self._rewrites.scheduled = self._rewrites.current is not None
+        self._rewrites.abandon()
         self._node.outbox.log = None  # what is forgotten here is not gone
         self._node.flush_all()
 
@@ -365,11 +335,11 @@ class AppendOnlyFile(Service):
         """The Persistence fields of INFO, in order (client protocol, section 10)."""
         fields = [
             *aofstatus.state_fields(self.state, self.loading),
-            *aofstatus.rewrite_fields(self._rewrite, self._rewrites, int(self._node.now_ms)),
+            *aofstatus.rewrite_fields(self._rewrites),
             ("aof_last_write_status", "err" if self.write_error else "ok"),
         ]
         if self.state != "off":
-            fields += aofstatus.log_fields(self._writer, self._rewrite, self._rewrites.scheduled)
+            fields += aofstatus.log_fields(self._writer, self._rewrites)
         if self._loader is not None:
             fields += aofstatus.loading_fields(self._loader)
         return fields

@@ -3,35 +3,10 @@
 from __future__ import annotations
 
 from disque_tx.services.aofload import Loader
-from disque_tx.services.aofrewrite import Rewrite
+from disque_tx.services.aofrewrites import Rewrites
 from disque_tx.services.aofwriter import LogWriter
 
 Fields = list[tuple[str, str]]
-
-
-class RewriteStatus:
-    """How rewrites go. ``scheduled``: one was interrupted and must be done again. ``began_ms``: of
-    the one under way, ``took_s``: the last one, -1 for none. ``ok``: the last one succeeded."""
-
-    def __init__(self) -> None:
-        self.scheduled = False
-        self.began_ms = 0
-        self.took_s = -1
-        self.ok = True
-
-    def begin(self, now_ms: int) -> None:
-        """One begins."""
-        self.scheduled = False
-        self.began_ms = now_ms
-
-    def end(self, now_ms: int, ok: bool) -> None:
-        """It is over."""
-        self.ok = ok
-        self.took_s = self.running_s(now_ms)
-
-    def running_s(self, now_ms: int) -> int:
-        """Seconds since it began."""
-        return (now_ms - self.began_ms) // 1000
 
 
 def state_fields(state: str, loading: bool) -> Fields:
@@ -43,26 +18,25 @@ def state_fields(state: str, loading: bool) -> Fields:
     ]
 
 
-def rewrite_fields(rewrite: Rewrite | None, status: RewriteStatus, now_ms: int) -> Fields:
+def rewrite_fields(rewrites: Rewrites) -> Fields:
     """About the rewrite under way, and the last one."""
-    running_s = -1 if rewrite is None else status.running_s(now_ms)
     return [
-        ("aof_rewrite_in_progress", flag(rewrite is not None)),
-        ("aof_rewrite_scheduled", flag(status.scheduled)),
-        ("aof_last_rewrite_time_sec", str(status.took_s)),
-        ("aof_current_rewrite_time_sec", str(running_s)),
-        ("aof_last_bgrewrite_status", "ok" if status.ok else "err"),
+        ("aof_rewrite_in_progress", flag(rewrites.current is not None)),
+        ("aof_rewrite_scheduled", flag(rewrites.scheduled)),
+        ("aof_last_rewrite_time_sec", str(rewrites.took_s)),
+        ("aof_current_rewrite_time_sec", str(rewrites.running_s)),
+        ("aof_last_bgrewrite_status", "ok" if rewrites.ok else "err"),
     ]
 
 
-def log_fields(writer: LogWriter | None, rewrite: Rewrite | None, scheduled: bool) -> Fields:
+def log_fields(writer: LogWriter | None, rewrites: Rewrites) -> Fields:
     """About the log, which may still be without a file."""
     return [
         ("aof_current_size", str(writer.size if writer else 0)),
         ("aof_base_size", str(writer.base_size if writer else 0)),
-        ("aof_pending_rewrite", flag(scheduled)),
+        ("aof_pending_rewrite", flag(rewrites.scheduled)),
         ("aof_buffer_length", str(writer.buffered if writer else 0)),
-        ("aof_rewrite_buffer_length", str(rewrite.buffered if rewrite else 0)),
+        ("aof_rewrite_buffer_length", str(rewrites.current.buffered if rewrites.current else 0)),
         ("aof_pending_bio_fsync", flag(writer is not None and writer.syncing)),
         ("aof_delayed_fsync", str(writer.delayed_syncs if writer else 0)),
     ]

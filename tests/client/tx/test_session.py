@@ -6,8 +6,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from twisted.logger import LogEvent, LogLevel, formatEvent, globalLogPublisher
-
 from disque_tx.client import (
     AuthenticationRefused,
     BrokenReply,
@@ -25,6 +23,7 @@ from tests.client.scripted import HANG_UP, JOB_ID, NODE_IDS, SILENCE, array, bul
 from tests.client.test_session import ADDED, LEAVING, PONG
 from tests.client.tx.network import NetworkTestCase
 from tests.client.tx.test_commands import listed
+from tests.logged import warnings
 
 NONE = b"*-1\r\n"
 
@@ -169,15 +168,7 @@ class ConnectingTests(NetworkTestCase):
     def test_search_is_logged(self) -> None:
         """That no node serves is logged at once, with what is tried and for how long; once, however
         many requests wait; and again when it happens again."""
-        events: list[str] = []
-
-        def note(event: LogEvent) -> None:
-            if event["log_level"] is LogLevel.warn:
-                events.append(formatEvent(event))
-
-        observer: Any = note
-        globalLogPublisher.addObserver(observer)
-        self.addCleanup(globalLogPublisher.removeObserver, observer)
+        events = warnings(self)
         node = self.node(PING=PONG)
         client = self.client(node)
         for times in (1, 2):
