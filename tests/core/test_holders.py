@@ -293,6 +293,17 @@ class OrderTests(HolderCase):
         self.order(job)
         self.assertEqual((ACTIVE, 10_000), (job.state, self.left_ms(job)))
 
+    def test_delay_of_a_delivered_job(self) -> None:
+        """The order, with a delay, for a job with RETRY 0 that was delivered here already: when the
+        delay is over nothing happens, and nothing is due any more before the end of its life."""
+        job = self.copy(retry_s=0)
+        self.order(job)
+        self.assertEqual([job.id], self.get(b"q"))
+        self.order(job, aux=5)
+        self.pass_ms(10_000)
+        self.assertEqual((ACTIVE, []), (job.state, self.get(b"q")))
+        self.assertEqual((0, job.expire_ms), (job.qtime_ms, self.node.next_due_ms()))
+
     def test_before_the_copy(self) -> None:
         """An order that overtakes its copy does no harm."""
         job = theirs(1, (B, ME), retry_s=10)
