@@ -10,6 +10,7 @@
 #   make spark-kill       a stream, and a table that is compacted, killed twenty times
 #   make mutation         small defects in the core, and whether the tests notice; MUTANTS=, SEED=, FILES=
 #   make bench            speed and memory beside redis-server (needs cc and redis-server)
+#   make bench-versions   this version beside another one: OTHER=path/to/its/python
 #   make bench-clients    the blocking client beside bare redis-py
 #   make bench-workers    workers beside RQ and Celery (needs redis-server)
 #   make bench-pipeline   the pipeline on Spark over 10 million events
@@ -31,7 +32,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
 .PHONY: spark spark-kill bench-pipeline demo-pipeline
-.PHONY: demo test lint types unit unit-compiled acceptance acceptance-compiled acceptance-cluster bench bench-clients bench-workers docs fuzz sim sim-some mutants mutation clean
+.PHONY: demo test lint types unit unit-compiled acceptance acceptance-compiled acceptance-cluster bench bench-versions bench-clients bench-workers docs fuzz sim sim-some mutants mutation clean
 
 # -- environments ------------------------------------------------------------------------------
 
@@ -130,6 +131,12 @@ bench:
 	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
 	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall .
 	$(BENCH_VENV)/bin/python benchmarks/bench.py $(BENCH_ARGS)
+
+# This version beside another one, in turn. OTHER: Python in an environment that has the other one.
+bench-versions:
+	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
+	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall .
+	$(BENCH_VENV)/bin/python benchmarks/versions.py $(OTHER) $(BENCH_ARGS)
 
 # The blocking client beside bare redis-py.
 bench-clients: $(VENV)/.made-test

@@ -74,9 +74,11 @@ class Daemon:
 
 
 class Bench:
-    """All measurements of one run; ``folder`` holds the load generator and the data."""
+    """All measurements of one run; ``folder`` holds the load generator and the data. ``python``:
+    the interpreter that the daemon is installed for."""
 
-    def __init__(self, folder: Path, rounds: int, jobs: int) -> None:
+    def __init__(self, folder: Path, rounds: int, jobs: int, python: str = sys.executable) -> None:
+        self.python = python
         self.folder = folder
         self.rounds = rounds
         self.jobs = jobs
@@ -87,7 +89,7 @@ class Bench:
         """Our daemon, in a folder of its own."""
         port = free_port()
         data = Path(tempfile.mkdtemp(dir=self.folder))
-        command = [sys.executable, "-m", "disque_tx.cli.server", "--port", str(port)]
+        command = [self.python, "-m", "disque_tx.cli.server", "--port", str(port)]
         words = ["--bind", "127.0.0.1", "--dir", str(data), "--maxmemory", "4gb", *options]
         return Daemon("disque", command + words, port)
 
