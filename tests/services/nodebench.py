@@ -83,7 +83,7 @@ class NodeCase(SynchronousTestCase):
             self.node, self.server, dispatcher, BenchClock(self.reactor), self.reactor
         )
         self.commits = BenchLog()
-        self.runtime.log = self.commits
+        self.runtime.turns.log = self.commits
         self.admission = Admission(self.runtime, self.settings, self.log)
         self.factory = RespFactory(self.runtime, self.admission)
         self.hub = Hub(self.reactor, self.runtime)

@@ -23,4 +23,4 @@ class FederationTests(BusCase):
         self.settle(60_000)
         self.assertIn(NEEDJOBS, self.heard(other))
         service.stopService()
-        self.assertEqual([], self.runtime.deadlines)
+        self.assertEqual([], self.runtime.turns.deadlines)

@@ -53,7 +53,7 @@ class GossipTests(NodeCase):
         commits = self.commits.commits
         self.reactor.advance(0.1)
         self.assertEqual(commits + 1, self.commits.commits)
-        self.assertFalse(self.runtime.in_turn)
+        self.assertFalse(self.runtime.turns.active)
         self.service.stopService()
 
     def test_fault(self) -> None:

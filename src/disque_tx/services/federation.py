@@ -22,9 +22,9 @@ class FederationService(Service):
     def startService(self) -> None:
         """From the next turn on the runtime's timer knows of it."""
         super().startService()
-        self._runtime.deadlines.append(self._runtime.node.federation)
+        self._runtime.turns.deadlines.append(self._runtime.node.federation)
 
     def stopService(self) -> None:
         """It is woken no more."""
         super().stopService()
-        self._runtime.deadlines.remove(self._runtime.node.federation)
+        self._runtime.turns.deadlines.remove(self._runtime.node.federation)

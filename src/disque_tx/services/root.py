@@ -117,17 +117,17 @@ class NodeRoot(MultiService):
             log,
             latency=self.server.latency,
         )
-        self.runtime.log = self.aof
-        self.runtime.save_nodes = self._nodes_changed
+        self.runtime.turns.log = self.aof
+        self.runtime.turns.save_nodes = self._nodes_changed
         self.runtime.fatal = self._broken
         self.cron = Cron(self.runtime, settings, self.aof, log, reactor)
         hub = Hub(reactor, self.runtime)
         self.listeners = Listeners(self, RespFactory(self.runtime, self.admission), hub, reactor)
         epoch = first_epoch(clock.wall_us())
         self.bus = Bus(self.runtime, settings, log, hub, reactor, self._in_thread, epoch)
-        self.runtime.bus = self.bus
+        self.runtime.turns.links = self.bus
         self.eventlog = EventLog(node, settings, self.files, clock, reactor, self._in_thread, log)
-        self.runtime.eventlog = self.eventlog
+        self.runtime.turns.eventlog = self.eventlog
         self.certificates = Certificates(self._identities, log, reactor)
         self.cluster = MultiService()
         self._assemble()
