@@ -12,8 +12,8 @@ from subprocess import CompletedProcess
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli import check_aof
+from disque_tx.engine.ownership import claim
 from disque_tx.services.files import RealFiles
-from disque_tx.services.ownership import claim
 from tests.cli.program import run
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "aof"

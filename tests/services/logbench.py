@@ -15,9 +15,9 @@ from disque_tx.commands.values import Status, ValueReplies
 from disque_tx.core.client import Client
 from disque_tx.core.membership import Membership
 from disque_tx.core.node import Node
+from disque_tx.engine.files import IFiles
 from disque_tx.nodetable import MYSELF, NodeEntry
 from disque_tx.services.aof import AppendOnlyFile
-from disque_tx.services.interfaces import IFiles
 from disque_tx.services.log import DaemonLog
 from disque_tx.services.memoryfiles import MemoryFiles
 from disque_tx.settings import Settings
@@ -131,7 +131,7 @@ class Bench:
 
     def start(self) -> Deferred[None]:
         """Load the log to the end, if nothing prevents it."""
-        done = self.aof.open_and_load()
+        done = self.aof.load()
         self.settle()
         return done
 

@@ -8,9 +8,9 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.job import Job
+from disque_tx.engine.aof.loader import SLICE_S
 from disque_tx.errors import ConfigError
 from disque_tx.messages import QUEUED, STATE_NAMES
-from disque_tx.services.aofload import SLICE_S
 from disque_tx.services.memoryfiles import MemoryFiles
 from disque_tx.wire.aoflog import load_record
 from tests.services.logbench import PATH, Bench, loaded, settings, vector, vector_json
@@ -264,7 +264,7 @@ class StartTests(SynchronousTestCase):
         files = MemoryFiles()
         files.put(PATH, records)
         bench = Bench(files, settings(), SteppingTime(SLICE_S / 4))
-        done = bench.aof.open_and_load()
+        done = bench.aof.load()
         bench.clock.turn()
         self.assertNoResult(done)
         self.assertTrue(bench.aof.loading)
@@ -288,7 +288,7 @@ class StartTests(SynchronousTestCase):
         files = MemoryFiles()
         files.put(PATH, content)
         bench = Bench(files, settings(), SteppingTime(SLICE_S))
-        done: Deferred[None] = bench.aof.open_and_load()
+        done: Deferred[None] = bench.aof.load()
         bench.clock.turn()
         bench.aof.stopService()
         self.assertNoResult(done)

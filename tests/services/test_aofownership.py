@@ -7,9 +7,9 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.engine.files import IFiles
 from disque_tx.errors import CommandError, ConfigError
 from disque_tx.services.files import RealFiles
-from disque_tx.services.interfaces import IFiles
 from disque_tx.services.memoryfiles import MemoryFiles
 from tests.services.logbench import PATH, Bench, settings
 

@@ -10,9 +10,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.engine.aof import rewrite as aofrewrite
 from disque_tx.errors import CommandError, LocalError
 from disque_tx.messages import QUEUED
-from disque_tx.services import aofrewrite
 from disque_tx.services.files import RealFiles
 from disque_tx.services.memoryfiles import MemoryFiles
 from tests.services.logbench import PATH, Bench, loaded, settings, vector

@@ -1,1 +1,1 @@
-"""What the daemon and the simulator do alike: turns and their order, the log, links, periodic work."""
+"""What the daemon and the simulator do alike: turns, the log, links, periodic work."""

@@ -19,9 +19,10 @@ from twisted.internet.task import LoopingCall
 from twisted.python.failure import Failure
 
 from disque_tx.core.node import Node
+from disque_tx.engine.files import IFiles
 from disque_tx.services.eventconversion import Conversion
 from disque_tx.services.eventsegments import Plan, SegmentWriter
-from disque_tx.services.interfaces import IClock, IFiles
+from disque_tx.services.interfaces import IClock
 from disque_tx.services.log import DaemonLog
 from disque_tx.settings import Settings
 from disque_tx.units import glob_match

@@ -13,8 +13,8 @@ from typing import Final
 
 import attrs
 
-from disque_tx.services.interfaces import IFile, IFiles
-from disque_tx.services.ownership import claim
+from disque_tx.engine.files import IFile, IFiles
+from disque_tx.engine.ownership import claim
 from disque_tx.wire.eventrecords import HEADER, MAGIC
 
 _OPEN: Final = "_open-"

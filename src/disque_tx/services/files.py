@@ -9,7 +9,7 @@ from typing import Final
 
 from zope.interface import implementer
 
-from disque_tx.services.interfaces import IFile, IFiles
+from disque_tx.engine.files import IFile, IFiles
 
 _MODE: Final = 0o644
 _MODE_BITS: Final = 0o7777

@@ -12,7 +12,7 @@ import os
 
 from zope.interface import implementer
 
-from disque_tx.services.interfaces import IFile, IFiles
+from disque_tx.engine.files import IFile, IFiles
 
 
 class _Content:

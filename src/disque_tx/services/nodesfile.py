@@ -13,10 +13,10 @@ import os
 from collections.abc import Callable
 from typing import Final
 
+from disque_tx.engine.ownership import in_use
 from disque_tx.errors import ConfigError
 from disque_tx.nodetable import MYSELF, NodeEntry
 from disque_tx.services.files import RealFiles
-from disque_tx.services.ownership import in_use
 from disque_tx.wire.nodesfile import parse, render
 
 #: Room for a hundred thousand nodes; what is larger is some other file.

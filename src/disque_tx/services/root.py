@@ -210,7 +210,7 @@ class NodeRoot(MultiService):
         super().startService()
         self.server.troubled = True
         notify("STATUS=Loading the log")
-        loaded = self.aof.open_and_load().addCallback(self._loaded)
+        loaded = self.aof.load().addCallback(self._loaded)
         loaded.addCallback(self._take_part).addErrback(self._start_failed)
 
     def _loaded(self, _result: object) -> Deferred[Any]:

@@ -127,6 +127,13 @@ class Runtime:
             what=what,
         )
 
+    def output_bytes(self, client: Client) -> int:
+        """Bytes of replies that the client has not read."""
+        if not isinstance(client, Session):
+            return 0
+        size: int = client.connection.output_bytes()
+        return size
+
     def resume_all(self) -> None:
         """A pause of all clients is over: look at what they sent meanwhile."""
         for client in self.server.clients.values():

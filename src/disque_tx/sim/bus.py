@@ -133,9 +133,10 @@ class Bus:
                     self._stalled.append(here)
         self._written[:] = kept
 
-    def perform(self) -> None:
-        """Make and close connections."""
+    def perform(self) -> bool:
+        """Make and close connections; whether there were any."""
         outbox = self._outbox
+        work = bool(self._stalled or outbox.hangups or outbox.connects)
         for here in self._stalled:
             self._process.world.count_fault("slow_reader", here.connection.serial)
             here.connection.abort()
@@ -151,6 +152,7 @@ class Bus:
         for entry in connects:
             self._connect(entry)
         outbox.resolves.clear()  # no names are known in this world
+        return work
 
     def _connect(self, entry: NodeEntry) -> None:
         process = self._process

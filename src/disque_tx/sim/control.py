@@ -66,7 +66,7 @@ class SimControl(Control):
         session = self._process.sessions.by_id.get(int(client.id))
         if session is None:
             return 0, 0, 0
-        size = session.writer.size + session.connection.unread_bytes
+        size = self._process.sessions.output_bytes(client)
         return session.parser.pending_bytes(), size, session.writer.pieces()
 
     def local_ip(self, client: Client) -> bytes:

@@ -24,8 +24,9 @@ _ERRORS: Final = {errno.ENOSPC: "No space left on device", errno.EIO: "Input/out
 _SECTOR_BYTES: Final = 512
 
 
-class PowerLostError(Exception):
-    """The power failed while the disk was at work: the process must not go on."""
+class PowerLostError(BaseException):
+    """The power failed while the disk was at work: nothing of the process runs on, so it is no
+    exception that a program may catch."""
 
 
 class _File:

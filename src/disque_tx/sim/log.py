@@ -14,7 +14,7 @@ from typing import Final
 from disque_tx.core import recovery
 from disque_tx.core.job import Job
 from disque_tx.core.node import Node
-from disque_tx.errors import PeerError
+from disque_tx.errors import LocalError, PeerError
 from disque_tx.messages import ACTIVE, QUEUED, JobRecord
 from disque_tx.sim.disk import Disk
 from disque_tx.wire.aoflog import LogDecoder, LogEncoder, load_record
@@ -27,7 +27,7 @@ _RETRY_MS: Final = 1_000
 _REWRITE_RETRY_MS: Final = 2_000
 
 
-class DiskFailedError(Exception):
+class DiskFailedError(LocalError):
     """The process must end: with ``appendfsync always`` nothing may be answered any more."""
 
 

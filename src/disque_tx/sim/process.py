@@ -1,8 +1,5 @@
-"""A simulated process: the real node, its commands and its codecs, on a simulated machine.
-
-A turn is what the daemon makes of it (DESIGN, section 3): all input that is there is executed; then
-the log is written, the nodes file saved, messages to other nodes leave, and replies leave; then
-connections to other nodes are made and closed.
+"""A simulated process: the real node, its commands, its codecs and its engine, on a simulated
+machine. What the reactor is to the daemon, the simulated world is here.
 """
 
 from __future__ import annotations
@@ -17,24 +14,27 @@ from disque_tx.commands.table import standard_registry
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
+from disque_tx.engine.periodic import PeriodicWork
+from disque_tx.engine.turns import Turns
 from disque_tx.errors import CommandError
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import NodeEntry
+from disque_tx.settings import Settings
 from disque_tx.sim.bus import Bus
 from disque_tx.sim.control import SimControl
 from disque_tx.sim.disk import PowerLostError
 from disque_tx.sim.log import DiskFailedError, Log
+from disque_tx.sim.reports import TracedReports
 from disque_tx.sim.sessions import Sessions
 from disque_tx.sim.world import Timer
 from disque_tx.wire.jobid import JobIdSource
 from disque_tx.wire.nodesfile import parse, render
 
 if TYPE_CHECKING:
-    from disque_tx.sim.machine import Machine
+    from disque_tx.sim.machine import Machine, MachineSettings
 
 NODES: Final = "nodes.conf"
 _TICK_MS: Final = 100
-_QUEUES_PER_RUN: Final = 200
 #: What a turn takes at the most; input that comes meanwhile is part of it.
 _TURN_US_MAX: Final = 150
 _STOPPING: Final = "This node is shutting down, please connect to a different one"
@@ -55,6 +55,8 @@ class Process:
         self.ip = machine.ip
         self.alive = True
         self.frozen = False
+        self._config = config(settings)
+        self._reports = TracedReports(machine.world, machine.name)
         self._clocks = machine.clocks
         self._disk = machine.disk
         self._random = machine.world.random(f"node {machine.name}")
@@ -76,10 +78,24 @@ class Process:
         self.server.guarded = bool(settings.password)
         self.dispatcher = Dispatcher(self.server, registry, self._clock_ns)
         self.sessions = Sessions(self)
-        self.bus = Bus(self, self._random.getrandbits(62))
+        self.turns = Turns(
+            self.server,
+            self.dispatcher,
+            self.sessions,
+            self._clocks.steady_ms,
+            self._clocks.wall_us,
+            self._broken,
+            self._report,
+        )
+        self.turns.save_nodes = self._nodes_changed
+        self.turns.deadlines.append(self.node.federation)
+        self.bus = self.turns.links = Bus(self, self._random.getrandbits(62))
         self.log: Log | None = None
         self._tick_ms = self._clocks.steady_ms()
         self._start(enqueue)
+        self._periodic = PeriodicWork(
+            self.server, self._config, self.sessions, self.log, self._reports
+        )
 
     @property
     def logs(self) -> bool:
@@ -103,7 +119,6 @@ class Process:
 
     def _start(self, enqueue: bool) -> None:
         machine = self.machine
-        self.node.begin(self._clocks.steady_ms(), self._clocks.wall_us())
         if not self._disk.exists(NODES):
             self._disk.create(NODES)
             self._disk.sync_folder()
@@ -111,6 +126,7 @@ class Process:
         if machine.settings.appendonly:
             self.log = Log(self.node, self._disk, machine.settings.appendfsync)
             self.log.load(enqueue)
+            self.turns.log = self.log
         self.network.listen(self.ip, machine.port, self.sessions.accept)
         self.network.listen(self.ip, machine.port + BUS_PORT_OFFSET, self.bus.accept, messages=True)
         self._schedule()
@@ -153,11 +169,10 @@ class Process:
         self._timer = self.world.at(at_us - self.world.now_us, self._turn)
 
     def _next_us(self) -> int:
-        node = self.node
         due_ms = self._tick_ms
-        for other_ms in (int(node.next_due_ms()), int(node.federation.next_due_ms())):
-            if 0 <= other_ms < due_ms:
-                due_ms = other_ms
+        other_ms = int(self.turns.next_due_ms())
+        if 0 <= other_ms < due_ms:
+            due_ms = other_ms
         # A turn takes time, so whatever is due always comes later than this one.
         at_us = self.world.now_us + max(1, self._clocks.true_delay_us(due_ms))
         return at_us if self._input_us < 0 else max(self.world.now_us, min(at_us, self._input_us))
@@ -166,18 +181,16 @@ class Process:
         self._timer = None
         if not self.alive or self.frozen:
             return
-        node = self.node
-        node.begin(self._clocks.steady_ms(), self._clocks.wall_us())
-        self.dispatcher.begin()
+        self.turns.begin()
         try:
             if 0 <= self._input_us <= self.world.now_us:
                 inputs, self._inputs, self._input_us = self._inputs, [], -1
                 for work in inputs:
                     self._guard(work)
-            if node.now_ms >= self._tick_ms:
+            if self.node.now_ms >= self._tick_ms:
                 self._guard(self._tick)
-            self._guard(self._run_due)
-            self._guard(self._end)
+            self._guard(self.turns.run_due)
+            self._end_turn()
         except DiskFailedError as error:
             self.machine.die(f"disk failed: {error}")
             return
@@ -189,7 +202,7 @@ class Process:
             ending()
         self._schedule()
 
-    def _guard(self, work: Callable[[], None]) -> None:
+    def _guard(self, work: Callable[[], object]) -> None:
         """A fault of the program is a finding, and the node goes on if it can."""
         try:
             work()
@@ -202,44 +215,26 @@ class Process:
         """Something happened here that must not happen."""
         self.world.fail(f"{self.machine.name}: {reason}")
 
-    def _run_due(self) -> None:
-        node = self.node
-        node.run_due()
-        node.federation.run_due(node.now_ms)
-
     def _tick(self) -> None:
         """Ten times a second."""
-        node, server = self.node, self.server
+        node = self.node
         self._tick_ms = int(node.now_ms) + _TICK_MS
         node.cluster.tick(node.now_ms)
-        server.stats.tick(node.now_ms)
-        node.release_leaving()
-        node.queues.sweep(node.now_ms, _QUEUES_PER_RUN)
-        if server.paused_until_ms and node.now_ms >= server.paused_until_ms:
-            server.paused_until_ms = 0
-            self.sessions.resume_all()
-        if self.log is not None:
-            self.log.tick()
-            server.troubled = bool(self.log.write_error)
+        self._periodic.run()
 
-    def _end(self) -> None:
-        """Let everything out, in order."""
-        outbox = self.node.outbox
-        while outbox.resumed:
-            resumed, outbox.resumed = outbox.resumed, []
-            self.sessions.resume(resumed)
-        if self.log is not None:
-            self.log.commit()
-            if self.log.write_error:
-                self.server.troubled = True
-        if self.node.membership.changed:
-            self._nodes_changed()
-        self.bus.flush()
-        touched, outbox.touched = outbox.touched, []
-        self.sessions.flush(touched)
-        self.bus.perform()
+    def _end_turn(self) -> None:
+        """Let everything out; ``DiskFailedError`` and ``PowerLostError`` end the process."""
+        self._guard(self.turns.end)
         for look in self.machine.on_turn:
             look(self)
+
+    def _broken(self, error: Exception) -> None:
+        """A fault while something was written down."""
+        self.ask_to_die(f"a fault in this program: {error!r}")
+
+    def _report(self, what: str, error: Exception) -> None:
+        """A fault while something left."""
+        self.fail(f"{what}: {''.join(traceback.format_exception(error))}")
 
     def _nodes_changed(self) -> None:
         try:
@@ -270,12 +265,11 @@ class Process:
 
         ``rewrite``: the log shall say for every job whether it is queued.
         """
-        node = self.node
-        node.begin(self._clocks.steady_ms(), self._clocks.wall_us())
-        for client in node.dismiss(CommandError("LEAVING", _STOPPING)):
+        self.turns.begin()
+        for client in self.node.dismiss(CommandError("LEAVING", _STOPPING)):
             client.closing = True
         try:
-            self._guard(self._end)
+            self._end_turn()
             if self.log is not None:
                 self.log.flush_and_sync()
                 if rewrite:
@@ -303,3 +297,14 @@ class Process:
     def replayed(self) -> dict[bytes, JobRecord]:
         """By ID, the jobs that a restart would find in the log; empty without one."""
         return {} if self.log is None else self.log.replayed()
+
+
+def config(settings: MachineSettings) -> Settings:
+    """The configuration of a process, as far as the machine's settings name it."""
+    return Settings(
+        dir="",
+        appendonly=settings.appendonly,
+        appendfsync=settings.appendfsync,
+        aof_enqueue_jobs_once=settings.enqueue_once,
+        maxmemory=settings.maxmemory,
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.memory import Memory
+from disque_tx.engine.memorywatch import PAUSE_MS, MemoryWatch
 from disque_tx.services.log import DaemonLog
-from disque_tx.services.memorywatch import PAUSE_MS, MemoryWatch
 
 
 class MemoryWatchTests(SynchronousTestCase):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from disque_tx.services.aofload import Loader
-from disque_tx.services.aofrewrites import Rewrites
-from disque_tx.services.aofwriter import LogWriter
+from disque_tx.engine.aof.loader import Loader
+from disque_tx.engine.aof.rewrites import Rewrites
+from disque_tx.engine.aof.writer import LogWriter
 
 Fields = list[tuple[str, str]]
 

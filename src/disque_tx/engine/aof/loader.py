@@ -12,17 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IDelayedCall
-from twisted.python.failure import Failure
-
 from disque_tx.configpaths import os_error_text
 from disque_tx.core import recovery
+from disque_tx.engine.aof.environment import Environment
+from disque_tx.engine.files import IFile, IFiles
+from disque_tx.engine.ownership import claim
 from disque_tx.errors import CommandError, ConfigError, PeerError
 from disque_tx.messages import JobRecord
-from disque_tx.services.aofwriter import Means
-from disque_tx.services.interfaces import IFile, IFiles
-from disque_tx.services.ownership import claim
 from disque_tx.wire.aoflog import LogDecoder
 from disque_tx.wire.aofrecords import holds_records, understand
 
@@ -34,36 +30,34 @@ class Loader:
     """One load of one file. ``start_s``: unix time it began. ``total_bytes``: size of the file,
     ``loaded_bytes``: of the records read so far. ``jobs``: how many were taken in."""
 
-    def __init__(self, means: Means, path: str, file: IFile, enqueue: bool) -> None:
-        self.start_s = int(means.node.wall_us // 1_000_000)
+    def __init__(self, environment: Environment, path: str, file: IFile, enqueue: bool) -> None:
+        self.start_s = int(environment.node.wall_us // 1_000_000)
         self.total_bytes = file.size()
         self.loaded_bytes = 0
         self.jobs = 0
-        self._means = means
+        self._environment = environment
         self._path = path
         self._file = file
         self._enqueue = enqueue
         self._decoder = LogDecoder()
         self._read_bytes = 0
-        self._began_s = means.monotonic()
-        self._call: IDelayedCall | None = None
-        self._done: Deferred[None] = Deferred()
+        self._began_s = environment.monotonic()
+        self._cancel: Callable[[], object] | None = None
 
     @property
     def eta_s(self) -> int:
         """Seconds this will probably still take."""
-        elapsed_s = self._means.monotonic() - self._began_s
+        elapsed_s = self._environment.monotonic() - self._began_s
         left = self.total_bytes - self.loaded_bytes
         return int(elapsed_s * left / self.loaded_bytes) if self.loaded_bytes else 1
 
-    def run(self) -> Deferred[None]:
-        """Load the file; fails with ``ConfigError`` that says what is wrong where, and what to do
-        about it."""
-        self._later()
-        return self._done
+    def run(self, done: Callable[[Exception | None], object]) -> None:
+        """Load the file, in slices. ``done`` is called with ``None``, or with why it failed: a
+        ``ConfigError`` says what is wrong where, and what to do about it."""
+        self._cancel = self._environment.scheduler.soon(lambda: self._go_on(done))
 
     def run_now(self) -> None:
-        """The same within one step."""
+        """The same within one step; raises what ``done`` would be called with."""
         while self._slice():
             pass
 
@@ -82,31 +76,28 @@ class Loader:
             raise self._damaged(str(error), offset) from error
 
     def stop(self) -> None:
-        """Leave it; the Deferred does not fire."""
-        if self._call is not None:
-            self._call.cancel()
-            self._call = None
+        """Leave it; nothing is called any more."""
+        if self._cancel is not None:
+            self._cancel()
+            self._cancel = None
 
     # -- slices ------------------------------------------------------------------------------
 
-    def _later(self) -> None:
-        self._call = self._means.clock.callLater(0, self._go_on)
-
-    def _go_on(self) -> None:
-        self._call = None
+    def _go_on(self, done: Callable[[Exception | None], object]) -> None:
+        self._cancel = None
         try:
             more = self._slice()
-        except Exception:
-            self._done.errback(Failure())
+        except Exception as error:
+            done(error)
             return
         if more:
-            self._later()
+            self.run(done)
         else:
-            self._done.callback(None)
+            done(None)
 
     def _slice(self) -> bool:
         """Some records; whether there are more. Raises ``ConfigError``."""
-        monotonic = self._means.monotonic
+        monotonic = self._environment.monotonic
         end_s = monotonic() + SLICE_S
         try:
             while self._step():
@@ -142,7 +133,7 @@ class Loader:
         return bool(data)
 
     def _apply(self, record: JobRecord | bytes) -> None:
-        node = self._means.node
+        node = self._environment.node
         if isinstance(record, JobRecord):
             self.jobs += recovery.load(node, record, self._enqueue)
             return
@@ -155,8 +146,8 @@ class Loader:
     def _finish(self) -> None:
         if self._decoder.rest():
             self._cut(int(self._decoder.offset))
-        duration_s = self._means.monotonic() - self._began_s
-        self._means.log.notice(
+        duration_s = self._environment.monotonic() - self._began_s
+        self._environment.reports.notice(
             f"DB loaded from append only file: {duration_s:.3f} seconds, {self.jobs} jobs"
         )
 
@@ -165,7 +156,7 @@ class Loader:
         tail = self._file.read(offset, self._read_bytes - offset)
         if holds_records(tail):
             raise self._damaged("the record is incomplete, but others follow it", offset)
-        if not self._means.settings.aof_load_truncated:
+        if not self._environment.settings.aof_load_truncated:
             raise ConfigError(
                 f"The append only file {self._path} ends within the record at offset {offset}."
                 f" Make a copy of it, then run 'disque-check-aof --fix {self._path}', or set"
@@ -175,13 +166,13 @@ class Loader:
         self._keep(beside, tail)
         self._file.truncate(offset)
         self._file.sync()
-        self._means.log.warning(
+        self._environment.reports.warning(
             f"The append only file {self._path} ended within a record: it was cut at offset"
             f" {offset}, the last {len(tail)} bytes are kept in {beside}."
         )
 
     def _keep(self, path: str, data: bytes) -> None:
-        files = self._means.files
+        files = self._environment.files
         file = files.create(path)
         try:
             file.append(data)
@@ -226,7 +217,9 @@ def _no_log(path: str, error: OSError) -> str:
     )
 
 
-def reload_log(means: Means, path: str, claimed: bool, forget: Callable[[], None]) -> None:
+def reload_log(
+    environment: Environment, path: str, claimed: bool, forget: Callable[[], None]
+) -> None:
     """Load the log of a running node within one step, after ``forget`` has emptied the node.
 
     ``claimed``: nobody may have it open; otherwise it is the one that this node writes to.
@@ -234,13 +227,13 @@ def reload_log(means: Means, path: str, claimed: bool, forget: Callable[[], None
     Raises ``CommandError`` before that when the file is missing, empty or damaged.
     """
     try:
-        file = claim(means.files, path, False) if claimed else means.files.open(path)
+        file = claim(environment.files, path, False) if claimed else environment.files.open(path)
     except OSError as error:
         raise CommandError("ERR", f"Can't load {path}: {os_error_text(error)}") from error
     try:
         if file.size() == 0:
             raise CommandError("ERR", "")
-        loader = Loader(means, path, file, means.settings.aof_enqueue_jobs_once)
+        loader = Loader(environment, path, file, environment.settings.aof_enqueue_jobs_once)
         loader.check()
         forget()
         loader.run_now()

@@ -6,11 +6,10 @@ not have to learn that from the programs that add jobs (client protocol, section
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from disque_tx.core.memory import Memory
-    from disque_tx.services.log import DaemonLog
+from disque_tx.core.memory import Memory
+from disque_tx.engine.interfaces import Reports
 
 #: Memory that goes up and down around a threshold is reported once in so many milliseconds.
 PAUSE_MS: Final = 10_000
@@ -26,9 +25,9 @@ _MEANINGS: Final = (
 class MemoryWatch:
     """Compares the level of memory with what was last logged."""
 
-    def __init__(self, memory: Memory, log: DaemonLog) -> None:
+    def __init__(self, memory: Memory, reports: Reports) -> None:
         self._memory = memory
-        self._log = log
+        self._reports = reports
         self._logged = 0
         self._next_ms = 0
 
@@ -39,7 +38,7 @@ class MemoryWatch:
             return
         self._logged = level
         self._next_ms = now_ms + PAUSE_MS
-        write = self._log.warning if level else self._log.notice
+        write = self._reports.warning if level else self._reports.notice
         if not self._memory.limit:
             write("Memory is no longer limited: new jobs are kept on this node again")
             return

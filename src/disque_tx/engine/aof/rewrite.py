@@ -20,15 +20,13 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from twisted.internet.interfaces import IDelayedCall
-from twisted.python.failure import Failure
-
 from disque_tx.core.job import Job
 from disque_tx.core.table import Table
+from disque_tx.engine.aof.environment import Environment
+from disque_tx.engine.aof.writer import as_os_error
+from disque_tx.engine.files import IFile
+from disque_tx.engine.ownership import claim_empty
 from disque_tx.messages import ACTIVE, QUEUED
-from disque_tx.services.aofwriter import Means
-from disque_tx.services.interfaces import IFile
-from disque_tx.services.ownership import claim_empty
 from disque_tx.wire.aoflog import load_record
 
 SLICE_S: Final = 0.002
@@ -39,9 +37,9 @@ _LEFT_BYTES_MAX: Final = 64 * 1024
 _ROUNDS_MAX: Final = 8
 
 
-def temporary_path(path: str) -> str:
+def temporary_path(path: str, process_id: int) -> str:
     """Where the new file lies until it is complete."""
-    return os.path.join(os.path.dirname(path), f"temp-rewriteaof-{os.getpid()}.aof")
+    return os.path.join(os.path.dirname(path), f"temp-rewriteaof-{process_id}.aof")
 
 
 class Snapshot:
@@ -73,29 +71,30 @@ class Rewrite:
 
     def __init__(
         self,
-        means: Means,
+        environment: Environment,
         path: str,
         guard: IFile | None,
         finished: Callable[[IFile], None],
         failed: Callable[[OSError], None],
     ) -> None:
         self.buffered = 0
-        self._means = means
+        self._environment = environment
+        self._settings = environment.settings
         self._path = path
-        self._temporary = temporary_path(path)
+        self._temporary = temporary_path(path, environment.process_id)
         self._finished = finished
         self._failed = failed
-        self._snapshot = Snapshot(means.node.jobs.table)
+        self._snapshot = Snapshot(environment.node.jobs.table)
         self._chunks: list[bytes] = []
         self._unsynced = 0
         self._rounds = 0
-        self._call: IDelayedCall | None = None
+        self._cancel: Callable[[], object] | None = None
         self._syncing = False
         self._stopped = False
         self._guard = guard
         try:
             # Locked before it takes the name of the log, so that the log is never without a lock.
-            self._file: IFile = claim_empty(means.files, self._temporary)
+            self._file: IFile = claim_empty(environment.files, self._temporary)
         except OSError:
             self._release()
             raise
@@ -109,13 +108,13 @@ class Rewrite:
     def stop(self) -> None:
         """Give up; nothing of it remains. The file is closed once no sync uses it."""
         self._stopped = True
-        if self._call is not None:
-            self._call.cancel()
-            self._call = None
+        if self._cancel is not None:
+            self._cancel()
+            self._cancel = None
         try:
-            self._means.files.remove(self._temporary)
+            self._environment.files.remove(self._temporary)
         except OSError as error:
-            self._means.log.warning(f"{self._temporary} could not be removed: {error}")
+            self._environment.reports.warning(f"{self._temporary} could not be removed: {error}")
         self._release()
         if not self._syncing:
             self._close()
@@ -124,14 +123,11 @@ class Rewrite:
         """Let others have the name, if it was claimed."""
         guard, self._guard = self._guard, None
         if guard is not None:
-            _clean_up(self._means, self._path, guard)
-            self._means.defer_to_thread(guard.close).addErrback(self._close_failed)
+            _clean_up(self._environment, self._path, guard)
+            self._environment.close_in_background(guard, self._path)
 
     def _close(self) -> None:
-        self._means.defer_to_thread(self._file.close).addErrback(self._close_failed)
-
-    def _close_failed(self, failure: Failure) -> None:
-        self._means.log.warning(f"Closing {self._temporary} failed: {failure.getErrorMessage()}")
+        self._environment.close_in_background(self._file, self._temporary)
 
     def _fail(self, error: OSError) -> None:
         self.stop()
@@ -140,11 +136,11 @@ class Rewrite:
     # -- scan --------------------------------------------------------------------------------
 
     def _later(self) -> None:
-        self._call = self._means.clock.callLater(0, self._scan)
+        self._cancel = self._environment.scheduler.soon(self._scan)
 
     def _scan(self) -> None:
-        self._call = None
-        monotonic = self._means.monotonic
+        self._cancel = None
+        monotonic = self._environment.monotonic
         end_s = monotonic() + SLICE_S
         while not self._snapshot.complete and self.buffered < _PIECE_BYTES:
             for record in self._snapshot.next():
@@ -158,7 +154,7 @@ class Rewrite:
             return
         if self._snapshot.complete:
             self._sync(self._settle)
-        elif self._unsynced >= SYNC_BYTES and self._means.settings.aof_rewrite_incremental_fsync:
+        elif self._unsynced >= SYNC_BYTES and self._settings.aof_rewrite_incremental_fsync:
             self._sync(self._later)
         else:
             self._later()
@@ -174,25 +170,18 @@ class Rewrite:
     def _sync(self, then: Callable[[], None]) -> None:
         self._syncing = True
         self._unsynced = 0
-        self._means.defer_to_thread(self._file.sync).addCallbacks(
-            self._synced, self._sync_failed, callbackArgs=(then,)
+        self._environment.scheduler.in_background(
+            self._file.sync, lambda error: self._synced(error, then)
         )
 
-    def _synced(self, _result: object, then: Callable[[], None]) -> None:
+    def _synced(self, error: Exception | None, then: Callable[[], None]) -> None:
         self._syncing = False
         if self._stopped:
             self._close()
+        elif error is not None:
+            self._fail(as_os_error(error))
         else:
             then()
-
-    def _sync_failed(self, failure: Failure) -> None:
-        self._syncing = False
-        if self._stopped:
-            self._close()
-        elif isinstance(failure.value, OSError):
-            self._fail(failure.value)
-        else:
-            self._fail(OSError(failure.getErrorMessage()))
 
     # -- settle and switch -------------------------------------------------------------------
 
@@ -204,7 +193,7 @@ class Rewrite:
             if not much:
                 if self._unsynced:
                     self._file.sync()
-                self._means.files.rename(self._temporary, self._path)
+                self._environment.files.rename(self._temporary, self._path)
         except OSError as error:
             self._fail(error)
             return
@@ -215,38 +204,38 @@ class Rewrite:
             self._finished(self._file)
 
 
-def _clean_up(means: Means, path: str, guard: IFile) -> None:
+def _clean_up(environment: Environment, path: str, guard: IFile) -> None:
     """The name is not kept any more: leave no empty file where there was none."""
     try:
         if not guard.size() and guard.is_at(path):
-            means.files.remove(path)
+            environment.files.remove(path)
     except OSError:
         pass  # an empty log is no harm
 
 
-def write_snapshot(means: Means, path: str, guard: IFile | None) -> IFile:
+def write_snapshot(environment: Environment, path: str, guard: IFile | None) -> IFile:
     """Write all jobs in one go, blocking everything else; returns the new file under ``path``.
 
     ``guard``: as for :class:`Rewrite`. ``OSError`` when it fails: the old file is as it was then.
     """
     try:
-        return _write_snapshot(means, path)
+        return _write_snapshot(environment, path)
     finally:
         if guard is not None:
-            _clean_up(means, path, guard)
+            _clean_up(environment, path, guard)
             guard.close()
 
 
-def _write_snapshot(means: Means, path: str) -> IFile:
-    temporary = temporary_path(path)
-    file = claim_empty(means.files, temporary)
+def _write_snapshot(environment: Environment, path: str) -> IFile:
+    temporary = temporary_path(path, environment.process_id)
+    file = claim_empty(environment.files, temporary)
     try:
-        _write_all(Snapshot(means.node.jobs.table), file)
+        _write_all(Snapshot(environment.node.jobs.table), file)
         file.sync()
-        means.files.rename(temporary, path)
+        environment.files.rename(temporary, path)
     except OSError:
         file.close()
-        means.files.remove(temporary)
+        environment.files.remove(temporary)
         raise
     return file
 

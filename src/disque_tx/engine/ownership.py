@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from typing import Final
 
-from disque_tx.services.interfaces import IFile, IFiles
+from disque_tx.engine.files import IFile, IFiles
 
 IN_USE: Final = "another node uses it"
 #: Each try fails only when another process gave the name to another file in that very moment.

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_tx.configpaths import os_error_text
-from disque_tx.services.aofrewrite import Rewrite
-from disque_tx.services.aofwriter import Means
-from disque_tx.services.interfaces import IFile
+from disque_tx.engine.aof.environment import Environment
+from disque_tx.engine.aof.rewrite import Rewrite
+from disque_tx.engine.files import IFile
 
 #: How long after a failure a rewrite is not begun by itself again.
 _RETRY_MS: Final = 10_000
@@ -23,20 +23,23 @@ class Rewrites:
     """
 
     def __init__(
-        self, means: Means, finished: Callable[[IFile], None], changed: Callable[[], None]
+        self,
+        environment: Environment,
+        finished: Callable[[IFile], None],
+        changed: Callable[[], None],
     ) -> None:
         self.current: Rewrite | None = None
         self.scheduled = False
         self.took_s = -1
         self.ok = True
-        self._means = means
+        self._environment = environment
         self._finished = finished
         self._changed = changed
         self._began_ms = 0
         self._retry_ms = 0
 
     def _now_ms(self) -> int:
-        return int(self._means.node.now_ms)
+        return int(self._environment.node.now_ms)
 
     @property
     def running_s(self) -> int:
@@ -55,7 +58,7 @@ class Rewrites:
         """
         self.scheduled = False
         self._began_ms = self._now_ms()
-        self.current = Rewrite(self._means, path, guard(), self._end, self._fail)
+        self.current = Rewrite(self._environment, path, guard(), self._end, self._fail)
         self._changed()
 
     def try_to_begin(self, path: str, guard: Callable[[], IFile | None]) -> None:
@@ -82,7 +85,9 @@ class Rewrites:
         self._finished(file)
 
     def _fail(self, error: OSError) -> None:
-        self._means.log.warning(f"Rewriting the append only file failed: {os_error_text(error)}")
+        self._environment.reports.warning(
+            f"Rewriting the append only file failed: {os_error_text(error)}"
+        )
         self._note_end(False)
         self._retry_ms = self._now_ms() + _RETRY_MS
         self._changed()

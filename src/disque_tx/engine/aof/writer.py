@@ -20,66 +20,18 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final
 
-import attrs
-from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IReactorTime
-from twisted.python.failure import Failure
-
-from disque_tx.commands.latency import LatencyMonitor
 from disque_tx.configpaths import os_error_text
-from disque_tx.core.node import Node
+from disque_tx.engine.aof.environment import Environment
+from disque_tx.engine.files import IFile
+from disque_tx.engine.ownership import claim_name
 from disque_tx.errors import LocalError
-from disque_tx.services.interfaces import IFile, IFiles
-from disque_tx.services.log import DaemonLog
-from disque_tx.services.ownership import claim_name
 
 _SYNC_EVERY_MS: Final = 1_000
 _POSTPONED_MS_MAX: Final = 2_000
 _RETRY_MS: Final = 1_000
 _LOOK_EVERY_MS: Final = 1_000
-
-
-class LogSettings(Protocol):
-    """The settings of the log (cluster protocol, section 14.1)."""
-
-    dir: str
-    appendonly: bool
-    appendfilename: str
-    appendfsync: str
-    no_appendfsync_on_rewrite: bool
-    auto_aof_rewrite_percentage: int
-    auto_aof_rewrite_min_size: int
-    aof_rewrite_incremental_fsync: bool
-    aof_load_truncated: bool
-    aof_enqueue_jobs_once: bool
-
-
-@attrs.frozen
-class Means:
-    """What the parts of the log work with.
-
-    ``monotonic``: seconds, for measuring. ``latency``: told how long the disk took.
-    ``defer_to_thread``: runs a function off the reactor. ``fatal``: told why the process must end.
-    """
-
-    node: Node
-    files: IFiles
-    clock: IReactorTime
-    settings: LogSettings
-    defer_to_thread: Callable[..., Deferred[Any]]
-    fatal: Callable[[str], None]
-    log: DaemonLog
-    monotonic: Callable[[], float]
-    latency: LatencyMonitor = attrs.Factory(LatencyMonitor)
-
-    def measured(self, since_s: float, *events: bytes) -> None:
-        """What began at ``since_s`` is done: a sample for the latency monitor, if it wants one."""
-        if self.latency.threshold_ms:
-            duration_ms = int((self.monotonic() - since_s) * 1000)
-            for event in events:
-                self.latency.sample(event, self.node.wall_us // 1_000_000, duration_ms)
 
 
 class LogWriter:
@@ -90,7 +42,9 @@ class LogWriter:
     ``delayed_syncs``: writes that did not wait for a slow sync any longer.
     """
 
-    def __init__(self, means: Means, file: IFile, suspended: Callable[[], bool]) -> None:
+    def __init__(
+        self, environment: Environment, file: IFile, suspended: Callable[[], bool]
+    ) -> None:
         self.size = file.size()
         self.base_size = self.size
         self.buffered = 0
@@ -99,13 +53,13 @@ class LogWriter:
         self.sync_error = ""
         self.name_error = ""
         self.delayed_syncs = 0
-        self._means = means
+        self._environment = environment
         self._file = file
         self._suspended = suspended
         self._chunks: list[bytes] = []
         self._torn = False
         self._dirty = False
-        self._synced_ms = int(means.node.now_ms)
+        self._synced_ms = int(environment.node.now_ms)
         self._postponed_ms = -1
         self._retry_ms = 0
         self._look_ms = 0
@@ -144,12 +98,12 @@ class LogWriter:
         """Ten times a second: sync what is due, try again what failed."""
         if self._dead:
             return
-        now_ms = self._means.node.now_ms
+        now_ms = self._environment.node.now_ms
         if self.error and now_ms >= self._retry_ms:
             self._write()
         if not self._dirty or self._suspended():
             return
-        policy = self._means.settings.appendfsync
+        policy = self._environment.settings.appendfsync
         if policy == "always":
             self._sync_now()
         elif policy == "everysec" and now_ms - self._synced_ms >= _SYNC_EVERY_MS:
@@ -167,7 +121,7 @@ class LogWriter:
 
     def look(self, path: str) -> None:
         """See whether the log is still to be found under its name: case 6."""
-        now_ms = int(self._means.node.now_ms)
+        now_ms = int(self._environment.node.now_ms)
         if self.name_error or now_ms < self._look_ms:
             return
         self._look_ms = now_ms + _LOOK_EVERY_MS
@@ -177,7 +131,7 @@ class LogWriter:
         except OSError:
             return  # nobody knows; what fails for good shows when it is written
         self.name_error = f"{path} is not the file that this node has open"
-        self._means.log.warning(
+        self._environment.reports.warning(
             f"The append only file was removed, moved or replaced: {self.name_error}. Jobs are"
             " refused until the log has been rewritten there, which begins now. Whatever else uses"
             " the folder, give it another one."
@@ -188,13 +142,14 @@ class LogWriter:
         this file has it. ``OSError`` when another node has it."""
         if not self.name_error:
             return None
-        aside = f"{path}.found-{int(self._means.node.wall_us // 1_000_000)}"
-        return claim_name(self._means.files, path, aside)
+        aside = f"{path}.found-{int(self._environment.node.wall_us // 1_000_000)}"
+        return claim_name(self._environment.files, path, aside)
 
     def grown(self) -> bool:
         """The file is worth a rewrite: large, and much larger than after the last one."""
-        percentage = self._means.settings.auto_aof_rewrite_percentage
-        if percentage == 0 or self.size <= self._means.settings.auto_aof_rewrite_min_size:
+        settings = self._environment.settings
+        percentage = settings.auto_aof_rewrite_percentage
+        if percentage == 0 or self.size <= settings.auto_aof_rewrite_min_size:
             return False
         base_size = max(self.base_size, 1)
         return (self.size - base_size) * 100 // base_size >= percentage
@@ -203,7 +158,7 @@ class LogWriter:
         """Close the file, off the reactor, as soon as no sync uses it."""
         self._retired = True
         if not self.syncing:
-            self._means.defer_to_thread(self._file.close).addErrback(self._close_failed)
+            self._environment.close_in_background(self._file, "the old append only file")
 
     def distrust(self, error: OSError) -> None:
         """A sync the log depends on failed, outside of a turn: see cases 1 and 5."""
@@ -214,9 +169,9 @@ class LogWriter:
 
     def _sync_broken(self, error: OSError) -> None:
         text = os_error_text(error)
-        if self._means.settings.appendfsync == "always":
+        if self._environment.settings.appendfsync == "always":
             self._die(f"Syncing the append only file failed: {text}")
-        self._means.log.warning(
+        self._environment.reports.warning(
             f"Syncing the append only file failed: {text}. Jobs are refused until the file has"
             " been rewritten; check the disk."
         )
@@ -225,18 +180,18 @@ class LogWriter:
     # -- writing -----------------------------------------------------------------------------
 
     def _must_wait(self) -> bool:
-        policy = self._means.settings.appendfsync
+        policy = self._environment.settings.appendfsync
         if self.error and policy != "always":
             return True  # case 4: the tick tries again
         if not self.syncing or policy != "everysec":
             return False
-        now_ms = int(self._means.node.now_ms)
+        now_ms = int(self._environment.node.now_ms)
         if self._postponed_ms < 0:
             self._postponed_ms = now_ms
         if now_ms - self._postponed_ms < _POSTPONED_MS_MAX:
             return True
         self.delayed_syncs += 1
-        self._means.log.notice(
+        self._environment.reports.notice(
             "The disk is slow: a sync of the append only file takes longer than two seconds,"
             " so records are written without waiting for it. This may slow down clients."
         )
@@ -245,14 +200,14 @@ class LogWriter:
     def _write(self) -> None:
         data = b"".join(self._chunks)
         self._chunks = [data]
-        begun_s = self._means.monotonic()
+        begun_s = self._environment.monotonic()
         try:
             if self._torn:
                 self._mend()
             self._torn = True
             self._file.append(data)
             kind = b"aof-write-pending-fsync" if self.syncing else b"aof-write-alone"
-            self._means.measured(begun_s, b"aof-write", kind)
+            self._environment.measured(begun_s, b"aof-write", kind)
         except OSError as error:
             self._write_failed(error)
             return
@@ -264,8 +219,8 @@ class LogWriter:
         self._postponed_ms = -1
         if self.error:
             self.error = ""
-            self._means.log.warning("Writing to the append only file works again.")
-        if self._means.settings.appendfsync == "always" and not self._suspended():
+            self._environment.reports.warning("Writing to the append only file works again.")
+        if self._environment.settings.appendfsync == "always" and not self._suspended():
             self._sync_now()
 
     def _mend(self) -> None:
@@ -279,18 +234,18 @@ class LogWriter:
             try:
                 self._mend()
             except OSError as problem:
-                self._means.log.warning(
+                self._environment.reports.warning(
                     f"The append only file ends in an incomplete record: {os_error_text(problem)}"
                 )
-        if self._means.settings.appendfsync == "always":
+        if self._environment.settings.appendfsync == "always":
             self._die(f"Writing to the append only file failed: {text}")
         if text != self.error:
-            self._means.log.warning(
+            self._environment.reports.warning(
                 f"Writing to the append only file failed: {text}. Jobs are refused until it works;"
                 " it is tried again every second."
             )
         self.error = text
-        self._retry_ms = int(self._means.node.now_ms) + _RETRY_MS
+        self._retry_ms = int(self._environment.node.now_ms) + _RETRY_MS
 
     def _die(self, what: str) -> None:
         """Case 1: the process ends, and nothing is answered any more."""
@@ -299,45 +254,37 @@ class LogWriter:
             " on the disk. Check the disk, then start again."
         )
         self.error = self._dead
-        self._means.fatal(self._dead)
+        self._environment.fatal(self._dead)
         raise LocalError(self._dead)
 
     # -- syncing -----------------------------------------------------------------------------
 
     def _sync_now(self) -> None:
-        begun_s = self._means.monotonic()
+        begun_s = self._environment.monotonic()
         try:
             self._file.sync()
         except OSError as error:
             self._sync_broken(error)
-        self._means.measured(begun_s, b"aof-fsync-always")
+        self._environment.measured(begun_s, b"aof-fsync-always")
         self._dirty = False
-        self._synced_ms = int(self._means.node.now_ms)
+        self._synced_ms = int(self._environment.node.now_ms)
 
     def _sync_later(self) -> None:
         if self.syncing:
             return
         self.syncing = True
         self._dirty = False
-        self._synced_ms = int(self._means.node.now_ms)
-        self._means.defer_to_thread(self._file.sync).addCallbacks(self._synced, self._sync_failed)
+        self._synced_ms = int(self._environment.node.now_ms)
+        self._environment.scheduler.in_background(self._file.sync, self._synced)
 
-    def _synced(self, _result: object) -> None:
+    def _synced(self, error: Exception | None) -> None:
         self.syncing = False
         if self._retired:
             self.retire()
-
-    def _sync_failed(self, failure: Failure) -> None:
-        self._synced(None)
-        if not self._retired:
-            self.distrust(_as_os_error(failure))
-
-    def _close_failed(self, failure: Failure) -> None:
-        self._means.log.warning(
-            f"Closing the old append only file failed: {failure.getErrorMessage()}"
-        )
+        elif error is not None:
+            self.distrust(as_os_error(error))
 
 
-def _as_os_error(failure: Failure) -> OSError:
-    value = failure.value
-    return value if isinstance(value, OSError) else OSError(errno.EIO, failure.getErrorMessage())
+def as_os_error(error: Exception) -> OSError:
+    """Why a file could not be used, whatever was raised."""
+    return error if isinstance(error, OSError) else OSError(errno.EIO, str(error))
