@@ -14,19 +14,24 @@ from disque_tx.commands.table import standard_registry
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
+from disque_tx.engine.aof.environment import Environment
+from disque_tx.engine.aof.log import AppendOnlyLog
 from disque_tx.engine.periodic import PeriodicWork
 from disque_tx.engine.turns import Turns
-from disque_tx.errors import CommandError
+from disque_tx.errors import CommandError, ConfigError, LocalError
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import NodeEntry
 from disque_tx.settings import Settings
 from disque_tx.sim.bus import Bus
 from disque_tx.sim.control import SimControl
 from disque_tx.sim.disk import PowerLostError
-from disque_tx.sim.log import DiskFailedError, Log
+from disque_tx.sim.files import SimFiles
 from disque_tx.sim.reports import TracedReports
+from disque_tx.sim.scheduler import SimScheduler
 from disque_tx.sim.sessions import Sessions
 from disque_tx.sim.world import Timer
+from disque_tx.wire.aoflog import LogDecoder
+from disque_tx.wire.aofrecords import understand
 from disque_tx.wire.jobid import JobIdSource
 from disque_tx.wire.nodesfile import parse, render
 
@@ -40,9 +45,14 @@ _TURN_US_MAX: Final = 150
 _STOPPING: Final = "This node is shutting down, please connect to a different one"
 
 
+class DamagedError(Exception):
+    """The process cannot start: the log holds what no log holds."""
+
+
 class Process:
-    """One start of a node. ``alive``: until it stops, is killed, or ends itself. ``log``: ``None``
-    without one. ``frozen``: it is stopped and does nothing, though time goes on.
+    """One start of a node. ``alive``: until it stops, is killed, or ends itself. ``frozen``: it is
+    stopped and does nothing, though time goes on. ``expired``: jobs in the log whose life was
+    over, by the clock of the start.
 
     ``DamagedError`` when the log is damaged, ``OSError`` when the disk does not let it start.
     """
@@ -61,7 +71,7 @@ class Process:
         self._disk = machine.disk
         self._random = machine.world.random(f"node {machine.name}")
         self._turns = machine.world.random(f"turns {machine.name}")
-        self._inputs: list[Callable[[], None]] = []
+        self._inputs: list[Callable[[], object]] = []
         self._input_us = -1
         self._timer: Timer | None = None
         self._timer_us = -1
@@ -90,7 +100,19 @@ class Process:
         self.turns.save_nodes = self._nodes_changed
         self.turns.deadlines.append(self.node.federation)
         self.bus = self.turns.links = Bus(self, self._random.getrandbits(62))
-        self.log: Log | None = None
+        environment = Environment(
+            self.node,
+            SimFiles(self._disk),
+            SimScheduler(self),
+            self._config,
+            self._log_failed,
+            self._reports,
+            1,
+            self._seconds,
+            self.server.latency,
+        )
+        self.log = self.turns.log = AppendOnlyLog(environment)
+        self.expired: set[bytes] = set()
         self._tick_ms = self._clocks.steady_ms()
         self._start(enqueue)
         self._periodic = PeriodicWork(
@@ -100,10 +122,13 @@ class Process:
     @property
     def logs(self) -> bool:
         """There is a log."""
-        return self.log is not None
+        return self.log.state != "off"
 
     def _clock_ns(self) -> int:
         return self.world.now_us * 1000
+
+    def _seconds(self) -> float:
+        return self.world.now_us / 1_000_000
 
     def _new_node_id(self) -> bytes:
         return b"%040x" % self._random.getrandbits(160)
@@ -123,10 +148,14 @@ class Process:
             self._disk.create(NODES)
             self._disk.sync_folder()
         self.save_nodes()
-        if machine.settings.appendonly:
-            self.log = Log(self.node, self._disk, machine.settings.appendfsync)
-            self.log.load(enqueue)
-            self.turns.log = self.log
+        self._config.aof_enqueue_jobs_once = enqueue
+        try:
+            self.log.load_now()
+        except ConfigError as error:
+            if isinstance(error.__cause__, OSError):
+                raise error.__cause__ from None
+            raise DamagedError(str(error)) from None
+        self.expired = self.replayed().keys() - {job.id for job in self.node.jobs.table.values()}
         self.network.listen(self.ip, machine.port, self.sessions.accept)
         self.network.listen(self.ip, machine.port + BUS_PORT_OFFSET, self.bus.accept, messages=True)
         self._schedule()
@@ -143,7 +172,7 @@ class Process:
 
     # -- turns -------------------------------------------------------------------------------
 
-    def feed(self, work: Callable[[], None]) -> None:
+    def feed(self, work: Callable[[], object]) -> None:
         """Input: to be executed in the next turn, after what came before."""
         if self.alive:
             self._inputs.append(work)
@@ -191,9 +220,6 @@ class Process:
                 self._guard(self._tick)
             self._guard(self.turns.run_due)
             self._end_turn()
-        except DiskFailedError as error:
-            self.machine.die(f"disk failed: {error}")
-            return
         except PowerLostError:
             self.machine.lose_power()
             return
@@ -206,10 +232,9 @@ class Process:
         """A fault of the program is a finding, and the node goes on if it can."""
         try:
             work()
-        except (DiskFailedError, PowerLostError):
-            raise
-        except Exception:
-            self.fail(traceback.format_exc())
+        except Exception as error:
+            if not (self._ending is not None and isinstance(error, LocalError)):
+                self.fail(traceback.format_exc())
 
     def fail(self, reason: str) -> None:
         """Something happened here that must not happen."""
@@ -223,10 +248,14 @@ class Process:
         self._periodic.run()
 
     def _end_turn(self) -> None:
-        """Let everything out; ``DiskFailedError`` and ``PowerLostError`` end the process."""
+        """Let everything out."""
         self._guard(self.turns.end)
         for look in self.machine.on_turn:
             look(self)
+
+    def _log_failed(self, why: str) -> None:
+        """With ``appendfsync always`` nothing may be answered any more."""
+        self.ask_to_die(f"disk failed: {why}")
 
     def _broken(self, error: Exception) -> None:
         """A fault while something was written down."""
@@ -270,12 +299,13 @@ class Process:
             client.closing = True
         try:
             self._end_turn()
-            if self.log is not None:
-                self.log.flush_and_sync()
-                if rewrite:
-                    self.log.rewrite()
+            if self.turns.dead:
+                return False
+            self.log.flush_and_sync()
+            if rewrite and self.logs:
+                self.log.rewrite_now()
             self.save_nodes()
-        except (OSError, DiskFailedError) as error:
+        except OSError as error:
             self.world.trace("stop", self.machine.name, error)
             return False
         finally:
@@ -296,7 +326,19 @@ class Process:
 
     def replayed(self) -> dict[bytes, JobRecord]:
         """By ID, the jobs that a restart would find in the log; empty without one."""
-        return {} if self.log is None else self.log.replayed()
+        jobs: dict[bytes, JobRecord] = {}
+        if not self.logs:
+            return jobs
+        decoder = LogDecoder()
+        name = self._config.appendfilename
+        decoder.feed(self._disk.read(name)[: self.log.size] + self.log.unwritten())
+        while (words := decoder.next()) is not None:
+            record = understand(words)
+            if isinstance(record, JobRecord):
+                jobs[record.id] = record
+            else:
+                jobs.pop(record, None)
+        return jobs
 
 
 def config(settings: MachineSettings) -> Settings:

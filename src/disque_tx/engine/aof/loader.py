@@ -28,7 +28,8 @@ _PIECE_BYTES: Final = 1024 * 1024
 
 class Loader:
     """One load of one file. ``start_s``: unix time it began. ``total_bytes``: size of the file,
-    ``loaded_bytes``: of the records read so far. ``jobs``: how many were taken in."""
+    ``loaded_bytes``: of the records read so far. ``jobs``: how many were taken in.
+    ``enqueue``: jobs that were queued go to their queues at once."""
 
     def __init__(self, environment: Environment, path: str, file: IFile, enqueue: bool) -> None:
         self.start_s = int(environment.node.wall_us // 1_000_000)
@@ -37,8 +38,8 @@ class Loader:
         self.jobs = 0
         self._environment = environment
         self._path = path
-        self._file = file
-        self._enqueue = enqueue
+        self.file = file
+        self.enqueue = enqueue
         self._decoder = LogDecoder()
         self._read_bytes = 0
         self._began_s = environment.monotonic()
@@ -66,7 +67,7 @@ class Loader:
         decoder = LogDecoder()
         read_bytes = offset = 0
         try:
-            while data := self._file.read(read_bytes, max(_PIECE_BYTES, decoder.rest())):
+            while data := self.file.read(read_bytes, max(_PIECE_BYTES, decoder.rest())):
                 read_bytes += len(data)
                 decoder.feed(data)
                 while (words := decoder.next()) is not None:
@@ -127,7 +128,7 @@ class Loader:
 
     def _refill(self) -> bool:
         # A record that is longer than a piece is read in pieces that double.
-        data = self._file.read(self._read_bytes, max(_PIECE_BYTES, self._decoder.rest()))
+        data = self.file.read(self._read_bytes, max(_PIECE_BYTES, self._decoder.rest()))
         self._read_bytes += len(data)
         self._decoder.feed(data)
         return bool(data)
@@ -135,7 +136,7 @@ class Loader:
     def _apply(self, record: JobRecord | bytes) -> None:
         node = self._environment.node
         if isinstance(record, JobRecord):
-            self.jobs += recovery.load(node, record, self._enqueue)
+            self.jobs += recovery.load(node, record, self.enqueue)
             return
         job = node.jobs.get(record)
         if job is not None:
@@ -153,7 +154,7 @@ class Loader:
 
     def _cut(self, offset: int) -> None:
         """Case 2, or 3: the file goes on behind its last complete record."""
-        tail = self._file.read(offset, self._read_bytes - offset)
+        tail = self.file.read(offset, self._read_bytes - offset)
         if holds_records(tail):
             raise self._damaged("the record is incomplete, but others follow it", offset)
         if not self._environment.settings.aof_load_truncated:
@@ -164,8 +165,8 @@ class Loader:
             )
         beside = f"{self._path}.cut-{offset}"
         self._keep(beside, tail)
-        self._file.truncate(offset)
-        self._file.sync()
+        self.file.truncate(offset)
+        self.file.sync()
         self._environment.reports.warning(
             f"The append only file {self._path} ended within a record: it was cut at offset"
             f" {offset}, the last {len(tail)} bytes are kept in {beside}."

@@ -60,6 +60,15 @@ class AppendOnlyLog:
         writer = self._writer
         return writer.trouble() if writer is not None else ""
 
+    @property
+    def size(self) -> int:
+        """Bytes of complete records in the file; 0 without one."""
+        return self._writer.size if self._writer is not None else 0
+
+    def unwritten(self) -> bytes:
+        """Records that are in no file yet, in order."""
+        return self._writer.unwritten() if self._writer is not None else b""
+
     # -- every turn --------------------------------------------------------------------------
 
     def commit(self) -> None:
@@ -100,33 +109,50 @@ class AppendOnlyLog:
         ``done`` is called, perhaps at once, with ``None`` or the reason why that failed: a
         ``ConfigError`` says what is wrong where, and what to do about it.
         """
-        if not (self._settings.appendonly or self._settings.aof_enqueue_jobs_once):
-            done(None)
-            return
-        path, enqueue = self._path(), self._settings.aof_enqueue_jobs_once
         try:
-            file = open_log(self._environment.files, path, not enqueue)
+            loader = self._begin_to_load()
         except ConfigError as error:
             done(error)
             return
+        if loader is None:
+            done(None)
+            return
 
         def loaded(error: Exception | None) -> None:
-            self._loader = None
-            if error is None:
-                self._loaded(file, enqueue)
-            else:
-                file.close()
+            self._end_of_load(loader, error)
             done(error)
 
-        self._loader = Loader(self._environment, path, file, enqueue)
-        self._loader.run(loaded)
+        loader.run(loaded)
 
-    def _loaded(self, file: IFile, enqueue: bool) -> None:
-        self.loaded_once = enqueue
-        if self._settings.appendonly:
-            self._use(file)
+    def load_now(self) -> None:
+        """The same within one step; raises the ``ConfigError``."""
+        loader = self._begin_to_load()
+        if loader is None:
+            return
+        try:
+            loader.run_now()
+        except ConfigError as error:
+            self._end_of_load(loader, error)
+            raise
+        self._end_of_load(loader, None)
+
+    def _begin_to_load(self) -> Loader | None:
+        enqueue = self._settings.aof_enqueue_jobs_once
+        if not (self._settings.appendonly or enqueue):
+            return None
+        path = self._path()
+        file = open_log(self._environment.files, path, not enqueue)
+        self._loader = Loader(self._environment, path, file, enqueue)
+        return self._loader
+
+    def _end_of_load(self, loader: Loader, error: Exception | None) -> None:
+        self._loader = None
+        if error is None:
+            self.loaded_once = loader.enqueue
+        if error is None and self._settings.appendonly:
+            self._use(loader.file)
         else:
-            file.close()
+            loader.file.close()
 
     def flush_and_sync(self) -> None:
         """Everything recorded is on the disk afterwards; ``OSError`` when it cannot be."""

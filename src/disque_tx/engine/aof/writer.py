@@ -71,6 +71,10 @@ class LogWriter:
         self._chunks.append(data)
         self.buffered += len(data)
 
+    def unwritten(self) -> bytes:
+        """What was added and is not in the file yet."""
+        return b"".join(self._chunks)
+
     def flush(self) -> None:
         """Write what was added and sync it, as far as the policy says so now.
 
