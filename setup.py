@@ -22,6 +22,7 @@ COMPILED = [
     "wire/*.py",
     "core/*.py",
     "commands/*.py",
+    "engine/buslinks.py",
     "engine/turns.py",
     "services/pump.py",
 ]

@@ -26,6 +26,7 @@ from disque_tx.core.order import JobOrder
 from disque_tx.core.peers import Received
 from disque_tx.core.replication import Replication
 from disque_tx.core.store import JobStore
+from disque_tx.engine.turns import Turns
 from disque_tx.messages import QUEUED
 from disque_tx.sim.shape import Pair
 from disque_tx.wire.jobid import JobIdSource
@@ -45,14 +46,17 @@ from tests.mutants.plants import (
     keep_when_leaving,
     leak,
     live_longer,
+    messages_first,
     never,
     no_delay,
+    nodes_last,
     nothing,
     other_body,
     other_queue,
     pretend,
     queue_again,
     raise_on_working,
+    replies_first,
     requeue_at_most_once,
     resend_at_once,
     same_id,
@@ -230,4 +234,19 @@ MUTANTS: Final = [
         keep_when_leaving,
         "Drained",
     ),
+    Mutant(
+        "replies-first",
+        "replies leave before the log is written",
+        Turns,
+        "_write_down",
+        replies_first,
+    ),
+    Mutant(
+        "bus-first",
+        "messages leave before the log is written",
+        Turns,
+        "_write_down",
+        messages_first,
+    ),
+    Mutant("nodes-last", "the nodes file is written after the bus", Turns, "end", nodes_last),
 ]

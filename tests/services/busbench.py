@@ -36,7 +36,7 @@ class BusCase(NodeCase):
         self.settings.cluster_bus_port = free_port()
         self.looked_up: list[bytes] = []
         self.bus = self.make_bus()
-        self.runtime.turns.links = self.bus
+        self.runtime.turns.links = self.bus.links
         self.addCleanup(self.stop)
         self.addCleanup(lambda: drive(self.reactor))
 

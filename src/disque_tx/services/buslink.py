@@ -56,7 +56,7 @@ class BusProtocol(Protocol):
         self.peer_ip = peer_ip
         self.link: Link | None = None
         self.parser = BusParser(STRANGER_BYTES_MAX)
-        self.writer = BusWriter(bus.written)
+        self.writer = BusWriter(bus.links.written)
         self.trusted = False
         self.paused = False
 
@@ -111,6 +111,18 @@ class BusProtocol(Protocol):
         self._cancel_timer()
         self._timer = self._bus.reactor.callLater(_PATIENCE_S, transport.abortConnection)
         transport.loseConnection()
+
+    def drop(self, why: str) -> None:
+        """Close now, because of what the other side did."""
+        self._bus.drop(self, why)
+
+    def overflowed(self) -> None:
+        """The other side does not read."""
+        self._bus.drop(self, "does not read what it is sent")
+
+    def faulty(self, error: Exception) -> None:
+        """A message met a fault of this program."""
+        self._bus.faulty(self, error)
 
     def abort(self) -> None:
         """Close now."""

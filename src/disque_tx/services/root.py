@@ -14,7 +14,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred
@@ -28,6 +28,7 @@ from disque_tx.commands.table import standard_registry
 from disque_tx.configpaths import os_error_text
 from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
+from disque_tx.engine.lifecycle import Done, Lifecycle
 from disque_tx.errors import CommandError, ConfigError, DisqueError
 from disque_tx.services.admission import Admission
 from disque_tx.services.aof import AppendOnlyFile
@@ -51,8 +52,6 @@ from disque_tx.services.runtime import Runtime, SystemClock
 from disque_tx.services.systemd import Watchdog, notify
 from disque_tx.settings import Settings
 from disque_tx.wire.jobid import JobIdSource
-
-_STOPPING: Final = "This node is shutting down, please connect to a different one"
 
 
 def new_node_id() -> bytes:
@@ -90,7 +89,6 @@ class NodeRoot(MultiService):
         self._die = die
         self._stop_asked = False
         self._open = False
-        self._is_member = False
         clock = SystemClock()
         self.process = ProcessInfo(settings, secrets.token_hex(20))
         self.files = RealFiles()
@@ -118,14 +116,15 @@ class NodeRoot(MultiService):
             latency=self.server.latency,
         )
         self.runtime.turns.log = self.aof
-        self.runtime.turns.save_nodes = self._nodes_changed
+        self._lifecycle = Lifecycle(self.server, self.aof, self.runtime.turn, self, log)
+        self.runtime.turns.save_nodes = self._lifecycle.nodes_changed
         self.runtime.fatal = self._broken
         self.cron = Cron(self.runtime, settings, self.aof, log, reactor)
         hub = Hub(reactor, self.runtime)
         self.listeners = Listeners(self, RespFactory(self.runtime, self.admission), hub, reactor)
         epoch = first_epoch(clock.wall_us())
         self.bus = Bus(self.runtime, settings, log, hub, reactor, self._in_thread, epoch)
-        self.runtime.turns.links = self.bus
+        self.runtime.turns.links = self.bus.links
         self.eventlog = EventLog(node, settings, self.files, clock, reactor, self._in_thread, log)
         self.runtime.turns.eventlog = self.eventlog
         self.certificates = Certificates(self._identities, log, reactor)
@@ -208,12 +207,17 @@ class NodeRoot(MultiService):
         if not self._open:  # "twist", unlike "twistd", has no privileged step
             self.privilegedStartService()
         super().startService()
-        self.server.troubled = True
         notify("STATUS=Loading the log")
-        loaded = self.aof.load().addCallback(self._loaded)
-        loaded.addCallback(self._take_part).addErrback(self._start_failed)
+        self._lifecycle.begin()
 
-    def _loaded(self, _result: object) -> Deferred[Any]:
+    # -- for the lifecycle -------------------------------------------------------------------
+
+    def load(self, done: Done) -> None:
+        """Load the log."""
+        self.aof.open_and_load(done)
+
+    def prepare(self, done: Done) -> None:
+        """The log is loaded: wait for the listeners of other protocols."""
         settings = self.settings
         if self.aof.loaded_once:
             settings.aof_enqueue_jobs_once = False
@@ -222,24 +226,31 @@ class NodeRoot(MultiService):
                     self.server.control.config_rewrite()
                 except CommandError as error:
                     self.log.warning(f"aof-enqueue-jobs-once is still on in the file: {error.text}")
-        self.server.troubled = False
-        return self.listeners.opened()
+        opened = self.listeners.opened().addCallback(lambda _result: done(None))
+        opened.addErrback(self._not_started)
 
-    def _take_part(self, _result: object) -> None:
+    def take_part(self) -> None:
         """All that the node needs is there: from now on it is somebody."""
-        self._is_member = True
-        self._nodes_changed()
         if self._stop_asked:
             return
         self.cluster.setServiceParent(self)
         self.listeners.announce()
         notify("READY=1\nSTATUS=Serving clients")
 
-    def _start_failed(self, failure: Failure) -> None:
+    def start_failed(self, error: Exception) -> None:
+        """The node cannot start."""
+        self._not_started(Failure(error))
+
+    def _not_started(self, failure: Failure) -> None:
         if failure.check(DisqueError, OSError):
             self._fatal(failure.getErrorMessage())
         else:
             self._fatal(f"The start failed: {failure.getTraceback()}")
+
+    def refuse(self) -> None:
+        """Accept nobody any more."""
+        self.listeners.close()
+        self.bus.close()
 
     def save_nodes(self, sync: bool = False) -> None:
         """Write the nodes file; an ``OSError`` means that it is out of date."""
@@ -248,21 +259,12 @@ class NodeRoot(MultiService):
         self._nodes_file.save(entries, membership.unix_ms, sync or membership.must_sync)
         membership.saved()
 
-    def _nodes_changed(self) -> None:
-        """A node that cannot write down who it is must not go on (cluster protocol, section 9).
-
-        Until it takes part, it leaves the file as it is.
-        """
-        if not self._is_member:
-            return
-        try:
-            self.save_nodes()
-        except OSError as error:
-            self.runtime.node.membership.saved()
-            self._fatal(
-                f"The nodes file {self._nodes_file.path} can't be written:"
-                f" {os_error_text(error)}. Check 'dir' and 'cluster-config-file', and the disk."
-            )
+    def nodes_lost(self, error: OSError) -> None:
+        """A node that cannot write down who it is must not go on (cluster protocol, section 9)."""
+        self._fatal(
+            f"The nodes file {self._nodes_file.path} can't be written:"
+            f" {os_error_text(error)}. Check 'dir' and 'cluster-config-file', and the disk."
+        )
 
     # -- stop --------------------------------------------------------------------------------
 
@@ -292,30 +294,15 @@ class NodeRoot(MultiService):
 
     def stopService(self) -> Deferred[Any]:
         """Let go of everything, nothing accepted is lost."""
-        self.listeners.close()
-        self.bus.close()
-        runtime = self.runtime
-        with runtime.turn() as node:
-            for client in node.dismiss(CommandError("LEAVING", _STOPPING)):
-                client.closing = True
-        runtime.stop()
-        try:
-            self.aof.flush_and_sync()
-        except OSError as error:
-            self.log.warning(f"The log could not be written at the end: {error}")
+        if not self._lifecycle.end():
             self.exit_status = 1
+        self.runtime.stop()
         stopped: Deferred[Any] = super().stopService()
         return stopped.addBoth(self._let_go)
 
     def _let_go(self, result: object) -> object:
-        if self._is_member:
-            try:
-                self.save_nodes()
-            except OSError as error:
-                self.log.warning(
-                    f"The nodes file {self._nodes_file.path} could not be written:"
-                    f" {os_error_text(error)}"
-                )
+        if self._lifecycle.member:
+            self._lifecycle.finish()
             self._nodes_file.close()
         else:
             self._nodes_file.abandon()

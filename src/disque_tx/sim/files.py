@@ -16,8 +16,14 @@ class SimFile:
 
     def __init__(self, disk: Disk, file: StoredFile) -> None:
         self._disk = disk
-        self._file = file
+        self._open: StoredFile | None = file
         self._locked = False
+
+    @property
+    def _file(self) -> StoredFile:
+        if self._open is None:
+            raise OSError(errno.EBADF, "closed")
+        return self._open
 
     def size(self) -> int:
         """Bytes in the file."""
@@ -55,6 +61,7 @@ class SimFile:
         """Unlock it."""
         if self._locked:
             self._file.locked = self._locked = False
+        self._open = None
 
 
 @implementer(IFiles)

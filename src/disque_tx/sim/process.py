@@ -5,7 +5,8 @@ machine. What the reactor is to the daemon, the simulated world is here.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.commands.context import Server
@@ -16,20 +17,20 @@ from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.log import AppendOnlyLog
+from disque_tx.engine.lifecycle import Lifecycle
 from disque_tx.engine.periodic import PeriodicWork
 from disque_tx.engine.turns import Turns
-from disque_tx.errors import CommandError, ConfigError, LocalError
+from disque_tx.errors import ConfigError, LocalError
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import NodeEntry
 from disque_tx.settings import Settings
 from disque_tx.sim.bus import Bus
 from disque_tx.sim.control import SimControl
-from disque_tx.sim.disk import PowerLostError
 from disque_tx.sim.files import SimFiles
+from disque_tx.sim.loop import Loop
 from disque_tx.sim.reports import TracedReports
 from disque_tx.sim.scheduler import SimScheduler
 from disque_tx.sim.sessions import Sessions
-from disque_tx.sim.world import Timer
 from disque_tx.wire.aoflog import LogDecoder
 from disque_tx.wire.aofrecords import understand
 from disque_tx.wire.jobid import JobIdSource
@@ -39,10 +40,8 @@ if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine, MachineSettings
 
 NODES: Final = "nodes.conf"
-_TICK_MS: Final = 100
-#: What a turn takes at the most; input that comes meanwhile is part of it.
-_TURN_US_MAX: Final = 150
-_STOPPING: Final = "This node is shutting down, please connect to a different one"
+#: A small limit, so that it is reached.
+_LINK_BUFFER_BYTES: Final = 1024 * 1024
 
 
 class DamagedError(Exception):
@@ -65,16 +64,14 @@ class Process:
         self.ip = machine.ip
         self.alive = True
         self.frozen = False
-        self._config = config(settings)
+        self._serves = False
+        self.config = config(settings)
         self._reports = TracedReports(machine.world, machine.name)
         self._clocks = machine.clocks
         self._disk = machine.disk
         self._random = machine.world.random(f"node {machine.name}")
-        self._turns = machine.world.random(f"turns {machine.name}")
-        self._inputs: list[Callable[[], object]] = []
-        self._input_us = -1
-        self._timer: Timer | None = None
-        self._timer_us = -1
+        self._loop = Loop(self)
+        self.feed = self._loop.feed
         self._ending: Callable[[], None] | None = None
         membership = membership_from_file(self._load_nodes(), machine.port, self._new_node_id)
         membership.announce(b"", machine.port, 0)
@@ -97,14 +94,14 @@ class Process:
             self._broken,
             self._report,
         )
-        self.turns.save_nodes = self._nodes_changed
         self.turns.deadlines.append(self.node.federation)
-        self.bus = self.turns.links = Bus(self, self._random.getrandbits(62))
+        self.bus = Bus(self, self._random.getrandbits(62))
+        self.turns.links = self.bus.links
         environment = Environment(
             self.node,
             SimFiles(self._disk),
             SimScheduler(self),
-            self._config,
+            self.config,
             self._log_failed,
             self._reports,
             1,
@@ -113,10 +110,11 @@ class Process:
         )
         self.log = self.turns.log = AppendOnlyLog(environment)
         self.expired: set[bytes] = set()
-        self._tick_ms = self._clocks.steady_ms()
+        self.lifecycle = Lifecycle(self.server, self.log, self.turn, self, self._reports)
+        self.turns.save_nodes = self.lifecycle.nodes_changed
         self._start(enqueue)
         self._periodic = PeriodicWork(
-            self.server, self._config, self.sessions, self.log, self._reports
+            self.server, self.config, self.sessions, self.log, self._reports
         )
 
     @property
@@ -143,12 +141,17 @@ class Process:
         return entries
 
     def _start(self, enqueue: bool) -> None:
-        machine = self.machine
         if not self._disk.exists(NODES):
             self._disk.create(NODES)
             self._disk.sync_folder()
-        self.save_nodes()
-        self._config.aof_enqueue_jobs_once = enqueue
+        self.config.aof_enqueue_jobs_once = enqueue
+        self.lifecycle.begin()
+        self._loop.schedule()
+
+    # -- for the lifecycle -------------------------------------------------------------------
+
+    def load(self, done: Callable[[Exception | None], object]) -> None:
+        """Load the log within one step. What is in the way is raised."""
         try:
             self.log.load_now()
         except ConfigError as error:
@@ -156,9 +159,32 @@ class Process:
                 raise error.__cause__ from None
             raise DamagedError(str(error)) from None
         self.expired = self.replayed().keys() - {job.id for job in self.node.jobs.table.values()}
-        self.network.listen(self.ip, machine.port, self.sessions.accept)
-        self.network.listen(self.ip, machine.port + BUS_PORT_OFFSET, self.bus.accept, messages=True)
-        self._schedule()
+        done(None)
+
+    def prepare(self, done: Callable[[Exception | None], object]) -> None:
+        """There is nothing else."""
+        done(None)
+
+    def start_failed(self, error: Exception) -> None:
+        """The machine decides what to do about it."""
+        raise error
+
+    def take_part(self) -> None:
+        """Listen."""
+        port = self.machine.port
+        self.network.listen(self.ip, port, self.sessions.accept)
+        self.network.listen(self.ip, port + BUS_PORT_OFFSET, self.bus.accept, messages=True)
+        self._serves = True
+
+    def refuse(self) -> None:
+        """Accept nobody any more."""
+        self.network.deafen(self.ip)
+
+    def nodes_lost(self, error: OSError) -> None:
+        """The nodes file cannot be written: end, or do not begin."""
+        if not self._serves:
+            raise error
+        self._ending = lambda: self.machine.give_up(f"nodes file: {error}")
 
     def save_nodes(self, sync: bool = False) -> None:
         """Write the nodes file; ``OSError`` when it is out of date afterwards."""
@@ -172,63 +198,32 @@ class Process:
 
     # -- turns -------------------------------------------------------------------------------
 
-    def feed(self, work: Callable[[], object]) -> None:
-        """Input: to be executed in the next turn, after what came before."""
-        if self.alive:
-            self._inputs.append(work)
-            if self._input_us < 0:
-                self._input_us = self.world.now_us + self._turns.randint(1, _TURN_US_MAX)
-                self._schedule()
+    @contextmanager
+    def turn(self) -> Iterator[Node]:
+        """A turn with the input in the block."""
+        self.turns.begin()
+        yield self.node
+        self.guard(self.turns.end)
+        for look in self.machine.on_turn:
+            look(self)
+
+    def turn_over(self) -> None:
+        """Do what was to be done after the turn."""
+        ending, self._ending = self._ending, None
+        if ending is not None:
+            ending()
+
+    def tick(self) -> None:
+        """Ten times a second."""
+        self.node.cluster.tick(self.node.now_ms)
+        self._periodic.run()
 
     def wake(self) -> None:
         """It goes on after it was stopped: everything that is due is due now."""
         self.frozen = False
-        self._schedule()
+        self._loop.schedule()
 
-    def _schedule(self) -> None:
-        """See to it that the next turn comes in time."""
-        if not self.alive or self.frozen:
-            return
-        at_us = self._next_us()
-        if self._timer is not None:
-            if self._timer_us <= at_us:
-                return
-            self._timer.cancel()
-        self._timer_us = at_us
-        self._timer = self.world.at(at_us - self.world.now_us, self._turn)
-
-    def _next_us(self) -> int:
-        due_ms = self._tick_ms
-        other_ms = int(self.turns.next_due_ms())
-        if 0 <= other_ms < due_ms:
-            due_ms = other_ms
-        # A turn takes time, so whatever is due always comes later than this one.
-        at_us = self.world.now_us + max(1, self._clocks.true_delay_us(due_ms))
-        return at_us if self._input_us < 0 else max(self.world.now_us, min(at_us, self._input_us))
-
-    def _turn(self) -> None:
-        self._timer = None
-        if not self.alive or self.frozen:
-            return
-        self.turns.begin()
-        try:
-            if 0 <= self._input_us <= self.world.now_us:
-                inputs, self._inputs, self._input_us = self._inputs, [], -1
-                for work in inputs:
-                    self._guard(work)
-            if self.node.now_ms >= self._tick_ms:
-                self._guard(self._tick)
-            self._guard(self.turns.run_due)
-            self._end_turn()
-        except PowerLostError:
-            self.machine.lose_power()
-            return
-        ending, self._ending = self._ending, None
-        if ending is not None:
-            ending()
-        self._schedule()
-
-    def _guard(self, work: Callable[[], object]) -> None:
+    def guard(self, work: Callable[[], object]) -> None:
         """A fault of the program is a finding, and the node goes on if it can."""
         try:
             work()
@@ -239,19 +234,6 @@ class Process:
     def fail(self, reason: str) -> None:
         """Something happened here that must not happen."""
         self.world.fail(f"{self.machine.name}: {reason}")
-
-    def _tick(self) -> None:
-        """Ten times a second."""
-        node = self.node
-        self._tick_ms = int(node.now_ms) + _TICK_MS
-        node.cluster.tick(node.now_ms)
-        self._periodic.run()
-
-    def _end_turn(self) -> None:
-        """Let everything out."""
-        self._guard(self.turns.end)
-        for look in self.machine.on_turn:
-            look(self)
 
     def _log_failed(self, why: str) -> None:
         """With ``appendfsync always`` nothing may be answered any more."""
@@ -265,14 +247,12 @@ class Process:
         """A fault while something left."""
         self.fail(f"{what}: {''.join(traceback.format_exception(error))}")
 
-    def _nodes_changed(self) -> None:
-        try:
-            self.save_nodes()
-        except OSError as error:
-            # A node that cannot write down who it is must not go on.
-            self.node.membership.saved()
-            reason = f"nodes file: {error}"
-            self._ending = lambda: self.machine.give_up(reason)
+    def leaves(self, what: str) -> None:
+        """Something is sent: nothing may tell of what is not written down."""
+        if self.log.is_behind():
+            self.fail(f"{what} left before the log was written")
+        if self.node.membership.changed:
+            self.fail(f"{what} left before the nodes file was written")
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -294,33 +274,28 @@ class Process:
 
         ``rewrite``: the log shall say for every job whether it is queued.
         """
-        self.turns.begin()
-        for client in self.node.dismiss(CommandError("LEAVING", _STOPPING)):
-            client.closing = True
         try:
-            self._end_turn()
-            if self.turns.dead:
-                return False
-            self.log.flush_and_sync()
-            if rewrite and self.logs:
-                self.log.rewrite_now()
-            self.save_nodes()
-        except OSError as error:
-            self.world.trace("stop", self.machine.name, error)
-            return False
+            written = self.lifecycle.end() and not self.turns.dead
+            if written and rewrite and self.logs:
+                written = self._rewritten()
+            return self.lifecycle.finish() and written
         finally:
-            self.network.deafen(self.ip)
             self.sessions.close()
             self.bus.close()
             self.end()
+
+    def _rewritten(self) -> bool:
+        try:
+            self.log.rewrite_now()
+        except OSError as error:
+            self._reports.warning(f"Writing the log failed: {error}")
+            return False
         return True
 
     def end(self) -> None:
         """Nothing is done here any more."""
         self.alive = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._loop.stop()
 
     # -- for checkers ------------------------------------------------------------------------
 
@@ -330,7 +305,7 @@ class Process:
         if not self.logs:
             return jobs
         decoder = LogDecoder()
-        name = self._config.appendfilename
+        name = self.config.appendfilename
         decoder.feed(self._disk.read(name)[: self.log.size] + self.log.unwritten())
         while (words := decoder.next()) is not None:
             record = understand(words)
@@ -349,4 +324,5 @@ def config(settings: MachineSettings) -> Settings:
         appendfsync=settings.appendfsync,
         aof_enqueue_jobs_once=settings.enqueue_once,
         maxmemory=settings.maxmemory,
+        cluster_link_buffer_limit=_LINK_BUFFER_BYTES,
     )

@@ -102,6 +102,7 @@ class Sessions:
         client, connection = session.client, session.connection
         if not client.doomed:
             data = session.writer.take()
+            self._process.leaves("a reply")
             self._process.server.stats.net_output_bytes += len(data)
             connection.write(data)
         if connection.open and (client.doomed or client.closing):

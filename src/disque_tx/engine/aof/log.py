@@ -69,6 +69,12 @@ class AppendOnlyLog:
         """Records that are in no file yet, in order."""
         return self._writer.unwritten() if self._writer is not None else b""
 
+    def is_behind(self) -> bool:
+        """Something was recorded that the end of a turn must write before anything leaves."""
+        if self._node.outbox.log is not None and self._records.size:
+            return True
+        return self._writer is not None and self._writer.is_behind()
+
     # -- every turn --------------------------------------------------------------------------
 
     def commit(self) -> None:

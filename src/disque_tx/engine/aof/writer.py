@@ -75,6 +75,12 @@ class LogWriter:
         """What was added and is not in the file yet."""
         return b"".join(self._chunks)
 
+    def is_behind(self) -> bool:
+        """What was added is not as safe as ``always`` promises; by other policies nothing is."""
+        if self._environment.settings.appendfsync != "always":
+            return False
+        return bool(self._chunks) or (self._dirty and not self._suspended())
+
     def flush(self) -> None:
         """Write what was added and sync it, as far as the policy says so now.
 

@@ -10,13 +10,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.engine.aof import rewrite as aofrewrite
+from disque_tx.engine.aof import rewrite
 from disque_tx.errors import CommandError, LocalError
 from disque_tx.messages import QUEUED
 from disque_tx.services.files import RealFiles
 from disque_tx.services.memoryfiles import MemoryFiles
-from tests.services.logbench import PATH, Bench, loaded, settings, vector
-from tests.services.test_aofload import SteppingTime
+from tests.engine.aof.bench import PATH, Bench, loaded, settings, vector
+from tests.engine.aof.test_loader import SteppingTime
 
 TEMPORARY = f"/data/temp-rewriteaof-{os.getpid()}.aof"
 
@@ -27,7 +27,7 @@ class RewriteCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.files = MemoryFiles()
         # Every look at the clock ends a slice.
-        self.bench = Bench(self.files, settings(), SteppingTime(aofrewrite.SLICE_S))
+        self.bench = Bench(self.files, settings(), SteppingTime(rewrite.SLICE_S))
         self.successResultOf(self.bench.start())
 
     def fill(self, jobs: int) -> None:
@@ -213,10 +213,10 @@ class SyncTests(SynchronousTestCase):
     """How the new file reaches the disk without standing in anybody's way."""
 
     def setUp(self) -> None:
-        self.patch(aofrewrite, "SYNC_BYTES", 2_000)
-        self.patch(aofrewrite, "_LEFT_BYTES_MAX", 300)
+        self.patch(rewrite, "SYNC_BYTES", 2_000)
+        self.patch(rewrite, "_LEFT_BYTES_MAX", 300)
         self.files = MemoryFiles()
-        self.bench = Bench(self.files, settings(appendonly=False), SteppingTime(aofrewrite.SLICE_S))
+        self.bench = Bench(self.files, settings(appendonly=False), SteppingTime(rewrite.SLICE_S))
         self.bench.turn(*[self.bench.add] * 300)
         self.bench.threads.held = True
         self.bench.aof.rewrite()
@@ -396,7 +396,7 @@ class ConsistencyTests(SynchronousTestCase):
         """However many jobs come and go between two slices, the new file holds those that are
         there at its end."""
         files = MemoryFiles()
-        bench = Bench(files, settings(), SteppingTime(aofrewrite.SLICE_S))
+        bench = Bench(files, settings(), SteppingTime(rewrite.SLICE_S))
         bench.start()
         bench.turn(*[bench.add] * 300)
         bench.aof.rewrite()

@@ -28,7 +28,7 @@ PATH = "/data/disque.aof"
 #: Just after the vectors were recorded.
 WALL_US = 1_795_175_660_102_154
 _TURN_S = 2.0**-20
-VECTORS = Path(__file__).parent.parent / "vectors"
+VECTORS = Path(__file__).parents[2] / "vectors"
 
 
 def vector(name: str) -> bytes:

@@ -13,7 +13,7 @@ from disque_tx.errors import ConfigError
 from disque_tx.messages import QUEUED, STATE_NAMES
 from disque_tx.services.memoryfiles import MemoryFiles
 from disque_tx.wire.aoflog import load_record
-from tests.services.logbench import PATH, Bench, loaded, settings, vector, vector_json
+from tests.engine.aof.bench import PATH, Bench, loaded, settings, vector, vector_json
 
 
 class SteppingTime:

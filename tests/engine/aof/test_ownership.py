@@ -11,7 +11,7 @@ from disque_tx.engine.files import IFiles
 from disque_tx.errors import CommandError, ConfigError
 from disque_tx.services.files import RealFiles
 from disque_tx.services.memoryfiles import MemoryFiles
-from tests.services.logbench import PATH, Bench, settings
+from tests.engine.aof.bench import PATH, Bench, settings
 
 
 class TwoNodesTests(SynchronousTestCase):

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.errors import CommandError, LocalError
 from disque_tx.services.memoryfiles import MemoryFiles
-from tests.services.logbench import PATH, Bench, loaded, settings, vector
+from tests.engine.aof.bench import PATH, Bench, loaded, settings, vector
 
 FULL = "No space left on device"
 BROKEN = "Input/output error"
