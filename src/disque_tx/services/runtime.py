@@ -2,8 +2,8 @@
 
 A turn is one batch of input. Everything in it is executed first; then, in this order, the log is
 written (and synced, if the policy says so), messages to other nodes leave, and the replies leave,
-one write per connection (DESIGN section 3). Connections to other nodes are made and closed after
-that. Input of clients that a turn unblocks belongs to the same turn.
+one write per connection (cluster protocol, section 13.1). Connections to other nodes are made and
+closed after that. Input of clients that a turn unblocks belongs to the same turn.
 
 A turn ends in any case, and at once:
 

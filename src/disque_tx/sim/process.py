@@ -1,8 +1,8 @@
 """A simulated process: the real node, its commands and its codecs, on a simulated machine.
 
-A turn is what the daemon makes of it (DESIGN, section 3): all input that is there is executed; then
-the log is written, the nodes file saved, messages to other nodes leave, and replies leave; then
-connections to other nodes are made and closed.
+A turn is what the daemon makes of it (cluster protocol, section 13.1): all input that is there is
+executed; then the log is written, the nodes file saved, messages to other nodes leave, and replies
+leave; then connections to other nodes are made and closed.
 """
 
 from __future__ import annotations
