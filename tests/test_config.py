@@ -231,7 +231,7 @@ class SetTests(SynchronousTestCase):
         self.assertEqual("ERR Unsupported CONFIG parameter: a  +OK", self.refuse("a\r\n+OK", "1"))
 
     def test_maxclients_beyond_the_system(self) -> None:
-        """The answer says at once what would work, however large the number (P20)."""
+        """The answer says at once what would work, however large the number."""
         for value in ("101", "2147483647"):
             self.assertEqual(
                 "ERR The operating system is not able to handle the specified number of clients, "
@@ -272,7 +272,7 @@ class SetDirTests(SynchronousTestCase):
         self.assertEqual(str(self.root / "sub"), self.settings.dir)
 
     def test_only_dir_changes(self) -> None:
-        """The node must not leave its identity behind when its log moves (P31)."""
+        """The node must not leave its identity behind when its log moves."""
         before = attrs.evolve(self.settings)
         self.set_dir(b"sub")
         self.assertEqual(attrs.evolve(before, dir=str(self.root / "sub")), self.settings)

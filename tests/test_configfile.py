@@ -337,7 +337,7 @@ class CommandLineTests(ConfigTestCase):
         self.assertIn("at the word '7000', which follows no option", text)
 
     def test_standard_input(self) -> None:
-        """A configuration from a pipe belongs to no file that could be rewritten (P30)."""
+        """A configuration from a pipe belongs to no file that could be rewritten."""
         settings = load(["-", "--hz", "50"], lambda: b"port 7000\nhz 20", Files(str(self.root)))
         self.assertEqual((7000, 50, ""), (settings.port, settings.hz, settings.config_file))
 

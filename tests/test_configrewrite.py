@@ -99,7 +99,7 @@ class LineTests(SynchronousTestCase):
         self.assertEqual(b'dir "/"\n# ??? port "1\nfrob 1\ncluster-config-file "nodes.conf"\n', new)
 
     def test_long_line(self) -> None:
-        """A line over a kilobyte stays one line (P41)."""
+        """A line over a kilobyte stays one line."""
         text = b"# " + b"x" * 5000 + b"\ndir /start\n"
         self.assertEqual([text.decode().splitlines()[0]], rewritten(text))
 
@@ -144,7 +144,7 @@ class ValueTests(SynchronousTestCase):
         self.assertEqual(b'logfile "a.log"\ndir "/data"\n', rewrite(read(text), text))
 
     def test_path_after_a_change_of_dir(self) -> None:
-        """After CONFIG SET dir the node must still find its nodes file (P31)."""
+        """After CONFIG SET dir the node must still find its nodes file."""
         text = b"dir /data\nlogfile a.log\n"
         settings = read(text)
         settings.dir = "/other"
@@ -154,7 +154,7 @@ class ValueTests(SynchronousTestCase):
         self.assertEqual("/data/nodes.conf", again.cluster_config_file)
 
     def test_unlimited_memory(self) -> None:
-        """A file may not say 0, so 'unlimited' is written as the most there is (P23)."""
+        """A file may not say 0, so 'unlimited' is written as the most there is."""
         text = b"maxmemory 1gb\n"
         settings = read(text)
         config.set_value(settings, b"maxmemory", b"0")

@@ -20,7 +20,7 @@ from disque_tx.units import (
 
 
 class IntegerTests(SynchronousTestCase):
-    """Whole numbers, section 6.1 with P14."""
+    """Whole numbers (client protocol, section 6.1)."""
 
     @settings(deadline=None)
     @given(st.integers(INT64_MIN, INT64_MAX))
@@ -41,7 +41,7 @@ class IntegerTests(SynchronousTestCase):
 
 
 class MemoryTests(SynchronousTestCase):
-    """Memory sizes, section 6.5 with P23 and P26."""
+    """Memory sizes (client protocol, section 6.5)."""
 
     def test_units(self) -> None:
         """A unit of one letter is decimal, of two letters binary, in any case."""
@@ -86,7 +86,7 @@ class MemoryTests(SynchronousTestCase):
 
 
 class GlobTests(SynchronousTestCase):
-    """Patterns of CONFIG GET, section 6.6."""
+    """Patterns of CONFIG GET (client protocol, section 6.6)."""
 
     def test_matches(self) -> None:
         """Each form of the pattern language selects what it says."""

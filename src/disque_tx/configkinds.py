@@ -141,7 +141,7 @@ class Length(Number):
 
 @attrs.frozen
 class Keepalive(Number):
-    """Seconds, or ``yes`` for 1 and ``no`` for 0 (P22)."""
+    """Seconds, or ``yes`` for 1 and ``no`` for 0."""
 
     def parse(self, words: list[bytes]) -> int:
         word = only(words)
@@ -154,7 +154,7 @@ class Keepalive(Number):
 
 @attrs.frozen
 class Memory(Kind[int]):
-    """Bytes, with a unit when read (P24, P26); ``low`` is the least the file may say."""
+    """Bytes, with a unit when read; ``low`` is the least the file may say."""
 
     message: str
     low: int = 0
@@ -174,7 +174,7 @@ class Memory(Kind[int]):
         return b"%d" % value
 
     def line(self, value: int) -> bytes:
-        # 0 stands for 'unlimited' where the file may not say 0 (P23): say the most there is.
+        # 0 stands for 'unlimited' where the file may not say 0: say the most there is.
         return show_memory(value if value >= self.low else _MEMORY_MAX)
 
 
@@ -183,7 +183,7 @@ _SIZE: Final = Memory("A memory size can't be negative")
 
 @attrs.frozen
 class Octal(Kind[int]):
-    """Permission bits of a file (P28)."""
+    """Permission bits of a file."""
 
     def parse(self, words: list[bytes]) -> int:
         word = only(words)
@@ -224,7 +224,7 @@ class Path(Text):
 
 @attrs.frozen
 class Password(Kind[bytes]):
-    """A secret of at most 512 bytes; empty means none (P29)."""
+    """A secret of at most 512 bytes; empty means none."""
 
     def parse(self, words: list[bytes]) -> bytes:
         word = only(words)
@@ -251,7 +251,7 @@ class OutputLimit:
 
 @attrs.frozen
 class OutputLimits(Kind[OutputLimit]):
-    """``normal <hard> <soft> <seconds>``; CONFIG SET takes several in one string (P25)."""
+    """``normal <hard> <soft> <seconds>``; CONFIG SET takes several in one string."""
 
     def parse(self, words: list[bytes]) -> OutputLimit:
         if len(words) != 4:

@@ -120,7 +120,7 @@ class PauseTests(JobsCase):
     """PAUSE."""
 
     def test_states(self) -> None:
-        """The words build a new set, which replaces the old one (J26)."""
+        """The words build a new set, which replaces the old one."""
         for words, state in (
             (b"in", b"in"),
             (b"out", b"out"),
@@ -231,7 +231,7 @@ class JscanTests(ScanCase):
     """JSCAN."""
 
     def test_ids(self) -> None:
-        """J21: IDs are status replies; every job is listed once."""
+        """IDs are status replies; every job is listed once."""
         ids = [self.add(b"q", b"b", b"0") for _ in range(300)]
         found = self.all(jscan, b"COUNT", b"20")
         texts = [item.text for item in found if isinstance(item, Status)]
@@ -263,7 +263,7 @@ class JscanTests(ScanCase):
         self.assertEqual((b"0", [Status(job_id)]), self.step(jscan, b"reply", b"ID"))
 
     def test_dummies_are_hidden(self) -> None:
-        """J6: what only remembers an acknowledgement is not listed; a job without nodes is."""
+        """What only remembers an acknowledgement is not listed; a job without nodes is."""
         first, second = self.add(b"q", b"b", b"0"), self.add(b"q", b"b", b"0")
         for job_id, dummy in ((first, True), (second, False)):
             job = self.node.jobs.get(job_id)

@@ -127,7 +127,7 @@ class HolderTests(AckCase):
         self.assert_nothing_left()
 
     def test_confirmed_by_everybody_but_one(self) -> None:
-        """Sets are compared, not sizes: a confirmation of somebody else does not count (FIX 2)."""
+        """Sets are compared, not sizes: a confirmation of somebody else does not count."""
         self.join(D)
         job = self.replicated(B)
         self.node.acknowledge([job.id])
@@ -193,7 +193,7 @@ class ToldTests(AckCase):
         self.assertEqual(([(GOTACK, 1)], [(SETACK, 2)]), (self.signals(D), self.signals(B)))
 
     def test_forgets_alone(self) -> None:
-        """FIX 2b: when the DELJOB is lost, this node asks by itself, and forgets the job."""
+        """When the DELJOB is lost, this node asks by itself, and forgets the job."""
         job = self.copy(B, ME)
         self.hear_signal(B, SETACK, job.id, 2)
         self.forget_told()
@@ -203,7 +203,7 @@ class ToldTests(AckCase):
         self.assert_nothing_left()
 
     def test_only_holder(self) -> None:
-        """FIX 2b: the only holder, told by one that lists itself, forgets the job in the end."""
+        """The only holder, told by one that lists itself, forgets the job in the end."""
         job = self.copy(ME)
         self.hear_signal(B, SETACK, job.id, 1)
         self.assertEqual([(GOTACK, 1)], self.signals(B))
@@ -227,7 +227,7 @@ class ToldTests(AckCase):
             self.assertEqual([(SETACK, 2)], self.signals(B))
 
     def test_given_a_done_job(self) -> None:
-        """FIX 7: a job that is done is not taken again; the giver hears that it is done."""
+        """A job that is done is not taken again; the giver hears that it is done."""
         job = self.copy(B, ME)
         self.hear_signal(B, SETACK, job.id, 2)
         self.forget_told()
@@ -236,7 +236,7 @@ class ToldTests(AckCase):
 
 
 class ImportedTests(AckCase):
-    """FIX 2: a job that was given by a node which did not list this one (section 10.10)."""
+    """A job that was given by a node which did not list this one (section 10.10)."""
 
     def test_the_giver_hears(self) -> None:
         """The only holder is told, with aux 0, and takes over: it does not deliver it again."""
@@ -321,7 +321,7 @@ class DummyTests(AckCase):
         self.assert_nothing_left()
 
     def test_blank(self) -> None:
-        """FIX 9: what SHOW would tell of it is nothing, not garbage."""
+        """What SHOW would tell of it is nothing, not garbage."""
         self.node.acknowledge([UNKNOWN])
         job = self.job(UNKNOWN)
         self.assertEqual(
@@ -353,7 +353,7 @@ class DummyTests(AckCase):
         self.assertEqual([(SETACK, 3)], self.signals(C))
 
     def test_a_job_comes_later(self) -> None:
-        """FIX 8: a copy that comes behind its acknowledgement names holders, who are told."""
+        """A copy that comes behind its acknowledgement names holders, who are told."""
         self.node.acknowledge([UNKNOWN])
         self.forget_told()
         late = theirs(1, (B, ME))
@@ -377,7 +377,7 @@ class DummyTests(AckCase):
 
 
 class WaitingTests(AckCase):
-    """A job that is acknowledged while its client still waits for copies (FIX 11)."""
+    """A job that is acknowledged while its client still waits for copies."""
 
     def test_by_another_node(self) -> None:
         """The client gets its ID, for the job was worked on; nobody gets it again."""
@@ -390,7 +390,7 @@ class WaitingTests(AckCase):
         self.assert_nothing_left()
 
     def test_by_a_client(self) -> None:
-        """J3: ACKJOB does the same, and counts."""
+        """ACKJOB does the same, and counts."""
         client = self.ask(3)
         (wait,) = self.node.waiters.copies.values()
         self.assertEqual(1, self.node.acknowledge([wait.job.id]))

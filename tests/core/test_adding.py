@@ -1,4 +1,5 @@
-"""ADDJOB in a cluster: where an accepted job goes, and what is refused (client protocol, 14)."""
+"""ADDJOB in a cluster: where an accepted job goes, and what is refused (client protocol, 14;
+cluster protocol, 10.6)."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class CountTests(PeerCase):
         self.assert_nothing_left()
 
     def test_reachable_without_link(self) -> None:
-        """A node whose link is down for the moment counts: the client waits (section 10.6)."""
+        """A node whose link is down for the moment counts: the client waits."""
         for peer in self.peers:
             self.unlink(peer)
         client = self.ask(4)

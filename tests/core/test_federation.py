@@ -81,7 +81,7 @@ class AskTests(TradeCase):
         self.assertEqual([(b"q", 1)], self.wanted(B))
 
     def test_not_at_all(self) -> None:
-        """A node that leaves, and a queue paused in output (J20), ask nobody."""
+        """A node that leaves, and a queue paused in output, ask nobody."""
         self.node.pause(b"q", PAUSE_OUT)
         self.wait(b"q")
         self.leave()
@@ -128,7 +128,7 @@ class AskTests(TradeCase):
         self.assertEqual(4, self.wanted(B).count((b"q", 5)))
 
     def test_as_much_as_is_used(self) -> None:
-        """Of a giver as much is asked as comes in a second, 100 at the most (FIX 1)."""
+        """Of a giver as much is asked as comes in a second, 100 at the most."""
         jobs = [theirs(number, (B, ME)) for number in range(300)]
         for number in range(0, 300, 50):
             self.hear_jobs(B, YOURJOBS, *jobs[number : number + 50])
@@ -148,14 +148,14 @@ class GiveTests(TradeCase):
         self.assertEqual(ids[3:5], self.given(B))
 
     def test_the_last_one(self) -> None:
-        """The only job is given, to somebody who asks for none as well (KEEP)."""
+        """The only job is given, to somebody who asks for none as well."""
         for count in (0, 1, 50):
             job_id = self.add(replicate=1)
             self.need(B, count)
             self.assertEqual([job_id], self.given(B))
 
     def test_too_many(self) -> None:
-        """FIX 1: whoever asks for more than 100 gets 100."""
+        """Whoever asks for more than 100 gets 100."""
         for _ in range(300):
             self.add(replicate=1)
         self.need(B, 4_294_967_295)
@@ -179,7 +179,7 @@ class GiveTests(TradeCase):
         self.assertEqual([4_294_967_295], given.lives_s)
 
     def test_giver_stays_holder(self) -> None:
-        """The receiver becomes a holder on both sides (FIX 2); the giver waits for RETRY."""
+        """The receiver becomes a holder on both sides; the giver waits for RETRY."""
         job = self.job(self.add(replicate=1, retry_s=10))
         self.need(B)
         (record,) = self.told_jobs(B).jobs
@@ -196,7 +196,7 @@ class GiveTests(TradeCase):
         self.assert_nothing_left()
 
     def test_no_link(self) -> None:
-        """FIX 10: to a node that cannot be reached nothing is given, so nothing is lost."""
+        """To a node that cannot be reached nothing is given, so nothing is lost."""
         job_id = self.add(retry_s=0, replicate=1)
         self.unlink(B)
         self.need(B)
@@ -247,7 +247,7 @@ class TakeTests(TradeCase):
         self.assertEqual(0, self.job(job_id).deliveries)
 
     def test_recorded(self) -> None:
-        """FIX 6: given jobs are recorded, for with RETRY 0 nobody else has them any more."""
+        """Given jobs are recorded, for with RETRY 0 nobody else has them any more."""
         job_id = self.given_by(B, 1, once=True, serial=1)
         self.assertEqual(QUEUED, self.log.records[job_id].state)
 
@@ -315,10 +315,10 @@ class TakeTests(TradeCase):
 
 
 class LeavingTests(TradeCase):
-    """Clients of a node that leaves (sections 8.9 and 12.3)."""
+    """Clients of a node that leaves (section 8.9; client protocol, section 12.3)."""
 
     def test_waiting_for_jobs(self) -> None:
-        """They are sent elsewhere; those that wait for copies get them (J15)."""
+        """They are sent elsewhere; those that wait for copies get them."""
         adding, getting = self.ask(2), self.wait(b"q")
         self.leave()
         self.node.release_leaving()

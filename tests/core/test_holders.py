@@ -197,7 +197,7 @@ class WorkingTests(HolderCase):
         self.assertEqual([], self.get(b"q"))
 
     def test_at_most_once(self) -> None:
-        """A queued job with RETRY 0 stays: taken out it would never come back (J8)."""
+        """A queued job with RETRY 0 stays: taken out it would never come back."""
         job = self.job(self.status(self.ask(1, retry_s=0)))
         for kind in (WORKING, busmessages.QUEUED):
             self.hear_signal(B, kind, job.id)
@@ -247,7 +247,7 @@ class OrderTests(HolderCase):
         self.assertEqual(4_294_967_295_000, self.left_ms(job))
 
     def test_at_most_once(self) -> None:
-        """FIX 3: a job with RETRY 0 is queued too, once, in a paused queue as well (J27)."""
+        """A job with RETRY 0 is queued too, once, in a paused queue as well."""
         job = self.copy(once=True)
         self.node.pause(b"q", PAUSE_IN)
         self.order(job, serial=1)

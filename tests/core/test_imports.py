@@ -40,7 +40,7 @@ class RateTests(SynchronousTestCase):
 
 
 class RequestTests(SynchronousTestCase):
-    """How many jobs are asked for: FIX 1, never more than an original can give."""
+    """How many jobs are asked for: never more than an original can give."""
 
     @given(st.integers(0, 2_000), st.integers(0, 50))
     def test_range(self, jobs: int, givers: int) -> None:
@@ -79,7 +79,7 @@ class PauseTests(SynchronousTestCase):
         return waits
 
     def test_everybody(self) -> None:
-        """Everybody is asked at once, then after 4, 8, 16, 30, 30 seconds; FIX 16: for ever."""
+        """Everybody is asked at once, then after 4, 8, 16, 30, 30 seconds, for ever."""
         imports = Imports(0)
         self.assertTrue(imports.may_ask_all(0))
         waits = self.waits(imports, True, 6)
@@ -88,7 +88,7 @@ class PauseTests(SynchronousTestCase):
         self.assertFalse(imports.may_ask_all(imports.asked_all_ms + 30_000))
 
     def test_givers(self) -> None:
-        """Givers are asked after 50, 100, ... 1600, 2000 milliseconds; FIX 16: for ever."""
+        """Givers are asked after 50, 100, ... 1600, 2000 milliseconds, for ever."""
         imports = Imports(0)
         self.assertTrue(imports.may_ask_givers(0))
         waits = self.waits(imports, False, 8)

@@ -47,7 +47,7 @@ class SpeakerTests(PeerCase):
         self.node.receive(link, message)
 
     def test_unknown(self) -> None:
-        """Nodes that are not in the table are not heard (section 6)."""
+        """Nodes that are not in the table are not heard (cluster protocol, section 6)."""
         job = self.replicated(B)
         self.say(self.stranger(), STRANGER, JobSignal(DELJOB, job.id))
         self.assertEqual([job.id], self.get(b"q"))

@@ -179,7 +179,7 @@ class GivenUpTests(CopiesCase):
         self.assert_nothing_left()
 
     def test_client_gone(self) -> None:
-        """J16: a job nobody waits for is taken back, and nothing is said to who is gone."""
+        """A job nobody waits for is taken back, and nothing is said to who is gone."""
         client = self.ask(2)
         self.forget_told()
         self.node.client_gone(client)
@@ -227,7 +227,7 @@ class GivenUpTests(CopiesCase):
         self.assertEqual({}, self.node.waiters.copies)
 
     def test_commands_on_a_waiting_job(self) -> None:
-        """FIX 11: while it waits nothing but its end can happen to it."""
+        """While it waits nothing but its end can happen to it."""
         client = self.ask(2)
         job = self.waiting()
         self.assertEqual(0, self.node.enqueue([job.id], True))
@@ -252,7 +252,7 @@ class AsynchronousTests(CopiesCase):
         return len(self.told(peer))
 
     def test_at_once(self) -> None:
-        """The job is queued and recorded with all its holders (FIX 5) before anybody answers."""
+        """The job is queued and recorded with all its holders before anybody answers."""
         job = self.added()
         self.assertEqual([job.id], self.get(b"q"))
         self.assertEqual(job.nodes, self.log.records[job.id].nodes)
@@ -401,7 +401,7 @@ class OutsideTests(CopiesCase):
         self.assert_nothing_left()
 
     def test_at_most_once(self) -> None:
-        """FIX 3: a job with RETRY 0 is given to one node, and every other copy is deleted."""
+        """A job with RETRY 0 is given to one node, and every other copy is deleted."""
         client = self.ask(1, retry_s=0)
         job = self.waiting()
         first = job.nodes[0]
@@ -544,7 +544,7 @@ class KeepTests(PeerCase):
         self.assertEqual(([], 0), (self.told(B), len(self.node.jobs)))
 
     def test_acknowledged_before(self) -> None:
-        """FIX 8: a copy of a job that is known to be done only tells who has it."""
+        """A copy of a job that is known to be done only tells who has it."""
         job = theirs(1, (B, ME))
         self.node.acknowledge([job.id])
         self.forget_told()

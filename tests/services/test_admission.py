@@ -78,7 +78,7 @@ class AdmissionTests(NodeCase):
         self.assertEqual([2], list(self.server.clients))
 
     def test_small_requests_before_auth(self) -> None:
-        """Strangers may not send large requests (P7); who gave the password may."""
+        """Strangers may not send large requests; who gave the password may."""
         self.settings.requirepass = b"secret"
         self.server.guarded = True
         self.control.config_set(b"requirepass", b"secret")

@@ -242,7 +242,7 @@ class UnknownNameTests(BusCase):
 
 
 class OrderTests(BusCase):
-    """What leaves when (DESIGN, section 3)."""
+    """What leaves when (cluster protocol, section 13.1)."""
 
     def test_log_bus_replies(self) -> None:
         """Nobody hears of a job before it is in the log; nodes hear before clients."""

@@ -260,7 +260,7 @@ class ReadyTests(RootCase):
 
 
 class StopTests(RootCase):
-    """DESIGN, section 7."""
+    """The orderly end of a node (cluster protocol, section 16)."""
 
     def test_blocked_clients(self) -> None:
         """Clients that wait are told to go to another node, before the connections close."""

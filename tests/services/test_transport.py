@@ -266,7 +266,7 @@ class FastTransportTests(ContractTests, SynchronousTestCase):
         self.assertEqual([self.hub], self.reactor.getReaders())
 
     def test_keepalive(self) -> None:
-        """Dead peers are found out in the way that the protocol's section 2 says."""
+        """The system finds out about dead peers (client protocol, section 2)."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             client = socket.create_connection(server.getsockname())
             self.addCleanup(client.close)

@@ -20,7 +20,7 @@ from disque_tx.client.values import Hello, NodeInfo
 _BACKOFF_MIN_S: Final = 0.05
 _BACKOFF_MAX_S: Final = 5.0
 _DOUBLINGS_MAX: Final = 10
-#: From this priority on a node is failing or leaving (section 11).
+#: From this priority on a node is failing or leaving (client protocol, section 11).
 UNUSABLE_PRIORITY: Final = 100
 #: More than any cluster has; a stranger may name many.
 _NODES_MAX: Final = 1000

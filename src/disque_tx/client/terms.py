@@ -11,7 +11,8 @@ import attrs
 
 from disque_tx.client.values import JobDetails
 
-#: The end of a job ID: TTL in whole minutes, odd if the job may be delivered again (section 6.3).
+#: The end of a job ID: TTL in whole minutes, odd if the job may be delivered again
+#: (client protocol, section 6.3).
 _ID: Final = re.compile(r"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-([0-9a-f]{4})")
 _MINUTE_S: Final = 60
 
@@ -31,7 +32,7 @@ class Terms:
 
     def with_replicate(self, replicate: int | None) -> Terms:
         """The same with so many copies, if any number is given; with RETRY 0 there is one copy
-        (section 14)."""
+        (client protocol, section 14)."""
         if self.at_most_once:
             return attrs.evolve(self, replicate=1)
         return self if replicate is None else attrs.evolve(self, replicate=replicate)

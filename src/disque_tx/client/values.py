@@ -1,4 +1,4 @@
-"""What commands answer with, as values.
+"""What commands answer with, as values (client protocol, sections 11 to 19).
 
 IDs and names of queues are text; a name that is not UTF-8 comes with surrogate escapes and may be
 given back as it is. Bodies are bytes.

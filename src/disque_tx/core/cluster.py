@@ -152,7 +152,7 @@ class Cluster:
         """Whether the message comes from somebody who may say it on this link.
 
         To be asked for every message, before anything else is done with it. A peer that speaks as
-        this node, or as somebody else than before, loses its link (DESIGN, section 7).
+        this node, or as somebody else than before, loses its link (section 2).
         """
         entry = link.entry
         if entry is not None:

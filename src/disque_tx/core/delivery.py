@@ -229,7 +229,7 @@ class Delivery:
         self._outbox.touch(client)
 
     def awake(self, job: Job, now_ms: i64) -> None:
-        """Do what is due for an active or queued job that the schedule let out (10.5)."""
+        """Do what is due for an active or queued job that the schedule let out (section 10.5)."""
         if job.expire_ms <= now_ms:
             if job.state != WAIT_REPL:
                 self._expired(job)

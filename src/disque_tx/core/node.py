@@ -188,7 +188,7 @@ class Node:
             self.federation.emptied(queue, self.now_ms)
 
     def acknowledge(self, ids: list[bytes]) -> int:
-        """ACKJOB: how many jobs were known here and not yet acknowledged (section 16)."""
+        """ACKJOB (client protocol, section 16): how many jobs were known and not acknowledged."""
         return self.acks.acknowledge(ids, self.now_ms, self.wall_us)
 
     def fast_acknowledge(self, ids: list[bytes]) -> int:
@@ -200,7 +200,7 @@ class Node:
         return self.acks.delete(ids)
 
     def enqueue(self, ids: list[bytes], nack: bool) -> int:
-        """ENQUEUE and NACK: how many jobs went from active to queued (section 17)."""
+        """ENQUEUE, NACK (client protocol, section 17): how many jobs went from active to queued."""
         cause = events.BY_NACK if nack else events.BY_COMMAND
         count = 0
         for job_id in ids:
@@ -216,7 +216,7 @@ class Node:
         return count
 
     def dequeue(self, ids: list[bytes]) -> int:
-        """DEQUEUE: how many jobs went from queued to active (section 17)."""
+        """DEQUEUE (client protocol, section 17): how many jobs went from queued to active."""
         count = 0
         for job_id in ids:
             job = self.jobs.get(job_id)
@@ -226,10 +226,10 @@ class Node:
         return count
 
     def working(self, job_id: bytes) -> int:
-        """WORKING: postpone the next delivery by RETRY, which is returned in seconds (section 17).
+        """WORKING: postpone the next delivery by RETRY, which is returned in seconds.
 
-        Raises ``CommandError`` NOJOB for an unknown job, ACKED for one that is done, TOOLATE behind
-        half of its life.
+        Client protocol, section 17. Raises ``CommandError`` NOJOB for an unknown job, ACKED for one
+        that is done, TOOLATE behind half of its life.
         """
         job = self.jobs.get(job_id)
         if job is None or job.dummy or job.state == WAIT_REPL:
@@ -255,7 +255,7 @@ class Node:
         return job.retry_s
 
     def pause(self, name: bytes, flags: i64) -> None:
-        """Set the pause flags of a queue, which is made if there are any (section 19)."""
+        """PAUSE (client protocol, section 19): set the flags of a queue, made if there are any."""
         self._inbox.pause(name, flags, self.now_ms)
 
     def pause_everywhere(self, name: bytes, flags: i64) -> None:

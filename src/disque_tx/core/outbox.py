@@ -1,7 +1,7 @@
 """What a step wants done by the outside: the runtime performs it after the whole batch.
 
 Plain lists that are reused: this is the hot path. The order in which the runtime performs them is
-fixed: the log first, then the bus, then the replies (DESIGN section 3).
+fixed: the log first, then the bus, then the replies (cluster protocol, section 13.1).
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ PAUSE_OUT: Final = 2
 PAUSE_ALL: Final = 3
 PAUSE_NAMES: Final = (b"none", b"in", b"out", b"all")
 
-#: How long an empty queue without clients lives, by memory level, in milliseconds (11.7).
+#: How long an empty queue without clients lives, by memory level, in milliseconds
+#: (cluster protocol, section 11.7).
 IDLE_MS: Final = (300_000, 10_000, 2_000)
 #: Up to so many queues are all looked at when somebody asks how long jobs have waited.
 _LOOKED_AT_MAX: Final = 1_000

@@ -1,4 +1,4 @@
-"""The order in which a node begins and ends (cluster protocol, section 16; DESIGN, section 7).
+"""The order in which a node begins and ends (cluster protocol, section 16).
 
 Begin: load the log, while clients get LOADING; prepare whatever else must be there; write the nodes
 file; only then take part. A node whose start fails before that leaves its files as they were.

@@ -2,8 +2,8 @@
 
 Everything in a batch is executed first; then, in this order, the log is written (and synced, if the
 policy says so), the node table is saved if it changed, messages to other nodes leave, and replies
-leave, one write per connection (DESIGN section 3). Connections to other nodes are made and closed
-after that. Input of clients that a turn unblocks belongs to the same turn.
+leave, one write per connection (cluster protocol, section 13.1). Connections to other nodes are
+made and closed after that. Input of clients that a turn unblocks belongs to the same turn.
 
 A turn ends in any case, and at once:
 
@@ -82,10 +82,10 @@ class Turns:
 
     ``log``: ``None`` without one. ``save_nodes``: writes the node table to disk. ``links``:
     ``None`` for a node that is alone. ``eventlog``: ``None`` without one. ``deadlines``: what is
-    to be run on time besides the node. ``dead``: a fault of case 2 was met.
+    to be run on time besides the node. ``dead``: what a turn did could not be written down.
 
-    ``fatal``: is called with a fault of case 2 that was not logged where it happened; the process
-    must end. ``report``: is called with what could not be done, and the fault of case 3.
+    ``fatal``: is called with a fault met while writing down that was not logged where it happened;
+    the process must end. ``report``: is called with what could not be done, and the fault.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Turns:
 
     def end(self) -> bool:
         """The input is executed: let everything out, in order; whether another turn should follow
-        soon. Raises the fault of case 2."""
+        soon. Raises what was met while it was written down."""
         try:
             if self.dead:
                 return False

@@ -1,4 +1,4 @@
-"""Protocols that listeners can speak, ours and those of others (DESIGN section 6)."""
+"""Protocols that listeners can speak, ours and those of others."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Start (cluster protocol, section 16): lock and read the nodes file, listen, load the log while
 clients are told to wait, then write the nodes file, talk to other nodes and work. A node whose
-start fails before that leaves its files as they were. Stop (DESIGN section 7): accept nobody, send
-blocked clients away, write and sync the log, close.
+start fails before that leaves its files as they were. Stop: accept nobody, send blocked clients
+away, write and sync the log, close.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class Settling:
             self._stranded(held)
 
     async def _not_queued(self, batch: list[Held]) -> list[Held]:
-        """Those among them with RETRY 0: NACK does nothing with them (section 17)."""
+        """Those among them with RETRY 0: NACK does nothing with them (client protocol, 17)."""
         found = []
         for held in batch:
             if held.retry_s is None:

@@ -72,7 +72,7 @@ class OriginalFilesTests(SynchronousTestCase):
         self.assertEqual(expected("aof/jscan-loaded.json"), seen(bench))
 
     def test_own_requeue_times(self) -> None:
-        """RETRY and DELAY count from the load (J36): also at most once jobs (FIX 4)
+        """RETRY and DELAY count from the load: also at most once jobs
         whose DELAY is not over are delivered, others that may have been delivered are not."""
         bench = loaded(vector("aof/node0.aof"))
         labels = vector_json("aof/jscan-loaded.json")["labels"]
@@ -90,7 +90,7 @@ class OriginalFilesTests(SynchronousTestCase):
 
     def test_enqueued_once(self) -> None:
         """With ``aof-enqueue-jobs-once`` what was queued is queued, without counting a delivery,
-        and at most once jobs as well (FIX 4, J14)."""
+        and at most once jobs as well."""
         bench = loaded(vector("aof/node0.aof"), aof_enqueue_jobs_once=True, appendonly=False)
         wanted = expected("aof/jscan-loaded-enqueue-once.json")
         labels = vector_json("aof/jscan-loaded.json")["labels"]
@@ -140,7 +140,8 @@ class OriginalFilesTests(SynchronousTestCase):
 class CaseTests(SynchronousTestCase):
     """Damaged and unusual files, and what the original did with them."""
 
-    #: The original executes any command in its file; here this is damage (section 14.6).
+    #: The original executes any command in its file; here this is damage
+    #: (cluster protocol, section 14.6).
     stricter = ("ping_command",)
 
     def content(self, edit: dict[str, Any]) -> bytes:

@@ -245,7 +245,7 @@ class NeverTests(LogCase):
 
 
 class StopTests(LogCase):
-    """An orderly stop loses nothing (FIX 23, J30)."""
+    """An orderly stop loses nothing."""
 
     policy = "everysec"
 
@@ -398,7 +398,7 @@ class ReloadTests(LogCase):
     """DEBUG LOADAOF."""
 
     def test_same_jobs(self) -> None:
-        """The jobs are those of the file, and the file is not changed by it (FIX 18)."""
+        """The jobs are those of the file, and the file is not changed by it."""
         bench = self.bench
         bench.turn(bench.add, bench.add)
         before, content = bench.ids(), self.files.content(PATH)
@@ -415,7 +415,7 @@ class ReloadTests(LogCase):
         self.assertEqual(1, len(self.bench.ids()))
 
     def test_missing(self) -> None:
-        """Without a file it is refused, and no job is lost (J28)."""
+        """Without a file it is refused, and no job is lost."""
         bench = self.bench
         bench.turn(bench.add)
         self.files.remove(PATH)

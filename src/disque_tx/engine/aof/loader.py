@@ -153,7 +153,7 @@ class Loader:
         )
 
     def _cut(self, offset: int) -> None:
-        """Case 2, or 3: the file goes on behind its last complete record."""
+        """The file goes on behind its last complete record: a torn end, or damage."""
         tail = self.file.read(offset, self._read_bytes - offset)
         if holds_records(tail):
             raise self._damaged("the record is incomplete, but others follow it", offset)

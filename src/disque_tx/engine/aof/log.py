@@ -44,7 +44,7 @@ class AppendOnlyLog:
         self._rewrites = Rewrites(self._environment, self._rewritten, self._record_if_needed)
 
     def _path(self) -> str:
-        """Where the log is: a new ``dir`` moves it only while there is none (P31)."""
+        """Where the log is: a new ``dir`` moves it only while there is none."""
         if self.state == "off" and self._rewrites.current is None:
             self._place = os.path.join(self._settings.dir, self._settings.appendfilename)
         return self._place

@@ -130,7 +130,7 @@ class LogWriter:
         return "its name is that of another file, or of none" if self.name_error else ""
 
     def look(self, path: str) -> None:
-        """See whether the log is still to be found under its name: case 6."""
+        """See whether the log is still to be found under its name."""
         now_ms = int(self._environment.node.now_ms)
         if self.name_error or now_ms < self._look_ms:
             return
@@ -171,7 +171,7 @@ class LogWriter:
             self._environment.close_in_background(self._file, "the old append only file")
 
     def distrust(self, error: OSError) -> None:
-        """A sync the log depends on failed, outside of a turn: see cases 1 and 5."""
+        """A sync the log depends on failed, outside of a turn."""
         try:
             self._sync_broken(error)
         except LocalError:
@@ -192,7 +192,7 @@ class LogWriter:
     def _must_wait(self) -> bool:
         policy = self._environment.settings.appendfsync
         if self.error and policy != "always":
-            return True  # case 4: the tick tries again
+            return True  # the tick tries again, every second
         if not self.syncing or policy != "everysec":
             return False
         now_ms = int(self._environment.node.now_ms)
@@ -258,7 +258,7 @@ class LogWriter:
         self._retry_ms = int(self._environment.node.now_ms) + _RETRY_MS
 
     def _die(self, what: str) -> None:
-        """Case 1: the process ends, and nothing is answered any more."""
+        """With ``always`` the process ends, and nothing is answered any more."""
         self._dead = (
             f"{what}. With 'appendfsync always' the node stops here: what it answered until now is"
             " on the disk. Check the disk, then start again."

@@ -1,4 +1,4 @@
-"""A job with RETRY 0 is never delivered twice (DESIGN, promise 2): under no fault whatsoever."""
+"""A job with RETRY 0 is never delivered twice: under no fault whatsoever."""
 
 from __future__ import annotations
 
