@@ -21,6 +21,7 @@ ALLOWED = {
     "wire": COMMON,
     "core": COMMON | {"config"},
     "commands": COMMON | {"config", "core"},
+    "engine": COMMON | {"config", "configkinds", "configpaths", "commands", "core", "wire"},
     "client": {"errors"},
     "worker": {"errors", "client"},
     "workqueue": {"errors", "client"},
@@ -77,6 +78,22 @@ class LayerTests(SynchronousTestCase):
                 for target in imported(name, tree):
                     self.assertNotIn(target.split(".")[0], OUTSIDE, f"{name} imports {target}")
 
+    def test_engine_runs_anywhere(self) -> None:
+        """What the daemon and the simulator share knows neither reactor, nor clock, nor socket, nor
+        file; of the system it uses only how paths are written."""
+        for name, tree in files("engine"):
+            for target in imported(name, tree):
+                outside = target.split(".")[0] in OUTSIDE and target != "os"
+                self.assertFalse(outside, f"{name} imports {target}")
+            used = {
+                f"os.{node.attr}"
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "os"
+            }
+            self.assertLessEqual(used, {"os.path"}, name)
+
     def test_global_reactor(self) -> None:
         """Only where a process begins is it known which reactor runs."""
         for name, tree in files():
@@ -111,7 +128,7 @@ class LayerTests(SynchronousTestCase):
 
     def test_rules_look_at_files(self) -> None:
         """The rules above are about files that are there."""
-        for package in ("wire", "core", "commands", "services", "cli", "sim"):
+        for package in ("wire", "core", "commands", "engine", "services", "cli", "sim"):
             self.assertGreater(len(list(files(package))), 2, package)
         self.assertIn("disque_tx.errors.PeerError", set(self.imports_of("wire/resp.py")))
         self.assertIn("twisted.internet.reactor", set(self.imports_of("cli/server.py")))
