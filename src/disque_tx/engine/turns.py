@@ -116,6 +116,19 @@ class Turns:
         self._report = report
         self._node.begin(steady_ms(), wall_us())
 
+    def connect(
+        self,
+        log: CommittedLog,
+        save_nodes: Callable[[], None],
+        links: OutgoingLinks,
+        eventlog: EventLog | None,
+    ) -> None:
+        """Where the effects of turns go; before the first one."""
+        self.log = log
+        self.save_nodes = save_nodes
+        self.links = links
+        self.eventlog = eventlog
+
     def begin(self) -> None:
         """Input follows: the clocks are read once."""
         self.active = True

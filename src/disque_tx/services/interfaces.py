@@ -11,7 +11,6 @@ from zope.interface import Attribute, Interface
 
 if TYPE_CHECKING:
     from disque_tx.services.pump import Pump
-    from disque_tx.services.root import NodeRoot
 
 
 class IClock(Interface):
@@ -33,6 +32,17 @@ class ITurn(Interface):
         """The block in which input is executed; behind it the log is written, then answered."""
 
 
+class IHost(Interface):
+    """The node, as the protocols of its listeners see it."""
+
+    settings = Attribute("The configuration in force.")
+    log = Attribute("The log of the daemon: ``notice(text)``, ``warning(text)``, ...")
+    node_service = Attribute("``call(*words)``: any command of the node, as a Deferred.")
+
+    def disque_clients() -> IProtocolFactory:
+        """A factory of the protocol of Disque's clients."""
+
+
 class IClientProtocol(Interface):
     """A protocol that listeners can speak; found by ``twisted.plugin.getPlugins``.
 
@@ -42,6 +52,6 @@ class IClientProtocol(Interface):
     name: str = Attribute("The word in the ``listen`` directive.")
     description: str = Attribute("One line for people.")
 
-    def factory(root: NodeRoot) -> IProtocolFactory:
-        """A factory of protocols for the node of ``root``; ``root.node_service`` has the node's
+    def factory(host: IHost) -> IProtocolFactory:
+        """A factory of protocols for the node of ``host``; ``host.node_service`` has the node's
         operations as Deferreds."""

@@ -23,8 +23,8 @@ from disque_tx.services.ports import FastPort, listen_tcp
 from disque_tx.services.unixports import UnixPort, listen_unix
 
 if TYPE_CHECKING:
+    from disque_tx.services.interfaces import IHost
     from disque_tx.services.log import DaemonLog
-    from disque_tx.services.root import NodeRoot
     from disque_tx.settings import Settings
 
 _WILDCARDS: Final = ("::", "0.0.0.0")
@@ -136,11 +136,13 @@ class Listeners(Service):
     raises ``ConfigError`` when an address cannot be had.
     """
 
-    def __init__(self, root: NodeRoot, factory: Factory, hub: Hub, reactor: Any) -> None:
-        self._root = root
-        self._settings: Settings = root.settings
-        self._log: DaemonLog = root.log
-        self._factory = factory
+    def __init__(
+        self, host: IHost, settings: Settings, log: DaemonLog, hub: Hub, reactor: Any
+    ) -> None:
+        self._host = host
+        self._settings = settings
+        self._log = log
+        self._factory: IProtocolFactory = host.disque_clients()
         self._hub = hub
         self._reactor = FastReactor(reactor, hub)
         self._ports: list[IListeningPort] = []
@@ -194,7 +196,7 @@ class Listeners(Service):
         """A ``listen`` directive; imports of plugins and endpoints happen only here."""
         from disque_tx.services.plugins import client_protocol
 
-        factory = client_protocol(protocol).factory(self._root)
+        factory = client_protocol(protocol).factory(self._host)
         where = f"listen {protocol} {endpoint}"
         try:
             self._reactor.purpose, self._reactor.endpoint = where, endpoint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 from twisted.internet.interfaces import IProtocolFactory
@@ -14,12 +14,7 @@ from twisted.python.modules import getModule
 from zope.interface import Interface, implementer
 
 from disque_tx.errors import ConfigError
-from disque_tx.services.clients import RespFactory
-from disque_tx.services.interfaces import IClientProtocol
-
-if TYPE_CHECKING:
-    from disque_tx.services.root import NodeRoot
-
+from disque_tx.services.interfaces import IClientProtocol, IHost
 
 _log: Final = Logger()
 
@@ -32,9 +27,10 @@ class RespPlugin:
     name: str = "resp"
     description: str = "Disque's client protocol, RESP2 and RESP3"
 
-    def factory(self, root: NodeRoot) -> IProtocolFactory:
+    def factory(self, host: IHost) -> IProtocolFactory:
         """The same protocol as on the main port."""
-        return RespFactory(root.runtime, root.admission)
+        factory: IProtocolFactory = host.disque_clients()
+        return factory
 
 
 def installed(interface: type[Interface]) -> Iterator[Any]:

@@ -20,10 +20,12 @@ from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
+from zope.interface import implementer
 
 from disque_tx import __version__
 from disque_tx.commands.context import Server
 from disque_tx.commands.dispatch import Dispatcher
+from disque_tx.commands.latency import LatencyMonitor
 from disque_tx.commands.table import standard_registry
 from disque_tx.configpaths import os_error_text
 from disque_tx.core.membership import membership_from_file
@@ -32,7 +34,7 @@ from disque_tx.engine.lifecycle import Done, Lifecycle
 from disque_tx.errors import CommandError, ConfigError, DisqueError
 from disque_tx.services.admission import Admission
 from disque_tx.services.aof import AppendOnlyFile
-from disque_tx.services.applied import apply_all
+from disque_tx.services.applied import APPLY, apply_all
 from disque_tx.services.bus import Bus
 from disque_tx.services.certificates import Certificates, Identity
 from disque_tx.services.clients import RespFactory
@@ -43,6 +45,7 @@ from disque_tx.services.federation import FederationService
 from disque_tx.services.files import RealFiles
 from disque_tx.services.gossip import GossipService
 from disque_tx.services.hub import Hub
+from disque_tx.services.interfaces import IHost
 from disque_tx.services.listeners import Listeners
 from disque_tx.services.log import DaemonLog
 from disque_tx.services.nodeservice import NodeService
@@ -65,6 +68,7 @@ def first_epoch(wall_us: int) -> int:
     return (wall_us // 1000) << 21 | secrets.randbits(20)
 
 
+@implementer(IHost)
 class NodeRoot(MultiService):
     """A node and everything around it. ``cluster``: what talks to other nodes, a part of it from
     the moment on at which the log is loaded.
@@ -97,14 +101,7 @@ class NodeRoot(MultiService):
         entries = self._nodes_file.load(int(time.time()), clock.steady_ms(), log.warning)
         membership = membership_from_file(entries, settings.port, new_node_id)
         node = Node(membership, JobIdSource(secrets.token_hex(20).encode()), random.random)
-        registry = standard_registry()
-        for old, new in settings.renames:
-            registry.rename(old, new)
-        self.server = Server(node, NodeControl(self), registry)
-        dispatcher = Dispatcher(self.server, registry, time.perf_counter_ns)
-        self.runtime = Runtime(node, self.server, dispatcher, clock, reactor)
-        self.node_service = NodeService(self.runtime)
-        self.admission = Admission(self.runtime, settings, log)
+        latency = LatencyMonitor()
         self.aof = AppendOnlyFile(
             node,
             self.files,
@@ -113,20 +110,29 @@ class NodeRoot(MultiService):
             self._in_thread,
             self._broken,
             log,
-            latency=self.server.latency,
+            latency=latency,
         )
-        self.runtime.turns.log = self.aof
-        self._lifecycle = Lifecycle(self.server, self.aof, self.runtime.turn, self, log)
-        self.runtime.turns.save_nodes = self._lifecycle.nodes_changed
-        self.runtime.fatal = self._broken
+        self.eventlog = EventLog(node, settings, self.files, clock, reactor, self._in_thread, log)
+        registry = standard_registry()
+        for old, new in settings.renames:
+            registry.rename(old, new)
+        control = NodeControl(
+            self, settings, log, self.files, self.process, self.aof, self.eventlog
+        )
+        self.server = Server(node, control, registry, latency)
+        dispatcher = Dispatcher(self.server, registry, time.perf_counter_ns)
+        self.runtime = Runtime(node, self.server, dispatcher, clock, reactor, self._broken)
+        self.node_service = NodeService(self.runtime)
+        self.admission = Admission(self.runtime, settings, log)
         self.cron = Cron(self.runtime, settings, self.aof, log, reactor)
         hub = Hub(reactor, self.runtime)
-        self.listeners = Listeners(self, RespFactory(self.runtime, self.admission), hub, reactor)
+        self.listeners = Listeners(self, settings, log, hub, reactor)
         epoch = first_epoch(clock.wall_us())
         self.bus = Bus(self.runtime, settings, log, hub, reactor, self._in_thread, epoch)
-        self.runtime.turns.links = self.bus.links
-        self.eventlog = EventLog(node, settings, self.files, clock, reactor, self._in_thread, log)
-        self.runtime.turns.eventlog = self.eventlog
+        self._lifecycle = Lifecycle(self.server, self.aof, self.runtime.turn, self, log)
+        self.runtime.turns.connect(
+            self.aof, self._lifecycle.nodes_changed, self.bus.links, self.eventlog
+        )
         self.certificates = Certificates(self._identities, log, reactor)
         self.cluster = MultiService()
         self._assemble()
@@ -150,6 +156,24 @@ class NodeRoot(MultiService):
         )
         for service in (self.listeners, self.aof, *others):
             service.setServiceParent(self)
+
+    # -- for listeners and commands ----------------------------------------------------------
+
+    def disque_clients(self) -> RespFactory:
+        """A factory of the protocol of Disque's clients."""
+        return RespFactory(self.runtime, self.admission)
+
+    def setting_changed(self, directive: str) -> None:
+        """CONFIG SET changed the value of a directive."""
+        apply = APPLY.get(directive)
+        if apply is not None:
+            apply(self.settings, self.server, self.log)
+        if directive == "hz":
+            self.cron.hz_changed()
+
+    def listening(self) -> tuple[list[str], list[str]]:
+        """Where clients can connect, and where other nodes can."""
+        return self.listeners.addresses(), self.bus.addresses()
 
     def _identities(self) -> list[Identity]:
         """What this node shows where it has TLS."""

@@ -58,13 +58,14 @@ class Runtime:
         dispatcher: Dispatcher,
         clock: IClock,
         reactor: IReactorTime,
+        fatal: Callable[[str], object] | None = None,
     ) -> None:
         self.node = node
         self.server = server
         self.dispatcher = dispatcher
         self.pump = Pump(server, dispatcher)
         self.calls: dict[int, Any] = {}
-        self.fatal: Callable[[str], object] = lambda why: _log.critical("{why}", why=why)
+        self.fatal = fatal or (lambda why: _log.critical("{why}", why=why))
         self._part = nullcontext(node)
         self._reactor = reactor
         self._steady_ms = clock.steady_ms

@@ -96,7 +96,6 @@ class Process:
         )
         self.turns.deadlines.append(self.node.federation)
         self.bus = Bus(self, self._random.getrandbits(62))
-        self.turns.links = self.bus.links
         environment = Environment(
             self.node,
             SimFiles(self._disk),
@@ -108,10 +107,10 @@ class Process:
             self._seconds,
             self.server.latency,
         )
-        self.log = self.turns.log = AppendOnlyLog(environment)
+        self.log = AppendOnlyLog(environment)
         self.expired: set[bytes] = set()
         self.lifecycle = Lifecycle(self.server, self.log, self.turn, self, self._reports)
-        self.turns.save_nodes = self.lifecycle.nodes_changed
+        self.turns.connect(self.log, self.lifecycle.nodes_changed, self.bus.links, None)
         self._start(enqueue)
         self._periodic = PeriodicWork(
             self.server, self.config, self.sessions, self.log, self._reports
