@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine, MachineSettings
 
 NODES: Final = "nodes.conf"
-#: A small limit, so that it is reached.
+#: Small limits, so that they are reached.
+_REWRITE_BYTES: Final = 32 * 1024
 _LINK_BUFFER_BYTES: Final = 1024 * 1024
 
 
@@ -322,6 +323,7 @@ def config(settings: MachineSettings) -> Settings:
         appendonly=settings.appendonly,
         appendfsync=settings.appendfsync,
         aof_enqueue_jobs_once=settings.enqueue_once,
+        auto_aof_rewrite_min_size=_REWRITE_BYTES,
         maxmemory=settings.maxmemory,
         cluster_link_buffer_limit=_LINK_BUFFER_BYTES,
     )
