@@ -11,8 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx import __version__
 from disque_tx.cli import server
+from disque_tx.config.settings import Settings
 from disque_tx.services.log import DaemonLog
-from disque_tx.settings import Settings
 
 
 class CommandLineTests(SynchronousTestCase):

@@ -8,13 +8,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from disque_tx import __version__, configfile
+from disque_tx import __version__, config
 from disque_tx.errors import ConfigError
 
 if TYPE_CHECKING:
+    from disque_tx.config.settings import Settings
     from disque_tx.services.log import DaemonLog
     from disque_tx.services.root import NodeRoot
-    from disque_tx.settings import Settings
 
 _USAGE: Final = """\
 Usage: disque-server [/path/to/disque.conf | -] [--directive value ...]
@@ -77,10 +77,8 @@ def _run(words: list[str]) -> int:
     from disque_tx.services.log import DaemonLog
 
     try:
-        settings = configfile.load(
-            words, sys.stdin.buffer.read, commands=standard_registry().by_name
-        )
-    except configfile.ConfigLineError as error:
+        settings = config.load(words, sys.stdin.buffer.read, commands=standard_registry().by_name)
+    except config.ConfigLineError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     except ConfigError as error:

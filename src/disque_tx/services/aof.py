@@ -21,7 +21,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
 from disque_tx.commands.latency import LatencyMonitor
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
 from disque_tx.core.node import Node
 from disque_tx.errors import CommandError, ConfigError, LocalError
 from disque_tx.services import aofstatus

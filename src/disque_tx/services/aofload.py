@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
 from disque_tx.core import recovery
 from disque_tx.errors import CommandError, ConfigError, PeerError
 from disque_tx.messages import JobRecord

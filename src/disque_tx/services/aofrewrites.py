@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
 from disque_tx.services.aofrewrite import Rewrite
 from disque_tx.services.aofwriter import Means
 from disque_tx.services.interfaces import IFile

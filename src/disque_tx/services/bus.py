@@ -28,10 +28,10 @@ from disque_tx.services.ports import Adopts, FastPort
 from disque_tx.wire.bus import PEER_BYTES_MAX, BusWriter
 
 if TYPE_CHECKING:
+    from disque_tx.config.settings import Settings
     from disque_tx.services.hub import Hub
     from disque_tx.services.log import DaemonLog
     from disque_tx.services.runtime import Runtime
-    from disque_tx.settings import Settings
 
 #: Connections on which no known node has spoken yet; of more, the oldest is closed.
 STRANGERS_MAX: Final = 256

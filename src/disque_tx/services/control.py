@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from twisted.internet.address import IPv4Address, IPv6Address
 
-from disque_tx import config, configfile
+from disque_tx import config
 from disque_tx.commands.context import Control
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
 from disque_tx.core.addresses import plain_ip
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError
@@ -85,7 +85,7 @@ class NodeControl(Control):
             if os.path.exists(path):
                 with open(path, "rb") as file:
                     old = file.read()
-            self._root.files.replace(path, configfile.rewrite(settings, old))
+            self._root.files.replace(path, config.rewrite(settings, old))
         except OSError as error:
             raise CommandError("ERR", f"Rewriting config file: {os_error_text(error)}") from error
 

@@ -16,10 +16,10 @@ from disque_tx.services.memorywatch import MemoryWatch
 from disque_tx.services.pump import Session
 
 if TYPE_CHECKING:
+    from disque_tx.config.settings import Settings
     from disque_tx.services.aof import AppendOnlyFile
     from disque_tx.services.log import DaemonLog
     from disque_tx.services.runtime import Runtime
-    from disque_tx.settings import Settings
 
 _CLIENTS_PER_RUN_MIN: Final = 5
 _QUEUES_PER_RUN: Final = 200

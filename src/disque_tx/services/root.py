@@ -25,7 +25,8 @@ from disque_tx import __version__
 from disque_tx.commands.context import Server
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.commands.table import standard_registry
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
+from disque_tx.config.settings import Settings
 from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
 from disque_tx.errors import CommandError, ConfigError, DisqueError
@@ -49,7 +50,6 @@ from disque_tx.services.nodesfile import NodesFile
 from disque_tx.services.processinfo import DISQUE_VERSION, ProcessInfo
 from disque_tx.services.runtime import Runtime, SystemClock
 from disque_tx.services.systemd import Watchdog, notify
-from disque_tx.settings import Settings
 from disque_tx.wire.jobid import JobIdSource
 
 _STOPPING: Final = "This node is shutting down, please connect to a different one"

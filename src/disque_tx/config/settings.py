@@ -7,14 +7,14 @@ from typing import Final
 
 import attrs
 
-from disque_tx.configkinds import OutputLimit
+from disque_tx.config.kinds import OutputLimit
 
 
 @attrs.define
 class Settings:
     """The configuration in force. One attribute per directive, in the directive's own unit.
 
-    ``dir`` is absolute; the other paths are too once :func:`disque_tx.configfile.load` made them
+    ``dir`` is absolute; the other paths are too once :func:`disque_tx.config.parser.load` made them
     so. ``given``: directive name to path as it was written, for those that were given.
     ``config_file``: absolute path of the file all this came from, empty if none.
     """

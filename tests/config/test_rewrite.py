@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx import config
-from disque_tx.config import OutputLimit, Settings
-from disque_tx.configfile import Files, load, rewrite
-from disque_tx.directives import REWRITE_ORDER
+from disque_tx.config import Files, OutputLimit, Settings, load, rewrite
+from disque_tx.config.directives import REWRITE_ORDER
 from disque_tx.quoting import quote
 
 

@@ -11,8 +11,15 @@ from typing import Final, Generic, TypeVar
 
 import attrs
 
+from disque_tx.config.units import (
+    INT32_MAX,
+    INT64_MAX,
+    parse_int,
+    parse_memory,
+    printable,
+    show_memory,
+)
 from disque_tx.quoting import quote
-from disque_tx.units import INT32_MAX, INT64_MAX, parse_int, parse_memory, printable, show_memory
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.units import (
+from disque_tx.config.units import (
     INT64_MAX,
     INT64_MIN,
     glob_match,

@@ -1,7 +1,7 @@
 """The one table of directives: how each is written and who may change it.
 
 Client protocol, sections 9, 9.1, 9.2 and 21.2. ``include``, ``rename-command`` and ``listen`` are
-not values but instructions to the reader of a file; they live in :mod:`disque_tx.configfile`.
+not values but instructions to the reader of a file; they live in :mod:`disque_tx.config.parser`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.configkinds import (
+from disque_tx.config.kinds import (
     Choice,
     Clamped,
     Keepalive,
@@ -26,10 +26,10 @@ from disque_tx.configkinds import (
     Text,
     YesNo,
 )
-from disque_tx.configlists import Addresses, Ip, Networks, Prefixes
-from disque_tx.configpaths import resolve
-from disque_tx.settings import DEFAULTS, Settings
-from disque_tx.units import INT64_MAX, INT64_MIN
+from disque_tx.config.lists import Addresses, Ip, Networks, Prefixes
+from disque_tx.config.paths import resolve
+from disque_tx.config.settings import DEFAULTS, Settings
+from disque_tx.config.units import INT64_MAX, INT64_MIN
 
 
 @attrs.frozen

@@ -10,8 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx import config
 from disque_tx.config import DIRECTIVES, OutputLimit, Settings
-from disque_tx.configpaths import Files
-from disque_tx.directives import GET_BY_NAME, GET_ORDER, REWRITE_ORDER
+from disque_tx.config.directives import GET_BY_NAME, GET_ORDER, REWRITE_ORDER
+from disque_tx.config.paths import Files
 from disque_tx.errors import CommandError
 
 ORIGINAL_GET_ORDER = """requirepass unixsocket logfile pidfile maxmemory maxmemory-samples timeout

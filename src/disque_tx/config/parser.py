@@ -2,7 +2,7 @@
 
 Client protocol, sections 21.1 to 21.3. Later lines override earlier ones. ``include`` and ``dir``
 take effect where they stand; all other relative paths are resolved once, in the ``dir`` in force
-at the end, which is where they are used. CONFIG REWRITE is :mod:`disque_tx.configrewrite`.
+at the end, which is where they are used. CONFIG REWRITE is :mod:`disque_tx.config.rewrite`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,12 @@ from typing import Final
 
 import attrs
 
-from disque_tx.configkinds import WRONG_WORDS, Path, decode, only
-from disque_tx.configpaths import Files, os_error_text, resolve
-from disque_tx.configrewrite import rewrite
-from disque_tx.directives import DIRECTIVES
+from disque_tx.config.directives import DIRECTIVES
+from disque_tx.config.kinds import WRONG_WORDS, Path, decode, only
+from disque_tx.config.paths import Files, os_error_text, resolve
+from disque_tx.config.settings import Settings
 from disque_tx.errors import ConfigError
 from disque_tx.quoting import quote, split
-from disque_tx.settings import Settings
-
-__all__ = ["ConfigAccessError", "ConfigLineError", "Files", "command_line_text", "load", "rewrite"]
 
 # Enough for any sensible layout, and a file that includes itself is noticed at once.
 _INCLUDES_MAX: Final = 16

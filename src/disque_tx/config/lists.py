@@ -1,4 +1,4 @@
-"""Kinds of values that are addresses, or several words; see :mod:`disque_tx.configkinds`."""
+"""Kinds of values that are addresses, or several words; see :mod:`disque_tx.config.kinds`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 
 import attrs
 
-from disque_tx.configkinds import WRONG_WORDS, Kind, Text, decode, encode, only
+from disque_tx.config.kinds import WRONG_WORDS, Kind, Text, decode, encode, only
+from disque_tx.config.units import printable
 from disque_tx.quoting import quote
-from disque_tx.units import printable
 
 _HOST: Final = re.compile(rb"[0-9A-Za-z.:%_-]+")
 

@@ -8,11 +8,18 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.config import DIRECTIVES, OutputLimit, Settings
-from disque_tx.configfile import ConfigAccessError, ConfigLineError, Files, load
+from disque_tx.config import (
+    DIRECTIVES,
+    ConfigAccessError,
+    ConfigLineError,
+    Files,
+    OutputLimit,
+    Settings,
+    load,
+)
 from disque_tx.errors import ConfigError
 
-SAMPLE = Path(__file__).parents[1] / "deploy" / "disque.conf"
+SAMPLE = Path(__file__).parents[2] / "deploy" / "disque.conf"
 
 # Line, value of its attribute.
 ACCEPTED: list[tuple[str, Any]] = [

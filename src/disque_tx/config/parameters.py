@@ -1,8 +1,4 @@
-"""The configuration at run time: CONFIG GET and CONFIG SET (client protocol, section 9).
-
-:class:`Settings` and the table of directives are at home in modules of their own and are offered
-here too; reading and rewriting files is :mod:`disque_tx.configfile`.
-"""
+"""The configuration at run time: CONFIG GET and CONFIG SET (client protocol, section 9)."""
 
 from __future__ import annotations
 
@@ -11,14 +7,12 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.configkinds import OutputLimit, decode, encode
-from disque_tx.configpaths import Files, os_error_text, resolve
-from disque_tx.directives import DIRECTIVES, GET_BY_NAME, GET_ORDER, Directive
+from disque_tx.config.directives import DIRECTIVES, GET_BY_NAME, GET_ORDER, Directive
+from disque_tx.config.kinds import decode, encode
+from disque_tx.config.paths import Files, os_error_text, resolve
+from disque_tx.config.settings import Settings
+from disque_tx.config.units import glob_match
 from disque_tx.errors import CommandError
-from disque_tx.settings import Settings
-from disque_tx.units import glob_match
-
-__all__ = ["DIRECTIVES", "Directive", "OutputLimit", "Settings", "get", "set_value"]
 
 
 def get(settings: Settings, pattern: bytes) -> list[tuple[bytes, bytes]]:
