@@ -1,0 +1,15 @@
+"""Reading a configuration, under the name by which programs that embed a node know it; see
+:mod:`disque_tx.config`."""
+
+from __future__ import annotations
+
+from disque_tx.config.parser import (
+    ConfigAccessError,
+    ConfigLineError,
+    command_line_text,
+    load,
+)
+from disque_tx.config.paths import Files
+from disque_tx.config.rewrite import rewrite
+
+__all__ = ["ConfigAccessError", "ConfigLineError", "Files", "command_line_text", "load", "rewrite"]
