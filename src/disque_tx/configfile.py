@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from disque_tx.config.parameters import rewrite
 from disque_tx.config.parser import (
     ConfigAccessError,
     ConfigLineError,
@@ -10,6 +11,5 @@ from disque_tx.config.parser import (
     load,
 )
 from disque_tx.config.paths import Files
-from disque_tx.config.rewrite import rewrite
 
 __all__ = ["ConfigAccessError", "ConfigLineError", "Files", "command_line_text", "load", "rewrite"]

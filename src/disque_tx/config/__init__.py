@@ -7,11 +7,10 @@
 from __future__ import annotations
 
 from disque_tx.config.directives import DIRECTIVES, Directive
-from disque_tx.config.kinds import OutputLimit
-from disque_tx.config.parameters import get, set_value
+from disque_tx.config.lists import OutputLimit
+from disque_tx.config.parameters import get, rewrite, set_value
 from disque_tx.config.parser import ConfigAccessError, ConfigLineError, load
 from disque_tx.config.paths import Files
-from disque_tx.config.rewrite import rewrite
 from disque_tx.config.settings import Settings
 
 __all__ = [

@@ -20,13 +20,12 @@ from disque_tx.config.kinds import (
     Memory,
     Number,
     Octal,
-    OutputLimits,
     Password,
     Path,
     Text,
     YesNo,
 )
-from disque_tx.config.lists import Addresses, Ip, Networks, Prefixes
+from disque_tx.config.lists import Addresses, Ip, Networks, OutputLimits, Prefixes
 from disque_tx.config.paths import resolve
 from disque_tx.config.settings import DEFAULTS, Settings
 from disque_tx.config.units import INT64_MAX, INT64_MIN

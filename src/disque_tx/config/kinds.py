@@ -185,9 +185,6 @@ class Memory(Kind[int]):
         return show_memory(value if value >= self.low else _MEMORY_MAX)
 
 
-_SIZE: Final = Memory("A memory size can't be negative")
-
-
 @attrs.frozen
 class Octal(Kind[int]):
     """Permission bits of a file (P28)."""
@@ -244,42 +241,3 @@ class Password(Kind[bytes]):
 
     def line(self, value: bytes) -> bytes | None:
         return quote(value) if value else None
-
-
-@attrs.frozen
-class OutputLimit:
-    """When a client that does not read is dropped: at once above ``hard_bytes``, or after
-    ``soft_s`` seconds above ``soft_bytes``; 0 means never."""
-
-    hard_bytes: int = 0
-    soft_bytes: int = 0
-    soft_s: int = 0
-
-
-@attrs.frozen
-class OutputLimits(Kind[OutputLimit]):
-    """``normal <hard> <soft> <seconds>``; CONFIG SET takes several in one string (P25)."""
-
-    def parse(self, words: list[bytes]) -> OutputLimit:
-        if len(words) != 4:
-            raise ValueError(WRONG_WORDS)
-        if words[0].lower() != b"normal":
-            raise ValueError("Unrecognized client limit class")
-        soft_s = parse_int(words[3])
-        if soft_s < 0:
-            raise ValueError("Negative number of seconds in soft limit is invalid")
-        return OutputLimit(_SIZE.parse(words[1:2]), _SIZE.parse(words[2:3]), soft_s)
-
-    def parse_set(self, value: bytes) -> OutputLimit | None:
-        words = value.split(b" ") if value else []
-        limit = None
-        for start in range(0, len(words), 4):
-            limit = self.parse(words[start : start + 4])
-        return limit
-
-    def show(self, value: OutputLimit) -> bytes:
-        return b"normal %d %d %d" % (value.hard_bytes, value.soft_bytes, value.soft_s)
-
-    def line(self, value: OutputLimit) -> bytes:
-        sizes = show_memory(value.hard_bytes), show_memory(value.soft_bytes)
-        return b"normal %s %s %d" % (*sizes, value.soft_s)

@@ -2,7 +2,7 @@
 
 Client protocol, sections 21.1 to 21.3. Later lines override earlier ones. ``include`` and ``dir``
 take effect where they stand; all other relative paths are resolved once, in the ``dir`` in force
-at the end, which is where they are used. CONFIG REWRITE is :mod:`disque_tx.config.rewrite`.
+at the end, which is where they are used. CONFIG REWRITE is :mod:`disque_tx.config.parameters`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.config.kinds import OutputLimit
+from disque_tx.config.lists import OutputLimit
 
 
 @attrs.define
