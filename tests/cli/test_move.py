@@ -11,6 +11,7 @@ from disque_tx import Disque
 from disque_tx.cli.move import Move, Pace
 from disque_tx.cli.taking import Taker
 from disque_tx.client import ClientError, OutcomeUnknown, Paused
+from tests.client.blocking.test_session import ADDED
 from tests.client.scripted import (
     HANG_UP,
     JOB_ID,
@@ -21,7 +22,6 @@ from tests.client.scripted import (
     bulk,
     job,
 )
-from tests.client.test_session import ADDED
 
 
 class AtMostOnceTests(ScriptedTestCase):

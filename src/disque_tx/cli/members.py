@@ -15,8 +15,8 @@ import click
 from disque_tx.cli.options import Options
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking import Disque
+from disque_tx.client.blocking.session import Surroundings
 from disque_tx.client.errors import ClientError, ConnectionLost
-from disque_tx.client.session import Surroundings
 from disque_tx.client.values import Hello
 from disque_tx.errors import DisqueError
 

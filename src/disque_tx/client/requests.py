@@ -1,7 +1,7 @@
 """Every request a client may make: its words, and what becomes of the reply.
 
 One function per command; what its parameters mean is told at the method of the same name in
-:class:`disque_tx.client.commands.Commands`.
+:class:`disque_tx.client.blocking.commands.Commands`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from disque_tx.client.values import Job, Publication
 
 class Channels(Commands):
     """Publishing and subscribing, with the commands of Disque only; parameters, results and
-    exceptions are those of :class:`disque_tx.client.channels.Channels`."""
+    exceptions are those of :class:`disque_tx.client.blocking.channels.Channels`."""
 
     def subscribe(self, channel: str, queue: Name, replicate: int | None = None) -> Deferred[None]:
         """From now on, what is published on the channel is added to the queue."""

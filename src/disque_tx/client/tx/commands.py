@@ -1,8 +1,8 @@
 """One method per command, each with a Deferred of its typed result.
 
 The words of each are in :mod:`disque_tx.client.requests`, the meaning of parameters and results is
-that of :class:`disque_tx.client.commands.Commands`. A Deferred fails with one of the exceptions of
-:mod:`disque_tx.client.errors`. Any may be cancelled: a request that was not sent is not sent then;
+that of :class:`disque_tx.client.blocking.commands.Commands`. A Deferred fails with one of the
+exceptions of :mod:`disque_tx.client.errors`. Any may be cancelled: a request that was not sent is not sent then;
 the reply to one that was is dropped when it comes. So a job whose ADDJOB was cancelled may have
 been added, and stays. Jobs in the reply to a cancelled GETJOB are given back with NACK.
 """

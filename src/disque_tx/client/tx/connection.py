@@ -33,10 +33,10 @@ from disque_tx.client.options import Options
 from disque_tx.client.replies import Misshapen
 from disque_tx.client.requests import Request
 from disque_tx.client.tx.calls import WAITING, Call
+from disque_tx.client.tx.endpoints import endpoint
+from disque_tx.client.tx.idle import Silence
 from disque_tx.client.tx.packing import pack
 from disque_tx.client.tx.protocol import new_protocol
-from disque_tx.client.tx.reaching import endpoint
-from disque_tx.client.tx.silence import Silence
 from disque_tx.client.values import Hello
 
 

@@ -1,7 +1,7 @@
 """Requests to whichever node serves, for the Twisted client.
 
-The rules are those of :mod:`disque_tx.client.session`. A call goes to the node of the moment, or to
-the one it is meant for. When that is lost, leaves or loads, ``_again`` decides: another node, after
+The rules are those of :mod:`disque_tx.client.blocking.session`. A call goes to the node of the
+moment, or to the one it is meant for. When that is lost, leaves or loads, ``_again`` decides: another node, after
 a rest if all have failed of late, or an exception.
 """
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from disque_tx.client.values import ClusterNode, Hello, Job, NodeInfo
+from tests.client.blocking.test_session import SessionTestCase
 from tests.client.scripted import JOB_ID, NODE_IDS, ScriptedNode, array, bulk, job
-from tests.client.test_session import SessionTestCase
 
 NODES_LINE = f"{NODE_IDS[0]} 10.0.0.1:7711 myself,leaving 0 17 connected\n"
 

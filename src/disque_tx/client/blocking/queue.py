@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address
+from disque_tx.client.blocking.session import Session
 from disque_tx.client.delivered import Delivered
-from disque_tx.client.session import Session
 from disque_tx.client.values import Job
 
 

@@ -1,8 +1,8 @@
 """One method per command, with typed results.
 
 The words of each are in :mod:`disque_tx.client.requests`. What happens when a connection is lost
-is told in :mod:`disque_tx.client.session`: commands that are ``REPEATABLE`` go to another node by
-themselves; the others raise ``OutcomeUnknown`` once they have been sent. Any method may raise the
+is told in :mod:`disque_tx.client.blocking.session`: commands that are ``REPEATABLE`` go to another
+node by themselves; the others raise ``OutcomeUnknown`` once they have been sent. Any method may raise the
 exceptions of :mod:`disque_tx.client.errors`; named below are those a program will want to handle.
 
 SHOW, DELJOB, DEQUEUE, ENQUEUE, NACK, WORKING and all commands on queues are about what the node of
@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address
+from disque_tx.client.blocking.session import Session
 from disque_tx.client.errors import ConnectionLost, ScanInterrupted
 from disque_tx.client.origins import Origins
 from disque_tx.client.requests import Name, Scan, Word
 from disque_tx.client.search import Wait
-from disque_tx.client.session import Session
 from disque_tx.client.values import ClusterNode, Hello, Job, JobDetails, QueueStat
 
 _T = TypeVar("_T")

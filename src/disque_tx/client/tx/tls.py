@@ -18,7 +18,7 @@ from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
 from zope.interface import implementer
 
 from disque_tx.client.encryption import TLS
-from disque_tx.client.tx.reaching import certificates
+from disque_tx.client.tx.endpoints import certificates
 
 
 def creator(host: str, tls: TLS) -> Any:

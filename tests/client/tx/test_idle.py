@@ -7,7 +7,7 @@ from math import inf
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client.tx.silence import Silence
+from disque_tx.client.tx.idle import Silence
 
 
 class SilenceTests(SynchronousTestCase):

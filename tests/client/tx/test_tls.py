@@ -15,7 +15,7 @@ from OpenSSL import SSL, crypto
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client import TLS
-from disque_tx.client.tx.handshake import creator
+from disque_tx.client.tx.tls import creator
 
 NAMES = [x509.DNSName("node.example"), x509.IPAddress(ip_address("10.0.0.1"))]
 

@@ -9,8 +9,8 @@ import disque_tx
 from disque_tx import Disque
 from disque_tx.client import OutcomeUnknown, PublicationIncomplete
 from tests.acceptance.daemon import environment
+from tests.client.blocking.test_session import ADDED, SessionTestCase
 from tests.client.scripted import HANG_UP, JOB_ID, SILENCE, array, bulk, job
-from tests.client.test_session import ADDED, SessionTestCase
 
 
 def subscriptions(*queues: str) -> bytes:

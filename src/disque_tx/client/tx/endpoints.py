@@ -31,7 +31,7 @@ def endpoint(reactor: Any, address: Address, options: Options) -> Any:
     if options.tls is None:
         return plain
     # pyOpenSSL is loaded by those who need it.
-    from disque_tx.client.tx.handshake import creator
+    from disque_tx.client.tx.tls import creator
 
     return wrapClientTLS(creator(address.host, options.tls), plain)
 

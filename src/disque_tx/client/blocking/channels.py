@@ -6,7 +6,7 @@ How the subscriptions are kept is told in :mod:`disque_tx.client.subscriptions`.
 from __future__ import annotations
 
 from disque_tx.client import subscriptions
-from disque_tx.client.commands import Commands
+from disque_tx.client.blocking.commands import Commands
 from disque_tx.client.errors import (
     BrokenReply,
     ClientError,

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from types import TracebackType
 
 from disque_tx.client.addresses import seeds
-from disque_tx.client.channels import Channels
+from disque_tx.client.blocking.channels import Channels
+from disque_tx.client.blocking.queue import Queue, TakenJob
+from disque_tx.client.blocking.session import Session, Surroundings
 from disque_tx.client.encryption import TLS, chosen
 from disque_tx.client.options import Options
-from disque_tx.client.queue import Queue, TakenJob
 from disque_tx.client.requests import Name
 from disque_tx.client.search import whole_ms
-from disque_tx.client.session import Session, Surroundings
 
 
 class Disque(Channels):

@@ -19,7 +19,7 @@ import attrs
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address, Seeds
-from disque_tx.client.connection import NodeConnection
+from disque_tx.client.blocking.connection import NodeConnection
 from disque_tx.client.errors import (
     AuthenticationRefused,
     ClientError,
