@@ -19,9 +19,9 @@ from disque_tx.cli.joblines import (
     as_text,
     parsed,
 )
-from disque_tx.client.terms import Terms
+from disque_tx.client.options import AddOptions
 from disque_tx.client.values import Job
-from tests.client.test_terms import details
+from tests.client.test_options import details
 
 _VALUES = st.none() | st.integers() | st.text() | st.just({"base64": "eA=="}) | st.just(5)
 _NAMES = st.sampled_from(["queue", "id", "body", "retry", "ttl", "replicate"])
@@ -47,7 +47,7 @@ class LineTests(SynchronousTestCase):
         nothing is left is a second."""
         known = attrs.evolve(details(1, retry_s, 0.0), ttl_s=ttl_s, replicate=3)
         found = parsed(as_json(Job(queue, "D-1", body, 1, 2), known))
-        terms = Terms(retry_s, max(1, ttl_s), 3)
+        terms = AddOptions(retry_s=retry_s, ttl_s=max(1, ttl_s), replicate=3)
         self.assertEqual(Record(queue, "D-1", body, terms), found)
 
     @given(st.binary() | st.text().map(str.encode) | _OBJECTS)
@@ -59,7 +59,8 @@ class LineTests(SynchronousTestCase):
             return
         found.queue.encode("utf-8", "surrogateescape")
         self.assertIsInstance(found.body, bytes)
-        for number in attrs.astuple(found.terms):
+        options = found.options
+        for number in (options.retry_s, options.ttl_s, options.replicate):
             self.assertTrue(number is None or (type(number) is int and number >= 0))
 
     @given(st.text())

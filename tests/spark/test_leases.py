@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from disque_tx.client.options import Options
+from disque_tx.client.options import ConnectionOptions
 from disque_tx.spark.leases import Leases
 from disque_tx.spark.servers import Servers
 from tests.client.scripted import ScriptedNode
@@ -88,7 +88,7 @@ class Overtaken(Servers):
     """While it asks a node, something else happens, once."""
 
     def __init__(self, node: ScriptedNode, meanwhile: Callable[[], object]) -> None:
-        super().__init__([at(node)], Options())
+        super().__init__([at(node)], ConnectionOptions())
         self._meanwhile = [meanwhile]
 
     def ask_holders(self, *words: Any) -> Any:

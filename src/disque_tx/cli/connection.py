@@ -10,7 +10,7 @@ from disque_tx.cli.replies import ErrorReply, Reply, read_reply
 from disque_tx.errors import DisqueError, PeerError
 
 if TYPE_CHECKING:
-    from disque_tx.client.encryption import TLS
+    from disque_tx.client.options import TLS
 
 
 class CannotConnect(DisqueError):

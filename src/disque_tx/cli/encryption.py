@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 
-from disque_tx.client.encryption import TLS
+from disque_tx.client.options import TLS
 
 
 def wrapped(sock: socket.socket, host: str, tls: TLS, sni: str | None) -> ssl.SSLSocket:

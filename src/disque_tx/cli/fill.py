@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
-import attrs
 import click
 
 from disque_tx.cli.joblines import NotAJob, Record, parsed
@@ -101,16 +100,10 @@ class Fill:
             advance(1)
 
     def _add(self, number: int, record: Record) -> None:
-        terms = record.terms.with_replicate(self._replicate)
+        options = record.options.with_replicate(self._replicate).retried_if_safe()
         self.doubtful = number
         try:
-            self._client.add_job(
-                self._queue or record.queue,
-                record.body,
-                **attrs.asdict(terms),
-                # Better twice than never, unless the job itself asked for the contrary.
-                retry_adds=not terms.at_most_once,
-            )
+            self._client.add_job_with(self._queue or record.queue, record.body, options)
         except (Refused, CannotConnect):
             self.doubtful = None
             raise

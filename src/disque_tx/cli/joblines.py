@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from disque_tx.cli.formatting import jsonable
-from disque_tx.client.terms import Terms, of_id
+from disque_tx.client.options import AddOptions, of_id
 from disque_tx.client.values import Job, JobDetails
 from disque_tx.errors import DisqueError
 from disque_tx.quoting import quote
@@ -33,7 +33,7 @@ class Record:
     queue: str
     id: str
     body: bytes = attrs.field(repr=False)
-    terms: Terms
+    options: AddOptions
 
 
 def as_json(job: Job, known: JobDetails | None = None) -> bytes:
@@ -97,8 +97,12 @@ def parsed(line: bytes) -> Record:
         raise NotAJob("id is no text")
     numbers = {name: _number(values, name) for name in _NUMBERS}
     told = "retry" in values or not job_id
-    terms = Terms(numbers["retry"], numbers["ttl"], numbers["replicate"]) if told else of_id(job_id)
-    return Record(_queue(values), job_id, _body(values), terms)
+    options = of_id(job_id)
+    if told:
+        options = AddOptions(
+            retry_s=numbers["retry"], ttl_s=numbers["ttl"], replicate=numbers["replicate"]
+        )
+    return Record(_queue(values), job_id, _body(values), options)
 
 
 def _queue(values: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ from disque_tx.cli.taking import Taker, limits, waiting
 from disque_tx.client.addresses import seeds
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import CannotConnect, Refused
-from disque_tx.client.terms import left_of
+from disque_tx.client.options import left_of
 from disque_tx.client.values import Job
 
 _BATCH: Final = 10
@@ -86,15 +86,9 @@ class Move:
         if known is None or known.state == "acked":
             self.left += 1
         else:
-            terms = left_of(known).with_replicate(self._replicate)
-            with self._at_most_once(jobs) if terms.at_most_once else nullcontext():
-                # Better twice than never, unless the job itself asked for the contrary.
-                self._target.add_job(
-                    self._to_queue,
-                    job.body,
-                    **attrs.asdict(terms),
-                    retry_adds=not terms.at_most_once,
-                )
+            options = left_of(known).with_replicate(self._replicate).retried_if_safe()
+            with self._at_most_once(jobs) if options.at_most_once else nullcontext():
+                self._target.add_job_with(self._to_queue, job.body, options)
             self._source.ack_jobs(job.id)
             self.done += 1
         if jobs and jobs[0] is job:

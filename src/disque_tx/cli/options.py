@@ -11,7 +11,7 @@ from disque_tx.cli.connection import Address
 from disque_tx.errors import DisqueError
 
 if TYPE_CHECKING:
-    from disque_tx.client.encryption import TLS
+    from disque_tx.client.options import TLS
 
 USAGE: Final = f"""\
 Usage: disque [options] [command [argument ...]]
@@ -133,7 +133,7 @@ class Options:
         for option, path in (("cacert", self.cacert), ("cert", self.cert), ("key", self.key)):
             if path is not None and not os.path.isfile(path):
                 raise UsageError(f"--{option}: there is no file '{path}'")
-        from disque_tx.client.encryption import TLS
+        from disque_tx.client.options import TLS
 
         return TLS(self.cacert, self.cert, self.key, self.verify, self.check_host)
 

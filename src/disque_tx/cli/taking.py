@@ -15,8 +15,8 @@ import click
 
 from disque_tx.cli.members import Members
 from disque_tx.client.blocking import Disque
+from disque_tx.client.commands import whole_ms
 from disque_tx.client.errors import ClientError
-from disque_tx.client.search import whole_ms
 from disque_tx.client.values import Job
 
 _F = TypeVar("_F", bound=Callable[..., object])

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from disque_tx.client.encryption import TLS
+from disque_tx.client.options import TLS
 
 __all__ = ["TLS"]

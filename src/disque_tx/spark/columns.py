@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+import attrs
 import pyarrow as pa
 from pyspark.sql.types import (
     BinaryType,
@@ -71,9 +72,9 @@ def jobs(batch: pa.RecordBatch, options: Writing) -> list[Request[str]]:
     queues = [options.queue] * len(batch) if options.queue else _texts(values["queue"], "queue")
     bodies = _texts(values["body"], "body")
     times = (
-        _seconds(values.get("delay"), "delay", options.delay_s, len(batch)),
-        _seconds(values.get("retry"), "retry", options.retry_s, len(batch)),
-        _seconds(values.get("ttl"), "ttl", options.ttl_s, len(batch)),
+        _seconds(values.get("delay"), "delay", options.adding.delay_s, len(batch)),
+        _seconds(values.get("retry"), "retry", options.adding.retry_s, len(batch)),
+        _seconds(values.get("ttl"), "ttl", options.adding.ttl_s, len(batch)),
     )
     return list(_requests(zip(queues, bodies, *times, strict=True), options))
 
@@ -83,17 +84,8 @@ def _requests(rows: Iterator[tuple[Any, ...]], options: Writing) -> Iterator[Req
         if options.staged:
             ttl_s = DEFAULT_TTL_S if ttl_s is None else ttl_s
             delay_s = ttl_s - 1
-        yield requests.add_job(
-            queue,
-            body,
-            timeout_ms=options.timeout_ms,
-            replicate=options.replicate,
-            delay_s=delay_s,
-            retry_s=retry_s,
-            ttl_s=ttl_s,
-            maxlen=options.maxlen,
-            asynchronous=options.asynchronous,
-        )
+        adding = attrs.evolve(options.adding, delay_s=delay_s, retry_s=retry_s, ttl_s=ttl_s)
+        yield requests.add_job_with(queue, body, adding)
 
 
 def _texts(column: pa.Array, name: str) -> list[Any]:

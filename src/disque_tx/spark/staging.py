@@ -13,7 +13,7 @@ from typing import Final
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address
-from disque_tx.client.encryption import TLS
+from disque_tx.client.options import TLS
 from disque_tx.client.requests import encoded
 from disque_tx.client.values import JobDetails
 from disque_tx.spark.options import cluster

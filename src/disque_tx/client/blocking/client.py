@@ -1,21 +1,27 @@
-"""The blocking client: for scripts, notebooks, and workers without a reactor."""
+"""The blocking client, and jobs in the hands of a program that uses it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
+from typing import TypeVar
 
-from disque_tx.client.addresses import seeds
-from disque_tx.client.blocking.channels import Channels
-from disque_tx.client.blocking.queue import Queue, TakenJob
-from disque_tx.client.blocking.session import Session, Surroundings
-from disque_tx.client.encryption import TLS, chosen
-from disque_tx.client.options import Options
-from disque_tx.client.requests import Name
-from disque_tx.client.search import whole_ms
+from disque_tx.client import requests
+from disque_tx.client.addresses import Address, seeds
+from disque_tx.client.blocking.session import BlockingSession, Surroundings
+from disque_tx.client.channels import Steps
+from disque_tx.client.commands import ImmediateCommands, Wait, whole_ms
+from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
+from disque_tx.client.nodes import Origins
+from disque_tx.client.options import TLS, ConnectionOptions, chosen
+from disque_tx.client.requests import Name, Scan
+from disque_tx.client.values import Delivered, Job, JobDetails
+
+_T = TypeVar("_T")
 
 
-class Disque(Channels):
+class Disque(ImmediateCommands):
     """A client of a Disque cluster, this package's or the original's.
 
     Connects when the first request is made, to any of the nodes, and moves to another one when
@@ -32,6 +38,8 @@ class Disque(Channels):
     :raises BadAddress: for something that is no address.
     """
 
+    _session: BlockingSession
+
     def __init__(
         self,
         addresses: str | Iterable[str] = "127.0.0.1:7711",
@@ -47,9 +55,9 @@ class Disque(Channels):
         given = seeds(addresses)
         encryption = chosen(tls)
         learning = encryption is None if discover is None else discover
-        options = Options(password or given.password, encryption, timeout_s, protocol)
-        session = Session(given, options, learning, patience_s, surroundings)
-        super().__init__(session, follow)
+        options = ConnectionOptions(password or given.password, encryption, timeout_s, protocol)
+        self._session = BlockingSession(given, options, learning, patience_s, surroundings)
+        self._origins = Origins() if follow else None
         self._given = given
 
     def __repr__(self) -> str:
@@ -70,18 +78,57 @@ class Disque(Channels):
         """Close the connections. A later request opens new ones."""
         self._session.close()
 
-    # -- short forms -------------------------------------------------------------------------
+    # -- commands that only this client has, or executes in its own way -----------------------
 
-    def enqueue(
-        self,
-        queue: Name,
-        data: Name,
-        delay: int | None = None,
-        retry: int | None = None,
-        ttl: int | None = None,
-    ) -> str:
-        """Add a job; returns its ID. Times are seconds, as in :meth:`add_job`, which see."""
-        return self.add_job(queue, data, delay_s=delay, retry_s=retry, ttl_s=ttl)
+    def get_jobs(
+        self, *queues: Name, count: int = 1, timeout_ms: int = 0, no_hang: bool = False
+    ) -> list[Job]:
+        """GETJOB: up to ``count`` jobs of the queues, the first queue first.
+
+        Waits until there is one, for ``timeout_ms`` at most (0: for ever), or with ``no_hang``
+        not at all; an empty list then. If the answer is lost, other jobs are fetched; those that
+        were in it come back after their RETRY (and not at all if that is 0).
+        """
+        return self._fetch(queues, count, timeout_ms, no_hang)[1]
+
+    def _fetch(
+        self, queues: tuple[Name, ...], count: int, timeout_ms: int, no_hang: bool
+    ) -> tuple[Address, list[Job]]:
+        """See :meth:`get_jobs`; also tells the node that delivered."""
+        if no_hang:
+            return self._counted(*self._session.locate(requests.get_jobs(queues, count)))
+        wait = Wait(time.monotonic, timeout_ms)
+        wait_ms = wait.next_ms()
+        while True:
+            request = requests.get_jobs(queues, count, max(1, wait_ms))
+            node, jobs = self._session.locate(request)
+            wait_ms = wait.next_ms()
+            if jobs or not wait_ms:
+                return self._counted(node, jobs)
+
+    def _counted(self, node: Address, jobs: list[Job]) -> tuple[Address, list[Job]]:
+        maker = self._origins.saw(jobs) if self._origins is not None else None
+        if maker is not None:
+            self._session.follow(maker)
+        return node, jobs
+
+    def show_jobs(self, *job_ids: Name) -> list[JobDetails | None]:
+        """SHOW for each, in one round trip to one node."""
+        return self._session.request_all([requests.show(job_id) for job_id in job_ids])
+
+    def address(self) -> Address:
+        """The node of the moment."""
+        return self._session.address()
+
+    def auth(self, password: str) -> None:
+        """AUTH: connect anew, now and from now on, with this password.
+
+        :raises AuthenticationRefused: it is not the right one.
+        """
+        self._session.set_password(password)
+        self.ping()
+
+    # -- short forms -------------------------------------------------------------------------
 
     def dequeue(self, queue: Name, timeout: float | None = None) -> TakenJob | None:
         """Take a job, waiting for it ``timeout`` seconds (``None``: for ever, 0: not at all).
@@ -94,3 +141,75 @@ class Disque(Channels):
     def queue(self, name: Name, timeout: float | None = None) -> Queue:
         """The jobs of a queue, to iterate over; ends when none came for ``timeout`` seconds."""
         return Queue(name, lambda: self.dequeue(name, timeout))
+
+    # -- how commands are executed -----------------------------------------------------------
+
+    def _perform_steps(self, steps: Steps[_T]) -> _T:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = step(self._session)
+                except ClientError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+
+    def _pages(self, scan: Scan[_T]) -> Iterator[_T]:
+        address = self._session.address()
+        cursor = 0
+        while True:
+            try:
+                cursor, items = self._session.request_at(address, scan.page(cursor))
+            except ConnectionLost as lost:
+                raise ScanInterrupted(scan.command, lost) from lost
+            yield from items
+            if not cursor:
+                return
+
+
+class TakenJob(Delivered):
+    """See :class:`Delivered`."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: BlockingSession, address: Address, job: Job) -> None:
+        super().__init__(address, job)
+        self._session = session
+
+    def ack(self) -> bool:
+        """It is done, and not to be delivered any more. Returns whether the node that was told
+        knew it as not done before."""
+        return self._session.request_near(self.address, requests.ack_jobs(self.id)) > 0
+
+    def nack(self) -> bool:
+        """It failed: queue it again now. Returns whether it was."""
+        return self._session.request_near(self.address, requests.nack(self.id)) > 0
+
+    def working(self) -> int:
+        """It takes longer: put its next delivery off. Returns for how many seconds from now.
+
+        :raises AlreadyAcknowledged: somebody has acknowledged it.
+        :raises UnknownJob: it is not known any more.
+        :raises TooLate: half of its TTL is over.
+        """
+        return self._session.request_near(self.address, requests.working(self.id))
+
+
+class Queue:
+    """A queue to iterate over: each step takes a job. What the program does not acknowledge is
+    delivered again.
+
+    ``take``: returns the next job, ``None`` when none came in time and the iteration ends.
+    """
+
+    def __init__(self, name: str | bytes, take: Callable[[], TakenJob | None]) -> None:
+        self.name = name
+        self._take = take
+
+    def __iter__(self) -> Iterator[TakenJob]:
+        while (job := self._take()) is not None:
+            yield job

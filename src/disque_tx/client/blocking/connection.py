@@ -23,7 +23,6 @@ from redis.connection import (
 from redis.retry import Retry
 
 from disque_tx.client.addresses import Address
-from disque_tx.client.encryption import TLS
 from disque_tx.client.errors import (
     AuthenticationRefused,
     BrokenReply,
@@ -31,7 +30,7 @@ from disque_tx.client.errors import (
     refusal,
     shown,
 )
-from disque_tx.client.options import Options
+from disque_tx.client.options import TLS, ConnectionOptions
 from disque_tx.client.replies import Misshapen
 from disque_tx.client.requests import Request
 
@@ -55,7 +54,7 @@ class NodeConnection:
     :raises AuthenticationRefused: when the node wants another password.
     """
 
-    def __init__(self, address: Address, options: Options) -> None:
+    def __init__(self, address: Address, options: ConnectionOptions) -> None:
         self.address = address
         self.timeout_s = options.timeout_s
         self._connection = _new_connection(address, options)
@@ -144,7 +143,7 @@ def _answer(connection: Any) -> Any:
         return error
 
 
-def _new_connection(address: Address, options: Options) -> Any:
+def _new_connection(address: Address, options: ConnectionOptions) -> Any:
     """redis-py's connection, not yet connected."""
     kind: Any = SSLConnection if options.tls is not None else Connection
     place: dict[str, Any] = {

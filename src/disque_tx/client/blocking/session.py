@@ -29,10 +29,9 @@ from disque_tx.client.errors import (
     OutcomeUnknown,
     Refused,
 )
-from disque_tx.client.nodes import Nodes
-from disque_tx.client.options import Options
+from disque_tx.client.nodes import Nodes, Search
+from disque_tx.client.options import ConnectionOptions
 from disque_tx.client.requests import Request
-from disque_tx.client.search import Search
 
 _T = TypeVar("_T")
 _V = TypeVar("_V")
@@ -49,7 +48,7 @@ class Surroundings:
     notice: Callable[[str], object] | None = None
 
 
-class Session:
+class BlockingSession:
     """Connections to the nodes of one cluster. May be used by several threads, and after a fork.
 
     ``patience_s``: how long a request looks for a node that serves, from its first failure on.
@@ -58,7 +57,7 @@ class Session:
     def __init__(
         self,
         seeds: Seeds,
-        options: Options,
+        options: ConnectionOptions,
         learning: bool = True,
         patience_s: float = 20.0,
         surroundings: Surroundings | None = None,
@@ -76,19 +75,20 @@ class Session:
 
     # -- requests ----------------------------------------------------------------------------
 
-    def call(self, request: Request[_T]) -> _T:
-        """See :meth:`request`; the reply alone."""
-        return self.request(request)[1]
+    def request(self, request: Request[_T]) -> _T:
+        """See :meth:`locate`; the reply alone."""
+        return self.locate(request)[1]
 
-    def request(self, request: Request[_T]) -> tuple[Address, _T]:
-        """Have a request executed by some node; see :meth:`NodeConnection.call`.
+    def locate(self, request: Request[_T]) -> tuple[Address, _T]:
+        """Have a request executed by some node; see :meth:`NodeConnection.call`. Returns the
+        address of the node that answered, and the reply.
 
         :raises CannotConnect: no node served in time.
         :raises OutcomeUnknown: it may or may not have been executed.
         """
         return self._served(request, lambda connection: connection.call(request))
 
-    def call_all(self, requests: Sequence[Request[_T]]) -> list[_T]:
+    def request_all(self, requests: Sequence[Request[_T]]) -> list[_T]:
         """Have requests that are alike, repeatable, and do not wait executed by one node, in one
         round trip."""
         if not requests:
@@ -98,7 +98,7 @@ class Session:
     def _served(
         self, request: Request[Any], call: Callable[[NodeConnection], _V]
     ) -> tuple[Address, _V]:
-        """See :meth:`request`; ``call``: makes it on a connection."""
+        """See :meth:`locate`; ``call``: makes it on a connection."""
         search = Search(self._now_s, self._patience_s, self._notice)
         while True:
             connection = self._connected(search, fresh=not request.repeatable)
@@ -120,7 +120,7 @@ class Session:
                 self._give_back(connection)
                 return connection.address, value
 
-    def call_at(self, address: Address, request: Request[_T]) -> _T:
+    def request_at(self, address: Address, request: Request[_T]) -> _T:
         """Have a request executed by this node, now or not at all.
 
         :raises ConnectionLost: it cannot be reached, or the reply did not come.
@@ -141,14 +141,14 @@ class Session:
         self._give_back(connection)
         return value
 
-    def call_near(self, address: Address, request: Request[_T]) -> _T:
+    def request_near(self, address: Address, request: Request[_T]) -> _T:
         """Have a request executed by this node, or by another one if this cannot be reached."""
         try:
-            return self.call_at(address, request)
+            return self.request_at(address, request)
         except ConnectionLost as lost:
             if lost.sent and not request.repeatable:
                 raise OutcomeUnknown(request.name, lost) from lost
-        return self.call(request)
+        return self.request(request)
 
     # -- nodes -------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class Session:
 
     def addresses(self) -> list[Address]:
         """All nodes of the cluster, by what the node of the moment now says of them."""
-        address, said = self.request(requests.hello())
+        address, said = self.locate(requests.hello())
         with self._lock:
             self._nodes.learn(address, said)
             return self._nodes.addresses()
@@ -199,7 +199,7 @@ class Session:
             address = self._current or self._pick()
             connection = self._taken(address, fresh)
             if connection is not None:
-                # It may be one that :meth:`call_at` has opened.
+                # It may be one that :meth:`request_at` has opened.
                 self._current = address
                 return connection
             try:

@@ -16,12 +16,12 @@ from twisted.internet.endpoints import (
 )
 
 from disque_tx.client.addresses import Address
-from disque_tx.client.options import Options
+from disque_tx.client.options import ConnectionOptions
 
 _PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
-def endpoint(reactor: Any, address: Address, options: Options) -> Any:
+def endpoint(reactor: Any, address: Address, options: ConnectionOptions) -> Any:
     """The way to a node.
 
     :raises OSError, ValueError: when files of the TLS options cannot be read or hold no

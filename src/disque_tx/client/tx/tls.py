@@ -17,7 +17,7 @@ from twisted.internet import ssl
 from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
 from zope.interface import implementer
 
-from disque_tx.client.encryption import TLS
+from disque_tx.client.options import TLS
 from disque_tx.client.tx.endpoints import certificates
 
 

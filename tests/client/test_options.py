@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client.terms import Terms, left_of, of_id, whole_of
+from disque_tx.client.options import AddOptions, left_of, of_id, whole_of
 from disque_tx.client.values import JobDetails
 from disque_tx.wire.jobid import ttl_field
 
@@ -22,8 +22,13 @@ def details(ttl_s: int, retry_s: int, age_s: float, made_s: float = 1e9) -> JobD
     return JobDetails(job_id, "q", "active", 1, left_s, int(made_s * 1e9), 0, retry_s, *counters)
 
 
+def added(retry_s: int | None, ttl_s: int, replicate: int | None = None) -> AddOptions:
+    """What else matters here is never said."""
+    return AddOptions(retry_s=retry_s, ttl_s=ttl_s, replicate=replicate)
+
+
 class TermsTests(SynchronousTestCase):
-    """``Terms``, and where they come from."""
+    """``AddOptions``, and where they come from."""
 
     @given(_TTLS, _RETRIES, st.floats(0, 0.999))
     def test_whole(self, ttl_s: int, retry_s: int, part: float) -> None:
@@ -52,12 +57,17 @@ class TermsTests(SynchronousTestCase):
 
     def test_left(self) -> None:
         """What is left is at least a second: an ADDJOB with less is refused."""
-        self.assertEqual(Terms(9, 50, 1), left_of(details(60, 9, 10.0)))
-        self.assertEqual(Terms(9, 1, 1), left_of(details(60, 9, 70.0)))
-        self.assertEqual(Terms(), of_id("no ID"))
+        self.assertEqual(added(9, 50, 1), left_of(details(60, 9, 10.0)))
+        self.assertEqual(added(9, 1, 1), left_of(details(60, 9, 70.0)))
+        self.assertEqual(AddOptions(), of_id("no ID"))
 
     def test_copies(self) -> None:
         """Another number of copies, but for a job that is delivered at most once."""
-        self.assertEqual(Terms(9, 60, 2), Terms(9, 60, 1).with_replicate(2))
-        self.assertEqual(Terms(9, 60, 3), Terms(9, 60, 3).with_replicate(None))
-        self.assertEqual(Terms(0, 60, 1), Terms(0, 60).with_replicate(2))
+        self.assertEqual(added(9, 60, 2), added(9, 60, 1).with_replicate(2))
+        self.assertEqual(added(9, 60, 3), added(9, 60, 3).with_replicate(None))
+        self.assertEqual(added(0, 60, 1), added(0, 60).with_replicate(2))
+
+    def test_retried(self) -> None:
+        """Better twice than never, but for a job that is delivered at most once."""
+        self.assertTrue(added(9, 60).retried_if_safe().retry_adds)
+        self.assertFalse(added(0, 60).retried_if_safe().retry_adds)

@@ -1,0 +1,181 @@
+"""The commands of Disque as methods, which both clients have.
+
+What stands in :mod:`disque_tx.client.requests` once becomes a method here: of
+:class:`ImmediateCommands` one that returns the result, of :class:`DeferredCommands` one that
+returns a Deferred of it, which fails with the exceptions that are named.
+
+What happens when a connection is lost: commands that are ``REPEATABLE`` go to another node by
+themselves; the others raise ``OutcomeUnknown`` once they have been sent. Any method may raise the
+exceptions of :mod:`disque_tx.client.errors`; named are those a program will want to handle.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, cast, overload
+
+from disque_tx.client import channels, requests
+from disque_tx.client.channels import Steps
+from disque_tx.client.requests import Request, Scan
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
+#: A GETJOB waits that long at one node; a node that went silent is found out that soon.
+WAIT_MS_MAX: Final = 10_000
+
+
+class Method(Protocol[_P, _T]):
+    """A method whose result depends on the kind of client."""
+
+    @overload
+    def __get__(self, client: ImmediateCommands, owner: Any = None) -> Callable[_P, _T]: ...
+
+    @overload
+    def __get__(
+        self, client: DeferredCommands, owner: Any = None
+    ) -> Callable[_P, Deferred[_T]]: ...
+
+    @overload
+    def __get__(self, client: None, owner: Any = None) -> Callable[..., Any]: ...
+
+
+class Listing(Protocol[_P, _T_co]):
+    """A method that lists what comes in pages."""
+
+    @overload
+    def __get__(
+        self, client: ImmediateCommands, owner: Any = None
+    ) -> Callable[_P, Iterator[_T_co]]: ...
+
+    @overload
+    def __get__(
+        self, client: DeferredCommands, owner: Any = None
+    ) -> Callable[_P, AsyncIterator[_T_co]]: ...
+
+    @overload
+    def __get__(self, client: None, owner: Any = None) -> Callable[..., Any]: ...
+
+
+def _command(request: Callable[_P, Request[_T]]) -> Method[_P, _T]:
+    def method(self: Commands, /, *args: _P.args, **kwargs: _P.kwargs) -> Any:
+        return self._session.request(request(*args, **kwargs))
+
+    return cast("Method[_P, _T]", _like(request, method))
+
+
+def _exchange(steps: Callable[_P, Steps[_T]]) -> Method[_P, _T]:
+    """What takes several requests."""
+
+    def method(self: Commands, /, *args: _P.args, **kwargs: _P.kwargs) -> Any:
+        return self._perform_steps(steps(*args, **kwargs))
+
+    return cast("Method[_P, _T]", _like(steps, method))
+
+
+def _listing(scan: Callable[_P, Scan[_T]]) -> Listing[_P, _T]:
+    def method(self: Commands, /, *args: _P.args, **kwargs: _P.kwargs) -> Any:
+        return self._pages(scan(*args, **kwargs))
+
+    return cast("Listing[_P, _T]", _like(scan, method))
+
+
+def _like(function: Callable[..., Any], method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method with the function's name, docstring and parameters, for ``help()``."""
+    update_wrapper(method, function, ("__name__", "__qualname__", "__doc__"))
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    parameters = [itself, *inspect.signature(function).parameters.values()]
+    described: Any = method
+    described.__signature__ = inspect.Signature(parameters)
+    return method
+
+
+class Commands:
+    """The commands that both clients have; see :mod:`disque_tx.client.requests`.
+
+    ``_session``: has requests executed, and answers in the way of its client.
+    """
+
+    _session: Any
+
+    add_job = _command(requests.add_job)
+    add_job_with = _command(requests.add_job_with)
+    enqueue = _command(requests.enqueue)
+    ack_jobs = _command(requests.ack_jobs)
+    fast_ack = _command(requests.fast_ack)
+    nack = _command(requests.nack)
+    working = _command(requests.working)
+    enqueue_jobs = _command(requests.enqueue_jobs)
+    dequeue_jobs = _command(requests.dequeue_jobs)
+    delete_jobs = _command(requests.delete_jobs)
+    show = _command(requests.show)
+    job_scan = _listing(requests.job_scan)
+
+    queue_length = _command(requests.queue_length)
+    queue_peek = _command(requests.queue_peek)
+    queue_stat = _command(requests.queue_stat)
+    queue_scan = _listing(requests.queue_scan)
+    pause = _command(requests.pause)
+
+    subscribe = _exchange(channels.subscribe)
+    unsubscribe = _exchange(channels.unsubscribe)
+    publish = _exchange(channels.publish)
+
+    hello = _command(requests.hello)
+    info = _command(requests.info)
+    ping = _command(requests.ping)
+    execute = _command(requests.execute)
+    cluster_info = _command(requests.cluster_info)
+    cluster_nodes = _command(requests.cluster_nodes)
+    cluster_my_id = _command(requests.cluster_my_id)
+    cluster_meet = _command(requests.cluster_meet)
+    cluster_forget = _command(requests.cluster_forget)
+    cluster_leaving = _command(requests.cluster_leaving)
+    cluster_reset = _command(requests.cluster_reset)
+    cluster_save_config = _command(requests.cluster_save_config)
+
+    def _perform_steps(self, steps: Steps[Any]) -> Any:
+        """Take the steps, one after the other; their result."""
+        raise NotImplementedError
+
+    def _pages(self, scan: Scan[Any]) -> Any:
+        """The items of all pages, from one node."""
+        raise NotImplementedError
+
+
+class ImmediateCommands(Commands):
+    """Methods return their results."""
+
+
+class DeferredCommands(Commands):
+    """Methods return Deferreds of their results."""
+
+
+def whole_ms(timeout_s: float | None) -> int:
+    """A time-out as GETJOB takes it: 0 for ever, and never 0 because it is short."""
+    return 0 if timeout_s is None else max(1, int(timeout_s * 1000))
+
+
+class Wait:
+    """A wait for jobs, made of GETJOBs that wait for :data:`WAIT_MS_MAX` at most.
+
+    ``timeout_ms``: of the whole, 0 for ever.
+    """
+
+    __slots__ = ("_deadline_s", "_now_s")
+
+    def __init__(self, now_s: Callable[[], float], timeout_ms: int) -> None:
+        self._now_s = now_s
+        self._deadline_s = now_s() + timeout_ms / 1000 if timeout_ms else None
+
+    def next_ms(self) -> int:
+        """How long the next GETJOB waits; 0 when time is up."""
+        if self._deadline_s is None:
+            return WAIT_MS_MAX
+        left_ms = round((self._deadline_s - self._now_s()) * 1000)
+        return max(0, min(left_ms, WAIT_MS_MAX))
