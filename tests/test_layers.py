@@ -37,7 +37,7 @@ TOP = (["disque_tx", "services"], ["disque_tx", "cli"])
 #: Programs that run simulated worlds.
 RUNS_WORLDS = {"sim/__main__.py", "sim/campaign.py"}
 #: Where a process begins.
-NAMES_THE_REACTOR = {"services/tap.py", "cli/server.py"}
+NAMES_THE_REACTOR = {"services/tap.py", "cli/programs/server.py"}
 
 
 def files(package: str = "") -> Iterator[tuple[str, ast.Module]]:
@@ -114,7 +114,7 @@ class LayerTests(SynchronousTestCase):
         for package in ("wire", "core", "commands", "services", "cli", "sim"):
             self.assertGreater(len(list(files(package))), 2, package)
         self.assertIn("disque_tx.errors.PeerError", set(self.imports_of("wire/resp.py")))
-        self.assertIn("twisted.internet.reactor", set(self.imports_of("cli/server.py")))
+        self.assertIn("twisted.internet.reactor", set(self.imports_of("cli/programs/server.py")))
 
     def imports_of(self, wanted: str) -> Iterator[str]:
         for name, tree in files():

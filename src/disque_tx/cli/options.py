@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.cli import verbs
 from disque_tx.cli.connection import Address
+from disque_tx.cli.verbs import registry as verbs
 from disque_tx.errors import DisqueError
 
 if TYPE_CHECKING:

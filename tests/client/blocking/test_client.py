@@ -121,7 +121,7 @@ class PackageTests(SessionTestCase):
 
     def test_lazy(self) -> None:
         """The daemon does not load a client's library."""
-        program = "import disque_tx.cli.server, sys; sys.exit('redis' in sys.modules)"
+        program = "import disque_tx.cli.programs.server, sys; sys.exit('redis' in sys.modules)"
         done = subprocess.run([sys.executable, "-c", program], env=environment(), check=False)
         self.assertEqual(0, done.returncode)
 
