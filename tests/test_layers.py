@@ -36,6 +36,8 @@ REAL |= {"subprocess", "tempfile", "threading", "time", "twisted", "uuid"}
 TOP = (["disque_tx", "services"], ["disque_tx", "cli"])
 #: Programs that run simulated worlds.
 RUNS_WORLDS = {"sim/__main__.py", "sim/campaign.py"}
+#: A run ends with all checkers, which are made of what runs are made of.
+KNOWN_CIRCLES = {frozenset(("sim", "sim.checkers"))}
 #: Where a process begins.
 NAMES_THE_REACTOR = {"services/tap.py", "cli/programs/server.py"}
 
@@ -56,6 +58,33 @@ def imported(name: str, tree: ast.Module) -> Iterator[str]:
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join(base + ([node.module] if node.module else []))
             yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def home(target: str) -> str:
+    """The package that a module belongs to; a module at the top stands for itself."""
+    place, found = SOURCE, list[str]()
+    for part in target.split(".")[1:]:
+        if not (place / part).is_dir():
+            return ".".join(found) or part
+        place, found = place / part, [*found, part]
+    return ".".join(found)
+
+
+def packages_used() -> dict[str, set[str]]:
+    """Package → those of which it imports something, for types only as well. What an ``__init__``
+    offers of its own parts is not counted."""
+    used: dict[str, set[str]] = {}
+    for name, tree in files():
+        *folders, file = name.removesuffix(".py").split("/")
+        if not folders and file == "__init__":
+            continue
+        package = ".".join(folders) or file
+        for target in imported(name, tree):
+            other = home(target) if target.startswith("disque_tx.") else package
+            offered = file == "__init__" and other.startswith(f"{package}.")
+            if other not in (package, "__version__") and not offered:
+                used.setdefault(package, set()).add(other)
+    return used
 
 
 class LayerTests(SynchronousTestCase):
@@ -108,6 +137,20 @@ class LayerTests(SynchronousTestCase):
             calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
             opened = [call for call in calls if isinstance(call, ast.Name) and call.id == "open"]
             self.assertTrue(name in RUNS_WORLDS or not opened, f"{name} opens a file")
+
+    def test_no_circles(self) -> None:
+        """Every package can be understood, and changed, after those it uses and before others."""
+        used = packages_used()
+        for package in used:
+            ahead, seen = list(used[package]), set[str]()
+            while ahead:
+                other = ahead.pop()
+                if other in seen or frozenset((package, other)) in KNOWN_CIRCLES:
+                    continue
+                seen.add(other)
+                ahead += used.get(other, ())
+                circle = package in used.get(other, ())
+                self.assertFalse(circle, f"{package} uses {other}, which uses {package}")
 
     def test_rules_look_at_files(self) -> None:
         """The rules above are about files that are there."""

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.cli.connection import Address
-from disque_tx.cli.verbs import registry as verbs
 from disque_tx.errors import DisqueError
 
 if TYPE_CHECKING:
     from disque_tx.client.options import TLS
 
-USAGE: Final = f"""\
+_USAGE: Final = """\
 Usage: disque [options] [command [argument ...]]
        disque [options] verb [argument ...]
 
@@ -66,7 +65,7 @@ Instead of a command
   -v, --version           the version
 
 Verbs: see disque <verb> --help
-{verbs.listing()}
+{verbs}
 
 Examples
   disque ADDJOB mail "hello" 0
@@ -77,6 +76,11 @@ Examples
   disque -u disque://10.0.0.1:7711 watch mail
   disque cluster check 10.0.0.1:7711
 """
+
+
+def usage(verbs: str) -> str:
+    """What ``--help`` prints; ``verbs``: a line each."""
+    return _USAGE.replace("{verbs}", verbs)
 
 
 class UsageError(DisqueError):

@@ -8,9 +8,9 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.connection import CannotConnect, Connection, ConnectionLost
+from disque_tx.cli.formatting import human_size
 from disque_tx.cli.modes.monitoring import (
     RefusedError,
-    human_size,
     intrinsic_latency,
     latency,
     stat,

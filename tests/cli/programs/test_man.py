@@ -13,9 +13,8 @@ from typing import Final
 import click
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from disque_tx.cli.options import USAGE
 from disque_tx.cli.programs import check_aof
-from disque_tx.cli.verbs.registry import VERBS
+from disque_tx.cli.verbs.registry import USAGE, VERBS
 
 _PAGES: Final = Path(__file__).resolve().parents[3] / "docs" / "man"
 _OPTION: Final = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.formatting import Style
 from disque_tx.cli.prompt.repl import CommandCompleter, LineHistory, holds_password, run
-from disque_tx.cli.prompt.session import Session
+from disque_tx.cli.prompt.session import CommandSession
 from disque_tx.cli.prompt.shell import Shell
 from tests.cli.double import ScriptedServer
 
@@ -31,7 +31,7 @@ class RunTests(SynchronousTestCase):
         self.history = InMemoryHistory()
         style = Style("formatted")
         address = self.server.address
-        session = Session(address, None, style, self.out, self.err, lambda seconds: None)
+        session = CommandSession(address, None, style, self.out, self.err, lambda seconds: None)
         self.addCleanup(session.disconnect)
         shell = Shell(session, lambda: 0.0, True, 0.0)
         with create_pipe_input() as device:

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.connection import Address, ConnectionLost
 from disque_tx.cli.formatting import Style
-from disque_tx.cli.prompt.session import Session
+from disque_tx.cli.prompt.session import CommandSession
 from disque_tx.cli.prompt.shell import Leave, Shell
 from tests.cli.double import CLOSE, ScriptedServer, unused_port
 
@@ -31,7 +31,7 @@ class ShellTests(SynchronousTestCase):
     def shell_at(self, address: Address, interactive: bool = True) -> Shell:
         """A shell on an address."""
         style = Style("formatted")
-        session = Session(address, None, style, self.out, self.err, self.clock.advance)
+        session = CommandSession(address, None, style, self.out, self.err, self.clock.advance)
         self.addCleanup(session.disconnect)
         return Shell(session, self.clock.seconds, interactive, 0.25)
 

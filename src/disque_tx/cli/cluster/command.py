@@ -9,17 +9,17 @@ from typing import Final
 import attrs
 import click
 
-from disque_tx.cli import hints
 from disque_tx.cli.cluster import joining
 from disque_tx.cli.cluster.busreach import causes
 from disque_tx.cli.cluster.findings import Finding, findings, is_problem
 from disque_tx.cli.cluster.joining import Joining, NotJoined
 from disque_tx.cli.cluster.nodeview import NodeView, Survey, glance, place, survey
-from disque_tx.cli.modes.monitoring import human_size
+from disque_tx.cli.connection import explained
+from disque_tx.cli.formatting import human_size
 from disque_tx.cli.options import Options
-from disque_tx.cli.verbs import tables
+from disque_tx.cli.verbs import output
 from disque_tx.cli.verbs.members import Members
-from disque_tx.cli.verbs.progress import progress
+from disque_tx.cli.verbs.output import progress
 from disque_tx.client import addresses
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import BadAddress, Refused, shown
@@ -127,7 +127,7 @@ def _print_text(found: Survey, result: list[Finding]) -> None:
 @command.command("info")
 @_nodes
 @_json
-@tables.as_csv
+@output.as_csv
 @click.pass_obj
 def info(options: Options, nodes: tuple[str, ...], as_json: bool, as_csv: bool) -> int:
     """A table of all nodes of the cluster. The exit status is 1 when one does not answer."""
@@ -139,9 +139,9 @@ def info(options: Options, nodes: tuple[str, ...], as_json: bool, as_csv: bool) 
     elif as_csv:
         exact = _exact(found)
         columns = list(dict.fromkeys(name for row in exact for name in row))
-        tables.csv(columns, [[_cell(row.get(name)) for name in columns] for row in exact])
+        output.csv(columns, [[_cell(row.get(name)) for name in columns] for row in exact])
     else:
-        tables.show(_COLUMNS, rows)
+        output.show(_COLUMNS, rows)
     return 1 if found.silent else 0
 
 
@@ -308,7 +308,7 @@ def forget(options: Options, node: str, node_id: str, yes: bool) -> int:
         missed.pop(address, None)
     for silent, why in missed.items():
         click.echo(
-            f"{silent} was not told ({hints.explained(why).rstrip('.')}). It will bring the node"
+            f"{silent} was not told ({explained(why).rstrip('.')}). It will bring the node"
             " back: see to it that it answers, and forget again.",
             err=True,
         )

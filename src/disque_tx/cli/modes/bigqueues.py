@@ -15,10 +15,10 @@ import attrs
 import click
 
 from disque_tx.cli.options import Options
-from disque_tx.cli.verbs import tables
+from disque_tx.cli.verbs import output
 from disque_tx.cli.verbs.figures import COLUMNS, Figures, Rates, cells, rates, total, values
 from disque_tx.cli.verbs.members import Members
-from disque_tx.cli.verbs.progress import progress
+from disque_tx.cli.verbs.output import progress
 from disque_tx.client.blocking import Disque
 from disque_tx.client.values import QueueStat
 
@@ -118,9 +118,9 @@ def _show(
             click.echo(json.dumps(row))
     elif form == "csv":
         names = ("node", *values(Figures(""), Rates()))
-        tables.csv(names, [row.values() for row in exact])
+        output.csv(names, [row.values() for row in exact])
     else:
-        tables.show(("node", *COLUMNS), [(node, *cells(one, speed)) for node, one, speed in rows])
+        output.show(("node", *COLUMNS), [(node, *cells(one, speed)) for node, one, speed in rows])
     for address, node in found.items():
         click.echo(f"{address}: {node.queues} queues", err=True)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import BinaryIO, Final
 
 from disque_tx.cli.connection import CannotConnect, Connection, ConnectionLost
+from disque_tx.cli.formatting import human_size
 from disque_tx.cli.replies import ErrorReply
 
 PING_INTERVAL_S: Final = 0.01
@@ -140,19 +141,6 @@ def _stat_line(fields: dict[str, str], total: int, delta: int) -> bytes:
     requests = f"{total} (+{delta})"
     line = f"{jobs:<10} {memory:<8} {clients:<8}{blocked:<8}{requests:<19} {connections:<12}{child}"
     return line.encode("ascii") + b"\n"
-
-
-def human_size(size_bytes: int) -> str:
-    """A size for people, such as ``1.50M``."""
-    size = float(size_bytes)
-    if size < 1024:
-        return f"{size_bytes}B"
-    unit = "B"
-    for larger in "KMGT":
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:.2f}{unit}"
 
 
 def intrinsic_latency(out: BinaryIO, clock_ns: Callable[[], int], run_s: float) -> None:

@@ -15,8 +15,8 @@ from disque_tx import __version__
 from disque_tx.cli import signals
 from disque_tx.cli.connection import CannotConnect, ConnectionLost
 from disque_tx.cli.formatting import Style
-from disque_tx.cli.options import USAGE, Options, UsageError, parse
-from disque_tx.cli.prompt.session import Session
+from disque_tx.cli.options import Options, UsageError, parse
+from disque_tx.cli.prompt.session import CommandSession
 from disque_tx.cli.verbs import registry as verbs
 
 _HISTORY_WINDOW_S: Final = 15.0
@@ -74,10 +74,10 @@ def _style(options: Options) -> Style:
     return Style(options.form or default, options.delimiter, colour)
 
 
-def _session(options: Options) -> Session:
+def _session(options: Options) -> CommandSession:
     style = _style(options)
     out = sys.stdout.buffer
-    return Session(options.address, options.password, style, out, sys.stderr, time.sleep)
+    return CommandSession(options.address, options.password, style, out, sys.stderr, time.sleep)
 
 
 def _command(options: Options) -> int:
@@ -170,7 +170,7 @@ def _intrinsic_latency(options: Options) -> int:
 
 
 def _help(options: Options) -> int:
-    sys.stderr.write(USAGE)
+    sys.stderr.write(verbs.USAGE)
     return 1
 
 

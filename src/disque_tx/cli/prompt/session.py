@@ -11,7 +11,7 @@ from disque_tx.cli.formatting import Style
 from disque_tx.cli.replies import ErrorReply, Reply
 
 
-class Session:
+class CommandSession:
     """A server to talk to, and where its answers go.
 
     The connection is opened when it is needed first. ``sleep``: waits the given seconds.

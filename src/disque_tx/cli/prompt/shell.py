@@ -10,7 +10,7 @@ from typing import Final
 
 from disque_tx.cli import help as help_texts
 from disque_tx.cli.connection import CannotConnect, ConnectionLost
-from disque_tx.cli.prompt.session import Session
+from disque_tx.cli.prompt.session import CommandSession
 from disque_tx.quoting import split
 
 SLOW_S: Final = 0.5
@@ -30,7 +30,11 @@ class Shell:
     """
 
     def __init__(
-        self, session: Session, clock: Callable[[], float], interactive: bool, interval_s: float
+        self,
+        session: CommandSession,
+        clock: Callable[[], float],
+        interactive: bool,
+        interval_s: float,
     ) -> None:
         self.session = session
         self.clock = clock

@@ -13,8 +13,7 @@ from typing import Final
 import click
 
 from disque_tx.cli.help import ENTRIES
-from disque_tx.cli.options import USAGE
-from disque_tx.cli.verbs.registry import VERBS
+from disque_tx.cli.verbs.registry import USAGE, VERBS
 
 _OPTION: Final = re.compile(
     r"^  (-[-\w]+)(?: <\w+>)?(?:, (-[-\w]+)(?: <\w+>)?)?  +(.*)$", re.MULTILINE

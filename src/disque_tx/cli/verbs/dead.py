@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from disque_tx.cli.options import Options
-from disque_tx.cli.verbs import tables
+from disque_tx.cli.verbs import output
 from disque_tx.cli.verbs.members import Members
 from disque_tx.client import BadAddress, ClientError
 from disque_tx.client.blocking import Disque
@@ -78,7 +78,7 @@ def _entries(mailbox: Mailbox, queue: str | None) -> list[Entry]:
 @command.command("list")
 @_queue
 @_json
-@tables.as_csv
+@output.as_csv
 @click.pass_obj
 def show_list(mailbox: Mailbox, queue: str | None, as_json: bool, as_csv: bool) -> None:
     """One line per dead job: which, when, how often tried, why."""
@@ -89,7 +89,7 @@ def show_list(mailbox: Mailbox, queue: str | None, as_json: bool, as_csv: bool) 
         for row in exact:
             click.echo(json.dumps(row))
     elif as_csv:
-        tables.csv((*_NAMES, "failed_at_s"), [row.values() for row in exact])
+        output.csv((*_NAMES, "failed_at_s"), [row.values() for row in exact])
     elif sys.stdout.isatty():
         _print_table(rows)
     else:
@@ -138,7 +138,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
 
     cells = [[str(value) for value in row.values()] for row in rows]
-    Console().print(tables.drawn(rows[0], cells))
+    Console().print(output.drawn(rows[0], cells))
 
 
 @command.command("show")

@@ -15,8 +15,7 @@ from typing import Final, NoReturn
 
 import click
 
-from disque_tx.cli import hints
-from disque_tx.cli.connection import Address, CannotConnect, Connection, ConnectionLost
+from disque_tx.cli.connection import Address, CannotConnect, Connection, ConnectionLost, explained
 from disque_tx.cli.options import Options
 from disque_tx.cli.replies import ErrorReply, Reply
 from disque_tx.client import addresses
@@ -59,7 +58,7 @@ def examine(connection: Connection) -> None:
 def _asked(connection: Connection, *words: bytes) -> Reply:
     reply = connection.call(list(words))
     if isinstance(reply, ErrorReply):
-        raise Unhealthy(hints.explained(f"it answers {words[0].decode()} with {_text(reply)}"))
+        raise Unhealthy(explained(f"it answers {words[0].decode()} with {_text(reply)}"))
     return reply
 
 

@@ -17,13 +17,12 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from disque_tx.cli import hints
+from disque_tx.cli.connection import explained
+from disque_tx.cli.options import Options, usage
 from disque_tx.errors import DisqueError
 
 if TYPE_CHECKING:
     import click
-
-    from disque_tx.cli.options import Options
 
 #: Words below ``cluster``: those that the server has not, and those that it has too.
 _OURS: Final = (b"create", b"check")
@@ -69,6 +68,10 @@ def listing() -> str:
     return "\n".join(f"  {word:<24}{verb.summary}" for word, verb in VERBS.items())
 
 
+#: What ``disque --help`` prints.
+USAGE: Final = usage(listing())
+
+
 def recognised(command: list[bytes]) -> Verb | None:
     """The verb that the words ask for; ``None`` when they are for the server."""
     word = os.fsdecode(command[0])
@@ -106,7 +109,7 @@ def run(verb: Verb, name: str, words: list[bytes], options: Options) -> int:
             raise why from None
         return 1
     except DisqueError as error:
-        return _fail(name, hints.explained(str(error)))
+        return _fail(name, explained(str(error)))
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(name, f"{place}{error.strerror or error}")

@@ -8,8 +8,7 @@ from importlib import import_module
 import click
 
 from disque_tx.cli.help import render
-from disque_tx.cli.options import USAGE
-from disque_tx.cli.verbs.registry import VERBS
+from disque_tx.cli.verbs.registry import USAGE, VERBS
 
 
 @click.command("help")

@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from disque_tx.cli.options import Options
-from disque_tx.cli.verbs import tables
+from disque_tx.cli.verbs import output
 from disque_tx.cli.verbs.figures import COLUMNS, Figures, Rates, cells, rates, total, values
 from disque_tx.cli.verbs.members import Members
 from disque_tx.client.blocking import Disque
@@ -100,7 +100,7 @@ def summed(infos: list[dict[str, str]]) -> dict[str, int]:
 @click.option("--once", is_flag=True, help="Look once.")
 @click.option("--one-node", is_flag=True, help="Ask one node, not all of the cluster.")
 @click.option("--json", "as_json", is_flag=True, help="JSON documents, one per queue and look.")
-@tables.as_csv
+@output.as_csv
 @click.pass_obj
 def command(
     options: Options,
@@ -170,7 +170,7 @@ def _separated(watch: Watch, looks: Iterator[list[Row]]) -> None:
     for number, rows in enumerate(looks):
         moment = time.time()
         lines = [(moment, *values(*row).values()) for row in rows]
-        tables.csv(names, lines, header=not number)
+        output.csv(names, lines, header=not number)
         _complain(watch)
 
 
@@ -198,5 +198,5 @@ def _live(watch: Watch, looks: Iterator[list[Row]]) -> None:
     console = Console()
     with Live(console=console, auto_refresh=False) as live:
         for rows in looks:
-            table = tables.drawn(COLUMNS, [cells(*row) for row in rows])
+            table = output.drawn(COLUMNS, [cells(*row) for row in rows])
             live.update(Group(table, Text(_summary(watch), style="dim")), refresh=True)

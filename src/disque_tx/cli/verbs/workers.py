@@ -14,7 +14,7 @@ import attrs
 import click
 
 from disque_tx.cli.options import Options
-from disque_tx.cli.verbs import tables
+from disque_tx.cli.verbs import output
 from disque_tx.cli.verbs.members import Members
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import shown
@@ -68,7 +68,7 @@ def _listing(node: Disque) -> bytes:
 
 @click.command("workers")
 @click.option("--json", "as_json", is_flag=True, help="A JSON document per line.")
-@tables.as_csv
+@output.as_csv
 @click.pass_obj
 def command(options: Options, as_json: bool, as_csv: bool) -> None:
     """List the workers that are connected to the nodes of the cluster, and how much they hold.
@@ -97,9 +97,9 @@ def _show(workers: list[Seen], as_json: bool, as_csv: bool) -> None:
     elif as_csv:
         rows = [_values(seen).values() for seen in workers]
         names = ("worker", "slots", "held", "queues", "more_queues", "hosts", "nodes", "age_s")
-        tables.csv(names, [[_joined(value) for value in row] for row in rows])
+        output.csv(names, [[_joined(value) for value in row] for row in rows])
     else:
-        tables.show(_COLUMNS, [tuple(map(shown, _cells(seen))) for seen in workers])
+        output.show(_COLUMNS, [tuple(map(shown, _cells(seen))) for seen in workers])
 
 
 def _values(seen: Seen) -> dict[str, object]:

@@ -19,7 +19,7 @@ from twisted.logger import (
 )
 
 from disque_tx.cli.options import Options
-from disque_tx.cli.verbs.progress import Bar
+from disque_tx.cli.verbs.output import Bar
 from disque_tx.cli.verbs.reacting import Ending, run
 from disque_tx.workqueue import (
     BadRedisUrl,

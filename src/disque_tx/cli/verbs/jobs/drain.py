@@ -19,7 +19,7 @@ from disque_tx.cli.options import Options
 from disque_tx.cli.verbs.jobs import lines as joblines
 from disque_tx.cli.verbs.jobs.taking import Taker, limits, waiting
 from disque_tx.cli.verbs.members import Members
-from disque_tx.cli.verbs.progress import progress
+from disque_tx.cli.verbs.output import progress
 from disque_tx.client.blocking import Disque
 from disque_tx.client.values import Job, JobDetails
 

@@ -22,7 +22,7 @@ import click
 from disque_tx.cli.options import Options
 from disque_tx.cli.verbs.jobs.taking import Taker, limits, waiting
 from disque_tx.cli.verbs.members import Members
-from disque_tx.cli.verbs.progress import progress
+from disque_tx.cli.verbs.output import progress
 from disque_tx.client.addresses import seeds
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import CannotConnect, Refused

@@ -7,7 +7,7 @@ from io import StringIO
 from rich.console import Console
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.cli.verbs.tables import drawn
+from disque_tx.cli.verbs.output import drawn
 
 _HEADER = ("node", "id", "state", "version", "jobs", "queues", "memory", "clients", "links")
 _ROW = ("127.0.0.1:7711", "54260fc4", "myself", "1.0-rc1", "102", "1", "37.90K", "1", "2/2")
