@@ -71,8 +71,8 @@ def home(target: str) -> str:
 
 
 def packages_used() -> dict[str, set[str]]:
-    """Package → those of which it imports something, for types only as well. What an ``__init__``
-    offers of its own parts is not counted."""
+    """Package → those of which it imports something, for types only as well. Not counted is what an
+    ``__init__`` offers, or a ``__main__`` runs, of the package's own parts."""
     used: dict[str, set[str]] = {}
     for name, tree in files():
         *folders, file = name.removesuffix(".py").split("/")
@@ -81,7 +81,7 @@ def packages_used() -> dict[str, set[str]]:
         package = ".".join(folders) or file
         for target in imported(name, tree):
             other = home(target) if target.startswith("disque_tx.") else package
-            offered = file == "__init__" and other.startswith(f"{package}.")
+            offered = file in ("__init__", "__main__") and other.startswith(f"{package}.")
             if other not in (package, "__version__") and not offered:
                 used.setdefault(package, set()).add(other)
     return used

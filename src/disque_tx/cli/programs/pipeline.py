@@ -8,7 +8,7 @@ import sys
 def main() -> int:
     """Run it; 2 if what it needs is not installed."""
     try:
-        from disque_tx.spark.pipeline.cli import main as run
+        from disque_tx.spark.pipeline.cli.program import main as run
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("disque_tx"):
             raise
