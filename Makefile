@@ -61,7 +61,7 @@ $(COMPILED)/.made: $(VENV)/.made-test $(SOURCES)
 # -- what people run ---------------------------------------------------------------------------
 
 demo: $(VENV)/.made
-	@$(BIN)/python -m disque_tx.cli.demo
+	@$(BIN)/python -m disque_tx.cli.programs.demo
 
 # Three daemons, a producer, flaky workers, and the whole pipeline up to the report.
 demo-pipeline: $(VENV)/.made-spark

@@ -87,7 +87,7 @@ class Bench:
         """Our daemon, in a folder of its own."""
         port = free_port()
         data = Path(tempfile.mkdtemp(dir=self.folder))
-        command = [sys.executable, "-m", "disque_tx.cli.server", "--port", str(port)]
+        command = [sys.executable, "-m", "disque_tx.cli.programs.server", "--port", str(port)]
         words = ["--bind", "127.0.0.1", "--dir", str(data), "--maxmemory", "4gb", *options]
         return Daemon("disque", command + words, port)
 

@@ -10,10 +10,10 @@ from typing import Final
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.help import ENTRIES
-from disque_tx.cli.options import USAGE
+from disque_tx.cli.verbs.registry import USAGE
 from disque_tx.commands.table import standard_registry
-from disque_tx.directives import DIRECTIVES, GET_BY_NAME, GET_ORDER, Directive
-from disque_tx.settings import DEFAULTS
+from disque_tx.config.directives import DIRECTIVES, GET_BY_NAME, GET_ORDER, Directive
+from disque_tx.config.settings import DEFAULTS
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _REFERENCE: Final = _ROOT / "docs" / "reference"

@@ -26,7 +26,7 @@ from disque_tx.client import (
     TooLate,
     UnknownJob,
 )
-from disque_tx.client.encryption import TLS
+from disque_tx.client.options import TLS
 from tests.acceptance.cluster.fleet import Fleet
 from tests.acceptance.daemon import Daemon, DaemonTestCase, environment, free_port, wait_for
 from tests.services.certificates import Authority

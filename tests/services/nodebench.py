@@ -17,6 +17,7 @@ from disque_tx.commands.context import Control, Server
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.commands.memory import MemoryControl
 from disque_tx.commands.table import standard_registry
+from disque_tx.config.settings import Settings
 from disque_tx.core.membership import Membership
 from disque_tx.core.node import Node
 from disque_tx.nodetable import MYSELF, NodeEntry
@@ -26,7 +27,6 @@ from disque_tx.services.hub import Hub
 from disque_tx.services.interfaces import IClock
 from disque_tx.services.log import DaemonLog
 from disque_tx.services.runtime import Runtime
-from disque_tx.settings import Settings
 from tests.commands.desk import ME, UNIX_S, NumberedIds
 
 FIRST_ID = b"D-aaaaaaaa-%024d-05a1" % 1

@@ -16,13 +16,13 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
+from disque_tx.config.settings import Settings
 from disque_tx.services import eventlog as module
 from disque_tx.services.eventconvert import convert
 from disque_tx.services.eventlog import EventLog
 from disque_tx.services.eventsegments import Plan, SegmentWriter
 from disque_tx.services.files import RealFile, RealFiles
 from disque_tx.services.log import DaemonLog
-from disque_tx.settings import Settings
 from disque_tx.wire.eventrecords import HEADER, MAGIC, NO_BODY
 from tests.core.bench import UNIX_S, NodeCase
 from tests.services.nodebench import BenchClock

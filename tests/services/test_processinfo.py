@@ -7,8 +7,8 @@ import resource
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.config.settings import Settings
 from disque_tx.services.processinfo import ProcessInfo, build_id, resident_bytes
-from disque_tx.settings import Settings
 
 
 class ProcessInfoTests(SynchronousTestCase):

@@ -11,9 +11,9 @@ from typing import Any
 from twisted.internet import endpoints
 from twisted.internet.defer import Deferred, succeed
 
+from disque_tx.config.settings import Settings
 from disque_tx.errors import ConfigError
 from disque_tx.services.root import new_node_id, prepare
-from disque_tx.settings import Settings
 from tests.acceptance.daemon import BUS_OFFSET, free_port
 from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, Protocol
 
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
 from disque_tx.engine.aof.log import AppendOnlyLog
 from disque_tx.engine.interfaces import Reports
 from disque_tx.errors import CommandError

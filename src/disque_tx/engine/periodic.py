@@ -13,7 +13,7 @@ from disque_tx.engine.memorywatch import MemoryWatch
 
 if TYPE_CHECKING:
     from disque_tx.commands.context import Server
-    from disque_tx.configkinds import OutputLimit
+    from disque_tx.config.lists import OutputLimit
 
 _CLIENTS_PER_RUN_MIN: Final = 5
 _QUEUES_PER_RUN: Final = 200

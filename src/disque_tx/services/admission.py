@@ -13,10 +13,10 @@ from disque_tx.services.pump import Session
 from disque_tx.services.transport import FastTransport
 
 if TYPE_CHECKING:
+    from disque_tx.config.settings import Settings
     from disque_tx.services.clients import RespProtocol
     from disque_tx.services.log import DaemonLog
     from disque_tx.services.runtime import Runtime
-    from disque_tx.settings import Settings
 
 _FULL: Final = b"ERR max number of clients reached"
 _PROTECTED: Final = (

@@ -23,10 +23,10 @@ from disque_tx.services.listening import shown_host
 from disque_tx.services.ports import Adopts, FastPort
 
 if TYPE_CHECKING:
+    from disque_tx.config.settings import Settings
     from disque_tx.services.hub import Hub
     from disque_tx.services.log import DaemonLog
     from disque_tx.services.runtime import Runtime
-    from disque_tx.settings import Settings
 
 
 class Bus(Service):

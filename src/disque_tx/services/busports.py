@@ -19,8 +19,8 @@ from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.services.listening import listen_on
 
 if TYPE_CHECKING:
+    from disque_tx.config.settings import Settings
     from disque_tx.services.log import DaemonLog
-    from disque_tx.settings import Settings
 
 _EVERYWHERE: Final = ["::", "0.0.0.0"]
 _THIS_HOST: Final = ["127.0.0.1", "::1"]

@@ -20,7 +20,7 @@ from disque_tx.errors import ConfigError
 from disque_tx.services.certificates import Identity
 
 if TYPE_CHECKING:
-    from disque_tx.settings import Settings
+    from disque_tx.config.settings import Settings
 
 _CERTIFICATE: Final = re.compile(
     rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL

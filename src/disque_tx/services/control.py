@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Protocol
 
 from twisted.internet.address import IPv4Address, IPv6Address
 
-from disque_tx import config, configfile
+from disque_tx import config
 from disque_tx.commands.context import Control
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
 from disque_tx.core.addresses import plain_ip
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError
 from disque_tx.services.pump import Session
 
 if TYPE_CHECKING:
+    from disque_tx.config.settings import Settings
     from disque_tx.engine.files import IFiles
     from disque_tx.services.aof import AppendOnlyFile
     from disque_tx.services.eventlog import EventLog
     from disque_tx.services.log import DaemonLog
     from disque_tx.services.processinfo import ProcessInfo
-    from disque_tx.settings import Settings
 
 #: File descriptors the process needs besides those of its clients (client protocol, section 2).
 RESERVED_FDS = 32
@@ -118,7 +118,7 @@ class NodeControl(Control):
             if os.path.exists(path):
                 with open(path, "rb") as file:
                     old = file.read()
-            self._files.replace(path, configfile.rewrite(settings, old))
+            self._files.replace(path, config.rewrite(settings, old))
         except OSError as error:
             raise CommandError("ERR", f"Rewriting config file: {os_error_text(error)}") from error
 

@@ -18,14 +18,14 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall
 from twisted.python.failure import Failure
 
+from disque_tx.config.settings import Settings
+from disque_tx.config.units import glob_match
 from disque_tx.core.node import Node
 from disque_tx.engine.files import IFiles
 from disque_tx.services.eventconversion import Conversion
 from disque_tx.services.eventsegments import Plan, SegmentWriter
 from disque_tx.services.interfaces import IClock
 from disque_tx.services.log import DaemonLog
-from disque_tx.settings import Settings
-from disque_tx.units import glob_match
 from disque_tx.wire.eventrecords import BODY, BODY_HASH, NO_BODY, EventRecorder, QueueFilter
 
 #: Records are handed to the thread when there are so many bytes, or after so long.

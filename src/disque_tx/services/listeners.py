@@ -13,7 +13,7 @@ from twisted.internet.interfaces import IListeningPort, IProtocolFactory
 from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
 
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.errors import ConfigError
 from disque_tx.services.certificates import Identity
@@ -23,9 +23,9 @@ from disque_tx.services.ports import FastPort, listen_tcp
 from disque_tx.services.unixports import UnixPort, listen_unix
 
 if TYPE_CHECKING:
+    from disque_tx.config.settings import Settings
     from disque_tx.services.interfaces import IHost
     from disque_tx.services.log import DaemonLog
-    from disque_tx.settings import Settings
 
 _WILDCARDS: Final = ("::", "0.0.0.0")
 #: What fits in the address of a Unix socket; a longer path may still fit from here.

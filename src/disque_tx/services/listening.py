@@ -17,7 +17,7 @@ from typing import Final
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.interfaces import IAddress
 
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
 from disque_tx.errors import ConfigError
 from disque_tx.services.ports import listen_tcp
 

@@ -13,7 +13,7 @@ from zlib import crc32
 from disque_tx import __version__
 
 if TYPE_CHECKING:
-    from disque_tx.settings import Settings
+    from disque_tx.config.settings import Settings
 
 #: The version whose behaviour clients may expect; what this program is stands in its own field.
 DISQUE_VERSION: Final = "1.0-rc1"

@@ -27,7 +27,8 @@ from disque_tx.commands.context import Server
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.commands.latency import LatencyMonitor
 from disque_tx.commands.table import standard_registry
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
+from disque_tx.config.settings import Settings
 from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
 from disque_tx.engine.lifecycle import Done, Lifecycle
@@ -53,7 +54,6 @@ from disque_tx.services.nodesfile import NodesFile
 from disque_tx.services.processinfo import DISQUE_VERSION, ProcessInfo
 from disque_tx.services.runtime import Runtime, SystemClock
 from disque_tx.services.systemd import Watchdog, notify
-from disque_tx.settings import Settings
 from disque_tx.wire.jobid import JobIdSource
 
 

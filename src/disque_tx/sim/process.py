@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from disque_tx.commands.context import Server
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.commands.table import standard_registry
+from disque_tx.config.settings import Settings
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
@@ -23,7 +24,6 @@ from disque_tx.engine.turns import Turns
 from disque_tx.errors import ConfigError, LocalError
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import NodeEntry
-from disque_tx.settings import Settings
 from disque_tx.sim.bus import Bus
 from disque_tx.sim.control import SimControl
 from disque_tx.sim.files import SimFiles

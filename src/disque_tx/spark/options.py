@@ -11,9 +11,8 @@ from typing import Final
 import attrs
 
 from disque_tx.client.addresses import Address, seeds
-from disque_tx.client.encryption import TLS
 from disque_tx.client.errors import BadAddress
-from disque_tx.client.options import Options
+from disque_tx.client.options import TLS, AddOptions, ConnectionOptions
 from disque_tx.spark.errors import BadOption
 from disque_tx.spark.given import Given
 from disque_tx.spark.servers import Servers
@@ -51,7 +50,7 @@ class Cluster:
     """Where the nodes are, and how to talk to them."""
 
     addresses: tuple[Address, ...]
-    connection: Options
+    connection: ConnectionOptions
 
     def servers(self) -> Servers:
         """Connections, none of them open yet."""
@@ -74,18 +73,12 @@ class Reading:
 
 @attrs.frozen
 class Writing:
-    """``queue``: of all jobs, before what the column says. ``delay_s``, ``retry_s``, ``ttl_s``:
-    where the column says nothing. ``staged``: whether jobs are shown only when all are there."""
+    """``queue``: of all jobs, before what the column says. ``adding``: how they are added where no
+    column says it. ``staged``: whether jobs are shown only when all are there."""
 
     cluster: Cluster
     queue: str | None
-    delay_s: int | None
-    retry_s: int | None
-    ttl_s: int | None
-    replicate: int | None
-    timeout_ms: int
-    maxlen: int | None
-    asynchronous: bool
+    adding: AddOptions
     staged: bool
 
 
@@ -120,16 +113,18 @@ def writing(options: Mapping[str, str]) -> Writing:
     wanted = Writing(
         cluster=_cluster(given),
         queue=given.text("queue"),
-        delay_s=given.number("delay", 0, _SECONDS_MAX),
-        retry_s=given.number("retry", 0, _SECONDS_MAX),
-        ttl_s=given.number("ttl", 1, _SECONDS_MAX),
-        replicate=given.number("disque.replicate", 1, 65_535),
-        timeout_ms=given.number("disque.timeout", 1, 600_000) or 5000,
-        maxlen=given.number("disque.maxlen", 1, _SECONDS_MAX),
-        asynchronous=given.truth("disque.async", False),
+        adding=AddOptions(
+            timeout_ms=given.number("disque.timeout", 1, 600_000) or 5000,
+            replicate=given.number("disque.replicate", 1, 65_535),
+            delay_s=given.number("delay", 0, _SECONDS_MAX),
+            retry_s=given.number("retry", 0, _SECONDS_MAX),
+            ttl_s=given.number("ttl", 1, _SECONDS_MAX),
+            maxlen=given.number("disque.maxlen", 1, _SECONDS_MAX),
+            asynchronous=given.truth("disque.async", False),
+        ),
         staged=given.choice("deliveryMode", DELIVERY_MODES) == "staged",
     )
-    if wanted.staged and wanted.delay_s is not None:
+    if wanted.staged and wanted.adding.delay_s is not None:
         raise BadOption("With deliveryMode=staged jobs cannot have a delay; leave the option out.")
     return wanted
 
@@ -149,7 +144,7 @@ def cluster(servers: str, password: str | None = None, tls: TLS | None = None) -
             " with disque.password, which Spark does not show."
         )
     addresses = tuple(dict.fromkeys(found.addresses))
-    return Cluster(addresses, Options(password, tls, _TIMEOUT_S))
+    return Cluster(addresses, ConnectionOptions(password, tls, _TIMEOUT_S))
 
 
 def _cluster(given: Given) -> Cluster:

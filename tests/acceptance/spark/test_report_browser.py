@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from disque_tx.spark.pipeline.report import HEADINGS
+from disque_tx.spark.pipeline.report.page import HEADINGS
 
-_REPORT: Final = Path(__file__).parents[2] / "spark" / "pipeline" / "golden" / "report.html"
+_REPORT: Final = (
+    Path(__file__).parents[2] / "spark" / "pipeline" / "report" / "golden" / "report.html"
+)
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 _RUN_S: Final = 90
 _OPTIONS: Final = (

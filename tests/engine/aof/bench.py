@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 
 from disque_tx.commands.values import Status, ValueReplies
+from disque_tx.config.settings import Settings
 from disque_tx.core.client import Client
 from disque_tx.core.membership import Membership
 from disque_tx.core.node import Node
@@ -20,7 +21,6 @@ from disque_tx.nodetable import MYSELF, NodeEntry
 from disque_tx.services.aof import AppendOnlyFile
 from disque_tx.services.log import DaemonLog
 from disque_tx.services.memoryfiles import MemoryFiles
-from disque_tx.settings import Settings
 from disque_tx.wire.jobid import JobIdSource
 
 ME = b"a" * 40

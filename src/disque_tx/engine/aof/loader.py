@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
 from disque_tx.core import recovery
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.files import IFile, IFiles

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
 from disque_tx.engine.aof import status
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.loader import Loader, open_log, reload_log

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.rewrite import Rewrite
 from disque_tx.engine.files import IFile

@@ -22,7 +22,7 @@ import errno
 from collections.abc import Callable
 from typing import Final
 
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.files import IFile
 from disque_tx.engine.ownership import claim_name
