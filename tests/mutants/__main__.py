@@ -1,5 +1,5 @@
-"""``python -m tests.mutants [NAME...]``: plants these defects, or all, one at a time, and prints what
-the simulator finds in the run of the seed in ``caught.txt``."""
+"""``python -m tests.mutants [NAME...]``: plants these defects, or all, one at a
+time, and prints what the simulator finds in the run of the seed in ``caught.txt``."""
 
 from __future__ import annotations
 
