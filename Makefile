@@ -236,7 +236,7 @@ fuzz: $(VENV)/.made-test
 	done
 
 docs: $(VENV)/.made-test
-	$(BIN)/python -m tests.links README.md ARCHITECTURE.md CHANGELOG.md docs
+	$(BIN)/python -m tests.links README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis
