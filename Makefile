@@ -34,6 +34,10 @@
 #   make bench-workers    workers beside RQ and Celery (needs cc and redis-server)
 #   make bench-pipeline   the pipeline on Spark over 10 million events
 #
+# To publish it:
+#   make site             the documentation as a static site, in build/site
+#   make dist             an sdist and wheels in dist, installed outside of the tree and tried out
+#
 # `make help` prints this list.
 
 PYTHON ?= python3
@@ -54,7 +58,7 @@ export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-pipeline quick test coverage sim mutation fuzz spark-kill clean
 .PHONY: lint types docs unit mutants acceptance acceptance-cluster spark sim-some unit-compiled acceptance-compiled
-.PHONY: bench bench-clients bench-workers bench-pipeline
+.PHONY: bench bench-clients bench-workers bench-pipeline site dist
 
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
@@ -67,7 +71,7 @@ $(VENV)/.made: setup.cfg setup.py pyproject.toml
 	touch $@
 
 # Besides, what one extra asks for.
-$(VENV)/.made-spark: $(VENV)/.made-%: $(VENV)/.made
+$(addprefix $(VENV)/.made-,spark site dist): $(VENV)/.made-%: $(VENV)/.made
 	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[$*]'
 	touch $@
 
@@ -237,6 +241,25 @@ fuzz: $(VENV)/.made-test
 
 docs: $(VENV)/.made-test
 	$(BIN)/python -m tests.links README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs
+
+# All wheels are built from the sdist, which so proves to be complete. Each is installed into an empty
+# environment, where nothing of the tree is at hand, and works there.
+dist: $(VENV)/.made-dist
+	rm -rf dist
+	DISQUE_TX_COMPILE=0 $(BIN)/python -m build
+	$(if $(filter 1,$(CAN_COMPILE)),DISQUE_TX_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir dist dist/*.tar.gz)
+	$(BIN)/twine check --strict dist/*
+	@for wheel in $(CURDIR)/dist/*.whl; do \
+	    folder=$$(mktemp -d); trap "rm -rf $$folder" EXIT; \
+	    echo "== $$wheel"; \
+	    $(PYTHON) -m venv $$folder/venv && cd $$folder || exit 1; \
+	    venv/bin/pip --disable-pip-version-check --quiet install $$wheel || exit 1; \
+	    venv/bin/disque-server --version && venv/bin/disque --version || exit 1; \
+	    venv/bin/twistd --help | grep -w disque || exit 1; \
+	    venv/bin/python -m disque_tx.cli.demo || exit 1; \
+	    cd $(CURDIR); rm -rf $$folder; \
+	done
+	@ls -l dist
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis
