@@ -242,6 +242,14 @@ fuzz: $(VENV)/.made-test
 docs: $(VENV)/.made-test
 	$(BIN)/python -m tests.links README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs
 
+# Warnings are errors: a link that leads nowhere, a page that no index lists, a docstring that is no
+# reStructuredText.
+site: $(VENV)/.made-quick $(VENV)/.made-site
+	rm -rf build/site
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs -d build/site-cache . build/site
+	$(BIN)/python -m twisted.trial --temp-directory build/trial-site tests.acceptance.site
+	@echo "Open build/site/index.html in a browser."
+
 # All wheels are built from the sdist, which so proves to be complete. Each is installed into an empty
 # environment, where nothing of the tree is at hand, and works there.
 dist: $(VENV)/.made-dist
