@@ -39,3 +39,17 @@ class SetupTests(SynchronousTestCase):
         named = set(everything.removeprefix("disque-tx[").removesuffix("]").split(","))
         extras = set(self.setup["options.extras_require"])
         self.assertEqual(extras - {"dev", "fuzz"}, named)
+
+
+class ToxTests(SynchronousTestCase):
+    """tox.ini beside the folders."""
+
+    def test_same_unit_tests(self) -> None:
+        """On other Pythons tox runs the tests that ``make unit`` finds by itself."""
+        tox = ConfigParser(interpolation=None)
+        tox.read(_ROOT / "tox.ini")
+        tests = _ROOT / "tests"
+        packages = {f"tests.{path.parent.name}" for path in tests.glob("*/__init__.py")}
+        packages -= {"tests.acceptance", "tests.fuzz", "tests.mutants", "tests.spark"}
+        modules = {f"tests.{path.stem}" for path in tests.glob("test_*.py")}
+        self.assertEqual(sorted(packages | modules), sorted(tox["unit"]["tests"].split()))
