@@ -1,42 +1,42 @@
 # Everything works from a fresh clone: the environments are made when they are needed.
 #
 # To see it work:
-#   make demo             a daemon, a producer and a worker for some seconds
-#   make demo-pipeline    three daemons, their events, and a report on them
+#   make demo                 a daemon, a producer and a worker for some seconds
+#   make demo-pipeline        three daemons, their events, and a report on them
 #
 # To change it:
-#   make quick            the fast unit tests, without Spark and lint: about 60 s
-#   make test T=MODULES   only these tests, such as T=tests.core.test_acks
-#   make test             all stages below; goes on to the end, then lists what failed
-#   make coverage         branches that the tests of the inner packages never took
-#   make sim              simulated clusters with faults, 200 of them; SEEDS=1-5000 for others
-#   make mutation         small defects in the core, and whether tests notice; MUTANTS=, SEED=, FILES=
-#   make fuzz             guided fuzzing of what strangers send and what lies on disk; FUZZ_S=60
-#   make spark-kill       a stream, and a table that is compacted, killed twenty times each
-#   make clean            removes environments and what was built
+#   make quick                the fast unit tests, without Spark and lint: 1 min
+#   make test T=MODULES       only these tests, such as T=tests.core.test_acks
+#   make test                 all stages below; goes on to the end, then lists what failed
+#   make coverage             branches that the tests of the inner packages never took: 2 min
+#   make sim                  simulated clusters with faults, 200 of them; SEEDS=1-5000 for others
+#   make mutation             small defects, and whether tests notice; MUTANTS=, SEED=, FILES=
+#   make fuzz                 guided fuzzing of what strangers send and what lies on disk; FUZZ_S=60
+#   make spark-kill           a stream, and a table that is compacted, killed twenty times each
+#   make clean                removes environments and what was built
 #
 # Stages of `make test`, and about how long each takes on two cores, environment made:
-#   make lint             ruff: 2 s
-#   make types            mypy --strict: 20 s
-#   make docs             the links of the documentation: 1 s
-#   make unit             unit tests on the plain package: 1 min
-#   make mutants          planted defects, which the simulator must find: 40 s
-#   make acceptance       real processes: 4 min
+#   make lint                 ruff: 2 s
+#   make types                mypy --strict: 20 s
+#   make docs                 the links of the documentation: 1 s
+#   make unit                 unit tests on the plain package: 1 min
+#   make mutants              planted defects, which the simulator must find: 40 s
+#   make acceptance           real processes: 4 min
 #   make acceptance-cluster   clusters of real processes: 7 to 9 min
-#   make spark            everything with Spark: 5 to 12 min
-#   make sim-some         50 simulated clusters: 1 min
-#   make unit-compiled    unit tests on the compiled package: 1 min
+#   make spark                everything with Spark: 5 to 12 min
+#   make sim-some             50 simulated clusters: 1 min
+#   make unit-compiled        unit tests on the compiled package: 1 min
 #   make acceptance-compiled  real processes, compiled: 3 min
 #
 # To measure it:
-#   make bench            speed and memory beside redis-server (needs cc and redis-server)
-#   make bench-clients    the blocking client beside bare redis-py
-#   make bench-workers    workers beside RQ and Celery (needs cc and redis-server)
-#   make bench-pipeline   the pipeline on Spark over 10 million events
+#   make bench                speed and memory beside redis-server (needs cc and redis-server)
+#   make bench-clients        the blocking client beside bare redis-py
+#   make bench-workers        workers beside RQ and Celery (needs cc and redis-server)
+#   make bench-pipeline       the pipeline on Spark over 10 million events
 #
 # To publish it:
-#   make site             the documentation as a static site, in build/site
-#   make dist             an sdist and wheels in dist, installed outside of the tree and tried out
+#   make site                 the documentation as a static site, in build/site: 30 s
+#   make dist                 an sdist and wheels in dist, installed elsewhere and tried out: 3 min
 #
 # `make help` prints this list.
 
@@ -270,4 +270,4 @@ dist: $(VENV)/.made-dist
 	@ls -l dist
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .tox build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis
