@@ -98,6 +98,21 @@ class ReferenceTests(SynchronousTestCase):
         self.assertEqual(in_usage, documented)
 
 
+class MakefileTests(SynchronousTestCase):
+    """What ``make help`` prints: the comment at the head of the Makefile."""
+
+    def test_every_target_once(self) -> None:
+        """Contributors find a target in the list, and what is in the list exists."""
+        lines = (_ROOT / "Makefile").read_text().splitlines()
+        head = lines[: lines.index("")]
+        listed = [found[1] for line in head if (found := re.match(r"#   make ([\w-]+)", line))]
+        phony = [name for line in lines if line.startswith(".PHONY:") for name in line.split()[1:]]
+        # All tests, and some of them.
+        self.assertEqual(2, listed.count("test"))
+        listed.remove("test")
+        self.assertEqual(sorted(set(phony) - {"help"}), sorted(listed))
+
+
 class ExampleTests(SynchronousTestCase):
     """The programs in the documentation."""
 

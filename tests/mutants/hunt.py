@@ -107,8 +107,13 @@ def main() -> int:
     return 0 if len(found) == len(MUTANTS) else 1
 
 
-if __name__ == "__main__":
+def fix_hashes(module: str) -> None:
+    """Begin again, if need be, as a process in which a seed is the same run as in the tests."""
     if os.environ.get("PYTHONHASHSEED") != "0":
         os.environ["PYTHONHASHSEED"] = "0"
-        os.execv(sys.executable, [sys.executable, "-m", "tests.mutants.hunt", *sys.argv[1:]])
+        os.execv(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    fix_hashes("tests.mutants.hunt")
     sys.exit(main())

@@ -138,6 +138,14 @@ class MultibulkTests(ParserCase):
             self.assertIsNone(self.parser.next())
         self.assertTrue(10_000 <= self.parser.pending_bytes() <= 10_050)
 
+    def test_large_argument_in_pieces(self) -> None:
+        """A large body comes in many reads, the last of which brings the next request, too."""
+        expected = [[b"ADDJOB", b"q", bytes(range(256)) * 2_000, b"0"], [b"PING"]]
+        data = b"".join([encode(argv) for argv in expected])
+        for size in (1_460, 65_536, 300_000, len(data) - 1):
+            pieces = [data[at : at + size] for at in range(0, len(data), size)]
+            self.assertEqual(expected, fed(pieces), size)
+
     def test_pending_bytes(self) -> None:
         """The input counted against a client is what it sent, even if it sends byte by byte."""
         data = encode([b"ADDJOB", b"q", b"b" * 3000, b"0"])
