@@ -141,7 +141,7 @@ UNIT := $(filter-out tests.acceptance tests.fuzz tests.mutants tests.spark,$(sub
 TRIAL = mkdir -p build && $(BIN)/python -m twisted.trial --temp-directory $(1) $(if $(JOBS),--jobs $(JOBS)) $(2) 2>&1 | $(BIN)/python -m tests.tally $(1)
 
 # The packages that stand apart from the world. Their own tests must take nearly every branch of them.
-INNER := core wire commands
+INNER := core wire commands engine
 COVERED_MIN := 95
 
 quick: $(VENV)/.made-quick
@@ -264,7 +264,7 @@ dist: $(VENV)/.made-dist
 	    venv/bin/pip --disable-pip-version-check --quiet install $$wheel || exit 1; \
 	    venv/bin/disque-server --version && venv/bin/disque --version || exit 1; \
 	    venv/bin/twistd --help | grep -w disque || exit 1; \
-	    venv/bin/python -m disque_tx.cli.demo || exit 1; \
+	    venv/bin/python -m disque_tx.cli.programs.demo || exit 1; \
 	    cd $(CURDIR); rm -rf $$folder; \
 	done
 	@ls -l dist

@@ -17,7 +17,7 @@ from tests.acceptance.daemon import (
     wait_for,
 )
 from tests.acceptance.resp import Connection
-from tests.services.certificates import Authority
+from tests.services.net.certificates import Authority
 
 
 class ProgramTestCase(DaemonTestCase):

@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.memory import Memory
 from disque_tx.engine.memorywatch import PAUSE_MS, MemoryWatch
-from disque_tx.services.log import DaemonLog
+from disque_tx.services.host.log import DaemonLog
 
 
 class MemoryWatchTests(SynchronousTestCase):

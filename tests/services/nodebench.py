@@ -21,11 +21,11 @@ from disque_tx.config.settings import Settings
 from disque_tx.core.membership import Membership
 from disque_tx.core.node import Node
 from disque_tx.nodetable import MYSELF, NodeEntry
-from disque_tx.services.admission import Admission
-from disque_tx.services.clients import RespFactory, RespProtocol
-from disque_tx.services.hub import Hub
+from disque_tx.services.clients.admission import Admission
+from disque_tx.services.clients.protocol import RespFactory, RespProtocol
+from disque_tx.services.host.log import DaemonLog
 from disque_tx.services.interfaces import IClock
-from disque_tx.services.log import DaemonLog
+from disque_tx.services.net.hub import Hub
 from disque_tx.services.runtime import Runtime
 from tests.commands.desk import ME, UNIX_S, NumberedIds
 

@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.config.settings import Settings
-from disque_tx.services.log import DaemonLog
+from disque_tx.services.host.log import DaemonLog
 from disque_tx.services.root import NodeRoot
 from tests.services.nodebench import drive
 

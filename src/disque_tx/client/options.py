@@ -57,7 +57,8 @@ class ConnectionOptions:
 # One is made for every job that is added: without slots, freezing costs a third less.
 @attrs.frozen(slots=False)
 class AddOptions:
-    """How a job is added, in the words of ADDJOB (section 14); ``None``: the node's default.
+    """How a job is added, in the words of ADDJOB (client protocol, section 14); ``None``: the
+    node's default.
 
     ``timeout_ms``: how long the copies may take, 0 for ever. ``replicate``: on how many nodes the
     job is to be. ``delay_s``: until its first delivery; ``retry_s``: from a delivery to the next
@@ -83,7 +84,7 @@ class AddOptions:
 
     def with_replicate(self, replicate: int | None) -> AddOptions:
         """The same with so many copies, if any number is given; with RETRY 0 there is one copy
-        (section 14)."""
+        (client protocol, section 14)."""
         if self.at_most_once:
             return attrs.evolve(self, replicate=1)
         return self if replicate is None else attrs.evolve(self, replicate=replicate)

@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, Protocol
 
 from disque_tx.config.paths import os_error_text
-from disque_tx.engine.aof.log import AppendOnlyLog
 from disque_tx.engine.interfaces import Reports
 from disque_tx.errors import CommandError
 
@@ -27,11 +26,18 @@ _STOPPING: Final = "This node is shutting down, please connect to a different on
 Done = Callable[[Exception | None], object]
 
 
+class SyncedLog(Protocol):
+    """The log of the jobs."""
+
+    def flush_and_sync(self) -> None:
+        """Everything recorded is on the disk afterwards; ``OSError`` when it cannot be."""
+
+
 class Host(Protocol):
     """The process around a node."""
 
     def load(self, done: Done) -> None:
-        """Load the log: :meth:`AppendOnlyLog.open_and_load`."""
+        """Load the log."""
 
     def prepare(self, done: Done) -> None:
         """The log is loaded: make ready what is still missing."""
@@ -59,7 +65,7 @@ class Lifecycle:
     def __init__(
         self,
         server: Server,
-        log: AppendOnlyLog,
+        log: SyncedLog,
         turn: Callable[[], AbstractContextManager[Node]],
         host: Host,
         reports: Reports,

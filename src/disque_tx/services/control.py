@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
     from disque_tx.engine.files import IFiles
     from disque_tx.services.aof import AppendOnlyFile
-    from disque_tx.services.eventlog import EventLog
-    from disque_tx.services.log import DaemonLog
-    from disque_tx.services.processinfo import ProcessInfo
+    from disque_tx.services.events.service import EventLog
+    from disque_tx.services.host.log import DaemonLog
+    from disque_tx.services.host.processinfo import ProcessInfo
 
 #: File descriptors the process needs besides those of its clients (client protocol, section 2).
 RESERVED_FDS = 32

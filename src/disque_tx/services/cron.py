@@ -13,7 +13,7 @@ from disque_tx.engine.periodic import PeriodicWork
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
     from disque_tx.services.aof import AppendOnlyFile
-    from disque_tx.services.log import DaemonLog
+    from disque_tx.services.host.log import DaemonLog
     from disque_tx.services.runtime import Runtime
 
 

@@ -33,27 +33,27 @@ from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
 from disque_tx.engine.lifecycle import Done, Lifecycle
 from disque_tx.errors import CommandError, ConfigError, DisqueError
-from disque_tx.services.admission import Admission
 from disque_tx.services.aof import AppendOnlyFile
 from disque_tx.services.applied import APPLY, apply_all
-from disque_tx.services.bus import Bus
-from disque_tx.services.certificates import Certificates, Identity
-from disque_tx.services.clients import RespFactory
+from disque_tx.services.bus.federation import FederationService
+from disque_tx.services.bus.gossip import GossipService
+from disque_tx.services.bus.nodesfile import NodesFile
+from disque_tx.services.bus.service import Bus
+from disque_tx.services.clients.admission import Admission
+from disque_tx.services.clients.embedded import NodeService
+from disque_tx.services.clients.listeners import Listeners
+from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.control import NodeControl, raise_fd_limit
 from disque_tx.services.cron import Cron
-from disque_tx.services.eventlog import EventLog
-from disque_tx.services.federation import FederationService
-from disque_tx.services.files import RealFiles
-from disque_tx.services.gossip import GossipService
-from disque_tx.services.hub import Hub
+from disque_tx.services.events.service import EventLog
+from disque_tx.services.host.files import RealFiles
+from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.host.processinfo import DISQUE_VERSION, ProcessInfo
+from disque_tx.services.host.systemd import Watchdog, notify
 from disque_tx.services.interfaces import IHost
-from disque_tx.services.listeners import Listeners
-from disque_tx.services.log import DaemonLog
-from disque_tx.services.nodeservice import NodeService
-from disque_tx.services.nodesfile import NodesFile
-from disque_tx.services.processinfo import DISQUE_VERSION, ProcessInfo
+from disque_tx.services.net.certificates import Certificates, Identity
+from disque_tx.services.net.hub import Hub
 from disque_tx.services.runtime import Runtime, SystemClock
-from disque_tx.services.systemd import Watchdog, notify
 from disque_tx.wire.jobid import JobIdSource
 
 
@@ -345,7 +345,7 @@ def prepare(settings: Settings) -> DaemonLog:
         raise ConfigError(f"Can't chdir to '{settings.dir}': {error.strerror}") from error
     writer = None
     if settings.syslog_enabled:
-        from disque_tx.services.log import system_log
+        from disque_tx.services.host.log import system_log
 
         writer = system_log(settings.syslog_ident, settings.syslog_facility)
     return DaemonLog(settings.loglevel, settings.logfile, writer)

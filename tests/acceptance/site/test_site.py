@@ -67,7 +67,7 @@ class NavigationTests(SynchronousTestCase):
             ("worker", "disque_tx.worker.Worker"),
             ("workqueue", "disque_tx.workqueue.WorkQueue"),
             ("spark", "disque_tx.spark.session"),
-            ("embedding", "disque_tx.services.nodeservice.NodeService.call"),
+            ("embedding", "disque_tx.services.clients.embedded.NodeService.call"),
             ("interfaces", "disque_tx.services.interfaces.IClientProtocol.factory"),
         ):
             text = (_SITE / "docs" / "reference" / "api" / f"{page}.html").read_text()

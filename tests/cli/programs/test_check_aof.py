@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.programs import check_aof
 from disque_tx.engine.ownership import claim
-from disque_tx.services.files import RealFiles
+from disque_tx.services.host.files import RealFiles
 from tests.cli.program import run
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "aof"

@@ -19,8 +19,8 @@ from disque_tx.core.node import Node
 from disque_tx.engine.files import IFiles
 from disque_tx.nodetable import MYSELF, NodeEntry
 from disque_tx.services.aof import AppendOnlyFile
-from disque_tx.services.log import DaemonLog
-from disque_tx.services.memoryfiles import MemoryFiles
+from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.host.memoryfiles import MemoryFiles
 from disque_tx.wire.jobid import JobIdSource
 
 ME = b"a" * 40

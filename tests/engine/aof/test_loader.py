@@ -11,7 +11,7 @@ from disque_tx.core.job import Job
 from disque_tx.engine.aof.loader import SLICE_S
 from disque_tx.errors import ConfigError
 from disque_tx.messages import QUEUED, STATE_NAMES
-from disque_tx.services.memoryfiles import MemoryFiles
+from disque_tx.services.host.memoryfiles import MemoryFiles
 from disque_tx.wire.aoflog import load_record
 from tests.engine.aof.bench import PATH, Bench, loaded, settings, vector, vector_json
 

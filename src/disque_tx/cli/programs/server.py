@@ -13,7 +13,7 @@ from disque_tx.errors import ConfigError
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
-    from disque_tx.services.log import DaemonLog
+    from disque_tx.services.host.log import DaemonLog
     from disque_tx.services.root import NodeRoot
 
 _USAGE: Final = """\
@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     first = words[0] if words else ""
     if first in ("-v", "--version"):
-        from disque_tx.services.processinfo import DISQUE_VERSION, build_id
+        from disque_tx.services.host.processinfo import DISQUE_VERSION, build_id
 
         print(
             f"Disque server v={DISQUE_VERSION} sha=00000000:0 malloc=libc bits=64"
@@ -74,7 +74,7 @@ def _test_memory(words: list[str]) -> int:
 
 def _run(words: list[str]) -> int:
     from disque_tx.commands.table import standard_registry
-    from disque_tx.services.log import DaemonLog
+    from disque_tx.services.host.log import DaemonLog
 
     try:
         settings = config.load(words, sys.stdin.buffer.read, commands=standard_registry().by_name)
