@@ -8,9 +8,8 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.messages import JobRecord
-from disque_tx.spark.batches import batches
 from disque_tx.spark.files.aof import LogReader, live_jobs, log_options
-from disque_tx.spark.schema import AOF_RECORDS_DDL, arrow_schema
+from disque_tx.spark.schema import AOF_RECORDS_DDL, arrow_schema, batches
 from disque_tx.wire.aoflog import load_record
 
 _VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "aof"

@@ -21,10 +21,9 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from disque_tx.errors import PeerError
 from disque_tx.messages import JobRecord
-from disque_tx.spark.batches import batches
 from disque_tx.spark.files.folders import folder_options, found
-from disque_tx.spark.given import Given
-from disque_tx.spark.schema import AOF_JOBS_DDL, AOF_RECORDS_DDL, arrow_schema, text
+from disque_tx.spark.options import Given
+from disque_tx.spark.schema import AOF_JOBS_DDL, AOF_RECORDS_DDL, arrow_schema, batches, text
 from disque_tx.wire.aoflog import LogDecoder
 from disque_tx.wire.aofrecords import understand
 

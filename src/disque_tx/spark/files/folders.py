@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from disque_tx.spark.errors import BadOption
-from disque_tx.spark.given import Given
+from disque_tx.spark.options import Given
 
 
 def folder_options(form: str, options: Mapping[str, str], *more: str) -> tuple[str, ...]:

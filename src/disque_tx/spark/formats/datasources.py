@@ -22,8 +22,7 @@ from disque_tx.spark.schema import (
 )
 from disque_tx.spark.sink.columns import check
 from disque_tx.spark.sink.writer import JobWriter, StreamWriter, TableWriter
-from disque_tx.spark.source.batch import JobReader
-from disque_tx.spark.source.stream import JobStreamReader
+from disque_tx.spark.source.readers import JobReader, JobStreamReader
 
 
 def _given(source: DataSource) -> dict[str, str]:

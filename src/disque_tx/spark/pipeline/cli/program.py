@@ -1,4 +1,4 @@
-"""``disque-pipeline``: one group, one module per command."""
+"""``disque-pipeline``: one group of commands, most of them at home in packages of their own."""
 
 from __future__ import annotations
 
