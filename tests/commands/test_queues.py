@@ -9,7 +9,7 @@ from disque_tx.commands.jobs import getjob
 from disque_tx.commands.queues import jscan, pause, qlen, qpeek, qscan, qstat
 from disque_tx.commands.registry import Handler
 from disque_tx.commands.values import Status
-from disque_tx.core.imports import Imports
+from disque_tx.core.importschedule import ImportSchedule
 from tests.commands.test_jobs import EDGES, HUGE, SYNTAX, JobsCase
 from tests.core.peerbench import B
 
@@ -66,7 +66,7 @@ class TradeTests(JobsCase):
         """QSTAT names who gave lately, and how many jobs per second come; for five seconds."""
         queue = self.node.queues.obtain(b"q", self.node.now_ms)
         self.node.queues.obtain(b"r", self.node.now_ms)
-        queue.imports = Imports(self.node.now_ms)
+        queue.imports = ImportSchedule(self.node.now_ms)
         for _ in range(10):
             queue.imports.note(B, self.node.now_ms)
         for after_ms, givers, rate in ((1_000, [B], 10), (4_001, [], 0)):
@@ -79,7 +79,7 @@ class TradeTests(JobsCase):
         """QSCAN IMPORTRATE finds the queues that import at least that much."""
         for name, jobs in ((b"slow", 1), (b"fast", 100), (b"none", 0)):
             queue = self.node.queues.obtain(name, self.node.now_ms)
-            queue.imports = Imports(self.node.now_ms)
+            queue.imports = ImportSchedule(self.node.now_ms)
             for _ in range(jobs):
                 queue.imports.note(B, self.node.now_ms)
         self.node.begin(self.node.now_ms + 1_000, self.node.wall_us)

@@ -35,7 +35,7 @@ class CountTests(PeerCase):
         self.node.membership.refresh()
         error = self.assertRaises(CommandError, self.ask, 4)
         self.assertEqual(("NOREPL", UNREACHABLE), (error.code, error.text))
-        self.assertEqual([], self.told(B) + self.told(C) + self.told(D))
+        self.assertEqual([], self.sent(B) + self.sent(C) + self.sent(D))
         self.assert_nothing_left()
 
     def test_reachable_without_link(self) -> None:
@@ -50,7 +50,7 @@ class CountTests(PeerCase):
         for asynchronous in (False, True):
             job_id = self.status(self.ask(1, asynchronous=asynchronous))
             self.assertEqual(((ME,), QUEUED), (self.job(job_id).nodes, self.job(job_id).state))
-        self.assertEqual([], self.told(B) + self.told(C) + self.told(D))
+        self.assertEqual([], self.sent(B) + self.sent(C) + self.sent(D))
         self.assertEqual(({}, {}), self.pending())
 
     def pending(self) -> tuple[object, object]:
@@ -77,7 +77,7 @@ class CountTests(PeerCase):
         for asynchronous in (False, True):
             with self.assertRaises(CommandError):
                 self.ask(2, asynchronous=asynchronous)
-        self.assertEqual([], self.told(B) + self.told(C) + self.told(D))
+        self.assertEqual([], self.sent(B) + self.sent(C) + self.sent(D))
 
 
 class OutsideTests(PeerCase):
@@ -110,9 +110,9 @@ class OutsideTests(PeerCase):
         self.assertEqual([], self.get(b"q"))
         self.link(B)
         self.pass_ms(60)
-        self.assertEqual(["REPLJOB"], self.told_names(B))
-        self.hear_signal(B, GOTJOB, job_id)
-        self.assertEqual(["ENQUEUE"], self.told_names(B))
+        self.assertEqual(["REPLJOB"], self.sent_names(B))
+        self.receive_signal(B, GOTJOB, job_id)
+        self.assertEqual(["ENQUEUE"], self.sent_names(B))
         self.assert_nothing_left()
 
     def test_begun_before(self) -> None:
@@ -123,6 +123,6 @@ class OutsideTests(PeerCase):
         self.leave()
         self.node.release_leaving()
         self.assertEqual([], self.said(client))
-        self.hear_signal(wait.job.nodes[1], GOTJOB, wait.job.id)
+        self.receive_signal(wait.job.nodes[1], GOTJOB, wait.job.id)
         self.assertEqual(wait.job.id, self.status(client))
         self.assertEqual([wait.job.id], self.get(b"q"))

@@ -102,7 +102,7 @@ class AcceptanceTests(PeerCase):
                 names.append(case["name"])
                 data = bytes.fromhex(case["send_hex"]).replace(my_id, ME)
                 self.send(data)
-                replies = [name for name in self.told_names(PEER) if name != "PONG"]
+                replies = [name for name in self.sent_names(PEER) if name != "PONG"]
                 self.assertEqual(case["expect"]["replies"], replies, case["name"])
                 for job_id, expected in case["expect"].get("show", {}).items():
                     shown = self.shown(job_id.encode())

@@ -340,9 +340,9 @@ class HandedOutTests(PeerCase):
         self.get(b"q")
         for _ in range(2):
             self.node.working(job.id)
-            self.forget_told()
+            self.forget_sent()
             self.pass_ms(job.retry_s * 1000 - 400)
-            self.assertEqual(["WILLQUEUE"], self.told_names(B))
+            self.assertEqual(["WILLQUEUE"], self.sent_names(B))
 
     def test_working_on_a_done_job(self) -> None:
         """Who works on a job that is done is told so, and on a dummy that it is unknown."""

@@ -310,18 +310,18 @@ class DismissTests(PeerCase):
         """Whoever waits hears why, and copies that nobody was promised are taken back."""
         waiting = self.wait(b"q")
         adding = self.ask(2)
-        self.forget_told()
+        self.forget_sent()
         self.assertEqual({waiting, adding}, set(self.node.dismiss(self.ERROR)))
         for client in (waiting, adding):
             (error,) = self.said(client)
             self.assertEqual(b"LEAVING stopping", getattr(error, "line", b""))
-        self.assertEqual(["DELJOB"], self.told_names(B) + self.told_names(C))
+        self.assertEqual(["DELJOB"], self.sent_names(B) + self.sent_names(C))
         self.assertEqual((0, 0), (len(self.node.jobs), self.node.blocked_clients))
 
     def test_promised(self) -> None:
         """An ASYNC job whose client has its ID is not taken back from those who keep it."""
         self.leave()
         self.ask(1, asynchronous=True)
-        self.forget_told()
+        self.forget_sent()
         self.node.dismiss(self.ERROR)
-        self.assertEqual([], self.told_names(B) + self.told_names(C))
+        self.assertEqual([], self.sent_names(B) + self.sent_names(C))

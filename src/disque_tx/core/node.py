@@ -1,6 +1,6 @@
 """The node: one method per input; everything it wants done goes to the outbox.
 
-It knows no clock: :meth:`Node.begin` tells it the time of a turn, and everything that happens in
+It knows no clock: :meth:`Node.begin` sets the time of a turn, and everything that happens in
 the turn happens at that time. ``now_ms`` is a steady clock on which all deadlines lie; ``wall_us``
 is the time of day that creation times and expiry times on disk are made of. They only meet where a
 job comes from the log.
@@ -251,7 +251,7 @@ class Node:
         if job.state == QUEUED:
             self.delivery.dequeue(job)
         self.delivery.postpone(job, self.now_ms)
-        self.peers.tell_holders(job, JobSignal(busmessages.WORKING, job.id))
+        self.peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
         return job.retry_s
 
     def pause(self, name: bytes, flags: i64) -> None:
@@ -260,12 +260,12 @@ class Node:
 
     def pause_everywhere(self, name: bytes, flags: i64) -> None:
         """Ask all other nodes to set the pause flags of their queue."""
-        self.peers.tell_all(QueueSignal(busmessages.PAUSE, name, flags))
+        self.peers.broadcast(QueueSignal(busmessages.PAUSE, name, flags))
 
     # -- clients and time --------------------------------------------------------------------
 
     def client_gone(self, client: Client) -> None:
-        """The connection is lost: nothing is held for it any more, nor said to it."""
+        """The connection is lost: nothing is held for it any more, nor sent to it."""
         self._releasing.gone(client)
 
     def run_due(self) -> None:

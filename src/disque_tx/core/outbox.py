@@ -15,8 +15,8 @@ from disque_tx.nodetable import Link, NodeEntry
 
 
 class Outbox:
-    """``log``: where records go, ``None`` while nothing is recorded. ``events``: where is told what
-    happens to jobs, ``None`` while nobody wants to know. ``touched``: clients with
+    """``log``: where records go, ``None`` while nothing is recorded. ``events``: the log of
+    what happens to jobs, ``None`` without one. ``touched``: clients with
     replies to write or a connection to close. ``resumed``: clients that were just unblocked, whose
     waiting input must be looked at. ``connects``: nodes to make a link to. ``hangups``: links to
     close. ``resolves``: host names and ports of nodes to meet, once their address is known."""

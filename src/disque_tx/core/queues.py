@@ -8,7 +8,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.client import Client
-from disque_tx.core.imports import Imports
+from disque_tx.core.importschedule import ImportSchedule
 from disque_tx.core.memory import QUEUE_BYTES, Memory
 from disque_tx.core.order import JobOrder
 from disque_tx.core.table import Table
@@ -59,7 +59,7 @@ class Queue(Keyed):
         self.jobs_in: i64 = 0
         self.jobs_out: i64 = 0
         self.ready: bool = False
-        self.imports: Imports | None = None
+        self.imports: ImportSchedule | None = None
 
     @property
     def name(self) -> bytes:

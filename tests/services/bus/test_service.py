@@ -258,21 +258,21 @@ class OrderTests(BusCase):
 
         self.commits.before = before_commit
         with self.runtime.turn() as node:
-            node.peers.tell(OTHER, JobSignal(GOTJOB, FIRST_ID))
+            node.peers.send(OTHER, JobSignal(GOTJOB, FIRST_ID))
             client.dataReceived(b"PING\r\n")
         self.assertEqual([(b"", b"")], seen)
         self.assertEqual(b"+PONG\r\n", transport.value())
         self.assertEqual([GOTJOB], self.heard(other))
 
     def test_one_write(self) -> None:
-        """What is said to a node in one turn is one piece."""
+        """The messages of one turn to a node are one write."""
         self.start()
         entry, other = self.called()
         self.heard(other)
         assert entry.link is not None
         with self.runtime.turn() as node:
             for _ in range(3):
-                node.peers.tell(OTHER, JobSignal(GOTJOB, FIRST_ID))
+                node.peers.send(OTHER, JobSignal(GOTJOB, FIRST_ID))
             self.assertEqual(1, len(self.bus.links.written))
         self.assertEqual([], self.bus.links.written)
         self.assertEqual([GOTJOB] * 3, self.heard(other))

@@ -1,7 +1,8 @@
-"""What PING, PONG, MEET and FAIL of others change (cluster protocol, sections 7.1, 7.2 and 8.5).
+"""Received heartbeats: what PING, PONG, MEET and FAIL change (cluster protocol, sections 7.1, 7.2
+and 8.5).
 
-The order of the steps in :meth:`Hearing.heard` is that of the original: it decides who counts as
-known in which step. Whether the peer may speak at all was decided before.
+The order of the steps in :meth:`Heartbeats.receive` is that of the original: it decides which node
+counts as known in which step. Whether the sender may use the link was decided before.
 """
 
 from __future__ import annotations
@@ -19,17 +20,18 @@ from disque_tx.core.links import Links
 from disque_tx.core.membership import Membership
 from disque_tx.core.peers import Peers
 from disque_tx.core.strangers import Strangers
-from disque_tx.core.twins import heeded
+from disque_tx.core.twins import is_that_node
 from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, Link, NodeEntry
 
 #: Handshakes that others may have under way here; those of CLUSTER MEET count, but have no limit.
 HANDSHAKES_MAX: Final = 64
-#: More than any node says at once that knows less than ten thousand others.
+#: More entries than a node sends at once that knows fewer than ten thousand others.
 _GOSSIP_MAX: Final = 1_000
 
 
-class Hearing:
-    """``strangers``: who may introduce himself. ``random``: a number in [0, 1) per call."""
+class Heartbeats:
+    """``strangers``: which unknown nodes may introduce themselves. ``random``: a number in [0, 1)
+    per call."""
 
     __slots__ = ("strangers", "_membership", "_peers", "_links", "_random")
 
@@ -42,35 +44,35 @@ class Hearing:
         self._links: Links = links
         self._random: Callable[[], float] = random
 
-    def heard(self, link: Link, message: Gossip, now_ms: i64, node_timeout_ms: i64) -> None:
-        """A PING, PONG or MEET, in the order of section 7.1."""
+    def receive(self, link: Link, message: Gossip, now_ms: i64, node_timeout_ms: i64) -> None:
+        """A PING, PONG or MEET, in the order of section 7.1 of the cluster protocol."""
         sender = self._peers.entry(message.sender)
         entry = link.entry
         if sender is not None:
-            self._membership.standing.told(message, now_ms)
+            self._membership.standing.receive(message, now_ms)
             moved = not _is_at(sender, _address(link, message), message)
-            known = heeded(sender, link, message.epoch, moved, now_ms, node_timeout_ms)
+            known = is_that_node(sender, link, message.epoch, moved, now_ms, node_timeout_ms)
             if not known:
-                self._turn_away(link, message)
+                self._refuse_twin(link, message)
                 return
         if entry is None:
             if message.type != PONG and not self._answer(link, message, sender, now_ms):
                 return
             if sender is not None and message.type == PING:
-                self._readdress(sender, link, message)
+                self._update_address(sender, link, message)
         elif entry.flags & HANDSHAKE:
-            self._shaken(entry, sender, link, message, now_ms)
+            self._complete_handshake(entry, sender, link, message, now_ms)
             return
         else:
-            self._alive(entry, now_ms)
+            self._pong(entry, now_ms)
         if sender is not None:
             sender.numbers = message.epoch != 0
             self._copy_leaving(sender, message)
         if sender is not None or message.type == MEET:
-            self._listen(sender, message.entries, now_ms, node_timeout_ms)
+            self._read_gossip(sender, message.entries, now_ms, node_timeout_ms)
 
-    def _turn_away(self, link: Link, message: Gossip) -> None:
-        """Another process has the ID of a node that is alive: tell it so, and no more."""
+    def _refuse_twin(self, link: Link, message: Gossip) -> None:
+        """Another process has the ID of a node that is alive: it gets a PONG with that news."""
         entry = link.entry
         if entry is None:
             if message.type != PONG:
@@ -79,7 +81,7 @@ class Hearing:
             self._links.drop(entry)
 
     def _answer(self, link: Link, message: Gossip, sender: NodeEntry | None, now_ms: i64) -> bool:
-        """Say PONG to a PING or MEET; ``False`` if it comes from somebody who gets no answer."""
+        """Reply to a PING or MEET with PONG; ``False`` if its sender gets no reply."""
         membership = self._membership
         introduced = message.type == MEET and sender is None
         if introduced and not self._admit(link, message, now_ms):
@@ -104,7 +106,7 @@ class Hearing:
             return False
         return membership.met(ip, message.port, message.bus_port, now_ms)
 
-    def _shaken(
+    def _complete_handshake(
         self,
         entry: NodeEntry,
         sender: NodeEntry | None,
@@ -112,24 +114,25 @@ class Hearing:
         message: Gossip,
         now_ms: i64,
     ) -> None:
-        """The PONG that completes a handshake; with a known node it only told an address."""
+        """The PONG that completes a handshake; of a known node, only the address is news."""
         if sender is not None:
             self._links.drop(entry)
-            self._readdress(sender, link, message)
+            self._update_address(sender, link, message)
             return
         self._membership.complete(entry, message.sender)
         entry.numbers = message.epoch != 0
-        self._alive(entry, now_ms)
+        self._pong(entry, now_ms)
 
-    def _alive(self, entry: NodeEntry, now_ms: i64) -> None:
+    def _pong(self, entry: NodeEntry, now_ms: i64) -> None:
         """A PONG came on our own link to the node."""
         entry.pong_received_ms = now_ms
         entry.ping_sent_ms = 0
         if failure.acquit(entry):
             self._membership.changed = True
 
-    def _readdress(self, entry: NodeEntry, link: Link, message: Message) -> None:
-        """The node is where it calls from, or where it says (section 8.7)."""
+    def _update_address(self, entry: NodeEntry, link: Link, message: Message) -> None:
+        """Its address is where it connects from, or what it announces (cluster protocol, section
+        8.7)."""
         ip = _address(link, message)
         if _is_at(entry, ip, message):
             return
@@ -144,50 +147,54 @@ class Hearing:
             sender.flags = (sender.flags & ~LEAVING) | leaving
             self._membership.changed = True
 
-    def _listen(
+    def _read_gossip(
         self,
         sender: NodeEntry | None,
         entries: list[GossipEntry],
         now_ms: i64,
         node_timeout_ms: i64,
     ) -> None:
-        """Take in what a node says of others; ``None``: a stranger (section 8.5)."""
+        """Evaluate gossip (cluster protocol, section 8.5). ``sender``: ``None`` for a stranger."""
         membership = self._membership
-        for told in entries[:_GOSSIP_MAX]:
-            about = membership.nodes.get(told.id)
+        for reported in entries[:_GOSSIP_MAX]:
+            about = membership.nodes.get(reported.id)
             if about is membership.myself:
                 continue
             if about is not None:
-                if sender is not None and self._testify(sender, about, told, now_ms):
-                    self._judge(about, now_ms, node_timeout_ms)
-                moved = told.ip.lower() != about.ip.lower() or told.port != about.port
+                if sender is not None and self._note_report(sender, about, reported, now_ms):
+                    self._fail_if_majority(about, now_ms, node_timeout_ms)
+                moved = reported.ip.lower() != about.ip.lower() or reported.port != about.port
                 if moved and failure.failing(about):
-                    self._try_meet(told, now_ms)
-            elif sender is not None and not told.flags & NOADDR:
-                if not membership.blacklisted(told.id, now_ms):
-                    self._try_meet(told, now_ms)
+                    self._try_meet(reported, now_ms)
+            elif sender is not None and not reported.flags & NOADDR:
+                if not membership.blacklisted(reported.id, now_ms):
+                    self._try_meet(reported, now_ms)
 
-    def _try_meet(self, told: GossipEntry, now_ms: i64) -> None:
+    def _try_meet(self, reported: GossipEntry, now_ms: i64) -> None:
         if self._membership.handshakes < HANDSHAKES_MAX:
-            self._membership.meet(told.ip, told.port, told.bus_port, now_ms)
+            self._membership.meet(reported.ip, reported.port, reported.bus_port, now_ms)
 
-    def _testify(self, sender: NodeEntry, about: NodeEntry, told: GossipEntry, now_ms: i64) -> bool:
-        """Note whether the sender finds the node failing, and return it."""
-        if told.flags & (PFAIL | FAIL):
+    def _note_report(
+        self, sender: NodeEntry, about: NodeEntry, reported: GossipEntry, now_ms: i64
+    ) -> bool:
+        """Record whether the sender reports the node as failing, and return it."""
+        if reported.flags & (PFAIL | FAIL):
             about.reports[sender.id] = int(now_ms)
             return True
         about.reports.pop(sender.id, 0)
         return False
 
-    def _judge(self, about: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> None:
-        """Condemn a node, and tell everybody, if a majority finds it failing (section 8.6)."""
+    def _fail_if_majority(self, about: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> None:
+        """Mark a node as failed, and broadcast it, if a majority reports it (cluster protocol,
+        section 8.6)."""
         if failure.outvoted(about, self._membership.size, now_ms, node_timeout_ms):
             failure.condemn(about, now_ms)
             self._membership.changed = True
-            self._peers.tell_all(NodeFailed(about.id))
+            self._peers.broadcast(NodeFailed(about.id))
 
     def failed(self, message: NodeFailed, now_ms: i64) -> None:
-        """FAIL: a known node says that a majority condemned another one (section 7.2)."""
+        """FAIL: by a known node, a majority marked another one as failed (cluster protocol, section
+        7.2)."""
         about = self._peers.entry(message.about)
         if self._peers.entry(message.sender) is None or about is None:
             return
@@ -197,7 +204,7 @@ class Hearing:
 
 
 def _address(link: Link, message: Message) -> bytes:
-    """Where the sender wants to be called, or calls from; empty when neither is an address."""
+    """The address that the sender announces, or connects from; empty when neither is one."""
     return normal_ip(message.ip) or normal_ip(plain_ip(link.peer_ip))
 
 
