@@ -44,8 +44,8 @@ def delay_ms_anew(job: Job, mine: bool, left_ms: i64) -> i64:
     """For how long a job that comes from the log is held back.
 
     ``mine``: this node made it, so both ends of its life are by one clock. ``left_ms``: what is
-    left of that. Of the time between DELAY and the end of its life, half is kept for its delivery, but
-    not more than DELAY.
+    left of that. Of the time between DELAY and the end of its life, half is kept for its delivery,
+    but not more than DELAY.
     """
     delay_ms = job.delay_s * 1000
     if mine:
