@@ -36,7 +36,7 @@ def life_s_max(job_id: bytes) -> i64:
 
 
 def whole_life_s(job_id: bytes, clocks_s: i64) -> i64:
-    """The TTL that a job was added with: ``clocks_s``, by two clocks, within the bounds of the ID."""
+    """The TTL that a job was added with: ``clocks_s``, by two clocks, but as the ID allows."""
     return max(life_s_min(job_id), min(clocks_s, life_s_max(job_id)))
 
 
