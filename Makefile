@@ -1,20 +1,45 @@
 # Everything works from a fresh clone: the environments are made when they are needed.
 #
-#   make demo             a daemon, a producer and a worker for some seconds
-#   make demo-pipeline    three daemons, their events, and a report on them
-#   make test             lint, types, and all tests, on the plain and on the compiled package
-#   make docs             the links of the documentation, part of the tests
-#   make sim              simulated clusters with faults, 200 of them
-#   make mutants          planted defects, which the simulator must find
-#   make fuzz             guided fuzzing of what strangers send and what lies on disk
-#   make spark-kill       a stream, and a table that is compacted, killed twenty times
-#   make mutation         small defects in the core, and whether the tests notice; MUTANTS=, SEED=, FILES=
-#   make bench            speed and memory beside redis-server (needs cc and redis-server)
-#   make bench-versions   this version beside another one: OTHER=path/to/its/python
-#   make bench-clients    the blocking client beside bare redis-py
-#   make bench-workers    workers beside RQ and Celery (needs redis-server)
-#   make bench-pipeline   the pipeline on Spark over 10 million events
-#   make clean            removes environments and what was built
+# To see it work:
+#   make demo                 a daemon, a producer and a worker for some seconds
+#   make demo-pipeline        three daemons, their events, and a report on them
+#
+# To change it:
+#   make quick                the fast unit tests, without Spark and lint: 1 min
+#   make test T=MODULES       only these tests, such as T=tests.core.test_acks
+#   make test                 all stages below; goes on to the end, then lists what failed
+#   make coverage             branches that the tests of the inner packages never took: 2 min
+#   make sim                  simulated clusters with faults, 200 of them; SEEDS=1-5000 for others
+#   make mutation             small defects, and whether tests notice; MUTANTS=, SEED=, FILES=
+#   make fuzz                 guided fuzzing of what strangers send and what lies on disk; FUZZ_S=60
+#   make spark-kill           a stream, and a table that is compacted, killed twenty times each
+#   make clean                removes environments and what was built
+#
+# Stages of `make test`, and about how long each takes on two cores, environment made:
+#   make lint                 ruff: 2 s
+#   make types                mypy --strict: 20 s
+#   make docs                 the links of the documentation: 1 s
+#   make unit                 unit tests on the plain package: 1 min
+#   make mutants              planted defects, which the simulator must find: 40 s
+#   make acceptance           real processes: 4 min
+#   make acceptance-cluster   clusters of real processes: 7 to 9 min
+#   make spark                everything with Spark: 5 to 12 min
+#   make sim-some             50 simulated clusters: 1 min
+#   make unit-compiled        unit tests on the compiled package: 1 min
+#   make acceptance-compiled  real processes, compiled: 3 min
+#
+# To measure it:
+#   make bench                speed and memory beside redis-server (needs cc and redis-server)
+#   make bench-versions       this version beside another one: OTHER=path/to/its/python
+#   make bench-clients        the blocking client beside bare redis-py
+#   make bench-workers        workers beside RQ and Celery (needs cc and redis-server)
+#   make bench-pipeline       the pipeline on Spark over 10 million events
+#
+# To publish it:
+#   make site                 the documentation as a static site, in build/site: 30 s
+#   make dist                 an sdist and wheels in dist, installed elsewhere and tried out: 3 min
+#
+# `make help` prints this list.
 
 PYTHON ?= python3
 # Compared on the interpreter that the distribution optimized, if there is one.
@@ -31,8 +56,13 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
-.PHONY: spark spark-kill bench-pipeline demo-pipeline
-.PHONY: demo test lint types unit unit-compiled acceptance acceptance-compiled acceptance-cluster bench bench-versions bench-clients bench-workers docs fuzz sim sim-some mutants mutation clean
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-pipeline quick test coverage sim mutation fuzz spark-kill clean
+.PHONY: lint types docs unit mutants acceptance acceptance-cluster spark sim-some unit-compiled acceptance-compiled
+.PHONY: bench bench-versions bench-clients bench-workers bench-pipeline site dist
+
+help:
+	@sed -n '/^$$/q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 
 # -- environments ------------------------------------------------------------------------------
 
@@ -41,14 +71,20 @@ $(VENV)/.made: setup.cfg setup.py pyproject.toml
 	DISQUE_TX_COMPILE=0 $(PIP) install --editable .
 	touch $@
 
-$(VENV)/.made-spark: $(VENV)/.made
-	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[spark]'
+# Besides, what one extra asks for.
+$(addprefix $(VENV)/.made-,spark site dist): $(VENV)/.made-%: $(VENV)/.made
+	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[$*]'
 	touch $@
 
-$(VENV)/.made-test: $(VENV)/.made
-	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint,spark]'
+# What all tests need but those of Spark.
+$(VENV)/.made-quick: $(VENV)/.made
+	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test]'
 	$(PIP) install --target $(VENV)/redis-7 --upgrade 'redis>=7,<8'
 	$(PIP) install --no-deps redis-work-queue==0.1.5
+	touch $@
+
+$(VENV)/.made-test: $(VENV)/.made-quick
+	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint,spark]'
 	touch $@
 
 # The compiled package lies in a folder of its own and is put in front of the plain one. It is built
@@ -62,7 +98,7 @@ $(COMPILED)/.made: $(VENV)/.made-test $(SOURCES)
 # -- what people run ---------------------------------------------------------------------------
 
 demo: $(VENV)/.made
-	@$(BIN)/python -m disque_tx.cli.demo
+	@$(BIN)/python -m disque_tx.cli.programs.demo
 
 # Three daemons, a producer, flaky workers, and the whole pipeline up to the report.
 demo-pipeline: $(VENV)/.made-spark
@@ -71,6 +107,12 @@ demo-pipeline: $(VENV)/.made-spark
 STAGES = lint types docs unit mutants acceptance acceptance-cluster spark sim-some \
     $(if $(filter 1,$(CAN_COMPILE)),unit-compiled acceptance-compiled)
 
+ifdef T
+# Only these tests, with the environment that they need, and shown one by one.
+test: override JOBS :=
+test: $(VENV)/.made-$(if $(findstring spark,$(T)),test,quick)
+	PYTHONPATH=$(CURDIR)/src; export PYTHONPATH; $(if $(findstring mutants,$(T)),PYTHONHASHSEED=0; export PYTHONHASHSEED;) $(call TRIAL,build/trial-some,$(T))
+else
 # Goes on to its end, and then lists what failed.
 test: $(VENV)/.made-test
 	@rm -f build/*.tally; failed=; \
@@ -83,6 +125,7 @@ test: $(VENV)/.made-test
 	$(BIN)/python -m tests.tally || status=1; \
 	test -z "$$failed" || { echo "These stages failed:$$failed"; exit 1; }; \
 	exit $${status:-0}
+endif
 
 lint: $(VENV)/.made-test
 	$(BIN)/ruff check .
@@ -93,9 +136,25 @@ types: $(VENV)/.made-test
 
 # The clusters are a package of their own: several daemons each, and no two at a time.
 ACCEPTANCE := $(subst /,.,$(basename $(wildcard tests/acceptance/test_*.py)))
-UNIT := $(filter-out tests.acceptance tests.fuzz tests.mutants tests.spark,$(subst /,.,$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)) $(basename $(wildcard tests/test_*.py))))
+TOP_LEVEL := $(subst /,.,$(basename $(wildcard tests/test_*.py)))
+UNIT := $(filter-out tests.acceptance tests.fuzz tests.mutants tests.spark,$(subst /,.,$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)))) $(TOP_LEVEL)
 
 TRIAL = mkdir -p build && $(BIN)/python -m twisted.trial --temp-directory $(1) $(if $(JOBS),--jobs $(JOBS)) $(2) 2>&1 | $(BIN)/python -m tests.tally $(1)
+
+# The packages that stand apart from the world. Their own tests must take nearly every branch of them.
+INNER := core wire commands engine
+COVERED_MIN := 95
+
+quick: $(VENV)/.made-quick
+	$(call TRIAL,build/trial-quick,$(INNER:%=tests.%) tests.stateful tests.sim $(TOP_LEVEL))
+
+coverage: $(VENV)/.made-quick
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m twisted.trial --temp-directory build/trial-coverage $(if $(JOBS),--jobs $(JOBS)) $(INNER:%=tests.%) tests.stateful
+	$(BIN)/coverage combine --quiet
+	@status=0; for package in $(INNER); do \
+	    $(BIN)/coverage report --include="src/disque_tx/$$package/*" --fail-under=$(COVERED_MIN) || status=1; \
+	done; exit $$status
 
 unit: $(VENV)/.made-test
 	$(call TRIAL,build/trial-unit,$(UNIT))
@@ -188,7 +247,34 @@ fuzz: $(VENV)/.made-test
 	done
 
 docs: $(VENV)/.made-test
-	$(BIN)/python -m tests.links README.md ARCHITECTURE.md CHANGELOG.md docs
+	$(BIN)/python -m tests.links README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs
+
+# Warnings are errors: a link that leads nowhere, a page that no index lists, a docstring that is no
+# reStructuredText.
+site: $(VENV)/.made-quick $(VENV)/.made-site
+	rm -rf build/site
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs -d build/site-cache . build/site
+	$(BIN)/python -m twisted.trial --temp-directory build/trial-site tests.acceptance.site
+	@echo "Open build/site/index.html in a browser."
+
+# All wheels are built from the sdist, which so proves to be complete. Each is installed into an empty
+# environment, where nothing of the tree is at hand, and works there.
+dist: $(VENV)/.made-dist
+	rm -rf dist
+	DISQUE_TX_COMPILE=0 $(BIN)/python -m build
+	$(if $(filter 1,$(CAN_COMPILE)),DISQUE_TX_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir dist dist/*.tar.gz)
+	$(BIN)/twine check --strict dist/*
+	@for wheel in $(CURDIR)/dist/*.whl; do \
+	    folder=$$(mktemp -d); trap "rm -rf $$folder" EXIT; \
+	    echo "== $$wheel"; \
+	    $(PYTHON) -m venv $$folder/venv && cd $$folder || exit 1; \
+	    venv/bin/pip --disable-pip-version-check --quiet install $$wheel || exit 1; \
+	    venv/bin/disque-server --version && venv/bin/disque --version || exit 1; \
+	    venv/bin/twistd --help | grep -w disque || exit 1; \
+	    venv/bin/python -m disque_tx.cli.programs.demo || exit 1; \
+	    cd $(CURDIR); rm -rf $$folder; \
+	done
+	@ls -l dist
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .tox build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
-"""The optional extensions: mypyc compiles the hot packages where a C compiler is at hand.
+"""What cannot be said in setup.cfg: the packages of two folders, and the optional extensions.
 
-``DISQUE_TX_COMPILE=0`` leaves them out, ``=1`` insists on them, anything else tries. Without them
-the same files run as they are, slower.
+mypyc compiles the hot packages where a C compiler is at hand. ``DISQUE_TX_COMPILE=0`` leaves that
+out, ``=1`` insists on it, anything else tries. Without it the same files run as they are, slower.
 """
 
 import os
@@ -10,7 +10,7 @@ import sysconfig
 from glob import glob
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 
 COMPILED = [
     "errors.py",
@@ -22,6 +22,8 @@ COMPILED = [
     "wire/*.py",
     "core/*.py",
     "commands/*.py",
+    "engine/buslinks.py",
+    "engine/turns.py",
     "services/pump.py",
 ]
 
@@ -59,4 +61,5 @@ def extensions():
     return mypycify([*options, *sources()], opt_level="3", strip_asserts=False)
 
 
-setup(ext_modules=extensions())
+# Twisted looks for plugins in a folder of its own, which is no package that could be found.
+setup(packages=[*find_packages("src"), "twisted.plugins"], ext_modules=extensions())

@@ -89,7 +89,8 @@ class Bench:
         """Our daemon, in a folder of its own."""
         port = free_port()
         data = Path(tempfile.mkdtemp(dir=self.folder))
-        command = [self.python, "-m", "disque_tx.cli.server", "--port", str(port)]
+        # The command, which every version has, and not a module, which may move.
+        command = [str(Path(self.python).with_name("disque-server")), "--port", str(port)]
         words = ["--bind", "127.0.0.1", "--dir", str(data), "--maxmemory", "4gb", *options]
         return Daemon("disque", command + words, port)
 

@@ -49,7 +49,7 @@ def start(port: int, folder: str) -> subprocess.Popen[bytes]:
     """A daemon that serves."""
     words = ["--port", str(port), "--dir", folder, "--bind", "127.0.0.1"]
     daemon = subprocess.Popen(
-        [sys.executable, "-m", "disque_tx.cli.server", *words], stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "disque_tx.cli.programs.server", *words], stdout=subprocess.DEVNULL
     )
     deadline_s = time.monotonic() + _START_S
     while time.monotonic() < deadline_s:

@@ -1,7 +1,7 @@
 """The plans of the main queries of the pipeline, as Spark explains them.
 
 ``python -m benchmarks.queryplans`` writes them to ``benchmarks/plans``, where they are checked in;
-tests/spark/pipeline/test_plans.py holds that the present ones have the same operators.
+tests/spark/pipeline/lifecycle/test_plans.py holds that the present ones have the same operators.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from disque_tx.spark import session
-from disque_tx.spark.pipeline import lines, nodes, queues
-from disque_tx.spark.pipeline.audit import suspects
-from disque_tx.spark.pipeline.cli import SETTINGS
-from disque_tx.spark.pipeline.ingest import spans
-from disque_tx.spark.pipeline.jobs import Extent, jobs
+from disque_tx.spark.pipeline.ingest import lines
+from disque_tx.spark.pipeline.ingest.ingestion import spans
+from disque_tx.spark.pipeline.lifecycle import nodes, queues
+from disque_tx.spark.pipeline.lifecycle.audit import suspects
+from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
+from disque_tx.spark.pipeline.runner import SETTINGS
+from disque_tx.spark.pipeline.tables.table import EVENT_COLUMNS
 
 #: Tables without rows are small enough to be sent to everybody, which real ones are not.
 PLAN_SETTINGS: Final = {**SETTINGS, "spark.sql.autoBroadcastJoinThreshold": "-1"}
@@ -44,7 +46,7 @@ def plans(spark: SparkSession, folder: Path) -> Mapping[str, str]:
         (folder / name).mkdir()
         return spark.read.schema(columns).parquet(str(folder / name))
 
-    events = empty("events", f"{lines.EVENT_COLUMNS}, dt DATE")
+    events = empty("events", f"{EVENT_COLUMNS}, dt DATE")
     made = jobs(events, _EXTENT)
     kept = empty("jobs", made._jdf.schema().toDDL())
     (folder / "x.jsonl").touch()

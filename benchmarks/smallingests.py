@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 from disque_tx.spark import session
-from disque_tx.spark.pipeline.ingest import ingest
-from disque_tx.spark.pipeline.tables import Table
+from disque_tx.spark.pipeline.ingest.ingestion import ingest
+from disque_tx.spark.pipeline.tables.table import Table
 from tests.spark.pipeline.logs import Node, job_id, write
 
 #: So that the work of Spark does not hide what grows.

@@ -71,7 +71,7 @@ def start(folder: Path, compiled: str) -> subprocess.Popen[bytes]:
         environment["PYTHONPATH"] = str(Path(compiled).resolve())
     words = ["--port", str(_PORT), "--bind", "127.0.0.1", "--dir", str(folder)]
     daemon = subprocess.Popen(
-        [sys.executable, "-m", "disque_tx.cli.server", *words],
+        [sys.executable, "-m", "disque_tx.cli.programs.server", *words],
         cwd=folder,
         env=environment,
         stdout=subprocess.DEVNULL,

@@ -56,7 +56,7 @@ import sys, celery_jobs
 for _ in range(int(sys.argv[1])):
     celery_jobs.noop.delay()
 """
-_OURS: Final = "from disque_tx.cli.work import command; command()"
+_OURS: Final = "from disque_tx.cli.verbs.work import command; command()"
 
 
 def free_port() -> int:
@@ -180,7 +180,15 @@ def main() -> int:
         (Path(folder) / "celery_jobs.py").write_text(_CELERY_MODULE)
         redis_port, port = free_port(), free_port()
         server = ["redis-server", "--port", str(redis_port), "--save", "", "--dir", folder]
-        node = [sys.executable, "-m", "disque_tx.cli.server", "--port", str(port), "--dir", folder]
+        node = [
+            sys.executable,
+            "-m",
+            "disque_tx.cli.programs.server",
+            "--port",
+            str(port),
+            "--dir",
+            folder,
+        ]
         stack.enter_context(running(server, folder))
         stack.enter_context(running(node, folder))
         until(lambda: listens(redis_port) and listens(port), "the servers listen")

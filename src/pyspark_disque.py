@@ -1,5 +1,5 @@
 """Where Spark looks for ``format("disque")``."""
 
-from disque_tx.spark.sources import DisqueSource as DefaultSource
+from disque_tx.spark.formats.datasources import DisqueSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -8,14 +8,40 @@ from pathlib import Path
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"```.*?```", re.DOTALL)
+_HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+
+
+def headings(text: str) -> dict[str, str]:
+    """The headings of a page by their anchors, which are those that GitHub makes.
+
+    An anchor is the text in lower case without punctuation, blanks turned into dashes; of equal
+    ones, the second gets ``-1``, the third ``-2``.
+    """
+    found: dict[str, str] = {}
+    for heading in _HEADING.findall(_CODE.sub("", text)):
+        shown = _LINK.sub(lambda link: link[0][1:].partition("](")[0], heading).replace("`", "")
+        anchor = re.sub(r"[^\w -]", "", shown.lower()).replace(" ", "-")
+        number, unique = 0, anchor
+        while unique in found:
+            number += 1
+            unique = f"{anchor}-{number}"
+        found[unique] = shown
+    return found
 
 
 def broken(document: Path) -> list[str]:
     """Targets of links in ``document`` that are not there."""
     text = _CODE.sub("", document.read_text())
-    targets = [found.split("#")[0] for found in _LINK.findall(text)]
-    local = [name for name in targets if name and "://" not in name and "mailto:" not in name]
-    return [name for name in local if not (document.parent / name).exists()]
+    targets = [name for name in _LINK.findall(text) if "://" not in name and "mailto:" not in name]
+    return [name for name in targets if not _exists(document, name)]
+
+
+def _exists(document: Path, target: str) -> bool:
+    name, _, anchor = target.partition("#")
+    page = document.parent / name if name else document
+    if not page.exists():
+        return False
+    return not anchor or page.suffix != ".md" or anchor in headings(page.read_text())
 
 
 def main(words: list[str]) -> int:

@@ -10,10 +10,10 @@ from typing import Final
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.help import ENTRIES
-from disque_tx.cli.options import USAGE
+from disque_tx.cli.verbs.registry import USAGE
 from disque_tx.commands.table import standard_registry
-from disque_tx.directives import DIRECTIVES, GET_BY_NAME, GET_ORDER, Directive
-from disque_tx.settings import DEFAULTS
+from disque_tx.config.directives import DIRECTIVES, GET_BY_NAME, GET_ORDER, Directive
+from disque_tx.config.settings import DEFAULTS
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _REFERENCE: Final = _ROOT / "docs" / "reference"
@@ -96,6 +96,21 @@ class ReferenceTests(SynchronousTestCase):
             for option in _OPTION.findall(re.split(r"\s{2,}", line.strip())[0])
         }
         self.assertEqual(in_usage, documented)
+
+
+class MakefileTests(SynchronousTestCase):
+    """What ``make help`` prints: the comment at the head of the Makefile."""
+
+    def test_every_target_once(self) -> None:
+        """Contributors find a target in the list, and what is in the list exists."""
+        lines = (_ROOT / "Makefile").read_text().splitlines()
+        head = lines[: lines.index("")]
+        listed = [found[1] for line in head if (found := re.match(r"#   make ([\w-]+)", line))]
+        phony = [name for line in lines if line.startswith(".PHONY:") for name in line.split()[1:]]
+        # All tests, and some of them.
+        self.assertEqual(2, listed.count("test"))
+        listed.remove("test")
+        self.assertEqual(sorted(set(phony) - {"help"}), sorted(listed))
 
 
 class ExampleTests(SynchronousTestCase):

@@ -21,6 +21,7 @@ ALLOWED = {
     "wire": COMMON,
     "core": COMMON | {"config"},
     "commands": COMMON | {"config", "core"},
+    "engine": COMMON | {"config", "commands", "core", "wire"},
     "client": {"errors"},
     "worker": {"errors", "client"},
     "workqueue": {"errors", "client"},
@@ -37,7 +38,7 @@ TOP = (["disque_tx", "services"], ["disque_tx", "cli"])
 #: Programs that run simulated worlds.
 RUNS_WORLDS = {"sim/__main__.py", "sim/campaign.py"}
 #: Where a process begins.
-NAMES_THE_REACTOR = {"services/tap.py", "cli/server.py"}
+NAMES_THE_REACTOR = {"services/tap.py", "cli/programs/server.py"}
 
 
 def files(package: str = "") -> Iterator[tuple[str, ast.Module]]:
@@ -58,6 +59,33 @@ def imported(name: str, tree: ast.Module) -> Iterator[str]:
             yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
+def home(target: str) -> str:
+    """The package that a module belongs to; a module at the top stands for itself."""
+    place, found = SOURCE, list[str]()
+    for part in target.split(".")[1:]:
+        if not (place / part).is_dir():
+            return ".".join(found) or part
+        place, found = place / part, [*found, part]
+    return ".".join(found)
+
+
+def packages_used() -> dict[str, set[str]]:
+    """Package → those of which it imports something, for types only as well. Not counted is what an
+    ``__init__`` offers, or a ``__main__`` runs, of the package's own parts."""
+    used: dict[str, set[str]] = {}
+    for name, tree in files():
+        *folders, file = name.removesuffix(".py").split("/")
+        if not folders and file == "__init__":
+            continue
+        package = ".".join(folders) or file
+        for target in imported(name, tree):
+            other = home(target) if target.startswith("disque_tx.") else package
+            offered = file in ("__init__", "__main__") and other.startswith(f"{package}.")
+            if other not in (package, "__version__") and not offered:
+                used.setdefault(package, set()).add(other)
+    return used
+
+
 class LayerTests(SynchronousTestCase):
     """Imports point one way."""
 
@@ -76,6 +104,22 @@ class LayerTests(SynchronousTestCase):
             for name, tree in files(package):
                 for target in imported(name, tree):
                     self.assertNotIn(target.split(".")[0], OUTSIDE, f"{name} imports {target}")
+
+    def test_engine_runs_anywhere(self) -> None:
+        """What the daemon and the simulator share knows neither reactor, nor clock, nor socket, nor
+        file; of the system it uses only how paths are written."""
+        for name, tree in files("engine"):
+            for target in imported(name, tree):
+                outside = target.split(".")[0] in OUTSIDE and target != "os"
+                self.assertFalse(outside, f"{name} imports {target}")
+            used = {
+                f"os.{node.attr}"
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "os"
+            }
+            self.assertLessEqual(used, {"os.path"}, name)
 
     def test_global_reactor(self) -> None:
         """Only where a process begins is it known which reactor runs."""
@@ -109,17 +153,90 @@ class LayerTests(SynchronousTestCase):
             opened = [call for call in calls if isinstance(call, ast.Name) and call.id == "open"]
             self.assertTrue(name in RUNS_WORLDS or not opened, f"{name} opens a file")
 
+    def test_no_circles(self) -> None:
+        """Every package can be understood, and changed, after those it uses and before others. A
+        package and those in it may use each other, but for the rule on modules below."""
+        used = packages_used()
+        for package in used:
+            ahead, seen = list(used[package]), set[str]()
+            while ahead:
+                other = ahead.pop()
+                if other in seen or is_part(package, other):
+                    continue
+                seen.add(other)
+                ahead += used.get(other, ())
+                circle = package in used.get(other, ())
+                self.assertFalse(circle, f"{package} uses {other}, which uses {package}")
+
     def test_rules_look_at_files(self) -> None:
         """The rules above are about files that are there."""
-        for package in ("wire", "core", "commands", "services", "cli", "sim"):
+        for package in ("wire", "core", "commands", "engine", "services", "cli", "sim"):
             self.assertGreater(len(list(files(package))), 2, package)
         self.assertIn("disque_tx.errors.PeerError", set(self.imports_of("wire/resp.py")))
-        self.assertIn("twisted.internet.reactor", set(self.imports_of("cli/server.py")))
+        self.assertIn("twisted.internet.reactor", set(self.imports_of("cli/programs/server.py")))
 
     def imports_of(self, wanted: str) -> Iterator[str]:
         for name, tree in files():
             if name == wanted:
                 yield from imported(name, tree)
+
+
+def is_part(one: str, other: str) -> bool:
+    """Whether one of two packages lies in the other."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+class CircleTests(SynchronousTestCase):
+    """What belongs together lies together."""
+
+    def test_no_circle_across_packages(self) -> None:
+        """Modules that import each other, be it for their types only, are in one package: every
+        other package can be read, and replaced, without them."""
+        graph = modules()
+        for circle in circles(graph):
+            packages = {name.rpartition(".")[0] for name in circle}
+            self.assertEqual(1, len(packages), sorted(circle))
+
+    def test_circles_are_found(self) -> None:
+        """The rule above would notice."""
+        self.assertEqual([{"a", "b"}], circles({"a": {"b"}, "b": {"a", "c"}, "c": set()}))
+
+
+def modules() -> dict[str, set[str]]:
+    """Every module of the package, and those that it imports."""
+    graph: dict[str, set[str]] = {}
+    trees = {}
+    for name, tree in files():
+        dotted = "disque_tx." + name.removesuffix(".py").replace("/", ".")
+        trees[dotted.removesuffix(".__init__")] = (name, tree)
+    for dotted, (name, tree) in trees.items():
+        graph[dotted] = set()
+        for target in imported(name, tree):
+            found = target if target in trees else target.rpartition(".")[0]
+            if found in trees and found != dotted:
+                graph[dotted].add(found)
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The largest sets of nodes each of which leads to all others, without those of one."""
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        ahead = [start]
+        while ahead:
+            for name in graph[ahead.pop()] - seen:
+                seen.add(name)
+                ahead.append(name)
+        return seen
+
+    reach = {name: reached(name) for name in graph}
+    found: list[set[str]] = []
+    for name in graph:
+        circle = {other for other in reach[name] if name in reach[other]}
+        if len(circle) > 1 and circle not in found:
+            found.append(circle)
+    return found
 
 
 class SizeTests(SynchronousTestCase):

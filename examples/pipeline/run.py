@@ -120,14 +120,14 @@ def _daemon(folder: Path, port: int) -> contextlib.AbstractContextManager[subpro
         "eventlog-body": "yes",
     }
     words = [word for name, value in settings.items() for word in (f"--{name}", value)]
-    return _program(folder, f"node-{port}", "-m", "disque_tx.cli.server", *words)
+    return _program(folder, f"node-{port}", "-m", "disque_tx.cli.programs.server", *words)
 
 
 def _worker(
     folder: Path, address: str
 ) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
     words = ("work", "worker:handlers", "--addresses", address, "--grace", 2)
-    return _program(folder, "worker", "-m", "disque_tx.cli.client", *words)
+    return _program(folder, "worker", "-m", "disque_tx.cli.programs.client", *words)
 
 
 def _free_ports(count: int) -> Iterator[int]:

@@ -7,7 +7,7 @@ import sys
 import click
 from steps import step
 
-from disque_tx.spark.pipeline.cli import command
+from disque_tx.spark.pipeline.cli.program import command
 
 
 def main(folder: str, html: str) -> None:

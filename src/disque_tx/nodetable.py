@@ -43,7 +43,7 @@ class NodeEntry:
     failed; ``retry_ms``: none is made before. ``reports``: ID of a node that says this one
     fails → when it last said so. ``numbers``: it says on which link it speaks, as the original does
     not: it is a node of ours. ``start``: the number of the latest link of the process that is taken
-    for this node, 0 for an original; ``start_heard_ms``: when that spoke. ``twin_start``: the same
+    for this node, 0 for an original; ``start_seen_ms``: when that spoke. ``twin_start``: the same
     of another process under its ID; ``twin_first_ms``, ``twin_ms``, ``twin_ip``: since when, when
     last, and from where that speaks; ``doubled``: it does so now (see ``core/twins``).
     """
@@ -65,7 +65,7 @@ class NodeEntry:
         "reports",
         "numbers",
         "start",
-        "start_heard_ms",
+        "start_seen_ms",
         "twin_start",
         "twin_first_ms",
         "twin_ms",
@@ -90,7 +90,7 @@ class NodeEntry:
         self.reports: dict[bytes, int] = {}
         self.numbers: bool = False
         self.start: i64 = 0
-        self.start_heard_ms: i64 = 0
+        self.start_seen_ms: i64 = 0
         self.twin_start: i64 = 0
         self.twin_first_ms: i64 = 0
         self.twin_ms: i64 = 0

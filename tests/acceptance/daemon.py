@@ -72,7 +72,7 @@ class Daemon:
     """``directives``: lines of the configuration; on the command line, or with ``in_file`` in
     ``disque.conf``. ``ip``: where it listens, and calls from."""
 
-    program: tuple[str, ...] = (sys.executable, "-m", "disque_tx.cli.server")
+    program: tuple[str, ...] = (sys.executable, "-m", "disque_tx.cli.programs.server")
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ import sys
 
 from tests.acceptance.daemon import environment
 
-PROGRAM = (sys.executable, "-m", "disque_tx.cli.client")
+PROGRAM = (sys.executable, "-m", "disque_tx.cli.programs.client")
 _RUN_S = 120.0
 
 

@@ -26,10 +26,10 @@ from disque_tx.client import (
     TooLate,
     UnknownJob,
 )
-from disque_tx.client.encryption import TLS
+from disque_tx.client.options import TLS
 from tests.acceptance.cluster.fleet import Fleet
 from tests.acceptance.daemon import Daemon, DaemonTestCase, environment, free_port, wait_for
-from tests.services.certificates import Authority
+from tests.services.net.certificates import Authority
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _HOW_TO: Final = _ROOT / "docs" / "how-to" / "use-the-blocking-client.md"

@@ -27,7 +27,7 @@ from tests.acceptance.daemon import (
     wait_for,
 )
 from tests.acceptance.disque import PROGRAM, disque, started
-from tests.services.certificates import Authority
+from tests.services.net.certificates import Authority
 
 _KILLS: Final = 20
 _HOW_TO: Final = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "use-the-command-line.md"

@@ -62,7 +62,7 @@ class CrashTests(DaemonTestCase):
 
     def test_delayed_at_most_once(self) -> None:
         """A RETRY 0 job whose delay a crash interrupts is delivered once, when the delay is over,
-        which begins anew (J36)."""
+        which begins anew."""
         daemon = self.daemon(*_ALWAYS).start()
         job_id = daemon.client().call("ADDJOB", "q", "b", 0, "RETRY", 0, "DELAY", 15)
         daemon.kill()
@@ -114,7 +114,7 @@ class CrashTests(DaemonTestCase):
 
 
 class OrderlyStopTests(DaemonTestCase):
-    """SIGTERM and SHUTDOWN lose nothing, whatever the policy (J30)."""
+    """SIGTERM and SHUTDOWN lose nothing, whatever the policy."""
 
     def test_sigterm(self) -> None:
         """Jobs that were acknowledged a moment before SIGTERM are there afterwards."""

@@ -17,7 +17,7 @@ from tests.acceptance.daemon import (
     wait_for,
 )
 from tests.acceptance.resp import Connection
-from tests.services.certificates import Authority
+from tests.services.net.certificates import Authority
 
 
 class ProgramTestCase(DaemonTestCase):
@@ -52,7 +52,7 @@ class CommandLineTests(ProgramTestCase):
         )
 
     def test_help(self) -> None:
-        """The usage goes to standard error with status 1, and names nothing of Redis (P42)."""
+        """The usage goes to standard error with status 1, and names nothing of Redis."""
         done = self.run_program("--help")
         self.assertEqual((1, ""), (done.returncode, done.stdout))
         self.assertIn("disque-server", done.stderr)
@@ -106,7 +106,7 @@ class CommandLineTests(ProgramTestCase):
         self.assertIn("Configured to not listen anywhere, exiting.", done.stdout)
 
     def test_standard_input(self) -> None:
-        """The configuration can come through a pipe; there is no file to rewrite then (P30)."""
+        """The configuration can come through a pipe; there is no file to rewrite then."""
         daemon = self.daemon()
         text = f"port {daemon.port}\nbind 127.0.0.1\nmaxmemory 128mb\n"
         process = daemon.process = subprocess.Popen(
@@ -129,7 +129,7 @@ class CommandLineTests(ProgramTestCase):
         )
 
     def test_rename(self) -> None:
-        """Renamed and removed commands (section 21.3)."""
+        """Renamed and removed commands (client protocol, section 21.3)."""
         client = self.running("rename-command SHUTDOWN ''", "rename-command PAUSE hold").client()
         self.assertEqual("ERR unknown command 'SHUTDOWN'", client.error("SHUTDOWN"))
         self.assertEqual("in", client.call("HOLD", "q", "in"))
@@ -137,7 +137,7 @@ class CommandLineTests(ProgramTestCase):
 
 
 class SignalTests(DaemonTestCase):
-    """Client protocol, section 21.6; DESIGN section 7."""
+    """Client protocol, section 21.6; cluster protocol, section 16."""
 
     def test_new_certificate(self) -> None:
         """SIGHUP takes a new certificate into use; clients that are connected do not notice."""

@@ -28,7 +28,7 @@ from disque_tx.client import (
     UnknownJob,
 )
 from tests.acceptance.daemon import Daemon, free_port
-from tests.services.certificates import Authority
+from tests.services.net.certificates import Authority
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _HOW_TO: Final = _ROOT / "docs" / "how-to" / "use-the-twisted-client.md"

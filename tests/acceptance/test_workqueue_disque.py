@@ -22,7 +22,7 @@ from disque_tx.client import DisqueClient
 from disque_tx.client.errors import ConnectionLost
 from disque_tx.workqueue import Item, MoveRefused, NotOnDisque, RedisLost, WorkQueue, bodies
 from disque_tx.workqueue.mover import Mover
-from disque_tx.workqueue.parking import Parking, Terms
+from disque_tx.workqueue.parking import Parking, parked
 from tests.acceptance.cluster.fleet import Fleet
 from tests.acceptance.daemon import Daemon, environment
 from tests.acceptance.test_workqueue import RedisTestCase, Stopping, rest
@@ -31,7 +31,7 @@ _HOW_TO: Final = (
     Path(__file__).resolve().parents[2] / "docs" / "how-to" / "use-the-redis-work-queue.md"
 )
 _EXAMPLE: Final = re.compile(r"```python\n(.*?)```", re.DOTALL)
-_COMMAND: Final = "from disque_tx.cli.workqueue import command; command()"
+_COMMAND: Final = "from disque_tx.cli.verbs.workqueue import command; command()"
 
 
 class DisqueTestCase(RedisTestCase):
@@ -148,7 +148,7 @@ class MoveTests(DisqueTestCase):
 
     def parking(self, kind: type[Parking] = Parking) -> Any:
         """The queue ``q`` of the daemon."""
-        return kind(self.client, self.member, "q", Terms(retry_s=60))
+        return kind(self.client, self.member, "q", parked(retry_s=60))
 
     async def jobs(self) -> Counter[str]:
         """Item IDs of the jobs that workers get."""
@@ -270,7 +270,7 @@ class ClusterMoveTests(RedisTestCase):
         """A move that was killed goes on at another node, and finds the jobs of the first."""
         names = Counter(f"{n}" for n in range(20))
         await self.queue.add_items(Item.create("data", name) for name in names)
-        terms = Terms(retry_s=60, replicate=1)
+        terms = parked(retry_s=60, replicate=1)
         for left, node in ((9, self.fleet.nodes[0]), (1000, self.fleet.nodes[1])):
             address = f"{node.ip}:{node.port}"
             parking = StoppingParking(

@@ -10,7 +10,7 @@ from random import Random
 import hiredis
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client.session import Surroundings
+from disque_tx.client.blocking.session import Surroundings
 
 #: Instead of an answer.
 HANG_UP = b"<hang up>"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client import CannotConnect, ConnectionLost, Leaving
-from disque_tx.client.search import WAIT_MS_MAX, Search, Wait, whole_ms
+from disque_tx.client.commands import WAIT_MS_MAX, Wait, whole_ms
+from disque_tx.client.nodes import Search
 from tests.client.scripted import FakeTime
 
 

@@ -42,7 +42,7 @@ class IntegerTests(SynchronousTestCase):
             self.assertEqual(value, required_integer(word), word)
 
     def test_no_numbers(self) -> None:
-        """P14: the empty word and digits in front of anything else are no numbers."""
+        """The empty word and digits in front of anything else are no numbers."""
         for word in NO_NUMBERS + tuple(b"%d" % number for number in TOO_LARGE):
             self.assertEqual(NOT_A_NUMBER, integer(word), word)
             error = self.assertRaises(CommandError, required_integer, word)
@@ -65,7 +65,7 @@ class TimeoutTests(SynchronousTestCase):
     """Section 6.2."""
 
     def test_values(self) -> None:
-        """Zero is no limit, and so is what would overflow a clock (P15)."""
+        """Zero is no limit, and so is what would overflow a clock."""
         for word, value in ((b"0", 0), (b"250", 250), (b"9223372036854775807", 0)):
             self.assertEqual(value, timeout_ms(word))
 

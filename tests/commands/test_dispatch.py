@@ -90,7 +90,7 @@ class CheckTests(DispatchCase):
             self.assertEqual(b"", self.client.last_command)
 
     def test_arity(self) -> None:
-        """P12: the original name is shown, also of a renamed command."""
+        """The original name is shown, also of a renamed command."""
         line = Error(b"ERR wrong number of arguments for 'show' command")
         self.assertEqual([line], self.do("SHOW a b"))
         self.server.registry.rename(b"show", b"look")
@@ -99,7 +99,7 @@ class CheckTests(DispatchCase):
         self.assertEqual([Error(b"ERR unknown command 'SHOW'")], self.do("SHOW a"))
 
     def test_order(self) -> None:
-        """Unknown, arity, password, memory, log, loading: the first that fails answers (P11)."""
+        """Unknown, arity, password, memory, log, loading: the first that fails answers."""
         self.server.guarded = True
         self.server.eviction_allowed = False
         self.node.memory.limit, self.node.memory.used = 1000, 960
@@ -173,7 +173,7 @@ class QuitTests(DispatchCase):
     """QUIT."""
 
     def test_quit(self) -> None:
-        """P8: always allowed, with any words; what was sent behind it is not executed."""
+        """Always allowed, with any words; what was sent behind it is not executed."""
         self.server.guarded = True
         more = self.dispatcher.drain(self.client, Waiting([[b"Quit", b"now"], [b"PING"]]))
         self.assertFalse(more)
@@ -182,7 +182,7 @@ class QuitTests(DispatchCase):
         self.assertEqual(0, self.server.stats.commands_processed)
 
     def test_while_silent(self) -> None:
-        """P9: under REPLY OFF too it closes, and answers."""
+        """Under REPLY OFF too it closes, and answers."""
         for mode in ("OFF", "SKIP"):
             client = self.connect(b"127.0.0.1:6000")
             self.do(f"CLIENT REPLY {mode}", client)
@@ -190,7 +190,7 @@ class QuitTests(DispatchCase):
             self.assertTrue(client.closing)
 
     def test_name_is_exact(self) -> None:
-        """P5: what only begins like it is another command."""
+        """What only begins like it is another command."""
         self.dispatcher.run(self.client, [b"QUIT\0"])
         self.assertFalse(self.client.closing)
 
@@ -222,7 +222,7 @@ class SilenceTests(DispatchCase):
         self.assertEqual([Status(b"PONG")], self.do("PING"))
 
     def test_skip_of_a_blocking_command(self) -> None:
-        """P10: the job that comes later is answered."""
+        """The job that comes later is answered."""
         self.do("CLIENT REPLY SKIP")
         self.assertEqual([], self.do("GETJOB FROM q"))
         other = self.connect(b"127.0.0.1:5002")
@@ -230,7 +230,7 @@ class SilenceTests(DispatchCase):
         self.assertEqual(1, len(self.said()))
 
     def test_off_and_a_blocking_command(self) -> None:
-        """P10: the job is consumed without an answer."""
+        """The job is consumed without an answer."""
         self.do("CLIENT REPLY OFF")
         self.do("GETJOB FROM q")
         self.do("ADDJOB q b 0", self.connect(b"127.0.0.1:5002"))

@@ -75,7 +75,7 @@ class AddJobTests(JobsCase):
             self.assertEqual(getattr(first, name), getattr(second, name), name)
 
     def test_ranges(self) -> None:
-        """Every option has its range and its own error (J5: nothing wraps around)."""
+        """Every option has its range and its own error: nothing wraps around."""
         uint32 = 4_294_967_295
         for option, text, bad, good in (
             (b"REPLICATE", b"REPLICATE must be between 1 and 65535", (0, -1, 65_536), (1,)),
@@ -245,7 +245,7 @@ class ChangeTests(JobsCase):
         self.assertEqual(1, len(self.node.jobs))
 
     def test_none(self) -> None:
-        """J34: without IDs the answer is zero."""
+        """Without IDs the answer is zero."""
         for handler in (ackjob, enqueue, nack, dequeue):
             self.assertEqual(0, self.call(handler, b"X"))
 

@@ -9,7 +9,7 @@ from disque_tx.commands.jobs import getjob
 from disque_tx.commands.queues import jscan, pause, qlen, qpeek, qscan, qstat
 from disque_tx.commands.registry import Handler
 from disque_tx.commands.values import Status
-from disque_tx.core.imports import Imports
+from disque_tx.core.importschedule import ImportSchedule
 from tests.commands.test_jobs import EDGES, HUGE, SYNTAX, JobsCase
 from tests.core.peerbench import B
 
@@ -66,7 +66,7 @@ class TradeTests(JobsCase):
         """QSTAT names who gave lately, and how many jobs per second come; for five seconds."""
         queue = self.node.queues.obtain(b"q", self.node.now_ms)
         self.node.queues.obtain(b"r", self.node.now_ms)
-        queue.imports = Imports(self.node.now_ms)
+        queue.imports = ImportSchedule(self.node.now_ms)
         for _ in range(10):
             queue.imports.note(B, self.node.now_ms)
         for after_ms, givers, rate in ((1_000, [B], 10), (4_001, [], 0)):
@@ -79,7 +79,7 @@ class TradeTests(JobsCase):
         """QSCAN IMPORTRATE finds the queues that import at least that much."""
         for name, jobs in ((b"slow", 1), (b"fast", 100), (b"none", 0)):
             queue = self.node.queues.obtain(name, self.node.now_ms)
-            queue.imports = Imports(self.node.now_ms)
+            queue.imports = ImportSchedule(self.node.now_ms)
             for _ in range(jobs):
                 queue.imports.note(B, self.node.now_ms)
         self.node.begin(self.node.now_ms + 1_000, self.node.wall_us)
@@ -120,7 +120,7 @@ class PauseTests(JobsCase):
     """PAUSE."""
 
     def test_states(self) -> None:
-        """The words build a new set, which replaces the old one (J26)."""
+        """The words build a new set, which replaces the old one."""
         for words, state in (
             (b"in", b"in"),
             (b"out", b"out"),
@@ -231,7 +231,7 @@ class JscanTests(ScanCase):
     """JSCAN."""
 
     def test_ids(self) -> None:
-        """J21: IDs are status replies; every job is listed once."""
+        """IDs are status replies; every job is listed once."""
         ids = [self.add(b"q", b"b", b"0") for _ in range(300)]
         found = self.all(jscan, b"COUNT", b"20")
         texts = [item.text for item in found if isinstance(item, Status)]
@@ -263,7 +263,7 @@ class JscanTests(ScanCase):
         self.assertEqual((b"0", [Status(job_id)]), self.step(jscan, b"reply", b"ID"))
 
     def test_dummies_are_hidden(self) -> None:
-        """J6: what only remembers an acknowledgement is not listed; a job without nodes is."""
+        """What only remembers an acknowledgement is not listed; a job without nodes is."""
         first, second = self.add(b"q", b"b", b"0"), self.add(b"q", b"b", b"0")
         for job_id, dummy in ((first, True), (second, False)):
             job = self.node.jobs.get(job_id)

@@ -1,4 +1,4 @@
-"""The command table (client protocol, section 7) and its renames (21.3)."""
+"""The command table (client protocol, section 7) and its renames (section 21.3)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RegistryTests(SynchronousTestCase):
         self.assertEqual(TABLE, "".join(lines))
 
     def test_arity(self) -> None:
-        """A positive arity is exact, a negative one is a least number, zero is any (P13)."""
+        """A positive arity is exact, a negative one is a least number, zero is any."""
         for name, words, accepted in (
             (b"show", 2, True),
             (b"show", 1, False),

@@ -83,7 +83,7 @@ class ShowTests(JobsCase):
         self.assertIsNone(self.call(show, b"SHOW", UNKNOWN))
 
     def test_dummy(self) -> None:
-        """J4: the memory of an acknowledgement has neither queue nor body, and no old numbers."""
+        """The memory of an acknowledgement has neither queue nor body, and no old numbers."""
         job_id = self.add(b"q", b"b", b"0", b"RETRY", b"0", b"DELAY", b"9")
         job = self.node.jobs.get(job_id)
         assert job is not None

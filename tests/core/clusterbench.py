@@ -77,7 +77,7 @@ class Peer:
         """A message came."""
         if self.cluster.bind(link, message):
             if isinstance(message, Gossip):
-                self.cluster.heard(link, message, now_ms)
+                self.cluster.receive(link, message, now_ms)
             elif isinstance(message, NodeFailed):
                 self.cluster.failed(message, now_ms)
 

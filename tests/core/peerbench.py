@@ -87,21 +87,21 @@ class PeerCase(NodeCase):
         """Our own link to a node is lost."""
         self.node.membership.nodes[peer].link = None
 
-    def hear(self, peer: bytes, message: Message) -> None:
+    def receive(self, peer: bytes, message: Message) -> None:
         """``peer`` says something."""
         message.sender = peer
         message.flags = MYSELF
         self.node.receive(self.accepted[peer], message)
 
-    def hear_signal(
+    def receive_signal(
         self, peer: bytes, kind: int, job_id: bytes, aux: int = 0, mflags: int = 0
     ) -> None:
         """``peer`` says something about a job."""
         message = JobSignal(kind, job_id, aux)
         message.mflags = mflags
-        self.hear(peer, message)
+        self.receive(peer, message)
 
-    def hear_jobs(
+    def receive_jobs(
         self,
         peer: bytes,
         kind: int,
@@ -114,30 +114,30 @@ class PeerCase(NodeCase):
         message = JobsMessage(kind, list(jobs), [life_s] * len(jobs))
         message.mflags = mflags
         message.epoch, message.serial = (7, serial) if serial else (0, 0)
-        self.hear(peer, message)
+        self.receive(peer, message)
 
-    def told(self, peer: bytes) -> list[Message]:
+    def sent(self, peer: bytes) -> list[Message]:
         """What was said to ``peer`` since this was last asked."""
         messages, self.sinks[peer].messages = self.sinks[peer].messages, []
         return messages
 
-    def told_signal(self, peer: bytes) -> JobSignal:
+    def sent_signal(self, peer: bytes) -> JobSignal:
         """The one thing that was said to ``peer`` about a job."""
-        (message,) = self.told(peer)
+        (message,) = self.sent(peer)
         assert isinstance(message, JobSignal)
         return message
 
     def told_jobs(self, peer: bytes) -> JobsMessage:
         """The one message with jobs that was sent to ``peer``."""
-        (message,) = self.told(peer)
+        (message,) = self.sent(peer)
         assert isinstance(message, JobsMessage)
         return message
 
-    def told_names(self, peer: bytes) -> list[str]:
+    def sent_names(self, peer: bytes) -> list[str]:
         """The same, the names of the types."""
-        return [TYPE_NAMES[message.type] for message in self.told(peer)]
+        return [TYPE_NAMES[message.type] for message in self.sent(peer)]
 
-    def forget_told(self) -> None:
+    def forget_sent(self) -> None:
         """Nobody looks at what was said up to now."""
         for sink in self.sinks.values():
             sink.messages = []
@@ -190,9 +190,9 @@ class PeerCase(NodeCase):
         membership.refresh()
         (wait,) = self.node.waiters.copies.values()
         for peer in confirm:
-            self.hear_signal(peer, GOTJOB, wait.job.id)
+            self.receive_signal(peer, GOTJOB, wait.job.id)
         self.assertEqual(wait.job.id, self.status(client))
-        self.forget_told()
+        self.forget_sent()
         return wait.job
 
     def leave(self) -> None:
@@ -260,7 +260,7 @@ class FlowCase(PeerCase):
                 self.pass_ms(min(10, begun_ms + event["t_ms"] - self.now_ms))
                 heard += self._collect(begun_ms)
             if event["direction"].startswith("peer"):
-                self.hear(PEER, self._message(event))
+                self.receive(PEER, self._message(event))
                 heard += self._collect(begun_ms)
                 self.after(event)
                 heard += self._collect(begun_ms)
@@ -277,7 +277,7 @@ class FlowCase(PeerCase):
         """The peer said this: what clients of this node do next."""
 
     def _collect(self, begun_ms: int) -> list[tuple[int, dict[str, Any]]]:
-        return [(self.now_ms - begun_ms, self._described(message)) for message in self.told(PEER)]
+        return [(self.now_ms - begun_ms, self._described(message)) for message in self.sent(PEER)]
 
     def _message(self, event: dict[str, Any]) -> Message:
         """What the peer said."""

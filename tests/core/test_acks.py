@@ -31,13 +31,13 @@ class AckCase(PeerCase):
 
     def signals(self, peer: bytes) -> list[tuple[int, int]]:
         """Type and aux of what ``peer`` was told."""
-        return [(m.type, m.aux) for m in self.told(peer) if isinstance(m, JobSignal)]
+        return [(m.type, m.aux) for m in self.sent(peer) if isinstance(m, JobSignal)]
 
     def copy(self, *nodes: bytes, giver: bytes = b"") -> Job:
         """A job of another node that this one knows; given to be queued by ``giver``."""
         job = theirs(1, nodes)
-        self.hear_jobs(giver or B, YOURJOBS if giver else REPLJOB, job)
-        self.forget_told()
+        self.receive_jobs(giver or B, YOURJOBS if giver else REPLJOB, job)
+        self.forget_sent()
         return self.job(job.id)
 
 
@@ -50,9 +50,9 @@ class HolderTests(AckCase):
         self.assertEqual(1, self.node.acknowledge([job.id]))
         self.assertEqual([[(SETACK, 3)]] * 2, [self.signals(B), self.signals(C)])
         self.assertEqual({}, self.log.records)
-        self.hear_signal(B, GOTACK, job.id, 1)
+        self.receive_signal(B, GOTACK, job.id, 1)
         self.assertEqual(ACKED, self.job(job.id).state)
-        self.hear_signal(C, GOTACK, job.id, 0)
+        self.receive_signal(C, GOTACK, job.id, 0)
         self.assertEqual([[(DELJOB, 0)]] * 2, [self.signals(B), self.signals(C)])
         self.assert_nothing_left()
 
@@ -63,7 +63,7 @@ class HolderTests(AckCase):
         self.node.membership.nodes[B].numbers = False
         self.node.acknowledge([job.id])
         self.assertEqual([[(SETACK, 0)], [(SETACK, 3)]], [self.signals(B), self.signals(C)])
-        self.hear_signal(B, WILLQUEUE, job.id)
+        self.receive_signal(B, WILLQUEUE, job.id)
         self.assertEqual([(SETACK, 0)], self.signals(B))
 
     def test_not_delivered_any_more(self) -> None:
@@ -89,7 +89,7 @@ class HolderTests(AckCase):
         times: list[int] = []
         while self.node.jobs.get(job.id) is not None:
             self.pass_ms(500)
-            times += [(self.now_ms - begun_ms) // 1000] * len(self.told(B))
+            times += [(self.now_ms - begun_ms) // 1000] * len(self.sent(B))
         waits = [late - early for early, late in pairwise(times)]
         self.assertEqual([0, 1], times[:2])
         self.assertEqual([1, 4, 8, 16, 32, 64, 128, 180, 180], waits[:9])
@@ -104,14 +104,14 @@ class HolderTests(AckCase):
         self.link(B)
         self.pass_ms(1_000)
         self.assertEqual([(SETACK, 2)], self.signals(B))
-        self.hear_signal(B, GOTACK, job.id, 1)
+        self.receive_signal(B, GOTACK, job.id, 1)
         self.assert_nothing_left()
 
     def test_acknowledged_again(self) -> None:
         """ACKJOB of a job that is done counts nothing, and tells the others once more."""
         job = self.replicated(B)
         self.node.acknowledge([job.id])
-        self.forget_told()
+        self.forget_sent()
         self.assertEqual(0, self.node.acknowledge([job.id]))
         self.assertEqual([(SETACK, 2)], self.signals(B))
 
@@ -120,44 +120,44 @@ class HolderTests(AckCase):
         job = self.replicated(B, C)
         self.node.cluster.forget(B, self.now_ms)
         self.node.acknowledge([job.id])
-        self.hear_signal(C, GOTACK, job.id, 1)
+        self.receive_signal(C, GOTACK, job.id, 1)
         self.pass_slowly(5_000)
         self.assertIsNotNone(self.node.jobs.get(job.id))
         self.pass_slowly(1_200_000)
         self.assert_nothing_left()
 
     def test_confirmed_by_everybody_but_one(self) -> None:
-        """Sets are compared, not sizes: a confirmation of somebody else does not count (FIX 2)."""
+        """Sets are compared, not sizes: a confirmation of somebody else does not count."""
         self.join(D)
         job = self.replicated(B)
         self.node.acknowledge([job.id])
-        self.hear_signal(D, GOTACK, job.id, 0)
+        self.receive_signal(D, GOTACK, job.id, 0)
         self.assertIsNotNone(self.node.jobs.get(job.id))
 
     def test_unexpected_holder(self) -> None:
         """Who knows the job though nobody listed it becomes one of those that may forget it."""
         job = self.replicated(B)
         self.node.acknowledge([job.id])
-        self.hear_signal(C, GOTACK, job.id, 1)
-        self.forget_told()
-        self.hear_signal(B, GOTACK, job.id, 1)
+        self.receive_signal(C, GOTACK, job.id, 1)
+        self.forget_sent()
+        self.receive_signal(B, GOTACK, job.id, 1)
         self.assertEqual([[(DELJOB, 0)]] * 2, [self.signals(B), self.signals(C)])
 
     def test_no_holder(self) -> None:
         """Who does not know the job and is not listed is not told to forget it."""
         job = self.replicated(B)
         self.node.acknowledge([job.id])
-        self.hear_signal(C, GOTACK, job.id, 0)
+        self.receive_signal(C, GOTACK, job.id, 0)
         self.assertEqual((ME, B), job.nodes)
-        self.forget_told()
-        self.hear_signal(B, GOTACK, job.id, 1)
+        self.forget_sent()
+        self.receive_signal(B, GOTACK, job.id, 1)
         self.assertEqual([[(DELJOB, 0)], []], [self.signals(B), self.signals(C)])
 
     def test_answers_about_other_jobs(self) -> None:
         """GOTACK about a job that is unknown or not done changes nothing."""
         job = self.replicated(B)
-        self.hear_signal(B, GOTACK, job.id, 1)
-        self.hear_signal(B, GOTACK, UNKNOWN, 1)
+        self.receive_signal(B, GOTACK, job.id, 1)
+        self.receive_signal(B, GOTACK, UNKNOWN, 1)
         self.assertEqual([job.id], self.get(b"q"))
 
 
@@ -167,45 +167,45 @@ class ToldTests(AckCase):
     def test_known(self) -> None:
         """The job is over here too; its record ends, and the sender hears that it was known."""
         job = self.copy(B, ME)
-        self.hear_signal(B, SETACK, job.id, 2)
+        self.receive_signal(B, SETACK, job.id, 2)
         self.assertEqual([(GOTACK, 1)], self.signals(B))
         self.assertEqual((ACKED, {}), (job.state, self.log.records))
-        self.hear_signal(B, DELJOB, job.id)
+        self.receive_signal(B, DELJOB, job.id)
         self.assert_nothing_left()
 
     def test_unknown(self) -> None:
         """Originals wait for an answer of every holder, so an unknown job is answered too."""
-        self.hear_signal(B, SETACK, UNKNOWN, 2)
+        self.receive_signal(B, SETACK, UNKNOWN, 2)
         self.assertEqual([(GOTACK, 0)], self.signals(B))
         self.assert_nothing_left()
 
     def test_sender_knows_fewer(self) -> None:
         """Who knows more holders goes on, and lets the sender wait."""
         job = self.copy(B, C, ME)
-        self.hear_signal(B, SETACK, job.id, 2)
+        self.receive_signal(B, SETACK, job.id, 2)
         self.assertEqual([[(SETACK, 3)]] * 2, [self.signals(B), self.signals(C)])
 
     def test_sender_is_no_holder(self) -> None:
         """aux 0: the sender can forget about it, this node goes on."""
         self.join(D)
         job = self.copy(B, ME)
-        self.hear_signal(D, SETACK, job.id, 0)
+        self.receive_signal(D, SETACK, job.id, 0)
         self.assertEqual(([(GOTACK, 1)], [(SETACK, 2)]), (self.signals(D), self.signals(B)))
 
     def test_forgets_alone(self) -> None:
-        """FIX 2b: when the DELJOB is lost, this node asks by itself, and forgets the job."""
+        """When the DELJOB is lost, this node asks by itself, and forgets the job."""
         job = self.copy(B, ME)
-        self.hear_signal(B, SETACK, job.id, 2)
-        self.forget_told()
+        self.receive_signal(B, SETACK, job.id, 2)
+        self.forget_sent()
         self.pass_ms(1_000)
         self.assertEqual([(SETACK, 2)], self.signals(B))
-        self.hear_signal(B, GOTACK, job.id, 0)
+        self.receive_signal(B, GOTACK, job.id, 0)
         self.assert_nothing_left()
 
     def test_only_holder(self) -> None:
-        """FIX 2b: the only holder, told by one that lists itself, forgets the job in the end."""
+        """The only holder, told by one that lists itself, forgets the job in the end."""
         job = self.copy(ME)
-        self.hear_signal(B, SETACK, job.id, 1)
+        self.receive_signal(B, SETACK, job.id, 1)
         self.assertEqual([(GOTACK, 1)], self.signals(B))
         self.assertEqual(0, self.node.acknowledge([]))
         self.pass_ms(1_000)
@@ -214,29 +214,29 @@ class ToldTests(AckCase):
     def test_acknowledged_twice(self) -> None:
         """ACKJOB of a job that another node acknowledged before is not counted."""
         job = self.copy(ME)
-        self.hear_signal(B, SETACK, job.id, 1)
+        self.receive_signal(B, SETACK, job.id, 1)
         self.assertEqual(0, self.node.acknowledge([job.id]))
 
     def test_asked_about_a_done_job(self) -> None:
         """Whoever says something about a job that is done hears so; DELJOB ends it."""
         job = self.copy(B, ME)
-        self.hear_signal(B, SETACK, job.id, 2)
-        self.forget_told()
+        self.receive_signal(B, SETACK, job.id, 2)
+        self.forget_sent()
         for kind in (WILLQUEUE, QUEUED, WORKING):
-            self.hear_signal(B, kind, job.id)
+            self.receive_signal(B, kind, job.id)
             self.assertEqual([(SETACK, 2)], self.signals(B))
 
     def test_given_a_done_job(self) -> None:
-        """FIX 7: a job that is done is not taken again; the giver hears that it is done."""
+        """A job that is done is not taken again; the giver hears that it is done."""
         job = self.copy(B, ME)
-        self.hear_signal(B, SETACK, job.id, 2)
-        self.forget_told()
-        self.hear_jobs(B, YOURJOBS, theirs(1, (B, ME)))
+        self.receive_signal(B, SETACK, job.id, 2)
+        self.forget_sent()
+        self.receive_jobs(B, YOURJOBS, theirs(1, (B, ME)))
         self.assertEqual(([(SETACK, 2)], []), (self.signals(B), self.get(b"q")))
 
 
 class ImportedTests(AckCase):
-    """FIX 2: a job that was given by a node which did not list this one (section 10.10)."""
+    """A job that was given by a node which did not list this one (section 10.10)."""
 
     def test_the_giver_hears(self) -> None:
         """The only holder is told, with aux 0, and takes over: it does not deliver it again."""
@@ -244,7 +244,7 @@ class ImportedTests(AckCase):
         self.assertEqual([job.id], self.get(b"q"))
         self.node.acknowledge([job.id])
         self.assertEqual([(SETACK, 0)], self.signals(B))
-        self.hear_signal(B, GOTACK, job.id, 1)
+        self.receive_signal(B, GOTACK, job.id, 1)
         self.assertEqual([], self.signals(B))
         self.assert_nothing_left()
 
@@ -261,9 +261,9 @@ class ImportedTests(AckCase):
         """When no holder knows the job any more it is forgotten, without a DELJOB."""
         job = self.copy(B, C, giver=B)
         self.node.acknowledge([job.id])
-        self.forget_told()
-        self.hear_signal(B, GOTACK, job.id, 0)
-        self.hear_signal(C, GOTACK, job.id, 0)
+        self.forget_sent()
+        self.receive_signal(B, GOTACK, job.id, 0)
+        self.receive_signal(C, GOTACK, job.id, 0)
         self.assertEqual([], self.signals(B) + self.signals(C))
         self.assert_nothing_left()
 
@@ -281,21 +281,21 @@ class DummyTests(AckCase):
         """Everybody is told; when a holder has heard it, it goes on alone."""
         self.assertEqual(0, self.node.acknowledge([UNKNOWN]))
         self.assertEqual([[(SETACK, 0)]] * 2, [self.signals(B), self.signals(C)])
-        self.hear_signal(B, GOTACK, UNKNOWN, 1)
+        self.receive_signal(B, GOTACK, UNKNOWN, 1)
         self.assert_nothing_left()
 
     def test_nobody_knows(self) -> None:
         """When all answered that they do not know it either, it is forgotten."""
         self.node.acknowledge([UNKNOWN])
-        self.hear_signal(B, GOTACK, UNKNOWN, 0)
+        self.receive_signal(B, GOTACK, UNKNOWN, 0)
         self.assertEqual(1, self.node.jobs.acked)
-        self.hear_signal(C, GOTACK, UNKNOWN, 0)
+        self.receive_signal(C, GOTACK, UNKNOWN, 0)
         self.assert_nothing_left()
 
     def test_a_node_is_gone(self) -> None:
         """Who was forgotten is not waited for."""
         self.node.acknowledge([UNKNOWN])
-        self.hear_signal(B, GOTACK, UNKNOWN, 0)
+        self.receive_signal(B, GOTACK, UNKNOWN, 0)
         self.node.cluster.forget(C, self.now_ms)
         self.pass_ms(1_000)
         self.assert_nothing_left()
@@ -321,7 +321,7 @@ class DummyTests(AckCase):
         self.assert_nothing_left()
 
     def test_blank(self) -> None:
-        """FIX 9: what SHOW would tell of it is nothing, not garbage."""
+        """What SHOW would tell of it is nothing, not garbage."""
         self.node.acknowledge([UNKNOWN])
         job = self.job(UNKNOWN)
         self.assertEqual(
@@ -333,70 +333,70 @@ class DummyTests(AckCase):
         """Of two nodes that never knew the job one goes on looking for its holders: the one with
         the greater ID says that it does, and the other one hears that."""
         self.node.acknowledge([UNKNOWN])
-        self.forget_told()
-        self.hear_signal(B, SETACK, UNKNOWN, 0)
+        self.forget_sent()
+        self.receive_signal(B, SETACK, UNKNOWN, 0)
         self.assertEqual([(GOTACK, 0)], self.signals(B))
         small = b"0" * 40
         self.join(small)
-        self.hear_signal(small, SETACK, UNKNOWN, 0)
+        self.receive_signal(small, SETACK, UNKNOWN, 0)
         self.assertEqual([(GOTACK, 1)], self.signals(small))
-        self.hear_signal(B, GOTACK, UNKNOWN, 1)
+        self.receive_signal(B, GOTACK, UNKNOWN, 1)
         self.assert_nothing_left()
 
     def test_lists_of_one_length(self) -> None:
         """Two lists that grew may name different holders: each of them hears of it."""
         job = self.replicated(B)
         self.node.jobs.merge_holders(job, (C,))
-        self.forget_told()
-        self.hear_signal(B, SETACK, job.id, 3)
+        self.forget_sent()
+        self.receive_signal(B, SETACK, job.id, 3)
         self.assertEqual([(GOTACK, 1), (SETACK, 3)], self.signals(B))
         self.assertEqual([(SETACK, 3)], self.signals(C))
 
     def test_a_job_comes_later(self) -> None:
-        """FIX 8: a copy that comes behind its acknowledgement names holders, who are told."""
+        """A copy that comes behind its acknowledgement names holders, who are told."""
         self.node.acknowledge([UNKNOWN])
-        self.forget_told()
+        self.forget_sent()
         late = theirs(1, (B, ME))
         late.id = UNKNOWN
-        self.hear_jobs(B, REPLJOB, late)
-        self.forget_told()
+        self.receive_jobs(B, REPLJOB, late)
+        self.forget_sent()
         self.node.acknowledge([UNKNOWN])
         self.assertEqual(([(SETACK, 2)], []), (self.signals(B), self.signals(C)))
-        self.hear_signal(B, GOTACK, UNKNOWN, 1)
+        self.receive_signal(B, GOTACK, UNKNOWN, 1)
         self.assertEqual([(DELJOB, 0)], self.signals(B))
         self.assert_nothing_left()
 
     def test_given(self) -> None:
         """The job itself, given to this node, is not taken: its giver hears that it is done."""
         self.node.acknowledge([UNKNOWN])
-        self.forget_told()
+        self.forget_sent()
         late = theirs(1, (B, ME))
         late.id = UNKNOWN
-        self.hear_jobs(B, YOURJOBS, late)
+        self.receive_jobs(B, YOURJOBS, late)
         self.assertEqual(([(SETACK, 0)], []), (self.signals(B), self.get(b"q")))
 
 
 class WaitingTests(AckCase):
-    """A job that is acknowledged while its client still waits for copies (FIX 11)."""
+    """A job that is acknowledged while its client still waits for copies."""
 
     def test_by_another_node(self) -> None:
         """The client gets its ID, for the job was worked on; nobody gets it again."""
         client = self.ask(3)
         (wait,) = self.node.waiters.copies.values()
-        self.hear_signal(B, SETACK, wait.job.id, 3)
+        self.receive_signal(B, SETACK, wait.job.id, 3)
         self.assertEqual(wait.job.id, self.status(client))
         self.assertEqual([], self.get(b"q"))
-        self.hear_signal(B, DELJOB, wait.job.id)
+        self.receive_signal(B, DELJOB, wait.job.id)
         self.assert_nothing_left()
 
     def test_by_a_client(self) -> None:
-        """J3: ACKJOB does the same, and counts."""
+        """ACKJOB does the same, and counts."""
         client = self.ask(3)
         (wait,) = self.node.waiters.copies.values()
         self.assertEqual(1, self.node.acknowledge([wait.job.id]))
         self.assertEqual(wait.job.id, self.status(client))
         for peer in self.peers:
-            self.hear_signal(peer, GOTACK, wait.job.id, 1)
+            self.receive_signal(peer, GOTACK, wait.job.id, 1)
         self.assert_nothing_left()
 
     def test_without_a_copy_here(self) -> None:
@@ -405,15 +405,15 @@ class WaitingTests(AckCase):
         for by_client in (False, True):
             client = self.ask(2)
             (wait,) = self.node.waiters.copies.values()
-            self.forget_told()
+            self.forget_sent()
             if by_client:
                 self.assertEqual(1, self.node.acknowledge([wait.job.id]))
             else:
-                self.hear_signal(B, SETACK, wait.job.id, 2)
+                self.receive_signal(B, SETACK, wait.job.id, 2)
             self.assertEqual(wait.job.id, self.status(client))
-            self.assertNotIn("ENQUEUE", self.told_names(B) + self.told_names(C))
+            self.assertNotIn("ENQUEUE", self.sent_names(B) + self.sent_names(C))
             self.assertEqual(ACKED, self.job(wait.job.id).state)
-            self.hear_signal(B, GOTACK, wait.job.id, 1)
+            self.receive_signal(B, GOTACK, wait.job.id, 1)
             self.assert_nothing_left()
 
     def test_fast(self) -> None:
@@ -431,7 +431,7 @@ class WaitingTests(AckCase):
         notes = self.node.outbox.events = Notes()
         self.ask(3)
         (wait,) = self.node.waiters.copies.values()
-        self.forget_told()
+        self.forget_sent()
         notes.take()
         self.node.fast_acknowledge([wait.job.id])
         self.assertEqual([[(DELJOB, 0)]] * 2, [self.signals(B), self.signals(C)])
@@ -472,8 +472,8 @@ class FastTests(AckCase):
         queued, done = self.replicated(B), self.replicated(B)
         self.node.acknowledge([done.id])
         for job in (queued, done):
-            self.hear_signal(B, DELJOB, job.id)
-        self.hear_signal(B, DELJOB, UNKNOWN)
+            self.receive_signal(B, DELJOB, job.id)
+        self.receive_signal(B, DELJOB, UNKNOWN)
         self.assertEqual({}, self.log.records)
         self.assert_nothing_left()
 

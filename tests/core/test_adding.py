@@ -1,4 +1,5 @@
-"""ADDJOB in a cluster: where an accepted job goes, and what is refused (client protocol, 14)."""
+"""ADDJOB in a cluster: where an accepted job goes, and what is refused (client protocol, 14;
+cluster protocol, 10.6)."""
 
 from __future__ import annotations
 
@@ -34,11 +35,11 @@ class CountTests(PeerCase):
         self.node.membership.refresh()
         error = self.assertRaises(CommandError, self.ask, 4)
         self.assertEqual(("NOREPL", UNREACHABLE), (error.code, error.text))
-        self.assertEqual([], self.told(B) + self.told(C) + self.told(D))
+        self.assertEqual([], self.sent(B) + self.sent(C) + self.sent(D))
         self.assert_nothing_left()
 
     def test_reachable_without_link(self) -> None:
-        """A node whose link is down for the moment counts: the client waits (section 10.6)."""
+        """A node whose link is down for the moment counts: the client waits."""
         for peer in self.peers:
             self.unlink(peer)
         client = self.ask(4)
@@ -49,7 +50,7 @@ class CountTests(PeerCase):
         for asynchronous in (False, True):
             job_id = self.status(self.ask(1, asynchronous=asynchronous))
             self.assertEqual(((ME,), QUEUED), (self.job(job_id).nodes, self.job(job_id).state))
-        self.assertEqual([], self.told(B) + self.told(C) + self.told(D))
+        self.assertEqual([], self.sent(B) + self.sent(C) + self.sent(D))
         self.assertEqual(({}, {}), self.pending())
 
     def pending(self) -> tuple[object, object]:
@@ -76,7 +77,7 @@ class CountTests(PeerCase):
         for asynchronous in (False, True):
             with self.assertRaises(CommandError):
                 self.ask(2, asynchronous=asynchronous)
-        self.assertEqual([], self.told(B) + self.told(C) + self.told(D))
+        self.assertEqual([], self.sent(B) + self.sent(C) + self.sent(D))
 
 
 class OutsideTests(PeerCase):
@@ -109,9 +110,9 @@ class OutsideTests(PeerCase):
         self.assertEqual([], self.get(b"q"))
         self.link(B)
         self.pass_ms(60)
-        self.assertEqual(["REPLJOB"], self.told_names(B))
-        self.hear_signal(B, GOTJOB, job_id)
-        self.assertEqual(["ENQUEUE"], self.told_names(B))
+        self.assertEqual(["REPLJOB"], self.sent_names(B))
+        self.receive_signal(B, GOTJOB, job_id)
+        self.assertEqual(["ENQUEUE"], self.sent_names(B))
         self.assert_nothing_left()
 
     def test_begun_before(self) -> None:
@@ -122,6 +123,6 @@ class OutsideTests(PeerCase):
         self.leave()
         self.node.release_leaving()
         self.assertEqual([], self.said(client))
-        self.hear_signal(wait.job.nodes[1], GOTJOB, wait.job.id)
+        self.receive_signal(wait.job.nodes[1], GOTJOB, wait.job.id)
         self.assertEqual(wait.job.id, self.status(client))
         self.assertEqual([wait.job.id], self.get(b"q"))

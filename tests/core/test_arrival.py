@@ -51,7 +51,7 @@ class ArrivalTests(PeerCase):
         self.assertEqual((0, BCAST_QUEUED), (once.qtime_ms, once.flags))
 
     def test_long_retry(self) -> None:
-        """FIX 17: the longest RETRY and DELAY do not wrap around."""
+        """The longest RETRY and DELAY do not wrap around."""
         most = 4_294_967_295
         job = self.arrived(theirs(1, (B,), retry_s=most, delay_s=most), most)
         self.assertEqual(self.now_ms + 2 * most * 1000, job.qtime_ms)
@@ -86,8 +86,8 @@ class ArrivalTests(PeerCase):
 class AcceptanceTests(PeerCase):
     """Messages, byte by byte, that were sent to an original, and what became of the jobs.
 
-    One difference is intended: holders that are not in the node table are kept in the list (FIX
-    12), where the original drops them.
+    One difference is intended: holders that are not in the node table are kept in the list,
+    where the original drops them.
     """
 
     peers = (PEER,)
@@ -102,7 +102,7 @@ class AcceptanceTests(PeerCase):
                 names.append(case["name"])
                 data = bytes.fromhex(case["send_hex"]).replace(my_id, ME)
                 self.send(data)
-                replies = [name for name in self.told_names(PEER) if name != "PONG"]
+                replies = [name for name in self.sent_names(PEER) if name != "PONG"]
                 self.assertEqual(case["expect"]["replies"], replies, case["name"])
                 for job_id, expected in case["expect"].get("show", {}).items():
                     shown = self.shown(job_id.encode())

@@ -23,7 +23,7 @@ class RequeueTests(NodeCase):
         self.assertEqual((1, 0), (self.job(job_id).deliveries, self.job(job_id).nacks))
 
     def test_clock_starts_at_queueing(self) -> None:
-        """J9: time spent in the queue counts, so a job fetched late comes back soon."""
+        """Time spent in the queue counts, so a job fetched late comes back soon."""
         job_id = self.add(retry_s=10)
         self.pass_ms(7_000)
         self.get(b"q")
@@ -70,7 +70,7 @@ class RequeueTests(NodeCase):
         self.assertEqual([old, new], self.get(b"q", count=2))
 
     def test_long_retry(self) -> None:
-        """J5: a RETRY of a hundred years does not wrap around to a second."""
+        """A RETRY of a hundred years does not wrap around to a second."""
         job_id = self.add(retry_s=4_294_967_295)
         self.get(b"q")
         self.pass_ms(3_600_000)
@@ -110,7 +110,7 @@ class DelayTests(NodeCase):
         self.assertEqual(0, self.job(job_id).deliveries)
 
     def test_retry_0_in_a_paused_queue(self) -> None:
-        """J27: such a job enters a queue paused in input, because it would be lost otherwise."""
+        """Such a job enters a queue paused in input, because it would be lost otherwise."""
         job_id = self.add(delay_s=10, retry_s=0)
         self.node.pause(b"q", PAUSE_IN)
         self.pass_ms(10_000)
@@ -163,7 +163,7 @@ class ExpiryTests(NodeCase):
         self.assertEqual(sorted(ids), sorted([i for kind, i in self.log.lines if kind == "delete"]))
 
     def test_milliseconds(self) -> None:
-        """J10: a TTL of one second lasts a second, whatever the fraction of the clock."""
+        """A TTL of one second lasts a second, whatever the fraction of the clock."""
         self.begin(self.now_ms, self.wall_us + 950_000)
         self.add(ttl_s=1)
         self.pass_ms(900)
@@ -220,7 +220,7 @@ class CommandTests(NodeCase):
         self.assertEqual(0, self.job(queued).deliveries)
 
     def test_input_pause_is_no_matter(self) -> None:
-        """J25: the commands put jobs into a queue paused in input."""
+        """The commands put jobs into a queue paused in input."""
         job_id = self.add()
         self.get(b"q")
         self.node.pause(b"q", PAUSE_IN)
@@ -237,7 +237,7 @@ class CommandTests(NodeCase):
         self.assertEqual([job_id], self.get(b"q"))
 
     def test_dequeued_retry_0(self) -> None:
-        """J8: a job with RETRY 0 that was never delivered can be put back."""
+        """A job with RETRY 0 that was never delivered can be put back."""
         job_id = self.add(retry_s=0)
         self.assertEqual(1, self.node.dequeue([job_id]))
         self.pass_ms(3_600_000)
@@ -267,7 +267,7 @@ class CommandTests(NodeCase):
         self.assertEqual([job_id], self.get(b"q"))
 
     def test_working_on_a_queued_retry_0(self) -> None:
-        """J8: it stays in the queue, since nobody can be working on it."""
+        """It stays in the queue, since nobody can be working on it."""
         job_id = self.add(retry_s=0)
         self.assertEqual(0, self.node.working(job_id))
         self.assertEqual(QUEUED, self.job(job_id).state)
@@ -340,12 +340,12 @@ class HandedOutTests(PeerCase):
         self.get(b"q")
         for _ in range(2):
             self.node.working(job.id)
-            self.forget_told()
+            self.forget_sent()
             self.pass_ms(job.retry_s * 1000 - 400)
-            self.assertEqual(["WILLQUEUE"], self.told_names(B))
+            self.assertEqual(["WILLQUEUE"], self.sent_names(B))
 
     def test_working_on_a_done_job(self) -> None:
-        """J7: who works on a job that is done is told so, and on a dummy that it is unknown."""
+        """Who works on a job that is done is told so, and on a dummy that it is unknown."""
         job = self.replicated(B)
         unknown = b"D-cccccccc-%024d-05a1" % 1
         self.node.acknowledge([job.id, unknown])

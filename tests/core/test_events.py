@@ -153,7 +153,7 @@ class ClusterEventTests(PeerCase):
     def test_replicated(self) -> None:
         """The job is accepted when enough nodes hold it, and queued then."""
         job_id = self.begun()
-        self.hear_signal(self.holder(job_id), GOTJOB, job_id)
+        self.receive_signal(self.holder(job_id), GOTJOB, job_id)
         expected = [("added", "", 7, -1), ("replicated", "", 2, -1), ("queued", "", 0, -1)]
         self.assertEqual(expected, self.notes.take())
 
@@ -170,23 +170,23 @@ class ClusterEventTests(PeerCase):
         job_id = self.status(client)
         expected = [("added", "async", 7, -1), ("queued", "", 0, -1)]
         self.assertEqual(expected, self.notes.take())
-        self.hear_signal(self.holder(job_id), GOTJOB, job_id)
+        self.receive_signal(self.holder(job_id), GOTJOB, job_id)
         self.assertEqual([("replicated", "", 2, -1)], self.notes.take())
 
     def test_moves(self) -> None:
         """Jobs that come from and go to other nodes are told with the node."""
-        self.hear_jobs(B, YOURJOBS, make_job(5))
+        self.receive_jobs(B, YOURJOBS, make_job(5))
         expected = [("imported", B), ("queued", "import", 0, -1)]
         self.assertEqual(expected, self.notes.take())
         self.pass_ms(6_000)
-        self.hear(C, QueueSignal(NEEDJOBS, b"q", 1))
+        self.receive(C, QueueSignal(NEEDJOBS, b"q", 1))
         self.assertEqual([("exported", C)], self.notes.take())
 
     def test_deleted_by_peer(self) -> None:
         """Another node said that nobody needs the job."""
-        self.hear_jobs(B, YOURJOBS, make_job(5))
+        self.receive_jobs(B, YOURJOBS, make_job(5))
         self.notes.take()
-        self.hear(B, JobSignal(DELJOB, make_job(5).id))
+        self.receive(B, JobSignal(DELJOB, make_job(5).id))
         self.assertEqual([("deleted", "peer", 0, -1)], self.notes.take())
 
     def test_acknowledged_elsewhere(self) -> None:

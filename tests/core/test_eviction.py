@@ -48,7 +48,7 @@ class EvictionTests(NodeCase):
         self.assertEqual(50, len(self.node.jobs))
 
     def test_many_at_once(self) -> None:
-        """J12: one attempt frees as much as is needed, not one job."""
+        """One attempt frees as much as is needed, not one job."""
         for _ in range(200):
             self.add(retry_s=0)
         self.get(b"q", count=200)

@@ -19,21 +19,21 @@ class TradeCase(PeerCase):
 
     def wanted(self, peer: bytes) -> list[tuple[bytes, int]]:
         """Queue and number of what ``peer`` was asked for."""
-        return [(m.queue, m.aux) for m in self.told(peer) if isinstance(m, QueueSignal)]
+        return [(m.queue, m.aux) for m in self.sent(peer) if isinstance(m, QueueSignal)]
 
     def need(self, peer: bytes, count: int = 1, queue: bytes = b"q") -> None:
         """``peer`` asks this node."""
-        self.hear(peer, QueueSignal(NEEDJOBS, queue, count))
+        self.receive(peer, QueueSignal(NEEDJOBS, queue, count))
 
     def given(self, peer: bytes) -> list[bytes]:
         """IDs of the jobs that ``peer`` was given."""
-        messages = [m for m in self.told(peer) if isinstance(m, JobsMessage)]
+        messages = [m for m in self.sent(peer) if isinstance(m, JobsMessage)]
         return [job.id for message in messages for job in message.jobs]
 
     def given_by(self, peer: bytes, number: int, once: bool = False, serial: int = 0) -> bytes:
         """``peer`` gives a job; its ID."""
         job = theirs(number, (peer, ME), once=once)
-        self.hear_jobs(peer, YOURJOBS, job, serial=serial)
+        self.receive_jobs(peer, YOURJOBS, job, serial=serial)
         return job.id
 
 
@@ -51,7 +51,7 @@ class AskTests(TradeCase):
         """A queue that serves its clients asks nobody."""
         self.add(replicate=1)
         self.get(b"q")
-        self.assertEqual([], self.told(B))
+        self.assertEqual([], self.sent(B))
 
     def test_intervals(self) -> None:
         """While a client waits everybody is asked again, after 4, 12, 28, 58 seconds."""
@@ -66,9 +66,9 @@ class AskTests(TradeCase):
         """When the client is gone, so is the interest; nothing wakes the node for it."""
         client = self.wait(b"q")
         self.node.client_gone(client)
-        self.forget_told()
+        self.forget_sent()
         self.pass_slowly(60_000)
-        self.assertEqual(([], -1), (self.told(B), self.node.federation.next_due_ms()))
+        self.assertEqual(([], -1), (self.sent(B), self.node.federation.next_due_ms()))
 
     def test_nobody_there(self) -> None:
         """Without a link the intervals do not grow: the first node that comes is asked soon."""
@@ -81,12 +81,12 @@ class AskTests(TradeCase):
         self.assertEqual([(b"q", 1)], self.wanted(B))
 
     def test_not_at_all(self) -> None:
-        """A node that leaves, and a queue paused in output (J20), ask nobody."""
+        """A node that leaves, and a queue paused in output, ask nobody."""
         self.node.pause(b"q", PAUSE_OUT)
         self.wait(b"q")
         self.leave()
         self.get(b"r")
-        self.assertEqual([], self.told(B))
+        self.assertEqual([], self.sent(B))
 
     def test_end_of_a_pause(self) -> None:
         """Soon after the pause the waiting client's queue asks again."""
@@ -101,7 +101,7 @@ class AskTests(TradeCase):
         """A queue that was emptied asks who gave, at once, and for more; nobody else."""
         self.wait(b"q")
         self.pass_ms(1_000)
-        self.forget_told()
+        self.forget_sent()
         self.given_by(B, 1)
         self.assertEqual(([(b"q", 5)], []), (self.wanted(B), self.wanted(C)))
 
@@ -112,7 +112,7 @@ class AskTests(TradeCase):
             self.wait(b"q")
         self.pass_slowly(30_000)
         self.given_by(B, 1)
-        self.forget_told()
+        self.forget_sent()
         self.pass_slowly(1_000)
         self.assertEqual(4, self.wanted(B).count((b"q", 5)))
 
@@ -123,15 +123,15 @@ class AskTests(TradeCase):
         self.given_by(B, 1)
         self.assertEqual(1, len(self.said(first)))
         self.wait(b"q")
-        self.forget_told()
+        self.forget_sent()
         self.pass_slowly(1_000)
         self.assertEqual(4, self.wanted(B).count((b"q", 5)))
 
     def test_as_much_as_is_used(self) -> None:
-        """Of a giver as much is asked as comes in a second, 100 at the most (FIX 1)."""
+        """Of a giver as much is asked as comes in a second, 100 at the most."""
         jobs = [theirs(number, (B, ME)) for number in range(300)]
         for number in range(0, 300, 50):
-            self.hear_jobs(B, YOURJOBS, *jobs[number : number + 50])
+            self.receive_jobs(B, YOURJOBS, *jobs[number : number + 50])
         self.get(b"q", count=1_000)
         self.assertEqual((b"q", 100), self.wanted(B)[-1])
 
@@ -148,14 +148,14 @@ class GiveTests(TradeCase):
         self.assertEqual(ids[3:5], self.given(B))
 
     def test_the_last_one(self) -> None:
-        """The only job is given, to somebody who asks for none as well (KEEP)."""
+        """The only job is given, to somebody who asks for none as well."""
         for count in (0, 1, 50):
             job_id = self.add(replicate=1)
             self.need(B, count)
             self.assertEqual([job_id], self.given(B))
 
     def test_too_many(self) -> None:
-        """FIX 1: whoever asks for more than 100 gets 100."""
+        """Whoever asks for more than 100 gets 100."""
         for _ in range(300):
             self.add(replicate=1)
         self.need(B, 4_294_967_295)
@@ -172,14 +172,14 @@ class GiveTests(TradeCase):
     def test_longest_life(self) -> None:
         """A life that fills its field still does when the job goes on to another node."""
         job = theirs(1, (B, ME))
-        self.hear_jobs(B, REPLJOB, job, life_s=4_294_967_295)
+        self.receive_jobs(B, REPLJOB, job, life_s=4_294_967_295)
         self.node.enqueue([job.id], False)
         self.need(C)
-        (given,) = [m for m in self.told(C) if isinstance(m, JobsMessage)]
+        (given,) = [m for m in self.sent(C) if isinstance(m, JobsMessage)]
         self.assertEqual([4_294_967_295], given.lives_s)
 
     def test_giver_stays_holder(self) -> None:
-        """The receiver becomes a holder on both sides (FIX 2); the giver waits for RETRY."""
+        """The receiver becomes a holder on both sides; the giver waits for RETRY."""
         job = self.job(self.add(replicate=1, retry_s=10))
         self.need(B)
         (record,) = self.told_jobs(B).jobs
@@ -196,7 +196,7 @@ class GiveTests(TradeCase):
         self.assert_nothing_left()
 
     def test_no_link(self) -> None:
-        """FIX 10: to a node that cannot be reached nothing is given, so nothing is lost."""
+        """To a node that cannot be reached nothing is given, so nothing is lost."""
         job_id = self.add(retry_s=0, replicate=1)
         self.unlink(B)
         self.need(B)
@@ -247,14 +247,14 @@ class TakeTests(TradeCase):
         self.assertEqual(0, self.job(job_id).deliveries)
 
     def test_recorded(self) -> None:
-        """FIX 6: given jobs are recorded, for with RETRY 0 nobody else has them any more."""
+        """Given jobs are recorded, for with RETRY 0 nobody else has them any more."""
         job_id = self.given_by(B, 1, once=True, serial=1)
         self.assertEqual(QUEUED, self.log.records[job_id].state)
 
     def test_known(self) -> None:
         """Of a job that is known only new holders are taken; it is queued if it was not."""
         job = theirs(1, (B, ME))
-        self.hear_jobs(C, REPLJOB, job)
+        self.receive_jobs(C, REPLJOB, job)
         self.given_by(C, 1)
         self.assertEqual((QUEUED, (B, ME, C)), (self.job(job.id).state, self.job(job.id).nodes))
         self.given_by(C, 1)
@@ -266,18 +266,18 @@ class TakeTests(TradeCase):
         job_id = self.given_by(B, 1)
         again = theirs(1, (B, C))
         again.deliveries, again.nacks = 3, 2
-        self.hear_jobs(C, YOURJOBS, again)
+        self.receive_jobs(C, YOURJOBS, again)
         self.given_by(B, 1)
         self.assertEqual((3, 2), (self.job(job_id).deliveries, self.job(job_id).nacks))
 
     def test_held(self) -> None:
         """The order that external replication gives for RETRY 0: a copy that is held is queued."""
         job = theirs(1, (ME,), once=True)
-        self.hear_jobs(B, REPLJOB, job)
+        self.receive_jobs(B, REPLJOB, job)
         self.assertEqual([], self.get(b"q"))
-        self.hear_jobs(B, YOURJOBS, job, serial=1)
+        self.receive_jobs(B, YOURJOBS, job, serial=1)
         self.assertEqual([job.id], self.get(b"q"))
-        self.hear_jobs(B, YOURJOBS, job, serial=2)
+        self.receive_jobs(B, YOURJOBS, job, serial=2)
         self.assertEqual([], self.get(b"q"))
 
     def test_not_twice(self) -> None:
@@ -300,8 +300,8 @@ class TakeTests(TradeCase):
         """Jobs without a job ID are skipped, the others are taken; an empty message is nothing."""
         bad, good = theirs(1, (B,)), theirs(2, (B,))
         bad.id = b"y" * 40
-        self.hear_jobs(B, YOURJOBS, bad, good)
-        self.hear_jobs(B, YOURJOBS)
+        self.receive_jobs(B, YOURJOBS, bad, good)
+        self.receive_jobs(B, YOURJOBS)
         self.assertEqual([good.id], self.get(b"q", count=9))
 
     def test_own_waiting_job(self) -> None:
@@ -310,15 +310,15 @@ class TakeTests(TradeCase):
         (wait,) = self.node.waiters.copies.values()
         job = theirs(1, (B, C))
         job.id = wait.job.id
-        self.hear_jobs(B, YOURJOBS, job)
+        self.receive_jobs(B, YOURJOBS, job)
         self.assertEqual((WAIT_REPL, []), (wait.job.state, self.said(client)))
 
 
 class LeavingTests(TradeCase):
-    """Clients of a node that leaves (sections 8.9 and 12.3)."""
+    """Clients of a node that leaves (section 8.9; client protocol, section 12.3)."""
 
     def test_waiting_for_jobs(self) -> None:
-        """They are sent elsewhere; those that wait for copies get them (J15)."""
+        """They are sent elsewhere; those that wait for copies get them."""
         adding, getting = self.ask(2), self.wait(b"q")
         self.leave()
         self.node.release_leaving()
@@ -348,19 +348,19 @@ class PauseTests(TradeCase):
 
     def test_heard(self) -> None:
         """The queue is paused, made if need be; the end of the pause serves who waits."""
-        self.hear(B, QueueSignal(PAUSE, b"q", 0xFFFFFFFE))
+        self.receive(B, QueueSignal(PAUSE, b"q", 0xFFFFFFFE))
         queue = self.node.queues.get(b"q")
         assert queue is not None
         self.assertEqual(PAUSE_OUT, queue.paused)
         client = self.wait(b"q")
         self.add(replicate=1)
         self.assertEqual([], self.said(client))
-        self.hear(B, QueueSignal(PAUSE, b"q", 0))
+        self.receive(B, QueueSignal(PAUSE, b"q", 0))
         self.assertEqual(1, len(self.said(client)))
 
     def test_no_queue(self) -> None:
         """The end of a pause makes no queue."""
-        self.hear(B, QueueSignal(PAUSE, b"none", 4))
+        self.receive(B, QueueSignal(PAUSE, b"none", 4))
         self.assertIsNone(self.node.queues.get(b"none"))
 
 

@@ -34,8 +34,8 @@ class HolderCase(PeerCase):
     def copy(self, retry_s: int = 10, once: bool = False) -> Job:
         """Known here, in no queue."""
         job = theirs(1, (B, C, ME), retry_s=retry_s, once=once)
-        self.hear_jobs(B, REPLJOB, job)
-        self.forget_told()
+        self.receive_jobs(B, REPLJOB, job)
+        self.forget_sent()
         return self.job(job.id)
 
     def queued(self) -> Job:
@@ -43,7 +43,7 @@ class HolderCase(PeerCase):
         job = self.copy()
         self.pass_ms(10_000)
         self.assertEqual(QUEUED, job.state)
-        self.forget_told()
+        self.forget_sent()
         return job
 
     def left_ms(self, job: Job) -> int:
@@ -84,11 +84,11 @@ class RequeueTests(HolderCase):
         """Half a second before, the others are asked; then they are told, and it counts."""
         job = self.copy()
         self.pass_ms(9_500)
-        self.assertEqual((["WILLQUEUE"], ["WILLQUEUE"]), (self.told_names(B), self.told_names(C)))
+        self.assertEqual((["WILLQUEUE"], ["WILLQUEUE"]), (self.sent_names(B), self.sent_names(C)))
         self.assertEqual(ACTIVE, job.state)
         self.pass_ms(500)
         for peer in (B, C):
-            message = self.told_signal(peer)
+            message = self.sent_signal(peer)
             self.assertEqual(
                 (busmessages.QUEUED, INCR_DELIV, job.id),
                 (message.type, message.mflags, message.job_id),
@@ -101,29 +101,29 @@ class RequeueTests(HolderCase):
         for _ in range(3):
             self.assertEqual([job.id], self.get(b"q"))
             self.pass_slowly(10_000)
-            self.assertEqual(["WILLQUEUE", "QUEUED"], self.told_names(B))
+            self.assertEqual(["WILLQUEUE", "QUEUED"], self.sent_names(B))
 
     def test_first_queueing_is_silent(self) -> None:
         """The node that made the job tells nobody when it first queues it, delayed or not."""
         self.replicated(B, delay_s=5)
         self.pass_slowly(5_000)
-        self.assertEqual((1, []), (self.length(), self.told(B)))
+        self.assertEqual((1, []), (self.length(), self.sent(B)))
 
     def test_the_others_wait(self) -> None:
         """QUEUED of another holder gives the job another RETRY here, and counts."""
         job = self.copy()
         self.pass_ms(9_000)
-        self.hear_signal(B, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+        self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
         self.assertEqual((10_000, 1, 0), (self.left_ms(job), job.deliveries, job.nacks))
-        self.hear_signal(B, busmessages.QUEUED, job.id, mflags=INCR_NACKS)
+        self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_NACKS)
         self.assertEqual((1, 1), (job.deliveries, job.nacks))
 
     def test_queued_elsewhere(self) -> None:
         """A holder that has the job queued says so to all, and nobody queues it again."""
         job = self.queued()
-        self.hear_signal(C, WILLQUEUE, job.id)
+        self.receive_signal(C, WILLQUEUE, job.id)
         for peer in (B, C):
-            message = self.told_signal(peer)
+            message = self.sent_signal(peer)
             self.assertEqual((busmessages.QUEUED, 0), (message.type, message.mflags))
         self.assertEqual(1, job.deliveries)
 
@@ -131,9 +131,9 @@ class RequeueTests(HolderCase):
         """Who does not have it queued says nothing, but learns who has the job."""
         job = self.copy()
         self.join(b"d" * 40)
-        self.hear_signal(b"d" * 40, WILLQUEUE, job.id)
+        self.receive_signal(b"d" * 40, WILLQUEUE, job.id)
         self.assertEqual((B, C, ME, b"d" * 40), job.nodes)
-        self.assertEqual([], self.told(B))
+        self.assertEqual([], self.sent(B))
 
     def test_two_have_it_queued(self) -> None:
         """The one that wins the comparison keeps it, the other takes it out again."""
@@ -143,16 +143,16 @@ class RequeueTests(HolderCase):
         for peer in (winner, loser):
             if peer not in self.node.membership.nodes:
                 self.join(peer)
-        self.hear_signal(loser, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+        self.receive_signal(loser, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
         self.assertEqual((QUEUED, 2), (job.state, job.deliveries))
-        self.hear_signal(winner, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+        self.receive_signal(winner, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
         self.assertEqual((ACTIVE, 10_000, 3), (job.state, self.left_ms(job), job.deliveries))
         self.assertEqual([], self.get(b"q"))
 
     def test_both_counters(self) -> None:
         """A message may count both."""
         job = self.copy()
-        self.hear_signal(B, busmessages.QUEUED, job.id, mflags=INCR_NACKS | INCR_DELIV)
+        self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_NACKS | INCR_DELIV)
         self.assertEqual((1, 1), (job.deliveries, job.nacks))
 
 
@@ -163,24 +163,24 @@ class WorkingTests(HolderCase):
         """The worker's node tells the other holders."""
         job = self.copy()
         self.assertEqual(10, self.node.working(job.id))
-        self.assertEqual((["WORKING"], ["WORKING"]), (self.told_names(B), self.told_names(C)))
+        self.assertEqual((["WORKING"], ["WORKING"]), (self.sent_names(B), self.sent_names(C)))
 
     def test_said_to_a_holder_of_whom_others_know(self) -> None:
         """A node to which somebody else gave the job, and which then queues it, is told as well:
         else it delivers the job while this node's client works on it."""
         job = theirs(1, (B, ME), retry_s=10)
-        self.hear_jobs(B, REPLJOB, job)
-        self.forget_told()
-        self.hear_signal(C, busmessages.QUEUED, job.id)
+        self.receive_jobs(B, REPLJOB, job)
+        self.forget_sent()
+        self.receive_signal(C, busmessages.QUEUED, job.id)
         self.assertEqual(10, self.node.working(job.id))
-        self.assertEqual((["WORKING"], ["WORKING"]), (self.told_names(B), self.told_names(C)))
+        self.assertEqual((["WORKING"], ["WORKING"]), (self.sent_names(B), self.sent_names(C)))
 
     def test_too_late_by_its_life_here(self) -> None:
         """A copy's creator may have another time of day: what counts is how long the copy lives."""
         for hours in (-1, 1):
             job = theirs(3 + hours, (B, ME), retry_s=10)
             job.ctime += hours * 3_600 * 10**9
-            self.hear_jobs(B, REPLJOB, job, life_s=3_600)
+            self.receive_jobs(B, REPLJOB, job, life_s=3_600)
             self.assertEqual(10, self.node.working(job.id))
             self.pass_ms(1_801_000)
             error = self.assertRaises(CommandError, self.node.working, job.id)
@@ -189,18 +189,18 @@ class WorkingTests(HolderCase):
     def test_heard(self) -> None:
         """The job leaves the queue here, without being counted."""
         job = self.queued()
-        self.hear_signal(B, WORKING, job.id, mflags=INCR_DELIV)
+        self.receive_signal(B, WORKING, job.id, mflags=INCR_DELIV)
         self.assertEqual((ACTIVE, 1, 10_000), (job.state, job.deliveries, self.left_ms(job)))
         self.pass_ms(9_000)
-        self.hear_signal(B, WORKING, job.id)
+        self.receive_signal(B, WORKING, job.id)
         self.pass_ms(9_000)
         self.assertEqual([], self.get(b"q"))
 
     def test_at_most_once(self) -> None:
-        """A queued job with RETRY 0 stays: taken out it would never come back (J8)."""
+        """A queued job with RETRY 0 stays: taken out it would never come back."""
         job = self.job(self.status(self.ask(1, retry_s=0)))
         for kind in (WORKING, busmessages.QUEUED):
-            self.hear_signal(B, kind, job.id)
+            self.receive_signal(B, kind, job.id)
         self.assertEqual([job.id], self.get(b"q"))
 
 
@@ -213,7 +213,7 @@ class NackTests(HolderCase):
         for nack, why in ((True, INCR_NACKS), (False, INCR_DELIV)):
             self.get(b"q")
             self.node.enqueue([job.id], nack)
-            self.assertEqual(why, self.told_signal(B).mflags)
+            self.assertEqual(why, self.sent_signal(B).mflags)
 
 
 class OrderTests(HolderCase):
@@ -223,13 +223,13 @@ class OrderTests(HolderCase):
         """The maker gives the order."""
         message = JobSignal(ENQUEUE, job.id, aux)
         message.epoch, message.serial = (3, serial) if serial else (0, 0)
-        self.hear(peer, message)
+        self.receive(peer, message)
 
     def test_queued(self) -> None:
         """The job is queued at once; it is its first queueing, so nothing is counted."""
         job = self.copy()
         self.order(job)
-        self.assertEqual((QUEUED, 0, []), (job.state, job.deliveries, self.told(C)))
+        self.assertEqual((QUEUED, 0, []), (job.state, job.deliveries, self.sent(C)))
 
     def test_delay(self) -> None:
         """aux is its delay in seconds."""
@@ -247,7 +247,7 @@ class OrderTests(HolderCase):
         self.assertEqual(4_294_967_295_000, self.left_ms(job))
 
     def test_at_most_once(self) -> None:
-        """FIX 3: a job with RETRY 0 is queued too, once, in a paused queue as well (J27)."""
+        """A job with RETRY 0 is queued too, once, in a paused queue as well."""
         job = self.copy(once=True)
         self.node.pause(b"q", PAUSE_IN)
         self.order(job, serial=1)
@@ -307,8 +307,8 @@ class OrderTests(HolderCase):
     def test_before_the_copy(self) -> None:
         """An order that overtakes its copy does no harm."""
         job = theirs(1, (B, ME), retry_s=10)
-        self.hear_signal(B, ENQUEUE, job.id)
-        self.hear_jobs(B, REPLJOB, job)
+        self.receive_signal(B, ENQUEUE, job.id)
+        self.receive_jobs(B, REPLJOB, job)
         self.pass_ms(10_000)
         self.assertEqual([job.id], self.get(b"q"))
 
@@ -319,7 +319,7 @@ class UnknownTests(HolderCase):
     def test_ignored(self) -> None:
         """Nothing is answered, nothing is made."""
         for kind in (ENQUEUE, busmessages.QUEUED, WILLQUEUE, WORKING):
-            self.hear_signal(B, kind, b"D-cccccccc-%024d-05a1" % 1)
-            self.hear_signal(B, kind, b"\xff" * 40)
-        self.assertEqual([], self.told(B))
+            self.receive_signal(B, kind, b"D-cccccccc-%024d-05a1" % 1)
+            self.receive_signal(B, kind, b"\xff" * 40)
+        self.assertEqual([], self.sent(B))
         self.assert_nothing_left()

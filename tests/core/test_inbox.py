@@ -47,7 +47,7 @@ class SpeakerTests(PeerCase):
         self.node.receive(link, message)
 
     def test_unknown(self) -> None:
-        """Nodes that are not in the table are not heard (section 6)."""
+        """Nodes that are not in the table are not heard (cluster protocol, section 6)."""
         job = self.replicated(B)
         self.say(self.stranger(), STRANGER, JobSignal(DELJOB, job.id))
         self.assertEqual([job.id], self.get(b"q"))
@@ -86,12 +86,12 @@ class SpeakerTests(PeerCase):
         """A node that was forgotten is not heard any more, on its old connection neither."""
         job = self.replicated(B)
         self.node.cluster.forget(B, self.now_ms)
-        self.hear_signal(B, DELJOB, job.id)
+        self.receive_signal(B, DELJOB, job.id)
         self.assertEqual([job.id], self.get(b"q"))
 
     def test_failure(self) -> None:
         """A node that a majority found failing is failing here."""
-        self.hear(B, NodeFailed(C))
+        self.receive(B, NodeFailed(C))
         self.assertTrue(self.node.membership.nodes[C].flags & FAIL)
 
 
@@ -138,7 +138,7 @@ class AnythingMachine(RuleBasedStateMachine):
 
     @rule(peer=peers, kind=signals, number=numbers, mine=st.booleans(), aux=counts, why=mflags)
     def signal(self, peer: bytes, kind: int, number: int, mine: bool, aux: int, why: int) -> None:
-        self.bench.hear_signal(peer, kind, self.job_id(number, mine), aux, why)
+        self.bench.receive_signal(peer, kind, self.job_id(number, mine), aux, why)
 
     @rule(
         peer=peers,
@@ -160,11 +160,11 @@ class AnythingMachine(RuleBasedStateMachine):
         why: int,
     ) -> None:
         sent = [theirs(n, nodes, retry_s=2, delay_s=delay_s, once=n % 2 == 0) for n in some]
-        self.bench.hear_jobs(peer, kind, *sent, life_s=life_s, mflags=why)
+        self.bench.receive_jobs(peer, kind, *sent, life_s=life_s, mflags=why)
 
     @rule(peer=peers, kind=st.sampled_from((NEEDJOBS, PAUSE)), aux=counts)
     def queue(self, peer: bytes, kind: int, aux: int) -> None:
-        self.bench.hear(peer, QueueSignal(kind, b"q", aux))
+        self.bench.receive(peer, QueueSignal(kind, b"q", aux))
 
     @rule(
         replicate=st.integers(1, 4),

@@ -22,7 +22,7 @@ class MemoryTests(SynchronousTestCase):
             self.assertEqual(level, self.memory.level(), used)
 
     def test_no_limit(self) -> None:
-        """P23: a limit of zero is no limit."""
+        """A limit of zero is no limit."""
         self.memory.limit = 0
         self.memory.used = 1 << 50
         self.assertEqual(0, self.memory.level())

@@ -109,8 +109,8 @@ class RefusalTests(NodeCase):
         self.add(ttl_s=10, delay_s=9)
 
     def test_copies(self) -> None:
-        """More copies than reachable nodes are refused; failing nodes count for the default only
-        (P39)."""
+        """More copies than reachable nodes are refused; failing nodes count for the default
+        only."""
         self.assertEqual(("NOREPL", UNREACHABLE), self.refusal(replicate=2))
         self.meet(2, FAIL)
         self.assertEqual(("NOREPL", UNREACHABLE), self.refusal())
@@ -165,7 +165,7 @@ class RefusalTests(NodeCase):
         self.add()
 
     def test_order(self) -> None:
-        """Every check wins over those behind it (J24 among them)."""
+        """Every check wins over those behind it."""
         self.add()
         self.node.pause(b"q", PAUSE_IN)
         wrong = {"retry_s": 0, "replicate": 2, "ttl_s": 5, "delay_s": 5, "maxlen": 1}
@@ -192,7 +192,7 @@ class GetTests(NodeCase):
     """Which jobs GETJOB gives."""
 
     def test_one_per_queue_and_pass(self) -> None:
-        """J35: a1, b1, a2, as the specification's example has it."""
+        """The jobs are a1, b1, a2, as the example of section 15 has it."""
         a1, a2, a3, b1 = self.add(b"a"), self.add(b"a"), self.add(b"a"), self.add(b"b")
         self.assertEqual([a1, b1, a2], self.get(b"a", b"b", count=3))
         self.assertEqual([a3], self.get(b"a", b"b", count=3))
@@ -216,7 +216,7 @@ class GetTests(NodeCase):
         self.assertEqual([b1], self.get(b"a", b"b", count=5))
 
     def test_queue_is_made(self) -> None:
-        """J18: asking makes the queue, even without waiting."""
+        """Asking makes the queue, even without waiting."""
         self.assertEqual([], self.get(b"new"))
         self.assertIsNotNone(self.node.queues.get(b"new"))
 
@@ -310,18 +310,18 @@ class DismissTests(PeerCase):
         """Whoever waits hears why, and copies that nobody was promised are taken back."""
         waiting = self.wait(b"q")
         adding = self.ask(2)
-        self.forget_told()
+        self.forget_sent()
         self.assertEqual({waiting, adding}, set(self.node.dismiss(self.ERROR)))
         for client in (waiting, adding):
             (error,) = self.said(client)
             self.assertEqual(b"LEAVING stopping", getattr(error, "line", b""))
-        self.assertEqual(["DELJOB"], self.told_names(B) + self.told_names(C))
+        self.assertEqual(["DELJOB"], self.sent_names(B) + self.sent_names(C))
         self.assertEqual((0, 0), (len(self.node.jobs), self.node.blocked_clients))
 
     def test_promised(self) -> None:
         """An ASYNC job whose client has its ID is not taken back from those who keep it."""
         self.leave()
         self.ask(1, asynchronous=True)
-        self.forget_told()
+        self.forget_sent()
         self.node.dismiss(self.ERROR)
-        self.assertEqual([], self.told_names(B) + self.told_names(C))
+        self.assertEqual([], self.sent_names(B) + self.sent_names(C))

@@ -18,11 +18,11 @@ class PeersTests(PeerCase):
     """``Peers``."""
 
     def test_header(self) -> None:
-        """Everything that is said tells who says it, also that this node is leaving."""
+        """Every message names its sender, and whether that is leaving."""
         self.node.membership.announce(b"192.0.2.1", 0, 20_000)
         self.leave()
-        self.node.peers.tell(B, JobSignal(DELJOB, b"x" * 40))
-        (message,) = self.told(B)
+        self.node.peers.send(B, JobSignal(DELJOB, b"x" * 40))
+        (message,) = self.sent(B)
         self.assertEqual(
             (ME, 7711, MYSELF | LEAVING, b"192.0.2.1", 20_000),
             (message.sender, message.port, message.flags, message.ip, message.bus_port),
@@ -30,39 +30,39 @@ class PeersTests(PeerCase):
         self.assertEqual(1, self.node.membership.messages_sent)
 
     def test_no_link(self) -> None:
-        """What is said to a node without a link, or to one that is not known, is lost."""
+        """A message to a node without a link, or to one that is not known, is lost."""
         self.unlink(B)
         for node in (B, D):
-            self.node.peers.tell(node, JobSignal(DELJOB, b"x" * 40))
-        self.assertEqual([], self.told(B))
+            self.node.peers.send(node, JobSignal(DELJOB, b"x" * 40))
+        self.assertEqual([], self.sent(B))
         self.assertEqual(0, self.node.membership.messages_sent)
 
     def test_holders(self) -> None:
         """The holders of a job are told, this node and strangers in the list are not."""
         job = make_job(1)
         job.nodes = (ME, C, D)
-        self.node.peers.tell_holders(job, JobSignal(DELJOB, job.id))
-        self.assertEqual(([], ["DELJOB"]), (self.told_names(B), self.told_names(C)))
+        self.node.peers.send_to_holders(job, JobSignal(DELJOB, job.id))
+        self.assertEqual(([], ["DELJOB"]), (self.sent_names(B), self.sent_names(C)))
 
     def test_everybody(self) -> None:
         """Everybody with a link is told, except whose name is not known yet."""
         self.node.membership.nodes[C].flags |= HANDSHAKE
-        self.assertTrue(self.node.peers.tell_all(QueueSignal(PAUSE, b"q", 1)))
-        self.assertEqual((["PAUSE"], []), (self.told_names(B), self.told_names(C)))
+        self.assertTrue(self.node.peers.broadcast(QueueSignal(PAUSE, b"q", 1)))
+        self.assertEqual((["PAUSE"], []), (self.sent_names(B), self.sent_names(C)))
         self.unlink(B)
-        self.assertFalse(self.node.peers.tell_all(QueueSignal(PAUSE, b"q", 1)))
+        self.assertFalse(self.node.peers.broadcast(QueueSignal(PAUSE, b"q", 1)))
 
     def test_numbers(self) -> None:
         """What must not be taken twice is numbered per link; a new link begins anew."""
         entry = self.node.membership.nodes[B]
         for _ in range(2):
-            self.assertTrue(self.node.peers.tell_once(entry, JobSignal(ENQUEUE, b"x" * 40)))
-        self.assertEqual([(1, 1), (1, 2)], [(m.epoch, m.serial) for m in self.told(B)])
+            self.assertTrue(self.node.peers.send_once(entry, JobSignal(ENQUEUE, b"x" * 40)))
+        self.assertEqual([(1, 1), (1, 2)], [(m.epoch, m.serial) for m in self.sent(B)])
         self.unlink(B)
-        self.assertFalse(self.node.peers.tell_once(entry, JobSignal(ENQUEUE, b"x" * 40)))
+        self.assertFalse(self.node.peers.send_once(entry, JobSignal(ENQUEUE, b"x" * 40)))
         self.link(B)
-        self.node.peers.tell_once(entry, JobSignal(ENQUEUE, b"x" * 40))
-        self.assertEqual(1, self.told_signal(B).serial)
+        self.node.peers.send_once(entry, JobSignal(ENQUEUE, b"x" * 40))
+        self.assertEqual(1, self.sent_signal(B).serial)
 
 
 def numbered(sender: bytes, epoch: int, serial: int) -> JobSignal:

@@ -83,7 +83,7 @@ class LoadTests(NodeCase):
         self.assertEqual((1, 1), (self.job(job_id).nacks, self.job(job_id).deliveries))
 
     def test_enqueue_once(self) -> None:
-        """J14: what an orderly stop left in the queue is there again, and nothing is counted."""
+        """What an orderly stop left in the queue is there again, and nothing is counted."""
         ids = [self.add(), self.add(retry_s=0)]
         fetched = self.add(b"r")
         self.get(b"r")
@@ -112,7 +112,7 @@ class LoadTests(NodeCase):
         self.assertEqual([], self.get(b"q"))
 
     def test_delay(self) -> None:
-        """J36: a delay begins anew, without RETRY, for RETRY 0 too, and nothing is counted."""
+        """A delay begins anew, without RETRY, for RETRY 0 too, and nothing is counted."""
         ids = [self.add(delay_s=60, retry_s=5), self.add(delay_s=60, retry_s=0)]
         self.restart(20_000)
         self.pass_ms(59_980)

@@ -54,10 +54,10 @@ class SynchronousTests(CopiesCase):
         job = self.waiting()
         first, second = job.nodes[1:]
         for _ in range(2):
-            self.hear_signal(first, GOTJOB, job.id)
+            self.receive_signal(first, GOTJOB, job.id)
             self.assertEqual(([], {}), (self.said(client), self.log.records))
             self.assertEqual((WAIT_REPL, []), (job.state, self.get(b"q")))
-        self.hear_signal(second, GOTJOB, job.id)
+        self.receive_signal(second, GOTJOB, job.id)
         self.assertEqual(job.id, self.status(client))
         self.assertEqual([job.id], self.get(b"q"))
 
@@ -67,7 +67,7 @@ class SynchronousTests(CopiesCase):
         job = self.waiting()
         (asked,) = [node for node in job.nodes if node != ME]
         other = next(node for node in self.peers if node != asked)
-        self.hear_signal(other, GOTJOB, job.id)
+        self.receive_signal(other, GOTJOB, job.id)
         self.assertEqual([], self.said(client))
 
     def test_log(self) -> None:
@@ -75,7 +75,7 @@ class SynchronousTests(CopiesCase):
         client = self.ask(2)
         job = self.waiting()
         self.pass_ms(60)
-        self.hear_signal(job.nodes[1], GOTJOB, job.id)
+        self.receive_signal(job.nodes[1], GOTJOB, job.id)
         record = self.log.records[self.status(client)]
         self.assertEqual((QUEUED, job.nodes, 3), (record.state, record.nodes, len(job.nodes)))
 
@@ -84,7 +84,7 @@ class SynchronousTests(CopiesCase):
         self.ask(2, delay_s=10)
         job = self.waiting()
         self.pass_ms(4_000)
-        self.hear_signal(job.nodes[1], GOTJOB, job.id)
+        self.receive_signal(job.nodes[1], GOTJOB, job.id)
         self.assertEqual(ACTIVE, self.log.records[job.id].state)
         self.pass_ms(5_980)
         self.assertEqual([], self.get(b"q"))
@@ -96,7 +96,7 @@ class SynchronousTests(CopiesCase):
         self.ask(2)
         job = self.waiting()
         first = job.nodes[1]
-        self.assertEqual(["REPLJOB"], self.told_names(first))
+        self.assertEqual(["REPLJOB"], self.sent_names(first))
         self.pass_ms(60)
         second = job.nodes[2]
         for peer in (first, second):
@@ -110,8 +110,8 @@ class SynchronousTests(CopiesCase):
         self.ask(3)
         job = self.waiting()
         first = job.nodes[1]
-        self.hear_signal(first, GOTJOB, job.id)
-        self.forget_told()
+        self.receive_signal(first, GOTJOB, job.id)
+        self.forget_sent()
         self.pass_ms(60)
         self.assertEqual(NOREPLY, self.told_jobs(first).mflags)
 
@@ -120,10 +120,10 @@ class SynchronousTests(CopiesCase):
         for peer in (C, D):
             self.unlink(peer)
         self.ask(2)
-        times = [self.now_ms] * len(self.told(B))
+        times = [self.now_ms] * len(self.sent(B))
         for _ in range(400):
             self.pass_ms(20)
-            times += [self.now_ms] * len(self.told(B))
+            times += [self.now_ms] * len(self.sent(B))
         waits = [late - early for early, late in pairwise(times)]
         self.assertEqual(sorted(waits), waits)
         for place, least_ms in ((0, 50), (1, 100), (2, 200), (-1, 1_600)):
@@ -138,8 +138,8 @@ class SynchronousTests(CopiesCase):
         self.assertEqual((ME,), self.waiting().nodes)
         self.link(B)
         self.pass_ms(60)
-        self.assertEqual(["REPLJOB"], self.told_names(B))
-        self.hear_signal(B, GOTJOB, self.waiting().id)
+        self.assertEqual(["REPLJOB"], self.sent_names(B))
+        self.receive_signal(B, GOTJOB, self.waiting().id)
         self.status(client)
 
     def test_life(self) -> None:
@@ -161,12 +161,12 @@ class GivenUpTests(CopiesCase):
     def test_timeout(self) -> None:
         """The client is refused, the nodes are told to forget the job, and nothing is left."""
         client = self.ask(3, timeout_ms=300)
-        self.hear_signal(B, GOTJOB, self.waiting().id)
-        self.forget_told()
+        self.receive_signal(B, GOTJOB, self.waiting().id)
+        self.forget_sent()
         self.pass_ms(300)
         self.assert_error(client, TIMEOUT)
         for peer in (B, C):
-            self.assertEqual("DELJOB", self.told_names(peer)[-1])
+            self.assertEqual("DELJOB", self.sent_names(peer)[-1])
         self.assertEqual([], self.log.lines)
         self.assert_nothing_left()
 
@@ -175,17 +175,17 @@ class GivenUpTests(CopiesCase):
         self.ask(2, timeout_ms=100)
         job = self.waiting()
         self.pass_ms(100)
-        self.hear_signal(B, GOTJOB, job.id)
+        self.receive_signal(B, GOTJOB, job.id)
         self.assert_nothing_left()
 
     def test_client_gone(self) -> None:
-        """J16: a job nobody waits for is taken back, and nothing is said to who is gone."""
+        """A job nobody waits for is taken back, and nothing is said to who is gone."""
         client = self.ask(2)
-        self.forget_told()
+        self.forget_sent()
         self.node.client_gone(client)
         self.assertEqual([], self.said(client))
         self.assertFalse(client.touched)
-        self.assertIn("DELJOB", self.told_names(B) + self.told_names(C))
+        self.assertIn("DELJOB", self.sent_names(B) + self.sent_names(C))
         self.assert_nothing_left()
 
     def test_expired(self) -> None:
@@ -198,7 +198,7 @@ class GivenUpTests(CopiesCase):
     def test_deleted(self) -> None:
         """DELJOB of another node and the command DELJOB refuse it too."""
         client = self.ask(2)
-        self.hear_signal(B, DELJOB, self.waiting().id)
+        self.receive_signal(B, DELJOB, self.waiting().id)
         self.assert_error(client, REMOVED)
         client = self.ask(2)
         self.assertEqual(1, self.node.delete([self.waiting().id]))
@@ -222,18 +222,18 @@ class GivenUpTests(CopiesCase):
         other = self.ask(2)
         other.reply_mode = REPLY_OFF
         job = self.waiting()
-        self.hear_signal(job.nodes[1], GOTJOB, job.id)
+        self.receive_signal(job.nodes[1], GOTJOB, job.id)
         self.assertEqual([], self.said(client) + self.said(other))
         self.assertEqual({}, self.node.waiters.copies)
 
     def test_commands_on_a_waiting_job(self) -> None:
-        """FIX 11: while it waits nothing but its end can happen to it."""
+        """While it waits nothing but its end can happen to it."""
         client = self.ask(2)
         job = self.waiting()
         self.assertEqual(0, self.node.enqueue([job.id], True))
         self.assertEqual(0, self.node.dequeue([job.id]))
-        self.hear_signal(B, ENQUEUE, job.id)
-        self.hear_jobs(B, YOURJOBS, theirs(1, (B,)))
+        self.receive_signal(B, ENQUEUE, job.id)
+        self.receive_jobs(B, YOURJOBS, theirs(1, (B,)))
         self.assertEqual((WAIT_REPL, []), (job.state, self.said(client)))
 
 
@@ -249,10 +249,10 @@ class AsynchronousTests(CopiesCase):
     def times_told(self, peer: bytes, ms: int) -> int:
         """How often ``peer`` was told something in that time."""
         self.pass_slowly(ms)
-        return len(self.told(peer))
+        return len(self.sent(peer))
 
     def test_at_once(self) -> None:
-        """The job is queued and recorded with all its holders (FIX 5) before anybody answers."""
+        """The job is queued and recorded with all its holders before anybody answers."""
         job = self.added()
         self.assertEqual([job.id], self.get(b"q"))
         self.assertEqual(job.nodes, self.log.records[job.id].nodes)
@@ -262,8 +262,8 @@ class AsynchronousTests(CopiesCase):
     def test_confirmed(self) -> None:
         """Once the copy is confirmed nobody is asked again, and nothing is remembered."""
         job = self.added()
-        self.hear_signal(job.nodes[1], GOTJOB, job.id)
-        self.forget_told()
+        self.receive_signal(job.nodes[1], GOTJOB, job.id)
+        self.forget_sent()
         self.assertEqual(0, self.times_told(job.nodes[1], 60_000))
         self.assertEqual({}, self.node.replication.asynchronous)
 
@@ -271,24 +271,24 @@ class AsynchronousTests(CopiesCase):
         """A copy that was lost is sent again, at first to the same node, then to more."""
         job = self.added()
         first = job.nodes[1]
-        self.forget_told()
+        self.forget_sent()
         self.pass_ms(200)
-        self.assertEqual((["REPLJOB"], 2), (self.told_names(first), len(job.nodes)))
+        self.assertEqual((["REPLJOB"], 2), (self.sent_names(first), len(job.nodes)))
         self.pass_slowly(10_000)
         self.assertTrue(len(job.nodes) > 2)
         self.assertEqual(job.nodes, self.log.records[job.id].nodes)
-        self.hear_signal(job.nodes[2], GOTJOB, job.id)
+        self.receive_signal(job.nodes[2], GOTJOB, job.id)
         self.assertEqual({}, self.node.replication.asynchronous)
 
     def test_one_of_two(self) -> None:
         """The copy that is missing is asked for again when the other one is confirmed."""
         job = self.added(3)
         first, second = job.nodes[1:]
-        self.hear_signal(first, GOTJOB, job.id)
-        self.forget_told()
+        self.receive_signal(first, GOTJOB, job.id)
+        self.forget_sent()
         self.pass_ms(200)
-        self.assertEqual(["REPLJOB"], self.told_names(second))
-        self.hear_signal(second, GOTJOB, job.id)
+        self.assertEqual(["REPLJOB"], self.sent_names(second))
+        self.receive_signal(second, GOTJOB, job.id)
         self.assertEqual({}, self.node.replication.asynchronous)
 
     def test_intervals_grow(self) -> None:
@@ -297,7 +297,7 @@ class AsynchronousTests(CopiesCase):
             self.unlink(peer)
         self.added()
         self.pass_slowly(120_000)
-        self.forget_told()
+        self.forget_sent()
         self.assertTrue(1 <= self.times_told(B, 60_000) <= 2)
 
     def test_no_link_at_first(self) -> None:
@@ -309,14 +309,14 @@ class AsynchronousTests(CopiesCase):
         for peer in (B, C):
             self.link(peer)
         self.pass_ms(400)
-        self.assertEqual((["REPLJOB"], ["REPLJOB"]), (self.told_names(B), self.told_names(C)))
+        self.assertEqual((["REPLJOB"], ["REPLJOB"]), (self.sent_names(B), self.sent_names(C)))
 
     def test_the_job_ends(self) -> None:
         """Acknowledged, deleted or expired jobs are not sent any more."""
         ended = [self.added() for _ in range(3)]
         expiring = self.job(self.status(self.ask(2, ttl_s=1, asynchronous=True)))
         self.node.acknowledge([ended[0].id])
-        self.hear_signal(B, DELJOB, ended[1].id)
+        self.receive_signal(B, DELJOB, ended[1].id)
         self.node.fast_acknowledge([ended[2].id])
         self.pass_ms(1_000)
         self.assertIsNone(self.node.jobs.get(expiring.id))
@@ -327,9 +327,9 @@ class AsynchronousTests(CopiesCase):
         """A job in a worker's hands is sent again: the worker may die, and this node with it."""
         job = self.added()
         self.get(b"q")
-        self.forget_told()
+        self.forget_sent()
         self.pass_ms(200)
-        self.assertEqual(["REPLJOB"], self.told_names(job.nodes[1]))
+        self.assertEqual(["REPLJOB"], self.sent_names(job.nodes[1]))
 
 
 class OutsideTests(CopiesCase):
@@ -344,12 +344,12 @@ class OutsideTests(CopiesCase):
         client = self.ask(2)
         job = self.waiting()
         self.assertEqual({B, C}, set(job.nodes))
-        self.hear_signal(B, GOTJOB, job.id)
+        self.receive_signal(B, GOTJOB, job.id)
         self.assertEqual([], self.said(client))
-        self.forget_told()
-        self.hear_signal(C, GOTJOB, job.id)
+        self.forget_sent()
+        self.receive_signal(C, GOTJOB, job.id)
         self.assertEqual(job.id, self.status(client))
-        (message,) = self.told(B) + self.told(C)
+        (message,) = self.sent(B) + self.sent(C)
         assert isinstance(message, JobSignal)
         self.assertEqual((ENQUEUE, 0, 1), (message.type, message.aux, message.serial))
         self.assertEqual([], self.log.lines)
@@ -363,29 +363,29 @@ class OutsideTests(CopiesCase):
         first = job.nodes[0]
         self.pass_ms(60)
         self.assertEqual(2, len(job.nodes))
-        self.forget_told()
-        self.hear_signal(first, GOTJOB, job.id)
+        self.forget_sent()
+        self.receive_signal(first, GOTJOB, job.id)
         self.status(client)
-        self.assertEqual(["ENQUEUE"], self.told_names(first))
+        self.assertEqual(["ENQUEUE"], self.sent_names(first))
 
     def test_delay(self) -> None:
         """The node that queues the job is told its delay."""
         self.ask(1, delay_s=7)
         job = self.waiting()
-        self.forget_told()
-        self.hear_signal(job.nodes[0], GOTJOB, job.id)
-        self.assertEqual(7, self.told_signal(job.nodes[0]).aux)
+        self.forget_sent()
+        self.receive_signal(job.nodes[0], GOTJOB, job.id)
+        self.assertEqual(7, self.sent_signal(job.nodes[0]).aux)
 
     def test_asynchronous(self) -> None:
         """ASYNC: the client has its ID at once; the order follows when the copy is confirmed, and
         a copy that was lost is sent again (the original loses such jobs silently)."""
         job_id = self.status(self.ask(1, asynchronous=True))
         (peer,) = self.job(job_id).nodes
-        self.forget_told()
+        self.forget_sent()
         self.pass_ms(400)
-        self.assertEqual("REPLJOB", self.told_names(peer)[0])
-        self.hear_signal(peer, GOTJOB, job_id)
-        self.assertEqual(["ENQUEUE"], self.told_names(peer))
+        self.assertEqual("REPLJOB", self.sent_names(peer)[0])
+        self.receive_signal(peer, GOTJOB, job_id)
+        self.assertEqual(["ENQUEUE"], self.sent_names(peer))
         self.assert_nothing_left()
 
     def test_asynchronous_ends(self) -> None:
@@ -394,33 +394,33 @@ class OutsideTests(CopiesCase):
         deleted = self.status(self.ask(1, asynchronous=True))
         done = self.status(self.ask(1, asynchronous=True))
         self.node.delete([deleted])
-        self.hear_signal(B, SETACK, done, 1)
-        self.hear_signal(B, DELJOB, done)
+        self.receive_signal(B, SETACK, done, 1)
+        self.receive_signal(B, DELJOB, done)
         self.pass_ms(1_000)
         self.assertIsNone(self.node.jobs.get(expiring))
         self.assert_nothing_left()
 
     def test_at_most_once(self) -> None:
-        """FIX 3: a job with RETRY 0 is given to one node, and every other copy is deleted."""
+        """A job with RETRY 0 is given to one node, and every other copy is deleted."""
         client = self.ask(1, retry_s=0)
         job = self.waiting()
         first = job.nodes[0]
         self.pass_ms(60)
         (second,) = [node for node in job.nodes if node != first]
-        self.hear_signal(second, GOTJOB, job.id)
+        self.receive_signal(second, GOTJOB, job.id)
         self.status(client)
-        given = self.told(second)[-1]
+        given = self.sent(second)[-1]
         assert isinstance(given, JobsMessage)
         self.assertEqual((YOURJOBS, 1), (given.type, given.serial))
-        self.assertEqual("DELJOB", self.told_names(first)[-1])
+        self.assertEqual("DELJOB", self.sent_names(first)[-1])
 
     def test_delayed_at_most_once(self) -> None:
         """With a delay it is ordered like the others, since given jobs are queued at once."""
         self.ask(1, retry_s=0, delay_s=5)
         job = self.waiting()
-        self.forget_told()
-        self.hear_signal(job.nodes[0], GOTJOB, job.id)
-        self.assertEqual(5, self.told_signal(job.nodes[0]).aux)
+        self.forget_sent()
+        self.receive_signal(job.nodes[0], GOTJOB, job.id)
+        self.assertEqual(5, self.sent_signal(job.nodes[0]).aux)
 
     def test_link_lost_before_the_order(self) -> None:
         """While nobody who has the job can be told to queue it, the client is promised nothing."""
@@ -428,13 +428,13 @@ class OutsideTests(CopiesCase):
         job = self.waiting()
         (peer,) = job.nodes
         self.unlink(peer)
-        self.hear_signal(peer, GOTJOB, job.id)
+        self.receive_signal(peer, GOTJOB, job.id)
         self.pass_slowly(1_000)  # tried again and again, while the link is away
         self.assertEqual([], self.said(client))
         self.link(peer)
         self.pass_ms(60)
         self.assertEqual(job.id, self.status(client))
-        self.assertEqual("YOURJOBS", self.told_names(peer)[-1])
+        self.assertEqual("YOURJOBS", self.sent_names(peer)[-1])
         self.assert_nothing_left()
 
     def test_node_forgotten_before_the_order(self) -> None:
@@ -443,11 +443,11 @@ class OutsideTests(CopiesCase):
         job = self.waiting()
         (first,) = job.nodes
         self.node.cluster.forget(first, self.now_ms)
-        self.hear_signal(first, GOTJOB, job.id)
+        self.receive_signal(first, GOTJOB, job.id)
         self.assertEqual([], self.said(client))
         self.pass_ms(60)
         (second,) = [node for node in job.nodes if node != first]
-        self.hear_signal(second, GOTJOB, job.id)
+        self.receive_signal(second, GOTJOB, job.id)
         self.assertEqual(job.id, self.status(client))
         self.assert_nothing_left()
 
@@ -465,7 +465,7 @@ class KeepTests(PeerCase):
     def test_kept(self) -> None:
         """The copy is recorded before it is confirmed, and waits for RETRY."""
         job = theirs(1, (B, ME), retry_s=10)
-        self.hear_jobs(B, REPLJOB, job, life_s=100)
+        self.receive_jobs(B, REPLJOB, job, life_s=100)
         self.assertEqual((GOTJOB, job.id), self.answered())
         mine = self.job(job.id)
         self.assertEqual((ACTIVE, (B, ME)), (mine.state, self.log.records[job.id].nodes))
@@ -478,13 +478,13 @@ class KeepTests(PeerCase):
 
     def answered(self) -> tuple[int, bytes]:
         """Type and job of the one answer to B."""
-        message = self.told_signal(B)
+        message = self.sent_signal(B)
         return int(message.type), message.job_id
 
     def test_delay(self) -> None:
         """A copy is never queued before the delay, after a restart neither."""
         job = theirs(1, (B, ME), retry_s=5, delay_s=1_000)
-        self.hear_jobs(B, REPLJOB, job)
+        self.receive_jobs(B, REPLJOB, job)
         self.pass_ms(900_000)
         self.assertEqual([], self.get(b"q"))
         record = self.log.records[job.id]
@@ -499,20 +499,20 @@ class KeepTests(PeerCase):
 
     def test_no_answer_wanted(self) -> None:
         """NOREPLY: the copy is kept in silence."""
-        self.hear_jobs(B, REPLJOB, theirs(1, (B, ME)), mflags=NOREPLY)
-        self.assertEqual([], self.told(B))
+        self.receive_jobs(B, REPLJOB, theirs(1, (B, ME)), mflags=NOREPLY)
+        self.assertEqual([], self.sent(B))
         self.assertEqual(1, len(self.node.jobs))
 
     def test_again(self) -> None:
         """A copy that comes again is confirmed again; only new holders are taken from it."""
         job = theirs(1, (B, ME))
-        self.hear_jobs(B, REPLJOB, job)
+        self.receive_jobs(B, REPLJOB, job)
         due_ms = self.job(job.id).qtime_ms
         self.pass_ms(1_000)
-        self.forget_told()
+        self.forget_sent()
         again = theirs(1, (B, C, ME))
         again.body = b"other"
-        self.hear_jobs(B, REPLJOB, again)
+        self.receive_jobs(B, REPLJOB, again)
         self.assertEqual((GOTJOB, job.id), self.answered())
         mine = self.job(job.id)
         self.assertEqual(((B, ME, C), b"body", due_ms), (mine.nodes, mine.body, mine.qtime_ms))
@@ -522,51 +522,51 @@ class KeepTests(PeerCase):
         """A node that leaves, is short of memory or paused keeps nothing and says nothing."""
         job = theirs(1, (B, ME))
         self.node.pause(b"q", PAUSE_IN)
-        self.hear_jobs(B, REPLJOB, job)
+        self.receive_jobs(B, REPLJOB, job)
         self.node.pause(b"q", 0)
         self.node.memory.limit, self.node.memory.used = 100_000, 80_000
-        self.hear_jobs(B, REPLJOB, job)
+        self.receive_jobs(B, REPLJOB, job)
         self.node.memory.limit = 0
         self.leave()
-        self.hear_jobs(B, REPLJOB, job)
-        self.assertEqual(([], 0), (self.told(B), len(self.node.jobs)))
+        self.receive_jobs(B, REPLJOB, job)
+        self.assertEqual(([], 0), (self.sent(B), len(self.node.jobs)))
 
     def test_damaged(self) -> None:
         """Messages that hold not exactly one job, or one without a job ID, are ignored."""
         one, two = theirs(1, (B, ME)), theirs(2, (B, ME))
-        self.hear_jobs(B, REPLJOB, one, two)
-        self.hear_jobs(B, REPLJOB)
+        self.receive_jobs(B, REPLJOB, one, two)
+        self.receive_jobs(B, REPLJOB)
         missing = JobsMessage(REPLJOB, [], [])
         missing.announced = 1
-        self.hear(B, missing)
+        self.receive(B, missing)
         one.id = b"x" * 40
-        self.hear_jobs(B, REPLJOB, one)
-        self.assertEqual(([], 0), (self.told(B), len(self.node.jobs)))
+        self.receive_jobs(B, REPLJOB, one)
+        self.assertEqual(([], 0), (self.sent(B), len(self.node.jobs)))
 
     def test_acknowledged_before(self) -> None:
-        """FIX 8: a copy of a job that is known to be done only tells who has it."""
+        """A copy of a job that is known to be done only tells who has it."""
         job = theirs(1, (B, ME))
         self.node.acknowledge([job.id])
-        self.forget_told()
-        self.hear_jobs(B, REPLJOB, job)
+        self.forget_sent()
+        self.receive_jobs(B, REPLJOB, job)
         self.assertEqual((GOTJOB, job.id), self.answered())
         mine = self.job(job.id)
         self.assertEqual((ACKED, True, b""), (mine.state, mine.dummy, mine.body))
         self.pass_ms(1_000)
-        message = self.told_signal(B)
+        message = self.sent_signal(B)
         self.assertEqual(("SETACK", 2), ("SETACK" if message.type == 8 else "", message.aux))
 
     def test_at_most_once(self) -> None:
         """A copy with RETRY 0 is never queued by whoever holds it, whatever clients ask for."""
         job = theirs(1, (ME,), once=True)
-        self.hear_jobs(B, REPLJOB, job)
+        self.receive_jobs(B, REPLJOB, job)
         self.assertEqual(0, self.node.enqueue([job.id], False) + self.node.enqueue([job.id], True))
         self.pass_ms(600_000)
         self.assertEqual([], self.get(b"q"))
 
     def test_no_time_left(self) -> None:
         """A copy whose life is over is gone with the next turn."""
-        self.hear_jobs(B, REPLJOB, theirs(1, (B, ME)), life_s=0)
+        self.receive_jobs(B, REPLJOB, theirs(1, (B, ME)), life_s=0)
         self.pass_ms(20)
         self.assert_nothing_left()
 
@@ -596,7 +596,7 @@ class FlowTests(FlowCase):
         self.leave()
         job_id = self.status(self.ask(1, asynchronous=True))
         self.sinks[PEER].messages[0].mflags = NOREPLY
-        self.hear_signal(PEER, GOTJOB, job_id)
+        self.receive_signal(PEER, GOTJOB, job_id)
         self.replay("external-async", job_id)
         client = self.ask(1)
         (wait,) = self.node.waiters.copies.values()
@@ -611,5 +611,5 @@ class FlowTests(FlowCase):
         job_id = self.status(self.ask(2, queue=b"q5", retry_s=2, asynchronous=True))
         self.assertEqual([job_id], self.get(b"q5"))
         self.sinks[PEER].messages[0].mflags = NOREPLY
-        self.hear_signal(PEER, GOTJOB, job_id)
+        self.receive_signal(PEER, GOTJOB, job_id)
         self.replay("retry-cycle", job_id, until_ms=2_200, tolerance_ms=250)

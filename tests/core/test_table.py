@@ -121,7 +121,7 @@ class TableTests(SynchronousTestCase):
         self.assertEqual(3, len(table))
 
     def test_scan_of_few(self) -> None:
-        """A handful of queues is listed without duplicates (section 25)."""
+        """A handful of queues is listed without duplicates (client protocol, section 18)."""
         self.assertEqual([0], scanned(filled(1)))
         self.assertEqual((0, []), filled(0).scan(0))
 

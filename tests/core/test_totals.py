@@ -125,23 +125,23 @@ class PeerTotalsTests(PeerCase):
         """A job that another node's client acknowledged is in nobody's hand here."""
         job_id = self.copied()
         self.get(b"q")
-        self.hear_signal(B, SETACK, job_id, 1)
+        self.receive_signal(B, SETACK, job_id, 1)
         self.assertEqual({"added": 1, "delivered": 1}, counted(self.node.totals))
 
     def test_deleted_elsewhere(self) -> None:
         """A copy that another node deletes was not dropped here."""
-        self.hear_signal(B, DELJOB, self.copied())
+        self.receive_signal(B, DELJOB, self.copied())
         self.assertEqual({"added": 1}, counted(self.node.totals))
 
     def test_worked_on_elsewhere(self) -> None:
         """A job that somebody works on elsewhere leaves the queue without being delivered."""
-        self.hear_signal(B, WORKING, self.copied())
+        self.receive_signal(B, WORKING, self.copied())
         self.assertEqual({"added": 1}, counted(self.node.totals))
 
     def test_given_away(self) -> None:
         """A job that goes to another node is in nobody's hand here."""
         self.copied()
-        self.hear(B, QueueSignal(NEEDJOBS, b"q", 1))
+        self.receive(B, QueueSignal(NEEDJOBS, b"q", 1))
         self.assertEqual({"added": 1}, counted(self.node.totals))
 
     def test_taken_back(self) -> None:

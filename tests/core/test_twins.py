@@ -99,6 +99,17 @@ class PeerTests(TwinCase):
         self.assertEqual(before, set(wait.job.confirmed or ()))
         self.assertEqual([], self.said(client))
 
+    def test_meeting_the_copy(self) -> None:
+        """CLUSTER MEET with the address of the copy adds no node: its handshake ends, and the
+        connection with it."""
+        self.node.membership.meet(COPY_IP, 7711, 0, self.now_ms)
+        (entry,) = [e for e in self.node.membership.nodes.values() if e.ip == COPY_IP]
+        link = Link(SaidList(), entry, COPY_IP, b"10.0.0.1", self.now_ms, 98)
+        self.node.cluster.link_up(entry, link, self.now_ms)
+        self.gossip(link, PONG, SECOND)
+        self.assertNotIn(entry, self.node.membership.nodes.values())
+        self.assertEqual([link], self.node.outbox.hangups)
+
     def test_later_one_was_here_first(self) -> None:
         """Of two that are alive the one that was started first is the node, also for a node that
         heard the other one first."""

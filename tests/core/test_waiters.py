@@ -103,7 +103,7 @@ class LeavingTheLineTests(NodeCase):
         self.assertEqual([None], self.said(client))
 
     def test_no_time_out(self) -> None:
-        """Zero waits for ever, and so does what nobody lives to see (P15)."""
+        """Zero waits for ever, and so does what nobody lives to see."""
         for timeout_ms in (0, 1 << 60, (1 << 63) - 1):
             client = self.wait(b"q", timeout_ms=timeout_ms)
             self.pass_ms(400 * DAY_MS)
@@ -190,7 +190,7 @@ class LeavingTheLineTests(NodeCase):
         self.assert_free(b"a", b"b")
 
     def test_silenced(self) -> None:
-        """P10: with CLIENT REPLY OFF neither job nor time-out nor farewell is answered."""
+        """With CLIENT REPLY OFF neither job nor time-out nor farewell is answered."""
         served, late, sent_away = (self.wait(name, timeout_ms=60) for name in (b"a", b"b", b"c"))
         for client in (served, late, sent_away):
             client.reply_mode = REPLY_OFF

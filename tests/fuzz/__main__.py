@@ -1,48 +1,57 @@
-"""Run a fuzzer: ``python -m tests.fuzz bus|job|nodesfile [options of libFuzzer]``.
+"""Run a fuzzer, or replay what one found: ``python -m tests.fuzz bus|job|nodesfile [FILE...]``.
 
-It needs atheris (``pip install 'disque-tx[fuzz]'``) and the package as it is, not compiled. It runs
-until it finds something, or as long as ``-max_total_time=<seconds>`` says; what it found, and the
-inputs worth starting with the next time, are kept in ``build/fuzz``.
+Without files, it needs atheris (``pip install 'disque-tx[fuzz]'``) and the package as it is, not
+compiled. It runs until it finds something, or as long as ``-max_total_time=<seconds>`` says; other
+options of libFuzzer are taken, too. What it found, and the inputs worth starting with the next
+time, are kept in ``build/fuzz``. Files named are checked once each, without atheris.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import atheris
-
-with atheris.instrument_imports(include=["disque_tx"]):
-    from tests.fuzz.checks import (
-        bus_seeds,
-        check_bus,
-        check_job,
-        check_nodesfile,
-        job_seeds,
-        nodesfile_seeds,
-    )
-
-TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
-    "bus": (check_bus, bus_seeds),
-    "job": (check_job, job_seeds),
-    "nodesfile": (check_nodesfile, nodesfile_seeds),
-}
 FOLDER = Path("build", "fuzz")
+NAMES = ("bus", "job", "nodesfile")
 
 
-def main() -> None:
-    """Fuzz the target that the command line names."""
-    if len(sys.argv) < 2 or sys.argv[1] not in TARGETS:
-        sys.exit(f"usage: python -m tests.fuzz {'|'.join(TARGETS)} [options of libFuzzer]")
-    name = sys.argv.pop(1)
+def main(words: list[str]) -> None:
+    """Fuzz the target that the command line names, or check the files that it names."""
+    if not words or words[0] not in NAMES:
+        sys.exit(f"usage: python -m tests.fuzz {'|'.join(NAMES)} [FILE...] [options of libFuzzer]")
+    files = [Path(word) for word in words[1:] if not word.startswith("-")]
+    if files:
+        replay(words[0], files)
+    else:
+        fuzz(words[0], words[1:])
+
+
+def replay(name: str, files: list[Path]) -> None:
+    """Check each file once; what fails raises, as it did in the fuzzer."""
+    from tests.fuzz.checks import TARGETS
+
+    check, _ = TARGETS[name]
+    for file in files:
+        print(f"{file}: {file.stat().st_size} bytes", flush=True)
+        check(file.read_bytes())
+    print("No check failed.")
+
+
+def fuzz(name: str, options: list[str]) -> None:
+    """Run the fuzzer, from the corpus of earlier runs and from what the original wrote."""
+    import atheris
+
+    with atheris.instrument_imports(include=["disque_tx"]):
+        from tests.fuzz.checks import TARGETS
+
     check, seeds = TARGETS[name]
     corpus = FOLDER / name
     corpus.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds()):
         (corpus / f"seed-{number}").write_bytes(seed)
-    atheris.Setup([*sys.argv, f"-artifact_prefix={FOLDER}/{name}-", str(corpus)], check)
+    atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={FOLDER}/{name}-", str(corpus)], check)
     atheris.Fuzz()
 
 
-main()
+if __name__ == "__main__":
+    main(sys.argv[1:])

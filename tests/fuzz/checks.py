@@ -6,7 +6,7 @@ A check returns when all is well: bytes were understood, or refused with ``PeerE
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 
@@ -153,3 +153,11 @@ def check_nodesfile(data: bytes) -> None:
     assert mine or faults or not data
     saved = render(entries, 1_000)
     assert render(parse(saved, 2_000)[0], 1_000) == saved
+
+
+#: What is fuzzed → its check, and where it starts from.
+TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
+    "bus": (check_bus, bus_seeds),
+    "job": (check_job, job_seeds),
+    "nodesfile": (check_nodesfile, nodesfile_seeds),
+}

@@ -17,7 +17,7 @@ from disque_tx.core.adding import Adding
 from disque_tx.core.arrival import Arrivals
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.federation import Federation
-from disque_tx.core.hearing import Hearing
+from disque_tx.core.heartbeats import Heartbeats
 from disque_tx.core.holders import Holders
 from disque_tx.core.links import Links
 from disque_tx.core.memory import Memory
@@ -26,6 +26,7 @@ from disque_tx.core.order import JobOrder
 from disque_tx.core.peers import Received
 from disque_tx.core.replication import Replication
 from disque_tx.core.store import JobStore
+from disque_tx.engine.turns import Turns
 from disque_tx.messages import QUEUED
 from disque_tx.sim.shape import Pair
 from disque_tx.wire.jobid import JobIdSource
@@ -45,14 +46,17 @@ from tests.mutants.plants import (
     keep_when_leaving,
     leak,
     live_longer,
+    messages_first,
     never,
     no_delay,
+    nodes_last,
     nothing,
     other_body,
     other_queue,
     pretend,
     queue_again,
     raise_on_working,
+    replies_first,
     requeue_at_most_once,
     resend_at_once,
     same_id,
@@ -163,8 +167,8 @@ MUTANTS: Final = [
     Mutant("no-gotack-heard", "GOTACK is not heard", Acks, "confirmed", nothing),
     Mutant("no-setack-heard", "SETACK is not heard", Acks, "set", nothing),
     Mutant("raise", "a message makes the node fail", Holders, "_postponed", raise_on_working),
-    Mutant("no-gossip", "nobody learns of others", Hearing, "_listen", nothing),
-    Mutant("no-forgiveness", "a node that is back is not forgiven", Hearing, "_alive", nothing),
+    Mutant("no-gossip", "nobody learns of others", Heartbeats, "_read_gossip", nothing),
+    Mutant("no-forgiveness", "a node that is back is not forgiven", Heartbeats, "_pong", nothing),
     Mutant("no-calls", "links are not made", Links, "call", nothing),
     Mutant(
         "winner-keeps",
@@ -211,7 +215,7 @@ MUTANTS: Final = [
         "counters-not-learnt",
         "a job that is given again keeps its old counters",
         Delivery,
-        "learn",
+        "merge_counters",
         nothing,
         _COUNTERS,
     ),
@@ -221,7 +225,9 @@ MUTANTS: Final = [
         "delivered-twice", "deliveries count twice", Delivery, "delivered", count_twice, _TOTALS
     ),
     Mutant("open-door", "no password is needed", Command, "before_auth", pretend, "Locked"),
-    Mutant("deaf-to-working", "WORKING is not heard", Holders, "heard", deaf_to_working, "Heeded"),
+    Mutant(
+        "deaf-to-working", "WORKING is not heard", Holders, "receive", deaf_to_working, "Heeded"
+    ),
     Mutant(
         "leaving-keeps",
         "a leaving node gives nothing",
@@ -230,4 +236,19 @@ MUTANTS: Final = [
         keep_when_leaving,
         "Drained",
     ),
+    Mutant(
+        "replies-first",
+        "replies leave before the log is written",
+        Turns,
+        "_write_down",
+        replies_first,
+    ),
+    Mutant(
+        "bus-first",
+        "messages leave before the log is written",
+        Turns,
+        "_write_down",
+        messages_first,
+    ),
+    Mutant("nodes-last", "the nodes file is written after the bus", Turns, "end", nodes_last),
 ]

@@ -273,3 +273,44 @@ def keep_when_leaving(right: Any) -> Any:
             right(self, *args)
 
     return give
+
+
+# -- the order of a turn -----------------------------------------------------------------------
+
+
+def replies_first(right: Any) -> Any:
+    """Clients are answered before the log is written."""
+
+    def wrong(self: Any) -> None:
+        outbox = self._outbox
+        touched, outbox.touched = outbox.touched, []
+        self._clients.flush(touched)
+        right(self)
+
+    return wrong
+
+
+def messages_first(right: Any) -> Any:
+    """Other nodes are told before the log is written."""
+
+    def wrong(self: Any) -> None:
+        self.links.flush()
+        right(self)
+
+    return wrong
+
+
+def nodes_last(right: Any) -> Any:
+    """The node table is saved when everything has left."""
+
+    def wrong(self: Any) -> bool:
+        save, self.save_nodes = self.save_nodes, lambda: None
+        try:
+            more: bool = right(self)
+        finally:
+            self.save_nodes = save
+        if self._node.membership.changed:
+            save()
+        return more
+
+    return wrong

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.sim.run import Run
+from disque_tx.sim.checked import checked_run
 from tests.mutants import hunt
 from tests.mutants.defects import MUTANTS, Mutant
 from tests.mutants.hunt import SEEDS_MAX, caught, healthy, read_table, small
@@ -24,7 +24,7 @@ class MutantTests(SynchronousTestCase):
         self.assertGreaterEqual(len(MUTANTS), 20)
         self.assertEqual({mutant.name for mutant in MUTANTS}, set(table))
         self.assertLessEqual(max(table.values()), SEEDS_MAX)
-        checkers = {type(checker).__name__ for checker in Run(1).checkers}
+        checkers = {type(checker).__name__ for checker in checked_run(1).checkers}
         planted = {mutant.checker for mutant in MUTANTS if mutant.checker}
         self.assertLessEqual(planted, checkers)
         wanted = {"Heeded", "NotAfterAck", "PauseHeeded", "OldestFirst", "CountersFit"}

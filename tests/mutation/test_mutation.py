@@ -109,5 +109,5 @@ class RunTests(SynchronousTestCase):
         wrong = next(o for o in draw([self.path], 1, 999) if o.mutant.after == "return None")
         self.assertTrue(run("", 0, first, 0))
         self.assertFalse(run(module, wrong.number, first, 60))
-        self.assertTrue(run(module, wrong.number, ["tests.test_units"], 60))
+        self.assertTrue(run(module, wrong.number, ["tests.config.test_units"], 60))
         self.assertEqual(before, self.path.read_text())

@@ -17,16 +17,16 @@ from disque_tx.commands.context import Control, Server
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.commands.memory import MemoryControl
 from disque_tx.commands.table import standard_registry
+from disque_tx.config.settings import Settings
 from disque_tx.core.membership import Membership
 from disque_tx.core.node import Node
 from disque_tx.nodetable import MYSELF, NodeEntry
-from disque_tx.services.admission import Admission
-from disque_tx.services.clients import RespFactory, RespProtocol
-from disque_tx.services.hub import Hub
+from disque_tx.services.clients.admission import Admission
+from disque_tx.services.clients.protocol import RespFactory, RespProtocol
+from disque_tx.services.host.log import DaemonLog
 from disque_tx.services.interfaces import IClock
-from disque_tx.services.log import DaemonLog
+from disque_tx.services.net.hub import Hub
 from disque_tx.services.runtime import Runtime
-from disque_tx.settings import Settings
 from tests.commands.desk import ME, UNIX_S, NumberedIds
 
 FIRST_ID = b"D-aaaaaaaa-%024d-05a1" % 1
@@ -83,7 +83,7 @@ class NodeCase(SynchronousTestCase):
             self.node, self.server, dispatcher, BenchClock(self.reactor), self.reactor
         )
         self.commits = BenchLog()
-        self.runtime.log = self.commits
+        self.runtime.turns.log = self.commits
         self.admission = Admission(self.runtime, self.settings, self.log)
         self.factory = RespFactory(self.runtime, self.admission)
         self.hub = Hub(self.reactor, self.runtime)

@@ -12,9 +12,9 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.services.log import DaemonLog
+from disque_tx.config.settings import Settings
+from disque_tx.services.host.log import DaemonLog
 from disque_tx.services.root import NodeRoot
-from disque_tx.settings import Settings
 from tests.services.nodebench import drive
 
 

@@ -78,7 +78,7 @@ class AppliedTests(NodeCase):
         self.assertIn("WARNING: the new maxmemory value", self.logged())
 
     def test_no_limit(self) -> None:
-        """0 is no limit, and no reason to warn (P23)."""
+        """0 is no limit, and no reason to warn."""
         self.settings.maxmemory = 0
         self.turn(b"ADDJOB q b 0")
         APPLY["maxmemory"](self.settings, self.server, self.log)

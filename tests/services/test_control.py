@@ -48,14 +48,14 @@ class ConfigTests(RootCase):
         self.assertEqual(before, root.server.stats.commands_processed)
 
     def test_too_many_clients(self) -> None:
-        """More clients than the system allows are refused at once (P20)."""
+        """More clients than the system allows are refused at once."""
         self.started()
         answer = self.ask(self.dial(), f"CONFIG SET maxclients {2**31}")
         self.assertTrue(answer.startswith(b"-ERR "), answer)
         self.assertEqual(100, self.settings.maxclients)
 
     def test_no_file(self) -> None:
-        """Without a file there is nothing to rewrite (P30)."""
+        """Without a file there is nothing to rewrite."""
         self.started()
         self.assertEqual(
             b"-ERR The server is running without a config file\r\n",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from disque_tx.configkinds import OutputLimit
+from disque_tx.config.lists import OutputLimit
 from disque_tx.services.cron import Cron
 from tests.services.doubles import StillLog
 from tests.services.nodebench import FIRST_ID, NodeCase

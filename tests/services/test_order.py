@@ -72,7 +72,7 @@ class OrderTests(NodeCase):
         self.node.flush_all()
         log = CountingLog()
         self.node.outbox.log = log
-        self.runtime.log = log
+        self.runtime.turns.log = log
         clients = []
         for _ in range(4):
             protocol = self.factory.buildProtocol(None)

@@ -299,7 +299,7 @@ class WriterTests(PumpCase):
         self.assertEqual(b"_\r\n", self.ask(client, b"CLIENT GETNAME"))
 
     def test_bytes_are_counted(self) -> None:
-        """INFO's network totals are exact (P32)."""
+        """INFO's network totals are exact."""
         self.ask(self.dial(), b"PING")
         stats = self.server.stats
         self.assertEqual((6, 7), (stats.net_input_bytes, stats.net_output_bytes))

@@ -11,9 +11,9 @@ from typing import Any
 from twisted.internet import endpoints
 from twisted.internet.defer import Deferred, succeed
 
+from disque_tx.config.settings import Settings
 from disque_tx.errors import ConfigError
 from disque_tx.services.root import new_node_id, prepare
-from disque_tx.settings import Settings
 from tests.acceptance.daemon import BUS_OFFSET, free_port
 from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase
@@ -260,7 +260,7 @@ class ReadyTests(RootCase):
 
 
 class StopTests(RootCase):
-    """DESIGN, section 7."""
+    """The orderly end of a node (cluster protocol, section 16)."""
 
     def test_blocked_clients(self) -> None:
         """Clients that wait are told to go to another node, before the connections close."""

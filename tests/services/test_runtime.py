@@ -89,7 +89,7 @@ class DeadlineTests(NodeCase):
         """One timer serves all of them, the earliest first, and what is never due is not woken."""
         now_ms = self.node.now_ms
         late, soon, never = Alarm(now_ms + 700), Alarm(now_ms + 20), Alarm(-1)
-        self.runtime.deadlines += [late, never, soon]
+        self.runtime.turns.deadlines += [late, never, soon]
         self.turn(b"ADDJOB q b 0 DELAY 5")
         self.assertEqual(1, len(self.reactor.getDelayedCalls()))
         self.reactor.advance(0.02)
@@ -116,7 +116,7 @@ class TurnTests(NodeCase):
             seen.append(transport.value())
             self.node.membership.saved()
 
-        self.runtime.save_nodes = save
+        self.runtime.turns.save_nodes = save
         client.dataReceived(b"CLUSTER LEAVING yes\r\n")
         self.assertEqual(([b""], b"+OK\r\n"), (seen, transport.value()))
         client.dataReceived(b"PING\r\n")
@@ -127,16 +127,16 @@ class TurnTests(NodeCase):
         with self.runtime.turn() as node:
             self.assertIs(self.node, node)
             with self.runtime.turn():
-                self.assertTrue(self.runtime.in_turn)
-            self.assertTrue(self.runtime.in_turn)
+                self.assertTrue(self.runtime.turns.active)
+            self.assertTrue(self.runtime.turns.active)
             self.assertEqual(0, self.commits.commits)
-        self.assertEqual((False, 1), (self.runtime.in_turn, self.commits.commits))
+        self.assertEqual((False, 1), (self.runtime.turns.active, self.commits.commits))
 
     def test_fault_in_a_turn(self) -> None:
         """A turn ends in any case: what was done before the fault leaves."""
         with self.assertRaises(ZeroDivisionError), self.runtime.turn():
             raise ZeroDivisionError
-        self.assertEqual((False, 1), (self.runtime.in_turn, self.commits.commits))
+        self.assertEqual((False, 1), (self.runtime.turns.active, self.commits.commits))
 
     def test_write_error(self) -> None:
         """From the turn after a failed write on, commands are checked against it."""
@@ -217,7 +217,7 @@ class FaultTests(NodeCase):
         cron = Cron(self.runtime, self.settings, cast(Any, aof), self.log, self.reactor)
         aof.error = ZeroDivisionError()
         self.assertRaises(ZeroDivisionError, cron.run)
-        self.assertFalse(self.runtime.in_turn)
+        self.assertFalse(self.runtime.turns.active)
         commits = self.commits.commits
         self.assertEqual(b"+%s\r\n" % FIRST_ID, self.turn(b"ADDJOB q b 0"))
         self.assertEqual(commits + 1, self.commits.commits)
@@ -225,11 +225,11 @@ class FaultTests(NodeCase):
     def test_while_it_is_due(self) -> None:
         """A fault in what is due ends its turn, and the next timer is set."""
         alarm = Alarm(self.node.now_ms + 20)
-        self.runtime.deadlines.append(alarm)
+        self.runtime.turns.deadlines.append(alarm)
         self.patch(alarm, "run_due", lambda now_ms: 1 / 0)
         self.turn(b"PING")
         self.assertRaises(ZeroDivisionError, self.reactor.advance, 0.02)
-        self.assertFalse(self.runtime.in_turn)
+        self.assertFalse(self.runtime.turns.active)
         self.assertEqual(1, len(self.reactor.getDelayedCalls()))
 
     def test_while_written_down(self) -> None:
@@ -240,13 +240,13 @@ class FaultTests(NodeCase):
             if broken == "log":
                 self.commits.error = ZeroDivisionError()
             else:
-                self.runtime.save_nodes = lambda: cast(None, 1 / 0)
+                self.runtime.turns.save_nodes = lambda: cast(None, 1 / 0)
             request = b"CLUSTER LEAVING yes\r\n"
             self.assertRaises(ZeroDivisionError, client.dataReceived, request)
             self.commits.error = None
             client.dataReceived(b"PING\r\n")
             client.resumeProducing()
-            self.assertEqual((False, b""), (self.runtime.in_turn, transport.value()), broken)
+            self.assertEqual((False, b""), (self.runtime.turns.active, transport.value()), broken)
             (reason,) = self.died
             self.assertIn("ZeroDivisionError", reason)
 
@@ -262,10 +262,10 @@ class FaultTests(NodeCase):
     def test_while_it_leaves(self) -> None:
         """What a fault does not concern leaves all the same, and the fault is reported."""
         faulty = Faulty(self.runtime, "flush", "perform", "turn_ended")
-        self.runtime.bus = self.runtime.eventlog = faulty
+        self.runtime.turns.links = self.runtime.turns.eventlog = faulty
         self.node.outbox.events = EventRecorder()
         self.assertEqual(b"+PONG\r\n", self.turn(b"PING"))
-        self.assertFalse(self.runtime.in_turn)
+        self.assertFalse(self.runtime.turns.active)
         self.assertEqual(3, len(self.flushLoggedErrors(ZeroDivisionError)))
         self.assertEqual([], self.died)
 
@@ -291,10 +291,10 @@ class FaultTests(NodeCase):
         """Closing one connection may lead to the next: never one turn within another, however many
         there are, and what was changed by it leaves at once."""
         client, transport = self.connect()
-        bus = self.runtime.bus = Faulty(self.runtime, hang_ups=5_000)
+        bus = self.runtime.turns.links = Faulty(self.runtime, hang_ups=5_000)
         client.dataReceived(b"PING\r\n")
         while bus.hang_ups:
-            self.assertFalse(self.runtime.in_turn)
+            self.assertFalse(self.runtime.turns.active)
             self.reactor.advance(0)
         self.assertEqual((1, b"+PONG\r\n"), (bus.deepest, transport.value()))
         self.reactor.advance(0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.sim.checkers import Checker
+from disque_tx.sim.checked import checked_run
+from disque_tx.sim.checker import Checker
 from disque_tx.sim.checkers.acked import NotAfterAck
 from disque_tx.sim.checkers.counters import CountersFit
 from disque_tx.sim.checkers.locked import Locked
@@ -12,7 +13,6 @@ from disque_tx.sim.checkers.order import OldestFirst
 from disque_tx.sim.checkers.paused import PauseHeeded
 from disque_tx.sim.checkers.working import Heeded
 from disque_tx.sim.history import Added, Deed, Delivered, Paused, Shown
-from disque_tx.sim.run import Run
 
 _S = 1_000_000
 HERE, THERE = b"10.0.0.1", b"10.0.0.2"
@@ -22,7 +22,7 @@ class CheckerCase(SynchronousTestCase):
     """A run that did not happen, and what is said to have happened in it."""
 
     def setUp(self) -> None:
-        self.run_ = Run(2)
+        self.run_ = checked_run(2)
         self.assertGreater(len(self.run_.machines), 1)
         self.history = self.run_.history
         for machine in self.run_.machines:

@@ -9,12 +9,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.clients import request
 from disque_tx.sim.faults import FaultPlan
-from disque_tx.sim.log import LOG
 from disque_tx.sim.machine import Machine, MachineSettings
 from disque_tx.sim.network import Connection, Network
 from disque_tx.sim.world import World
 
 SECOND = 1_000_000
+LOG = "disque.aof"
 PORT = 7711
 
 

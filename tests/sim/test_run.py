@@ -5,9 +5,9 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.campaign import Outcome, Summary, outcome
+from disque_tx.sim.checked import checked_run
 from disque_tx.sim.history import Added, Delivered, History
 from disque_tx.sim.minimise import minimise
-from disque_tx.sim.run import Run
 from disque_tx.sim.shape import Shape, draw_shape
 from disque_tx.sim.workloads import WORKLOADS
 from disque_tx.sim.world import World
@@ -38,7 +38,7 @@ class RunTests(SynchronousTestCase):
     def test_every_workload(self) -> None:
         """Without faults no promise is broken, and jobs go from one client to another."""
         for name in WORKLOADS:
-            run = Run(5, shape(workload=name))
+            run = checked_run(5, shape(workload=name))
             self.assertEqual([], run.execute(), name)
             self.assertGreater(len(list(run.history.accepted())), 5, name)
             self.assertGreater(len(run.history.delivered), 5, name)
@@ -48,7 +48,7 @@ class RunTests(SynchronousTestCase):
         faulty = shape(faults=frozenset({"kill", "reset", "message_loss"}))
         hashes = []
         for seed in (7, 7, 8):
-            run = Run(seed, faulty)
+            run = checked_run(seed, faulty)
             run.execute()
             hashes.append(run.world.trace_hash())
         self.assertEqual(hashes[0], hashes[1])
@@ -68,11 +68,11 @@ class RunTests(SynchronousTestCase):
                     appendonly=True,
                     appendfsync="always",
                 )
-                self.assertEqual([], Run(seed, stepped).execute(), (workload, seed))
+                self.assertEqual([], checked_run(seed, stepped).execute(), (workload, seed))
 
     def test_alone(self) -> None:
         """One node keeps its promises alone."""
-        self.assertEqual([], Run(9, shape(nodes=1)).execute())
+        self.assertEqual([], checked_run(9, shape(nodes=1)).execute())
 
     def test_shapes_differ(self) -> None:
         """Seeds draw clusters of all sizes, and every workload."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.sim.checked import checked_run
 from disque_tx.sim.faults import FAULTS
-from disque_tx.sim.run import Run
 from disque_tx.sim.shape import DEAL, dealt_pairs, draw_shape, pairs, sure_pairs, table
 from disque_tx.sim.workloads import WORKLOADS
 from disque_tx.sim.world import World
@@ -33,7 +33,7 @@ class DealTests(SynchronousTestCase):
     def test_planned(self) -> None:
         """The fault that a seed surely has is part of its plan, within the time for faults."""
         for seed in range(1, 60):
-            run = Run(seed)
+            run = checked_run(seed)
             shape = run.shape
             run.plan.schedule(0, shape.fault_s * 1_000_000, shape.first)
             planned = [fault.name for fault in run.plan.planned]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.client.addresses import Address, address
-from disque_tx.client.options import Options
+from disque_tx.client.options import ConnectionOptions
 from disque_tx.spark.servers import Servers
 from tests.client.scripted import ScriptedNode, ScriptedTestCase, array, bulk
 
@@ -46,7 +46,7 @@ class NodesTestCase(ScriptedTestCase):
 
     def servers(self, *nodes: ScriptedNode) -> Servers:
         """Connections to these."""
-        servers = Servers([at(node) for node in nodes], Options(timeout_s=5.0))
+        servers = Servers([at(node) for node in nodes], ConnectionOptions(timeout_s=5.0))
         self.addCleanup(servers.close)
         return servers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.addresses import Address
-from disque_tx.client.encryption import TLS
+from disque_tx.client.options import TLS, AddOptions
 from disque_tx.spark.errors import BadOption
 from disque_tx.spark.options import reading, writing
 
@@ -96,9 +96,9 @@ class WritingTests(SynchronousTestCase):
             }
         )
         self.assertEqual(
-            ("q", 0, 60, None), (found.queue, found.retry_s, found.ttl_s, found.delay_s)
+            ("q", AddOptions(timeout_ms=100, replicate=2, retry_s=0, ttl_s=60), True),
+            (found.queue, found.adding, found.staged),
         )
-        self.assertEqual((2, 100, True), (found.replicate, found.timeout_ms, found.staged))
 
     def test_staged_delay(self) -> None:
         """A staged job is hidden by its delay, so it can have no other."""

@@ -13,7 +13,7 @@ from disque_tx.client.errors import (
     Paused,
     Refused,
 )
-from disque_tx.client.options import Options
+from disque_tx.client.options import ConnectionOptions
 from disque_tx.spark.pipe import _REQUEST_BYTES_MAX, Pipe, _portions
 from tests.client.scripted import HANG_UP, SILENCE, ScriptedNode, bulk
 from tests.spark.nodes import IDS, NodesTestCase, at
@@ -24,7 +24,7 @@ class PipeTests(NodesTestCase):
 
     def pipe(self, node: ScriptedNode, password: str | None = None, timeout_s: float = 5.0) -> Pipe:
         """A connection that ends with the test."""
-        pipe = Pipe(at(node), Options(password, timeout_s=timeout_s))
+        pipe = Pipe(at(node), ConnectionOptions(password, timeout_s=timeout_s))
         self.addCleanup(pipe.close)
         return pipe
 

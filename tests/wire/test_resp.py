@@ -81,11 +81,11 @@ class MultibulkTests(ParserCase):
             self.assertEqual([argv, [b"TIME"]], fed([data[:20], data[20:-9], data[-9:]]), size)
 
     def test_no_arguments(self) -> None:
-        """P6: a count of zero or less is no request and no error."""
+        """A count of zero or less is no request and no error."""
         self.assert_requests([[b"PING"]], b"*0\r\n*-1\r\n*-99\r\n*1\r\n$4\r\nPING\r\n")
 
     def test_line_ends_are_not_checked(self) -> None:
-        """P4: the bytes where CR LF belongs behind a payload, and LF in a header, may be any."""
+        """The bytes where CR LF belongs behind a payload, and LF in a header, may be any."""
         self.assert_requests([[b"PING", b"ab"]], b"*2\rx$4\r\nPINGxy$2\r\tab\0\0")
 
     def test_bad_count(self) -> None:
@@ -138,6 +138,14 @@ class MultibulkTests(ParserCase):
             self.assertIsNone(self.parser.next())
         self.assertTrue(10_000 <= self.parser.pending_bytes() <= 10_050)
 
+    def test_large_argument_in_pieces(self) -> None:
+        """A large body comes in many reads, the last of which brings the next request, too."""
+        expected = [[b"ADDJOB", b"q", bytes(range(256)) * 2_000, b"0"], [b"PING"]]
+        data = b"".join([encode(argv) for argv in expected])
+        for size in (1_460, 65_536, 300_000, len(data) - 1):
+            pieces = [data[at : at + size] for at in range(0, len(data), size)]
+            self.assertEqual(expected, fed(pieces), size)
+
     def test_pending_bytes(self) -> None:
         """The input counted against a client is what it sent, even if it sends byte by byte."""
         data = encode([b"ADDJOB", b"q", b"b" * 3000, b"0"])
@@ -171,11 +179,11 @@ class InlineTests(ParserCase):
     """The form that people type (section 3.2)."""
 
     def test_lines(self) -> None:
-        """P1: lines end in LF, with or without CR, and nothing behind them is swallowed."""
+        """Lines end in LF, with or without CR, and nothing behind them is swallowed."""
         self.assert_requests([[b"PING"], [b"PING"], [b"TIME"]], b"PING\nPING\r\nTIME\n")
 
     def test_quotes(self) -> None:
-        """Words are split as in a shell, empty ones kept (P2)."""
+        """Words are split as in a shell, empty ones kept."""
         line = b'ADDJOB \'my queue\' "a\\x41\\n" ""\r\n'
         self.assert_requests([[b"ADDJOB", b"my queue", b"aA\n", b""]], line)
 
@@ -184,7 +192,7 @@ class InlineTests(ParserCase):
         self.assert_requests([[b"PING"]], b'\r\n\n \t \r\n"" x\r\nPING\r\n')
 
     def test_nul(self) -> None:
-        """P3: a NUL is a byte like any other and does not stall the connection."""
+        """A NUL is a byte like any other and does not stall the connection."""
         self.assert_requests([[b"PING", b"a\0b"], [b"\0"]], b"PING a\0b\r\n\0\n")
 
     def test_unbalanced(self) -> None:
@@ -229,7 +237,7 @@ class HttpTests(ParserCase):
 
 
 class RestrictedTests(ParserCase):
-    """P7: who has not given the password may not send much."""
+    """Who has not given the password may not send much."""
 
     def setUp(self) -> None:
         super().setUp()

@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client import ConnectionLost, Job, JobDetails, TooLate, UnknownJob
+from disque_tx.client import AddOptions, ConnectionLost, Job, JobDetails, TooLate, UnknownJob
 from disque_tx.worker import Backoff, Letter, Worker
 from disque_tx.worker.slots import Outcome, Slot
 from disque_tx.worker.threads import Report, run_here
@@ -140,21 +140,11 @@ class MemoryClient:
         self.waiting.append((waiting, queues, count))
         return waiting
 
-    def add_job(
-        self,
-        queue: str,
-        body: bytes,
-        timeout_ms: int = 5000,
-        replicate: int | None = None,
-        delay_s: int | None = None,
-        retry_s: int | None = None,
-        ttl_s: int | None = None,
-        maxlen: int | None = None,
-        asynchronous: bool = False,
-        retry_adds: bool = False,
-    ) -> Deferred[str]:
+    def add_job_with(self, queue: str, body: bytes, options: AddOptions, /) -> Deferred[str]:
         """ADDJOB."""
-        return self.answer("ADDJOB", lambda: self.put(queue, body, retry_s, ttl_s), queue)
+        return self.answer(
+            "ADDJOB", lambda: self.put(queue, body, options.retry_s, options.ttl_s), queue
+        )
 
     def set_name(self, name: str, /) -> None:
         """CLIENT SETNAME."""

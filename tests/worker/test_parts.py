@@ -15,7 +15,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client import Job
-from disque_tx.client.terms import Terms
+from disque_tx.client.options import AddOptions
 from disque_tx.worker import Backoff, Context, Letter
 from disque_tx.worker.context import Held
 from disque_tx.worker.handlers import Call, handler_of
@@ -69,9 +69,9 @@ class LetterTests(SynchronousTestCase):
         """A letter of version 1 is read; what it does not say is in the ID, and a job that was to
         be delivered at most once stays one. What a later version adds does no harm."""
         for end, terms in (
-            ("000a", Terms(0, 600, 1)),
-            ("05a1", Terms(None, 86400)),
-            ("x", Terms()),
+            ("000a", AddOptions(retry_s=0, ttl_s=600, replicate=1)),
+            ("05a1", AddOptions(ttl_s=86400)),
+            ("x", AddOptions()),
         ):
             job_id = f"D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-{end}"
             letter = Letter("q", job_id, b"b", "r", "t", "w", 0, 0, 1.0)

@@ -12,7 +12,7 @@ from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred
 
 from disque_tx.client import Refused, TooLate
-from disque_tx.client.terms import Terms
+from disque_tx.client.options import AddOptions
 from disque_tx.worker import (
     AllSlotsLost,
     BadHandlers,
@@ -321,7 +321,8 @@ class FailureTests(WorkerTestCase):
         worker = self.worker({"a": boom})
         self.turn(1)
         (letter,) = self.client.letters("a")
-        self.assertEqual((b"once", Terms(0, 86400, 1)), (letter.body, letter.terms))
+        once = AddOptions(retry_s=0, ttl_s=86400, replicate=1)
+        self.assertEqual((b"once", once), (letter.body, letter.terms))
         self.assertEqual(("acked", []), (self.client.state(job_id), self.client.times("NACK")))
         self.stop(worker)
 
@@ -348,7 +349,7 @@ class FailureTests(WorkerTestCase):
         worker = self.worker({"a": boom}, retries_max=1)
         self.turn(20)
         (letter,) = self.client.letters("a")
-        self.assertEqual(Terms(40, 600, 1), letter.terms)
+        self.assertEqual(AddOptions(retry_s=40, ttl_s=600, replicate=1), letter.terms)
         self.stop(worker)
 
     def test_letter_without_terms(self) -> None:
@@ -360,7 +361,7 @@ class FailureTests(WorkerTestCase):
         worker = self.worker({"a": boom}, retries_max=0)
         self.turn(200)
         (letter,) = self.client.letters("a")
-        self.assertEqual(Terms(7), letter.terms)
+        self.assertEqual(AddOptions(retry_s=7), letter.terms)
         self.assertEqual("acked", self.client.state(job_id))
         self.stop(worker)
 

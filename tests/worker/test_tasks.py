@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client import Job
+from disque_tx.client import AddOptions, Job
 from disque_tx.worker import (
     JSON,
     BadHandlers,
@@ -45,11 +45,11 @@ class RecordingClient:
     """Keeps what is added."""
 
     def __init__(self) -> None:
-        self.added: list[tuple[str, bytes, dict[str, Any]]] = []
+        self.added: list[tuple[str, bytes, AddOptions]] = []
 
-    def add_job(self, queue: str, body: bytes, **options: Any) -> Deferred[str]:
+    def add_job_with(self, queue: str, body: bytes, options: AddOptions) -> Deferred[str]:
         """ADDJOB."""
-        self.added.append((queue, body, {k: v for k, v in options.items() if v is not None}))
+        self.added.append((queue, body, options))
         return succeed("D-1")
 
 
@@ -112,8 +112,8 @@ class TaskTests(SynchronousTestCase):
 
         task.delay()
         task.options(delay_s=5, retry_s=1).delay()
-        self.assertEqual({"retry_s": 9, "ttl_s": 100}, self.client.added[0][2])
-        self.assertEqual({"retry_s": 1, "ttl_s": 100, "delay_s": 5}, self.client.added[1][2])
+        self.assertEqual(AddOptions(retry_s=9, ttl_s=100), self.client.added[0][2])
+        self.assertEqual(AddOptions(delay_s=5, retry_s=1, ttl_s=100), self.client.added[1][2])
         self.assertEqual("Says nothing.", task.__doc__)
         self.assertRaises(TypeError, task.options, color=1)
 

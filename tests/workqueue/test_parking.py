@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.client.values import Hello, JobDetails, NodeInfo
 from disque_tx.workqueue import bodies
 from disque_tx.workqueue.items import Item
-from disque_tx.workqueue.parking import PARK_S, Parking, Terms
+from disque_tx.workqueue.parking import PARK_S, Parking, parked
 
 NODE_ID = "a" * 40
 JOB_ID = "D-aaaaaaaa-I7AaGuir60UxcQsPD43BwS6e-05a1"
@@ -74,7 +74,7 @@ class ParkingTests(SynchronousTestCase):
         """Parking at a node that has this job."""
         node = OneNode(job)
         client: Any = node
-        parking = Parking(client, lambda address: client, "q", Terms())
+        parking = Parking(client, lambda address: client, "q", parked())
         self.successResultOf(Deferred.fromCoroutine(parking.open()))
         return parking, node
 

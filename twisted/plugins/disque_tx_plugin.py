@@ -1,6 +1,6 @@
 """What ``twistd`` and listeners find: the daemon, and the protocols it speaks."""
 
-from disque_tx.services.plugins import RespPlugin
+from disque_tx.services.clients.plugins import RespPlugin
 from disque_tx.services.tap import DisqueServiceMaker
 
 disque = DisqueServiceMaker()

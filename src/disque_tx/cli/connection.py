@@ -1,16 +1,43 @@
-"""A blocking connection to a server."""
+"""A blocking connection to a server, with TLS or without, and what helps when there is none."""
 
 from __future__ import annotations
 
 import socket
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.cli import hints
 from disque_tx.cli.replies import ErrorReply, Reply, read_reply
 from disque_tx.errors import DisqueError, PeerError
 
 if TYPE_CHECKING:
-    from disque_tx.client.encryption import TLS
+    import ssl
+
+    from disque_tx.client.options import TLS
+
+
+#: Part of a text → what to do; the first that fits is told.
+_HINTS: Final[tuple[tuple[str, str], ...]] = (
+    ("WRONG_VERSION_NUMBER", "The server does not speak TLS at this port; try without --tls."),
+    ("UNEXPECTED_EOF", "The server may not speak TLS at this port; try without --tls."),
+    ("RECORD_LAYER_FAILURE", "The server does not speak TLS at this port; try without --tls."),
+    (
+        "certificate verify failed: Hostname mismatch",
+        "The certificate is of another host; give its name with --sni, or --no-host-check.",
+    ),
+    (
+        "certificate verify failed: IP address mismatch",
+        "The certificate is of another host; give its name with --sni, or --no-host-check.",
+    ),
+    ("doesn't match", "The certificate is of another host; see --sni and --no-host-check."),
+    (
+        "CERTIFICATE_VERIFY_FAILED",
+        "Nobody who is trusted has signed the certificate; give the authority with --cacert.",
+    ),
+    ("CERTIFICATE_REQUIRED", "The server wants to see a certificate; give --cert and --key."),
+    ("b'\\x15\\x03", "The server speaks TLS at this port; try with --tls."),
+    ("Connection closed by server", "If the port is for TLS, try with --tls."),
+    ("NOAUTH", "The node wants a password: DISQUE_PASSWORD, --askpass or -a."),
+)
+_NO_WORD: Final = "It did not answer at all; if its port is for TLS, try with --tls."
 
 
 class CannotConnect(DisqueError):
@@ -77,20 +104,42 @@ class Address:
         except (OSError, OverflowError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or str(error)
             text = f"Could not connect to Disque at {self}: {why}"
-            raise CannotConnect(hints.explained(text)) from error
+            raise CannotConnect(explained(text)) from error
 
     def _encrypted(self, sock: socket.socket, tls: TLS) -> socket.socket:
-        # Only this needs the module, and a one-shot command must start fast.
-        from disque_tx.cli.encryption import wrapped
-
         try:
-            return wrapped(sock, self.host, tls, self.sni)
+            return _wrapped(sock, self.host, tls, self.sni)
         except OSError:
             sock.close()
             raise
 
 
-_NO_WORD: Final = "It did not answer at all; if its port is for TLS, try with --tls."
+def explained(text: str) -> str:
+    """The text, and what to do if that is known."""
+    for part, hint in _HINTS:
+        if part in text:
+            return f"{text.rstrip('.')}. {hint}"
+    return text
+
+
+def _wrapped(sock: socket.socket, host: str, tls: TLS, sni: str | None) -> ssl.SSLSocket:
+    """The same connection, encrypted. ``sni``: the name to ask for and to check, instead of the
+    host.
+
+    :raises OSError: when the other side speaks no TLS, or nobody vouches for it; also for files
+        that cannot be read. ``ssl.SSLError`` is one.
+    """
+    # Only this needs the module, and a one-shot command must start fast.
+    import ssl
+
+    context = ssl.create_default_context(cafile=tls.ca_file)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = tls.verify and tls.check_hostname
+    if not tls.verify:
+        context.verify_mode = ssl.CERT_NONE
+    if tls.certificate_file is not None:
+        context.load_cert_chain(tls.certificate_file, tls.key_file)
+    return context.wrap_socket(sock, server_hostname=sni or host)
 
 
 def encode(args: list[bytes]) -> bytes:
@@ -142,7 +191,7 @@ class Connection:
             raise ConnectionLost("no reply within the time of --timeout") from error
         except (OSError, PeerError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            raise ConnectionLost(hints.explained(why)) from error
+            raise ConnectionLost(explained(why)) from error
 
     def close(self) -> None:
         """Close it; harmless when it is closed already."""

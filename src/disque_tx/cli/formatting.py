@@ -130,6 +130,19 @@ def _key(key: Reply) -> str:
     return key.decode("utf-8", "backslashreplace") if isinstance(key, bytes) else str(key)
 
 
+def human_size(size_bytes: int) -> str:
+    """A size for people, such as ``1.50M``."""
+    size = float(size_bytes)
+    if size < 1024:
+        return f"{size_bytes}B"
+    unit = "B"
+    for larger in "KMGT":
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.2f}{unit}"
+
+
 def _json_line(style: Style, reply: Reply) -> bytes:
     # Only this form needs the module, and a one-shot command must start fast.
     import json

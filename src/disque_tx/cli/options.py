@@ -6,14 +6,13 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.cli import verbs
 from disque_tx.cli.connection import Address
 from disque_tx.errors import DisqueError
 
 if TYPE_CHECKING:
-    from disque_tx.client.encryption import TLS
+    from disque_tx.client.options import TLS
 
-USAGE: Final = f"""\
+_USAGE: Final = """\
 Usage: disque [options] [command [argument ...]]
        disque [options] verb [argument ...]
 
@@ -66,7 +65,7 @@ Instead of a command
   -v, --version           the version
 
 Verbs: see disque <verb> --help
-{verbs.listing()}
+{verbs}
 
 Examples
   disque ADDJOB mail "hello" 0
@@ -77,6 +76,11 @@ Examples
   disque -u disque://10.0.0.1:7711 watch mail
   disque cluster check 10.0.0.1:7711
 """
+
+
+def usage(verbs: str) -> str:
+    """What ``--help`` prints; ``verbs``: a line each."""
+    return _USAGE.replace("{verbs}", verbs)
 
 
 class UsageError(DisqueError):
@@ -133,7 +137,7 @@ class Options:
         for option, path in (("cacert", self.cacert), ("cert", self.cert), ("key", self.key)):
             if path is not None and not os.path.isfile(path):
                 raise UsageError(f"--{option}: there is no file '{path}'")
-        from disque_tx.client.encryption import TLS
+        from disque_tx.client.options import TLS
 
         return TLS(self.cacert, self.cert, self.key, self.verify, self.check_host)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from disque_tx.client.encryption import TLS
 from disque_tx.client.errors import (
     AlreadyAcknowledged,
     AuthenticationRefused,
@@ -33,6 +32,7 @@ from disque_tx.client.errors import (
     TooLate,
     UnknownJob,
 )
+from disque_tx.client.options import TLS, AddOptions
 from disque_tx.client.values import (
     ClusterNode,
     Hello,
@@ -44,11 +44,11 @@ from disque_tx.client.values import (
 )
 
 if TYPE_CHECKING:
-    from disque_tx.client.tx.client import DisqueClient
-    from disque_tx.client.tx.taken import TakenJob
+    from disque_tx.client.tx.client import DisqueClient, TakenJob
 
 __all__ = [
     "TLS",
+    "AddOptions",
     "AlreadyAcknowledged",
     "AuthenticationRefused",
     "BadAddress",
@@ -81,14 +81,11 @@ __all__ = [
     "UnknownJob",
 ]
 
-_TWISTED = {
-    "DisqueClient": "disque_tx.client.tx.client",
-    "TakenJob": "disque_tx.client.tx.taken",
-}
+_TWISTED = ("DisqueClient", "TakenJob")
 
 
 def __getattr__(name: str) -> Any:
     """What needs Twisted, and its global reactor, comes when it is asked for."""
     if name not in _TWISTED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_TWISTED[name]), name)
+    return getattr(import_module("disque_tx.client.tx.client"), name)

@@ -1,4 +1,4 @@
-"""Which nodes there are, and which of them to turn to.
+"""Which nodes there are, which of them to turn to, and for how long to look for one.
 
 1. At first, any of the addresses that were given: clients spread over the nodes.
 2. Then, by what HELLO said: the best priority; among equals any.
@@ -10,20 +10,26 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final
 
 from disque_tx.client.addresses import Address
-from disque_tx.client.values import Hello, NodeInfo
+from disque_tx.client.errors import CannotConnect, ClientError, ConnectionLost, Refused
+from disque_tx.client.values import Hello, Job, NodeInfo
 
 _BACKOFF_MIN_S: Final = 0.05
 _BACKOFF_MAX_S: Final = 5.0
 _DOUBLINGS_MAX: Final = 10
-#: From this priority on a node is failing or leaving (section 11).
+#: From this priority on a node is failing or leaving (client protocol, section 11).
 UNUSABLE_PRIORITY: Final = 100
 #: More than any cluster has; a stranger may name many.
 _NODES_MAX: Final = 1000
+#: So many jobs are looked at before a consumer moves to the node that makes them.
+_WINDOW_JOBS: Final = 100
+#: Where a job ID names the node that made it.
+_PREFIX: Final = slice(2, 10)
 
 
 class Node:
@@ -129,6 +135,72 @@ class Nodes:
             and node.retry_at_s <= now_s
         ]
         return found[0] if len(found) == 1 else None
+
+
+class Origins:
+    """Where jobs come from, so that a consumer can go there.
+
+    A job ID tells the node that made it. When most of the jobs of late were made by one other
+    node, it is cheaper to fetch them there than to have the nodes pass them on.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: Counter[str] = Counter()
+        self._total = 0
+
+    def saw(self, jobs: Iterable[Job]) -> str | None:
+        """Count delivered jobs. At the end of a window: the first 8 characters of the ID of the
+        node that made more than half of them."""
+        for job in jobs:
+            self._jobs[job.id[_PREFIX]] += 1
+            self._total += 1
+        if self._total < _WINDOW_JOBS:
+            return None
+        maker, number = self._jobs.most_common(1)[0]
+        decided = maker if number * 2 > self._total else None
+        self._jobs.clear()
+        self._total = 0
+        return decided
+
+
+class Search:
+    """How long one request has looked for a node that serves, and what it met.
+
+    ``patience_s``: how long it looks, from its first failure on. ``notice``: is told, for people,
+    when it begins to look.
+    """
+
+    __slots__ = ("_deadline_s", "_notice", "_now_s", "_patience_s", "_tried")
+
+    def __init__(
+        self,
+        now_s: Callable[[], float],
+        patience_s: float,
+        notice: Callable[[str], object] | None = None,
+    ) -> None:
+        self._now_s = now_s
+        self._patience_s = patience_s
+        self._notice = notice
+        self._deadline_s: float | None = None
+        self._tried: dict[str, str] = {}
+
+    def failed(self, address: str, error: ClientError) -> None:
+        """Note a failure; raise when there were enough.
+
+        :raises CannotConnect, Refused: when patience is over.
+        """
+        self._tried[address] = error.reason if isinstance(error, ConnectionLost) else str(error)
+        if self._deadline_s is None:
+            self._deadline_s = self._now_s() + self._patience_s
+            if self._notice is not None and self._patience_s > 0:
+                self._notice(
+                    f"{address} does not serve ({self._tried[address].rstrip('.')}). Looking for a"
+                    f" node that does, for up to {self._patience_s:g} s."
+                )
+        if self._now_s() >= self._deadline_s:
+            if isinstance(error, Refused):
+                raise error
+            raise CannotConnect(self._tried) from error
 
 
 def _address(info: NodeInfo) -> Address | None:

@@ -1,7 +1,8 @@
 """From what a parser makes of a reply to a value. All input comes from a stranger.
 
 Every function takes a reply and returns a value, or raises :class:`Misshapen`. RESP3 may answer
-with a map where RESP2 answers with names and values in turn; both are taken.
+with a map where RESP2 answers with names and values in turn; both are taken (client
+protocol, sections 11 to 19).
 """
 
 from __future__ import annotations

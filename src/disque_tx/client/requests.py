@@ -1,7 +1,10 @@
-"""Every request a client may make: its words, and what becomes of the reply.
+"""Every request a client may make: its parameters, its words, and what becomes of the reply.
 
-One function per command; what its parameters mean is told at the method of the same name in
-:class:`disque_tx.client.commands.Commands`.
+Here each of them stands, once. :mod:`disque_tx.client.commands` makes methods of the clients of
+them, so a function's docstring is the method's, and says what the method returns.
+
+SHOW, DELJOB, DEQUEUE, ENQUEUE, NACK, WORKING and all commands on queues are about what the node of
+the moment knows; the clients' ``address()`` is its address.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 import attrs
 
 from disque_tx.client import replies
+from disque_tx.client.options import AddOptions
 from disque_tx.client.values import ClusterNode, Hello, Job, JobDetails, QueueStat
 
 Name: TypeAlias = str | bytes
@@ -71,21 +75,45 @@ def add_job(
     asynchronous: bool = False,
     retry_adds: bool = False,
 ) -> Request[str]:
-    """ADDJOB."""
-    words: list[Word] = ["ADDJOB", encoded(queue), encoded(body), timeout_ms]
+    """ADDJOB: add a job; returns its ID once there are as many copies as asked for.
+
+    The options are those of :class:`AddOptions`, where they are described.
+
+    :raises OutcomeUnknown: the answer was lost; the job may have been added.
+    :raises NotEnoughReplicas: it was not.
+    :raises QueueFull, Paused, OutOfMemory: it was not, either.
+    """
+    times = (timeout_ms, replicate, delay_s, retry_s, ttl_s)
+    return add_job_with(queue, body, AddOptions(*times, maxlen, asynchronous, retry_adds))
+
+
+def add_job_with(queue: Name, body: Name, options: AddOptions) -> Request[str]:
+    """ADDJOB: :meth:`add_job`, which see, with the options as a value."""
+    words: list[Word] = ["ADDJOB", encoded(queue), encoded(body), options.timeout_ms]
     for word, value in (
-        ("REPLICATE", replicate),
-        ("DELAY", delay_s),
-        ("RETRY", retry_s),
-        ("TTL", ttl_s),
-        ("MAXLEN", maxlen),
+        ("REPLICATE", options.replicate),
+        ("DELAY", options.delay_s),
+        ("RETRY", options.retry_s),
+        ("TTL", options.ttl_s),
+        ("MAXLEN", options.maxlen),
     ):
         if value is not None:
             words += (word, value)
-    if asynchronous:
+    if options.asynchronous:
         words.append("ASYNC")
-    wait_s = timeout_ms / 1000 if timeout_ms else None
-    return Request(tuple(words), replies.job_id, wait_s, retry_adds)
+    wait_s = options.timeout_ms / 1000 if options.timeout_ms else None
+    return Request(tuple(words), replies.job_id, wait_s, options.retry_adds)
+
+
+def enqueue(
+    queue: Name,
+    data: Name,
+    delay: int | None = None,
+    retry: int | None = None,
+    ttl: int | None = None,
+) -> Request[str]:
+    """Add a job; returns its ID. Times are seconds, as in :meth:`add_job`, which see."""
+    return add_job(queue, data, delay_s=delay, retry_s=retry, ttl_s=ttl)
 
 
 def get_jobs(
@@ -99,42 +127,47 @@ def get_jobs(
 
 
 def ack_jobs(*job_ids: Name) -> Request[int]:
-    """ACKJOB."""
+    """ACKJOB: these are done. Returns how many the node knew as not acknowledged."""
     return _plain(replies.integer, "ACKJOB", *job_ids)
 
 
 def fast_ack(*job_ids: Name) -> Request[int]:
-    """FASTACK."""
+    """FASTACK: delete these in the whole cluster, without making sure. Returns how many the
+    node had."""
     return _plain(replies.integer, "FASTACK", *job_ids)
 
 
 def nack(*job_ids: Name) -> Request[int]:
-    """NACK."""
+    """NACK: these failed; queue them again now. Returns how many the node queued."""
     return _plain(replies.integer, "NACK", *job_ids)
 
 
 def working(job_id: Name) -> Request[int]:
-    """WORKING."""
+    """WORKING: postpone the next delivery by RETRY; returns RETRY, in seconds.
+
+    :raises UnknownJob: this node has no copy.
+    :raises TooLate: half of the job's TTL is over.
+    """
     return _plain(replies.integer, "WORKING", job_id)
 
 
 def enqueue_jobs(*job_ids: Name) -> Request[int]:
-    """ENQUEUE."""
+    """ENQUEUE: queue these now. Returns how many the node queued."""
     return _plain(replies.integer, "ENQUEUE", *job_ids)
 
 
 def dequeue_jobs(*job_ids: Name) -> Request[int]:
-    """DEQUEUE."""
+    """DEQUEUE: take these out of their queue, until RETRY. Returns how many were in it."""
     return _plain(replies.integer, "DEQUEUE", *job_ids)
 
 
 def delete_jobs(*job_ids: Name) -> Request[int]:
-    """DELJOB."""
+    """DELJOB: delete these at this node only. Returns how many it had."""
     return _plain(replies.integer, "DELJOB", *job_ids)
 
 
 def show(job_id: Name) -> Request[JobDetails | None]:
-    """SHOW."""
+    """SHOW: all that this node knows of a job, ``None`` if nothing."""
     return _plain(replies.details, "SHOW", job_id)
 
 
@@ -142,17 +175,17 @@ def show(job_id: Name) -> Request[JobDetails | None]:
 
 
 def queue_length(queue: Name) -> Request[int]:
-    """QLEN."""
+    """QLEN: how many jobs are queued at this node."""
     return _plain(replies.integer, "QLEN", encoded(queue))
 
 
 def queue_peek(queue: Name, count: int = 10) -> Request[list[Job]]:
-    """QPEEK."""
+    """QPEEK: the oldest queued jobs, or with a negative count the newest; nothing is taken."""
     return _plain(replies.jobs, "QPEEK", encoded(queue), count)
 
 
 def queue_stat(queue: Name) -> Request[QueueStat | None]:
-    """QSTAT."""
+    """QSTAT: figures of a queue, ``None`` if this node does not know it."""
     return _plain(replies.stat, "QSTAT", encoded(queue))
 
 
@@ -175,7 +208,12 @@ def queue_scan(
     maxlen: int | None = None,
     importrate: int | None = None,
 ) -> Scan[str]:
-    """QSCAN."""
+    """QSCAN: the names of the queues of one node, some perhaps more than once.
+
+    ``count``: how many to ask for at a time.
+
+    :raises ScanInterrupted: the node was lost; start again.
+    """
     words: list[Word] = ["COUNT", count]
     for word, value in (("MINLEN", minlen), ("MAXLEN", maxlen), ("IMPORTRATE", importrate)):
         if value is not None:
@@ -186,7 +224,12 @@ def queue_scan(
 def job_scan(
     queue: Name | None = None, states: tuple[str, ...] = (), count: int = 100
 ) -> Scan[JobDetails]:
-    """JSCAN."""
+    """JSCAN: the jobs of one node, some perhaps more than once.
+
+    ``states``: of wait-repl, active, queued, acked; all if none is named.
+
+    :raises ScanInterrupted: the node was lost; start again.
+    """
     words: list[Word] = ["REPLY", "all", "COUNT", count]
     if queue is not None:
         words += ("QUEUE", encoded(queue))
@@ -196,7 +239,10 @@ def job_scan(
 
 
 def pause(queue: Name, *options: str) -> Request[str]:
-    """PAUSE."""
+    """PAUSE: stop jobs from coming ``in`` or going ``out``, or ``all``, or ``none``.
+
+    ``state`` only asks; with ``bcast`` all nodes do the same. Returns the state after it.
+    """
     return _plain(replies.text, "PAUSE", encoded(queue), *options)
 
 
@@ -204,7 +250,7 @@ def pause(queue: Name, *options: str) -> Request[str]:
 
 
 def hello() -> Request[Hello]:
-    """HELLO."""
+    """HELLO: who answers, and the nodes of the cluster."""
     return _plain(replies.hello, "HELLO")
 
 
@@ -219,47 +265,47 @@ def set_name(name: str) -> Request[str]:
 
 
 def info(section: str | None = None) -> Request[dict[str, str]]:
-    """INFO."""
+    """INFO: the figures of the node, or of one section."""
     return _plain(replies.lines, "INFO", *([] if section is None else [section]))
 
 
 def ping() -> Request[str]:
-    """PING."""
+    """PING: ``PONG``."""
     return _plain(replies.text, "PING")
 
 
 def execute(*words: Word) -> Request[Any]:
-    """Anything else, never repeated."""
+    """Any other command, never repeated; the reply as it came, its strings as bytes."""
     return Request(words, replies.anything)
 
 
 def cluster_info() -> Request[dict[str, str]]:
-    """CLUSTER INFO."""
+    """CLUSTER INFO: figures of the cluster."""
     return Request(("CLUSTER", "INFO"), replies.lines, repeatable=True)
 
 
 def cluster_nodes() -> Request[list[ClusterNode]]:
-    """CLUSTER NODES."""
+    """CLUSTER NODES: all nodes this one knows, as it finds them."""
     return Request(("CLUSTER", "NODES"), replies.cluster_nodes, repeatable=True)
 
 
 def cluster_my_id() -> Request[str]:
-    """CLUSTER MYID."""
+    """CLUSTER MYID: who answers."""
     return Request(("CLUSTER", "MYID"), replies.text, repeatable=True)
 
 
 def cluster_meet(ip: str, port: int) -> Request[None]:
-    """CLUSTER MEET."""
+    """CLUSTER MEET: begin to know the node there."""
     return _plain(replies.done, "CLUSTER", "MEET", ip, port)
 
 
 def cluster_forget(node_id: str) -> Request[None]:
-    """CLUSTER FORGET."""
+    """CLUSTER FORGET: know a node no longer."""
     return _plain(replies.done, "CLUSTER", "FORGET", node_id)
 
 
 def cluster_leaving(leaving: bool | None = None) -> Request[bool]:
-    """CLUSTER LEAVING."""
+    """CLUSTER LEAVING: begin to leave, or stop doing so, or ask; whether it is leaving."""
     if leaving is None:
         return _plain(replies.yes, "CLUSTER", "LEAVING")
     shape = replies.always(leaving)
@@ -267,10 +313,10 @@ def cluster_leaving(leaving: bool | None = None) -> Request[bool]:
 
 
 def cluster_reset(hard: bool = False) -> Request[None]:
-    """CLUSTER RESET."""
+    """CLUSTER RESET: forget all nodes and all jobs; ``hard``: and the own ID."""
     return _plain(replies.done, "CLUSTER", "RESET", "HARD" if hard else "SOFT")
 
 
 def cluster_save_config() -> Request[None]:
-    """CLUSTER SAVECONFIG."""
+    """CLUSTER SAVECONFIG: write the nodes file now."""
     return _plain(replies.done, "CLUSTER", "SAVECONFIG")

@@ -1,4 +1,4 @@
-"""What commands answer with, as values.
+"""What commands answer with, as values (client protocol, sections 11 to 19).
 
 IDs and names of queues are text; a name that is not UTF-8 comes with surrogate escapes and may be
 given back as it is. Bodies are bytes.
@@ -7,6 +7,8 @@ given back as it is. Bodies are bytes.
 from __future__ import annotations
 
 import attrs
+
+from disque_tx.client.addresses import Address
 
 
 @attrs.frozen
@@ -106,3 +108,36 @@ class Publication:
 
     jobs: dict[str, str]
     unseen: tuple[str, ...]
+
+
+class Delivered:
+    """A job that this program is to do. It is delivered again, here or elsewhere, when its RETRY
+    is over and it was not acknowledged.
+
+    ``address``: of the node that delivered it. Requests about it go there, or to another node if
+    that is gone.
+    """
+
+    __slots__ = ("address", "job")
+
+    def __init__(self, address: Address, job: Job) -> None:
+        self.address = address
+        self.job = job
+
+    def __repr__(self) -> str:
+        return f"<TakenJob {self.id} of queue {self.queue!r}>"
+
+    @property
+    def data(self) -> bytes:
+        """What was given to ``enqueue``; text as UTF-8."""
+        return self.job.body
+
+    @property
+    def id(self) -> str:
+        """The job's ID."""
+        return self.job.id
+
+    @property
+    def queue(self) -> str:
+        """The queue it came from."""
+        return self.job.queue

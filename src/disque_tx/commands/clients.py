@@ -1,4 +1,4 @@
-"""CLIENT: what is known about connections, and what may be done to them (section 8)."""
+"""CLIENT: what is known about connections, and what may be done to them (client protocol, 8)."""
 
 from __future__ import annotations
 

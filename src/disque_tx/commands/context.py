@@ -126,7 +126,13 @@ class Server:
     written, so commands must ask about it.
     """
 
-    def __init__(self, node: Node, control: Control, registry: Registry) -> None:
+    def __init__(
+        self,
+        node: Node,
+        control: Control,
+        registry: Registry,
+        latency: LatencyMonitor | None = None,
+    ) -> None:
         self.node = node
         self.control = control
         self.registry = registry
@@ -138,4 +144,4 @@ class Server:
         self.troubled = False
         self.stats = Stats()
         self.slowlog = SlowLog()
-        self.latency = LatencyMonitor()
+        self.latency = latency or LatencyMonitor()

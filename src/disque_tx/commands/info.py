@@ -101,7 +101,7 @@ def _cluster(server: Server) -> Fields:
         ("cluster_stats_messages_ignored", str(membership.messages_ignored)),
         ("cluster_meets_refused", str(membership.meets_refused)),
         ("cluster_twins", str(server.node.cluster.twins())),
-        ("cluster_twin_messages", str(membership.standing.heard)),
+        ("cluster_twin_messages", str(membership.standing.twin_messages)),
         ("cluster_standing_aside", "yes" if membership.standing.aside else "no"),
         *_drain(server),
     ]

@@ -1,4 +1,4 @@
-"""Texts that several commands refuse with, and how they quote a request (section 4)."""
+"""Texts that several commands refuse with, and how they quote a request (client protocol, 4)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """Acknowledgements: until every holder of a job knows that it is done (cluster protocol, 7.9 to
 7.11 and 10.8 to 10.10).
 
-1. A holder that hears of the acknowledgement keeps it, instead of the job, and tells all other
-   holders (SETACK) until each has confirmed (GOTACK); then all may forget the job (DELJOB).
+1. A holder that learns of the acknowledgement keeps it, instead of the job, and sends it to all
+   other holders (SETACK) until each has confirmed (GOTACK); then all may forget the job (DELJOB).
 2. A node that knows the job but is not among its holders (it was imported) leaves this to the
-   holders: it tells them until one of them, who goes on alone, has heard it.
-3. So does a node that never knew the job: it keeps a dummy acknowledgement, and tells everybody.
-4. Who knows fewer holders than the one who asks just confirms; who knows more, goes on by itself.
-   Of two that hold nothing, the one with the greater ID goes on.
+   holders: it sends SETACK to them until one has confirmed, which goes on alone.
+3. So does a node that never knew the job: it keeps a dummy acknowledgement, and sends to all nodes.
+4. A node that knows fewer holders than the sender of SETACK just confirms; one that knows more goes
+   on by itself. Of two that hold nothing, the one with the greater ID goes on.
 5. A holder that is not in the node table any more is waited for until the attempts are at their
    slowest, and then no longer.
 """
@@ -73,13 +73,13 @@ class Acks:
         for job_id in ids:
             job = self._jobs.get(job_id)
             if job is None:
-                self._peers.tell_all(JobSignal(DELJOB, job_id))
+                self._peers.broadcast(JobSignal(DELJOB, job_id))
                 continue
             count += 1
-            if job.state != WAIT_REPL:  # taking that back says all there is to say
+            if job.state != WAIT_REPL:  # taking that back makes the event
                 if job.state != ACKED:
                     self._tell(events.FAST_ACKED, job, now_ms)
-                self._peers.tell_holders(job, JobSignal(DELJOB, job_id))
+                self._peers.send_to_holders(job, JobSignal(DELJOB, job_id))
             self._delivery.remove(job)
         return count
 
@@ -134,14 +134,14 @@ class Acks:
         self._schedule(job, now_ms)
 
     def _schedule(self, job: Job, now_ms: i64) -> None:
-        """When to tell it again."""
+        """When to send SETACK again."""
         pause_ms = min(_FIRST_MS * (i64(1) << i64(job.gc_retry)), _LONGEST_MS)
         jitter_ms = int(self._random() * _JITTER_MS) - _JITTER_MS // 2
         job.qtime_ms = now_ms + pause_ms + jitter_ms
         self._jobs.reschedule(job)
 
     def awake(self, job: Job, now_ms: i64) -> None:
-        """It is time to tell it again, or the job's life is over."""
+        """It is time to send SETACK again, or the job's life is over."""
         if job.expire_ms <= now_ms:
             self._delivery.remove(job)
             return
@@ -150,7 +150,7 @@ class Acks:
             self._schedule(job, now_ms)
 
     def attempt(self, job: Job, now_ms: i64) -> None:
-        """Tell everybody who did not confirm; forget the job when nobody is left."""
+        """Send SETACK to all that did not confirm; forget the job when none is left."""
         if job.gc_retry < _ATTEMPTS_MAX:
             job.gc_retry = u8(i64(job.gc_retry) + 1)
         missing = self._missing(job)
@@ -160,14 +160,14 @@ class Acks:
         message = JobSignal(SETACK, job.id, self._known_holders(job))
         for node in missing:
             if self._believes_alone(job, node):
-                self._peers.tell(node, JobSignal(SETACK, job.id, 0))
+                self._peers.send(node, JobSignal(SETACK, job.id, 0))
             else:
-                self._peers.tell(node, message)
+                self._peers.send(node, message)
 
-    def tell(self, job: Job, node: bytes) -> None:
+    def send_setack(self, job: Job, node: bytes) -> None:
         """Tell one node that the job is acknowledged."""
         holders = 0 if self._believes_alone(job, node) else self._known_holders(job)
-        self._peers.tell(node, JobSignal(SETACK, job.id, holders))
+        self._peers.send(node, JobSignal(SETACK, job.id, holders))
 
     def _believes_alone(self, job: Job, node: bytes) -> bool:
         """Whether it may be an original that made the job and, since a restart, knows of no other
@@ -221,10 +221,10 @@ class Acks:
             self.attempt(job, now_ms)
 
     def _answer(self, sender: NodeEntry, job_id: bytes, known: bool) -> None:
-        self._peers.tell(sender.id, JobSignal(GOTACK, job_id, 1 if known else 0))
+        self._peers.send(sender.id, JobSignal(GOTACK, job_id, 1 if known else 0))
 
     def confirmed(self, sender: NodeEntry, message: JobSignal) -> None:
-        """GOTACK: the sender heard it (section 7.10)."""
+        """GOTACK: the sender knows of the acknowledgement (section 7.10)."""
         job = self._jobs.get(message.job_id)
         if job is None or job.state != ACKED:
             return
@@ -240,7 +240,7 @@ class Acks:
         job.confirmed.add(sender.id)
         if not self._missing(job):
             if holds:
-                self._peers.tell_holders(job, JobSignal(DELJOB, job.id))
+                self._peers.send_to_holders(job, JobSignal(DELJOB, job.id))
             self._delivery.remove(job)
 
     def deleted(self, message: JobSignal) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from mypy_extensions import i64
 
 PORT_MAX: Final = 65_535
-#: Unless it is said otherwise, the bus listens so much above the port for clients.
+#: By default the bus listens so much above the port for clients.
 BUS_PORT_OFFSET: Final = 10_000
 _MAPPED: Final = b"::ffff:"
 

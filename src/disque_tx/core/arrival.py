@@ -1,8 +1,8 @@
 """Jobs that come from other nodes (cluster protocol, section 5).
 
 A received job lives as long as its message says, counted from now; RETRY and DELAY start anew. IDs
-of holders are kept even if this node does not know them (yet): they are looked up when something is
-to be said to them.
+of holders are kept even if this node does not know them (yet): they are looked up when a message is
+to be sent to them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""The cluster as this node sees it: who is watched, who may speak, what operators ask for.
+"""The cluster as this node sees it: which nodes are watched, which may use a link, what
+operators ask for.
 
 Cluster protocol, sections 7.1, 7.2 and 8. Ten times a second :meth:`Cluster.tick` looks at every
 node of the table; in between, messages of others change it. Four things differ from the original:
 
 1. Connections that fail are repeated less and less often (see ``links``).
-2. A peer speaks under one ID per link, and never under ours.
+2. A peer uses one ID per link, and never this node's.
 3. Introductions have a limit, and one that was not answered is repeated (see ``strangers``).
-4. A failing node is told of also while there is no link to it (see ``gossip``).
+4. Gossip includes failing nodes even while there is no link to them (see ``gossip``).
 
 All times are those of the steady clock, so steps of the wall clock change nothing.
 """
@@ -21,7 +22,7 @@ from mypy_extensions import i64
 from disque_tx.busmessages import MEET, PING, PONG, Gossip, Message, NodeFailed
 from disque_tx.core import failure, gossip
 from disque_tx.core.addresses import normal_ip, plain_ip
-from disque_tx.core.hearing import Hearing
+from disque_tx.core.heartbeats import Heartbeats
 from disque_tx.core.links import Links
 from disque_tx.core.membership import Membership
 from disque_tx.core.outbox import Outbox
@@ -48,7 +49,7 @@ class Cluster:
         "node_timeout_ms",
         "_peers",
         "_links",
-        "_hearing",
+        "_heartbeats",
         "_random",
         "_ticks",
     )
@@ -64,18 +65,18 @@ class Cluster:
         self.node_timeout_ms: i64 = NODE_TIMEOUT_MS
         self._peers: Peers = peers
         self._links: Links = Links(membership, outbox, random)
-        self._hearing: Hearing = Hearing(membership, peers, self._links, random)
+        self._heartbeats: Heartbeats = Heartbeats(membership, peers, self._links, random)
         self._random: Callable[[], float] = random
         self._ticks: i64 = 0
 
     @property
     def meet_allow(self) -> list[Network]:
         """Networks from which unknown nodes may introduce themselves, empty for all."""
-        return self._hearing.strangers.networks
+        return self._heartbeats.strangers.networks
 
     @meet_allow.setter
     def meet_allow(self, networks: list[Network]) -> None:
-        self._hearing.strangers.networks = networks
+        self._heartbeats.strangers.networks = networks
 
     # -- time --------------------------------------------------------------------------------
 
@@ -129,7 +130,7 @@ class Cluster:
     # -- links -------------------------------------------------------------------------------
 
     def link_up(self, entry: NodeEntry, link: Link, now_ms: i64) -> None:
-        """The link that was asked for is made; say the first words on it, if it is still wanted."""
+        """The link that was asked for is made; send the first PING, if it is still wanted."""
         if self._links.up(entry, link):
             self._ping(entry, MEET if entry.flags & INTRODUCE else PING, now_ms)
 
@@ -142,34 +143,34 @@ class Cluster:
         self._links.lost(link, now_ms, self.node_timeout_ms)
 
     def twins(self) -> int:
-        """How many nodes, this one among them, have an ID under which another process speaks."""
+        """How many nodes, this one among them, have an ID that another process uses, too."""
         others = len([entry for entry in self.membership.nodes.values() if entry.doubled])
         return others + (1 if self.membership.standing.doubled else 0)
 
-    # -- who speaks --------------------------------------------------------------------------
+    # -- whose message it is -----------------------------------------------------------------
 
     def bind(self, link: Link, message: Message) -> bool:
-        """Whether the message comes from somebody who may say it on this link.
+        """Whether its sender may send the message on this link.
 
-        To be asked for every message, before anything else is done with it. A peer that speaks as
-        this node, or as somebody else than before, loses its link (DESIGN, section 7).
+        To be asked for every message, before anything else is done with it. A peer that uses this
+        node's ID, or another one than before, loses its link (section 2).
         """
         entry = link.entry
         if entry is not None:
-            heeded = self._bind_own(link, entry, message)
+            is_that_node = self._bind_own(link, entry, message)
         elif message.sender == self.membership.myself.id:
             self._met_myself(link)
-            heeded = False
+            is_that_node = False
         else:
-            heeded = self._bind_accepted(link, message.sender)
-        if heeded:
+            is_that_node = self._bind_accepted(link, message.sender)
+        if is_that_node:
             known = self._peers.entry(message.sender)
             if known is not None:
                 self._links.forgive(known)
-        return heeded
+        return is_that_node
 
     def _bind_own(self, link: Link, entry: NodeEntry, message: Message) -> bool:
-        """On a link that we made, only the node that we called may speak, and only say PONG."""
+        """On a link that this node made, only the node at its other end may send, and only PONG."""
         if entry.link is not link or message.type != PONG:
             return False
         sender = message.sender
@@ -184,7 +185,7 @@ class Cluster:
         return True
 
     def _bind_accepted(self, link: Link, sender: bytes) -> bool:
-        """On an accepted link, strangers may speak, until a known node does."""
+        """On an accepted link, strangers may send, until a known node does."""
         if link.speaker:
             if link.speaker != sender:
                 self._links.close(link)
@@ -194,7 +195,7 @@ class Cluster:
         return True
 
     def _met_myself(self, link: Link) -> None:
-        """The other end of a link to ourselves: whoever was to be met there is no other node."""
+        """The other end of a link to this node itself: there was no other node to meet."""
         self._links.close(link)
         myself = self.membership.myself
         ip = normal_ip(plain_ip(link.local_ip))
@@ -202,7 +203,7 @@ class Cluster:
         if entry is not None:
             self._links.drop(entry)
 
-    # -- what is said ------------------------------------------------------------------------
+    # -- messages ------------------------------------------------------------------------
 
     def heard_myself(self, link: Link, message: Message, now_ms: i64) -> None:
         """A message that :meth:`bind` refused; perhaps of another process with this node's ID."""
@@ -210,13 +211,13 @@ class Cluster:
         if message.sender == membership.myself.id and isinstance(message, Gossip):
             membership.standing.met(link, message, now_ms)
 
-    def heard(self, link: Link, message: Gossip, now_ms: i64) -> None:
+    def receive(self, link: Link, message: Gossip, now_ms: i64) -> None:
         """A PING, PONG or MEET that :meth:`bind` let through (section 7.1)."""
-        self._hearing.heard(link, message, now_ms, self.node_timeout_ms)
+        self._heartbeats.receive(link, message, now_ms, self.node_timeout_ms)
 
     def failed(self, message: NodeFailed, now_ms: i64) -> None:
         """A FAIL that :meth:`bind` let through (section 7.2)."""
-        self._hearing.failed(message, now_ms)
+        self._heartbeats.failed(message, now_ms)
 
     # -- what operators ask for --------------------------------------------------------------
 

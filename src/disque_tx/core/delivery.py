@@ -6,7 +6,7 @@
 3. A job with RETRY 0 is never queued again once it was delivered: that is its promise.
 4. Fetching does not touch the requeue clock, which runs from the moment of queueing.
 5. Half a second before a job is queued again the other holders are asked whether they have it in
-   their queues; when it is queued again they are told, and wait for another RETRY.
+   their queues; when it is queued again they get QUEUED, and wait for another RETRY.
 """
 
 from __future__ import annotations
@@ -87,22 +87,22 @@ class Delivery:
         if not self.may_queue(job):
             return False
         if self._outbox.events is not None:
-            self._tell_queued(self._outbox.events, job, cause, now_ms)
+            self._note_queued(self._outbox.events, job, cause, now_ms)
         if cause == events.BY_NACK:
             self._totals.nacked += 1
             self.count(job, INCR_NACKS)
-            self.say_queued(job, INCR_NACKS)
+            self.send_queued(job, INCR_NACKS)
         elif job.flags & BCAST_QUEUED:
             self._totals.requeued += 1
             self.count(job, INCR_DELIV)
-            self.say_queued(job, INCR_DELIV)
+            self.send_queued(job, INCR_DELIV)
         else:
             job.flags |= BCAST_QUEUED
         self._put(job, now_ms)
         self._jobs.reschedule(job)
         return True
 
-    def _tell_queued(self, sink: EventSink, job: Job, cause: i64, now_ms: i64) -> None:
+    def _note_queued(self, sink: EventSink, job: Job, cause: i64, now_ms: i64) -> None:
         if cause == events.BY_NACK:
             sink.job(events.NACKED, job, events.NO_REASON, 0, worked_ms(job, now_ms))
         kind = events.REQUEUED if job.flags & BCAST_QUEUED else events.QUEUED
@@ -115,17 +115,17 @@ class Delivery:
         if why & INCR_DELIV:
             job.deliveries = min(job.deliveries + 1, _COUNTER_MAX)
 
-    def learn(self, job: Job, record: JobRecord) -> None:
-        """Another node gives a job that is known here; it may have heard of deliveries and NACKs by
-        nodes that do not know that this one has the job, too."""
+    def merge_counters(self, job: Job, record: JobRecord) -> None:
+        """Another node gives a job that is known here: its counters may include deliveries and
+        NACKs by nodes that do not know that this one has the job, too."""
         job.nacks = max(job.nacks, record.nacks)
         job.deliveries = max(job.deliveries, record.deliveries)
 
-    def say_queued(self, job: Job, why: i64) -> None:
+    def send_queued(self, job: Job, why: i64) -> None:
         """Tell the other holders that this node has the job in its queue."""
         message = JobSignal(busmessages.QUEUED, job.id)
         message.mflags = why
-        self._peers.tell_holders(job, message)
+        self._peers.send_to_holders(job, message)
 
     def _put(self, job: Job, now_ms: i64) -> None:
         job.step(QUEUE)
@@ -199,7 +199,7 @@ class Delivery:
         one; ``error`` is for its client."""
         self._totals.dropped += 1
         self._outbox.note(events.DELETED, job, events.NOT_REPLICATED)
-        self._peers.tell_holders(job, JobSignal(busmessages.DELJOB, job.id))
+        self._peers.send_to_holders(job, JobSignal(busmessages.DELJOB, job.id))
         self._jobs.discard(job)
         self._waiters.copies_failed(job, error)
 
@@ -229,7 +229,7 @@ class Delivery:
         self._outbox.touch(client)
 
     def awake(self, job: Job, now_ms: i64) -> None:
-        """Do what is due for an active or queued job that the schedule let out (10.5)."""
+        """Do what is due for an active or queued job that the schedule let out (section 10.5)."""
         if job.expire_ms <= now_ms:
             if job.state != WAIT_REPL:
                 self._expired(job)
@@ -238,7 +238,7 @@ class Delivery:
         if job.flags & BCAST_WILLQUEUE and job.qtime_ms - WILLQUEUE_ADVANCE_MS <= now_ms:
             job.flags &= ~BCAST_WILLQUEUE
             if job.state == ACTIVE:
-                self._peers.tell_holders(job, JobSignal(busmessages.WILLQUEUE, job.id))
+                self._peers.send_to_holders(job, JobSignal(busmessages.WILLQUEUE, job.id))
         if job.qtime_ms != 0 and job.qtime_ms <= now_ms:
             if job.state == QUEUED or (job.retry_s > 0 and self._paused_in(job)):
                 self.postpone(job, now_ms)

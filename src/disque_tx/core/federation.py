@@ -19,7 +19,7 @@ from disque_tx.busmessages import NEEDJOBS, YOURJOBS, JobsMessage, QueueSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.arrival import Arrivals
 from disque_tx.core.delivery import Delivery
-from disque_tx.core.imports import Imports
+from disque_tx.core.importschedule import ImportSchedule
 from disque_tx.core.job import Job, valid_id
 from disque_tx.core.queues import PAUSE_OUT, Queue
 from disque_tx.core.replication import life_s
@@ -71,20 +71,20 @@ class Federation:
             return
         imports = queue.imports
         if imports is None:
-            imports = queue.imports = Imports(now_ms)
+            imports = queue.imports = ImportSchedule(now_ms)
         givers = imports.recent_givers(now_ms)
         request = imports.request(len(givers), now_ms)
         if imports.may_ask_all(now_ms):
             imports.asked_all_ms = now_ms
-            # With nobody to hear it, the intervals need not grow.
-            if self._peers.tell_all(QueueSignal(NEEDJOBS, queue.name, 1)):
+            # Without any receiver, the intervals need not grow.
+            if self._peers.broadcast(QueueSignal(NEEDJOBS, queue.name, 1)):
                 imports.all_attempts += 1
         if givers and (emptied or imports.may_ask_givers(now_ms)):
             imports.asked_givers_ms = now_ms
             imports.givers_attempts += 1
             message = QueueSignal(NEEDJOBS, queue.name, request)
             for giver in givers:
-                self._peers.tell(giver, message)
+                self._peers.send(giver, message)
 
     def _again(self, queue: Queue, now_ms: i64) -> None:
         """If somebody waits at the queue, ask again when it is time."""
@@ -137,7 +137,7 @@ class Federation:
             lives.append(life_s(job, now_ms))
             size += len(job.body)
         if jobs:
-            self._peers.tell_once(sender, JobsMessage(YOURJOBS, jobs, lives))
+            self._peers.send_once(sender, JobsMessage(YOURJOBS, jobs, lives))
         for job in moved:
             self._delivery.remove(job)
 
@@ -156,15 +156,15 @@ class Federation:
                 job = self._arrivals.job(record, message.lives_s[place], now_ms, wall_us)
                 self._jobs.add(job)
             elif job.state == ACKED:
-                self._acks.tell(job, sender.id)
+                self._acks.send_setack(job, sender.id)
                 continue
             else:
                 self._jobs.merge_holders(job, record.nodes)
-                self._delivery.learn(job, record)
+                self._delivery.merge_counters(job, record)
             if self._take(job, sender.id, now_ms):
                 queue = self._queues.obtain(job.queue, now_ms)
                 if queue.imports is None:
-                    queue.imports = Imports(now_ms)
+                    queue.imports = ImportSchedule(now_ms)
                 queue.imports.note(sender.id, now_ms)
             if fresh:
                 self._jobs.record(job)

@@ -1,9 +1,9 @@
-"""Whom to ping, and what to say of others (cluster protocol, sections 8.4 and 8.5).
+"""Which nodes to ping, and what to gossip about others (cluster protocol, sections 8.4 and 8.5).
 
-Every PING, PONG and MEET tells of a few random nodes, so that news reaches everybody without
-anybody telling everybody. Failing nodes are looked for first: a majority can only agree on what was
-said. They are told of even while there is no link to them; other nodes are not, since what this
-node would say of them may be out of date.
+Every PING, PONG and MEET carries entries on a few random nodes, so that news reaches all nodes
+without any node sending to all. Failing nodes come first: a majority can only agree on what was
+reported. They are included even while there is no link to them; other nodes are not, since what
+this node knows of them may be out of date.
 
 ``random``: a number in [0, 1) per call.
 """
@@ -46,7 +46,7 @@ def longest_silent(entries: list[NodeEntry], random: Callable[[], float]) -> Nod
 
 
 def silent(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
-    """The node must be pinged, since it said nothing for half the time-out."""
+    """The node must be pinged: nothing came from it for half the time-out."""
     if entry.link is None or entry.ping_sent_ms != 0:
         return False
     never = entry.pong_received_ms == 0
@@ -54,10 +54,10 @@ def silent(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
 
 
 def selection(entries: list[NodeEntry], random: Callable[[], float]) -> list[NodeEntry]:
-    """The nodes the next message tells of; ``entries`` is the whole table.
+    """The nodes that the next message has entries on; ``entries`` is the whole table.
 
-    The more nodes there are, the more failing ones are told of at once. Of nodes that are well, a
-    few are enough: otherwise what an idle cluster says would grow with the square of its size.
+    The more nodes there are, the more failing ones are included at once. Of healthy nodes a few are
+    enough: otherwise the traffic of an idle cluster would grow with the square of its size.
     """
     fresh: i64 = len(entries) - 2
     wanted: i64 = min(max(_ENTRIES_MIN, len(entries) // 10), fresh)
@@ -86,18 +86,18 @@ def _tellable(entry: NodeEntry) -> bool:
 
 
 def news(kind: i64, membership: Membership, random: Callable[[], float]) -> Gossip:
-    """A PING, PONG or MEET, by ``kind``, with what is to be said of others."""
+    """A PING, PONG or MEET, by ``kind``, with gossip on others."""
     chosen = selection(list(membership.nodes.values()), random)
     return Gossip(kind, [described(entry, membership.unix_ms) for entry in chosen])
 
 
 def described(entry: NodeEntry, unix_ms: i64) -> GossipEntry:
-    """What is said of a node; ``unix_ms``: the wall clock when the steady clock was zero."""
-    told = GossipEntry(entry.id, entry.ip, entry.port, entry.flags & _FLAG_BITS)
-    told.ping_sent_ms = _unix_ms(entry.ping_sent_ms, unix_ms)
-    told.pong_received_ms = _unix_ms(entry.pong_received_ms, unix_ms)
-    told.bus_port = entry.bus_port
-    return told
+    """The gossip on a node; ``unix_ms``: the wall clock when the steady clock was zero."""
+    row = GossipEntry(entry.id, entry.ip, entry.port, entry.flags & _FLAG_BITS)
+    row.ping_sent_ms = _unix_ms(entry.ping_sent_ms, unix_ms)
+    row.pong_received_ms = _unix_ms(entry.pong_received_ms, unix_ms)
+    row.bus_port = entry.bus_port
+    return row
 
 
 def _unix_ms(steady_ms: i64, unix_ms: i64) -> i64:

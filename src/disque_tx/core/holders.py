@@ -1,10 +1,10 @@
-"""What the holders of a job tell each other about its delivery (cluster protocol, 7.5 to 7.8).
+"""Messages between the holders of a job about its delivery (cluster protocol, sections 7.5 to 7.8).
 
 1. QUEUED: the sender has the job in its queue. Of two nodes that have it there, one takes it out
    again; which one depends on the job, so that no node always loses. All others wait for a RETRY.
-2. WORKING: somebody works on it. Nobody keeps it in a queue, all wait for a RETRY.
-3. WILLQUEUE: the sender is about to queue it. Who has it in the queue says so.
-4. ENQUEUE: the receiver shall queue it; said once, to one node.
+2. WORKING: a client works on it. No holder keeps it in a queue, all wait for a RETRY.
+3. WILLQUEUE: the sender is about to queue it. A holder that has it in its queue replies QUEUED.
+4. ENQUEUE: the receiver is to queue it; sent once, to one node.
 5. About an acknowledged job the answer is always that it is acknowledged.
 """
 
@@ -34,7 +34,7 @@ def wins(sender: bytes, mine: bytes, job_id: bytes) -> bool:
 
 
 class Holders:
-    """Takes what other holders say."""
+    """Processes messages of other holders."""
 
     def __init__(self, state: State, delivery: Delivery, acks: Acks) -> None:
         self._jobs = state.jobs
@@ -44,7 +44,7 @@ class Holders:
         self._membership = state.membership
         self._received = state.received
 
-    def heard(self, sender: NodeEntry, message: JobSignal, now_ms: i64) -> None:
+    def receive(self, sender: NodeEntry, message: JobSignal, now_ms: i64) -> None:
         """One of the four."""
         job = self._jobs.get(message.job_id)
         if job is None:
@@ -52,7 +52,7 @@ class Holders:
         if message.type == ENQUEUE:
             self._enqueue(job, message, now_ms)
         elif job.state == ACKED:
-            self._acks.tell(job, sender.id)
+            self._acks.send_setack(job, sender.id)
         elif message.type == WILLQUEUE:
             self._asked(job, sender.id)
         else:
@@ -66,8 +66,8 @@ class Holders:
         if job.state == WAIT_REPL:
             return
         if job.retry_s > 0:
-            # Somebody else may have given it the job. The original learns of such a holder only by
-            # WILLQUEUE, and does not tell it of a WORKING before.
+            # It may have got the job from a third node. The original learns of such a holder by
+            # WILLQUEUE only, and sends it no WORKING before.
             self._jobs.merge_holders(job, (sender,))
         if job.state == QUEUED:
             if queued_there and not wins(sender, self._membership.myself.id, job.id):
@@ -83,7 +83,7 @@ class Holders:
         if job.state == ACTIVE or job.state == QUEUED:
             self._jobs.merge_holders(job, (sender,))
         if job.state == QUEUED:
-            self._delivery.say_queued(job, 0)
+            self._delivery.send_queued(job, 0)
 
     def _enqueue(self, job: Job, message: JobSignal, now_ms: i64) -> None:
         """ENQUEUE: as the first node to queue the job, or the only one."""

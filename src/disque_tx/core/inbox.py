@@ -1,6 +1,6 @@
 """What arrives on the bus, on its way to the part of the node it is for (cluster protocol, 7).
 
-1. Whose word it is: a link speaks for one node, and nobody speaks for this one.
+1. Senders are checked: a link stands for one node, and never for this one.
 2. PING, PONG and MEET may come from strangers; everything else only from nodes in the table.
 """
 
@@ -61,7 +61,7 @@ class Inbox:
             self._cluster.heard_myself(link, message, now_ms)
             return
         if isinstance(message, Gossip):
-            self._cluster.heard(link, message, now_ms)
+            self._cluster.receive(link, message, now_ms)
             return
         sender = self._membership.nodes.get(message.sender)
         if sender is None or not link.speaker or link.muted:
@@ -92,7 +92,7 @@ class Inbox:
         elif kind == DELJOB:
             self._acks.deleted(message)
         else:
-            self._holders.heard(sender, message, now_ms)
+            self._holders.receive(sender, message, now_ms)
 
     def pause(self, name: bytes, flags: i64, now_ms: i64) -> None:
         """Set the pause flags of a queue, which is made if there are any (section 11.6)."""

@@ -42,12 +42,12 @@ class Job(JobRecord):
 
     All times are milliseconds of the node's steady clock. ``expire_ms``: when its life ends.
     ``qtime_ms``: when its state next wants something done, 0 for never: place more copies (waiting
-    for copies), tell again that it is acknowledged (acked), otherwise queue it again.
+    for copies), send SETACK again (acked), otherwise queue it again.
     ``confirmed``: nodes that confirmed the copy (waiting for copies) or the acknowledgement
     (acked), otherwise ``None``. ``gc_retry``: collection attempts so far. ``dummy``: only the
     memory that this ID was acknowledged, without queue and body. ``held``: kept for another node,
-    with RETRY 0: it may be queued once that node says so, and not before. ``in_hand``: a client of
-    this node fetched it, and it is neither done nor queued here again. ``moved_ms``: when it was
+    with RETRY 0: it may be queued at the order of that node, and not before. ``in_hand``: a client
+    of this node fetched it, and it is neither done nor queued here again. ``moved_ms``: when it was
     last queued or delivered here. ``life_ms``: the TTL it was added with; of a copy, and after a
     restart, as far as that is known here.
     """
@@ -117,7 +117,7 @@ def valid_id(job_id: bytes) -> bool:
 
 
 def life_minutes(job_id: bytes) -> int:
-    """The life that the ID tells, in minutes; what is no hexadecimal digit counts as 0."""
+    """The TTL in the ID, in minutes; what is no hexadecimal digit counts as 0."""
     minutes = 0
     for digit in job_id[36:40]:
         minutes *= 16
@@ -129,5 +129,5 @@ def life_minutes(job_id: bytes) -> int:
 
 
 def may_repeat(job_id: bytes) -> bool:
-    """Whether the ID says that the job may be delivered more than once: its life is odd."""
+    """Whether the job may be delivered more than once: then the TTL in its ID is odd."""
     return life_minutes(job_id) % 2 == 1

@@ -3,8 +3,8 @@ time of day since the job was recorded, can be relied on.
 
 1. While a node runs, all this lies on its steady clock.
 2. ``ctime`` is the time of day of another machine, or of this one before its clock was set. It
-   orders jobs; the difference to a time of day of ours says nothing certain.
-3. The ID of a job tells its TTL in minutes, rounded. That bounds what clocks say.
+   orders jobs; the difference to a time of day of this machine proves nothing.
+3. The ID of a job holds its TTL in minutes, rounded. That bounds what is computed from clocks.
 4. After a restart DELAY begins anew, as with the original: the job may be late, never early. But
    not so late that its life would end before somebody could take it.
 """
@@ -20,7 +20,7 @@ from disque_tx.core.job import Job, life_minutes
 _FOREVER_S: Final = 4_294_967_295
 #: How much of its life a copy may have had behind it when it came.
 _ARRIVED_S: Final = 10
-#: The most an ID can tell.
+#: The most that an ID can hold.
 _MINUTES_MAX: Final = 65_534
 
 
@@ -35,17 +35,17 @@ def life_s_max(job_id: bytes) -> i64:
     return _FOREVER_S if minutes > _MINUTES_MAX else 60 * (minutes + 1)
 
 
-def whole_life_s(job_id: bytes, told_s: i64) -> i64:
-    """The TTL that a job was added with: what two clocks tell, as far as the ID agrees."""
-    return max(life_s_min(job_id), min(told_s, life_s_max(job_id)))
+def whole_life_s(job_id: bytes, clocks_s: i64) -> i64:
+    """The TTL that a job was added with: ``clocks_s``, by two clocks, but as the ID allows."""
+    return max(life_s_min(job_id), min(clocks_s, life_s_max(job_id)))
 
 
 def delay_ms_anew(job: Job, mine: bool, left_ms: i64) -> i64:
     """For how long a job that comes from the log is held back.
 
-    ``mine``: this node made it, so one clock told both ends of its life. ``left_ms``: what is left
-    of that. Of the time between DELAY and the end of its life, half is kept for its delivery, but
-    not more than DELAY.
+    ``mine``: this node made it, so both ends of its life are by one clock. ``left_ms``: what is
+    left of that. Of the time between DELAY and the end of its life, half is kept for its delivery,
+    but not more than DELAY.
     """
     delay_ms = job.delay_s * 1000
     if mine:

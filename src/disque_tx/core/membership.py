@@ -2,13 +2,13 @@
 
 Cluster protocol, sections 8.2, 8.3, 8.8 to 8.10. The table changes in these ways:
 
-1. MEET: an entry with a random ID stands for the peer until it says its real one. It is dropped
+1. MEET: an entry with a random ID stands for the peer until its real ID is known. It is dropped
    when the peer stays silent for too long.
 2. FORGET: the entry goes, and for a minute nobody's gossip can bring it back.
 3. RESET: all others go; a hard one also gives this node a new ID.
 4. LEAVING: this node stays a member, but takes no new jobs.
 
-What others say about nodes is not decided here, nor what becomes of the links of removed nodes:
+Gossip is not evaluated here, nor what becomes of the links of removed nodes:
 see :mod:`disque_tx.core.cluster`.
 """
 
@@ -46,11 +46,11 @@ class Membership:
     ``nodes``: by ID. ``size``: entries without handshakes, failed and leaving ones included;
     ``handshakes``: the others. ``reachable``: those that can take copies of jobs.
     ``only_me``: this node's ID, as the list of holders of a job that no other node has.
-    ``announced_ip``: where others are told to call, empty when that is where this node calls from;
+    ``announced_ip``: where other nodes are to connect, empty for the address it connects from;
     set by :meth:`announce`. ``unix_ms``: the wall clock when the steady clock was zero, for times
     that others may show.
-    ``changed``: the nodes file is out of date; ``must_sync``: it must reach the disk before anybody
-    hears of the change; whoever saves calls :meth:`saved`.
+    ``changed``: the nodes file is out of date; ``must_sync``: it must reach the disk before any
+    message about the change leaves; after saving, :meth:`saved` is called.
     ``messages_sent``, ``messages_received``, ``messages_ignored``: counted by the bus;
     ``meets_refused``: introductions that were too many or not allowed. ``standing``: whether
     another process has this node's ID.
@@ -202,21 +202,21 @@ class Membership:
         self.reachable = [e for e in self.nodes.values() if not e.flags & _UNREACHABLE]
 
     def add(self, entry: NodeEntry) -> None:
-        """Take in a node, as it was read from the nodes file or heard of."""
+        """Take in a node, from the nodes file or from gossip."""
         if entry.id in self.nodes or entry.flags & MYSELF:
             raise LocalError(f"node {entry.id.decode('latin-1')} cannot be added to the table")
         self.nodes[entry.id] = entry
         self.refresh()
 
     def remove(self, entry: NodeEntry) -> None:
-        """Take out a node, and what it said about others (section 8.6)."""
+        """Take out a node, and its reports about others (section 8.6)."""
         del self.nodes[entry.id]
         for other in self.nodes.values():
             other.reports.pop(entry.id, 0)
         self.refresh()
 
     def forget(self, node_id: bytes, now_ms: i64) -> NodeEntry:
-        """Remove another node and refuse to hear of it for a minute (section 8.8).
+        """Remove another node and ignore gossip on it for a minute (section 8.8).
 
         ``LocalError`` for this node or one that is not in the table.
         """

@@ -1,6 +1,6 @@
 """The node: one method per input; everything it wants done goes to the outbox.
 
-It knows no clock: :meth:`Node.begin` tells it the time of a turn, and everything that happens in
+It knows no clock: :meth:`Node.begin` sets the time of a turn, and everything that happens in
 the turn happens at that time. ``now_ms`` is a steady clock on which all deadlines lie; ``wall_us``
 is the time of day that creation times and expiry times on disk are made of. They only meet where a
 job comes from the log.
@@ -188,7 +188,7 @@ class Node:
             self.federation.emptied(queue, self.now_ms)
 
     def acknowledge(self, ids: list[bytes]) -> int:
-        """ACKJOB: how many jobs were known here and not yet acknowledged (section 16)."""
+        """ACKJOB (client protocol, section 16): how many jobs were known and not acknowledged."""
         return self.acks.acknowledge(ids, self.now_ms, self.wall_us)
 
     def fast_acknowledge(self, ids: list[bytes]) -> int:
@@ -200,7 +200,7 @@ class Node:
         return self.acks.delete(ids)
 
     def enqueue(self, ids: list[bytes], nack: bool) -> int:
-        """ENQUEUE and NACK: how many jobs went from active to queued (section 17)."""
+        """ENQUEUE, NACK (client protocol, section 17): how many jobs went from active to queued."""
         cause = events.BY_NACK if nack else events.BY_COMMAND
         count = 0
         for job_id in ids:
@@ -216,7 +216,7 @@ class Node:
         return count
 
     def dequeue(self, ids: list[bytes]) -> int:
-        """DEQUEUE: how many jobs went from queued to active (section 17)."""
+        """DEQUEUE (client protocol, section 17): how many jobs went from queued to active."""
         count = 0
         for job_id in ids:
             job = self.jobs.get(job_id)
@@ -226,10 +226,10 @@ class Node:
         return count
 
     def working(self, job_id: bytes) -> int:
-        """WORKING: postpone the next delivery by RETRY, which is returned in seconds (section 17).
+        """WORKING: postpone the next delivery by RETRY, which is returned in seconds.
 
-        Raises ``CommandError`` NOJOB for an unknown job, ACKED for one that is done, TOOLATE behind
-        half of its life.
+        Client protocol, section 17. Raises ``CommandError`` NOJOB for an unknown job, ACKED for one
+        that is done, TOOLATE behind half of its life.
         """
         job = self.jobs.get(job_id)
         if job is None or job.dummy or job.state == WAIT_REPL:
@@ -251,21 +251,21 @@ class Node:
         if job.state == QUEUED:
             self.delivery.dequeue(job)
         self.delivery.postpone(job, self.now_ms)
-        self.peers.tell_holders(job, JobSignal(busmessages.WORKING, job.id))
+        self.peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
         return job.retry_s
 
     def pause(self, name: bytes, flags: i64) -> None:
-        """Set the pause flags of a queue, which is made if there are any (section 19)."""
+        """PAUSE (client protocol, section 19): set the flags of a queue, made if there are any."""
         self._inbox.pause(name, flags, self.now_ms)
 
     def pause_everywhere(self, name: bytes, flags: i64) -> None:
         """Ask all other nodes to set the pause flags of their queue."""
-        self.peers.tell_all(QueueSignal(busmessages.PAUSE, name, flags))
+        self.peers.broadcast(QueueSignal(busmessages.PAUSE, name, flags))
 
     # -- clients and time --------------------------------------------------------------------
 
     def client_gone(self, client: Client) -> None:
-        """The connection is lost: nothing is held for it any more, nor said to it."""
+        """The connection is lost: nothing is held for it any more, nor sent to it."""
         self._releasing.gone(client)
 
     def run_due(self) -> None:

@@ -1,7 +1,7 @@
 """What a step wants done by the outside: the runtime performs it after the whole batch.
 
 Plain lists that are reused: this is the hot path. The order in which the runtime performs them is
-fixed: the log first, then the bus, then the replies (DESIGN section 3).
+fixed: the log first, then the bus, then the replies (cluster protocol, section 13.1).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from disque_tx.nodetable import Link, NodeEntry
 
 
 class Outbox:
-    """``log``: where records go, ``None`` while nothing is recorded. ``events``: where is told what
-    happens to jobs, ``None`` while nobody wants to know. ``touched``: clients with
+    """``log``: where records go, ``None`` while nothing is recorded. ``events``: the log of
+    what happens to jobs, ``None`` without one. ``touched``: clients with
     replies to write or a connection to close. ``resumed``: clients that were just unblocked, whose
     waiting input must be looked at. ``connects``: nodes to make a link to. ``hangups``: links to
     close. ``resolves``: host names and ports of nodes to meet, once their address is known."""

@@ -1,8 +1,8 @@
-"""Saying something to other nodes (cluster protocol, sections 2 and 3).
+"""Sending messages to other nodes (cluster protocol, sections 2 and 3).
 
 1. Everything but PONG goes out on links that this node made; PONG goes back where PING came from.
-2. To a node without a link nothing can be said: it is lost, and whoever needs an answer asks again.
-3. What must not be taken twice is numbered, link by link; only nodes of ours look at the number.
+2. Without a link to a node, messages to it are lost; a part that needs an answer asks again.
+3. What must not be processed twice is numbered, link by link; only nodes of ours use the number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FLAG_BITS: Final = 0xFFFF
 
 
 class Peers:
-    """The other nodes, as far as one can talk to them."""
+    """The other nodes, as receivers of messages."""
 
     __slots__ = ("_membership",)
 
@@ -33,7 +33,7 @@ class Peers:
         return self._membership.nodes.get(node_id)
 
     def answer(self, link: Link, message: Message) -> None:
-        """Say it to whoever is at the other end of ``link``."""
+        """Send a message on ``link``, whichever node is at the other end."""
         membership = self._membership
         if not message.sender:
             myself = membership.myself
@@ -43,13 +43,13 @@ class Peers:
             message.ip = membership.announced_ip
             message.bus_port = myself.bus_port
         if isinstance(message, Gossip):
-            message.epoch = link.epoch  # by this they know that we are none of the originals
-            self._name_start(link, message)
+            message.epoch = link.epoch  # an original sends none: this marks a node of ours
+            self._point_out_twin(link, message)
         membership.messages_sent += 1
         link.sink.send(message)
 
-    def _name_start(self, link: Link, message: Message) -> None:
-        """Say to one of two processes with one ID that there is another (see ``twins``)."""
+    def _point_out_twin(self, link: Link, message: Message) -> None:
+        """Let one of two processes with one ID know that there is another (see ``twins``)."""
         entry = self._membership.nodes.get(link.speaker)
         if entry is None:
             return
@@ -58,16 +58,16 @@ class Peers:
         elif entry.doubled:
             message.mflags |= TWIN
 
-    def tell(self, node_id: bytes, message: Message) -> None:
-        """Say it to one node; lost when there is no link to it."""
+    def send(self, node_id: bytes, message: Message) -> None:
+        """Send a message to one node; it is lost when there is no link."""
         entry = self._membership.nodes.get(node_id)
         if entry is not None:
             link = entry.link
             if link is not None:
                 self.answer(link, message)
 
-    def tell_once(self, entry: NodeEntry, message: Message) -> bool:
-        """Say what must not be taken twice, to a node with a link; ``False`` without one."""
+    def send_once(self, entry: NodeEntry, message: Message) -> bool:
+        """Send a message that must not be processed twice; ``False`` when there is no link."""
         link = entry.link
         if link is None:
             return False
@@ -77,22 +77,22 @@ class Peers:
         self.answer(link, message)
         return True
 
-    def tell_holders(self, job: Job, message: Message) -> None:
-        """Say it to all other nodes that may hold a copy of the job."""
+    def send_to_holders(self, job: Job, message: Message) -> None:
+        """Send a message to all other nodes that may hold a copy of the job."""
         mine = self._membership.myself.id
         for node_id in job.nodes:
             if node_id != mine:
-                self.tell(node_id, message)
+                self.send(node_id, message)
 
-    def tell_all(self, message: Message) -> bool:
-        """Say it to every node there is a link to; ``False`` when there is none."""
-        told = False
+    def broadcast(self, message: Message) -> bool:
+        """Send a message on every link; ``False`` when there is none."""
+        sent = False
         for entry in self._membership.nodes.values():
             link = entry.link
             if link is not None and not entry.flags & HANDSHAKE:
                 self.answer(link, message)
-                told = True
-        return told
+                sent = True
+        return sent
 
 
 class Received:

@@ -8,7 +8,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.client import Client
-from disque_tx.core.imports import Imports
+from disque_tx.core.importschedule import ImportSchedule
 from disque_tx.core.memory import QUEUE_BYTES, Memory
 from disque_tx.core.order import JobOrder
 from disque_tx.core.table import Table
@@ -21,7 +21,8 @@ PAUSE_OUT: Final = 2
 PAUSE_ALL: Final = 3
 PAUSE_NAMES: Final = (b"none", b"in", b"out", b"all")
 
-#: How long an empty queue without clients lives, by memory level, in milliseconds (11.7).
+#: How long an empty queue without clients lives, by memory level, in milliseconds
+#: (cluster protocol, section 11.7).
 IDLE_MS: Final = (300_000, 10_000, 2_000)
 #: Up to so many queues are all looked at when somebody asks how long jobs have waited.
 _LOOKED_AT_MAX: Final = 1_000
@@ -58,7 +59,7 @@ class Queue(Keyed):
         self.jobs_in: i64 = 0
         self.jobs_out: i64 = 0
         self.ready: bool = False
-        self.imports: Imports | None = None
+        self.imports: ImportSchedule | None = None
 
     @property
     def name(self) -> bytes:

@@ -1,6 +1,6 @@
 """Jobs that come back from the log (cluster protocol, section 14.6).
 
-1. What is expired is dropped. A second record of a job takes the place of the first: it tells the
+1. What is expired is dropped. A second record of a job takes the place of the first: it is the
    same job at a later time.
 2. RETRY > 0: queued again RETRY after the load; if all that happened to it is that it waits for its
    DELAY, this begins anew (:mod:`disque_tx.core.lifetime`), and a copy is queued RETRY later.

@@ -21,7 +21,7 @@ _LEAVING: Final = "This node is leaving the cluster, please connect to a differe
 
 
 def leaving() -> CommandError:
-    """What a leaving node tells those who would wait for jobs."""
+    """The error of a leaving node for clients that would wait for jobs."""
     return CommandError("LEAVING", _LEAVING)
 
 

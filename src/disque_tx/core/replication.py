@@ -1,14 +1,14 @@
 """Copies of jobs on other nodes (cluster protocol, sections 7.3, 7.4, 10.6 and 10.7).
 
 1. The nodes for a job's copies are drawn among the reachable ones; all of them stand in its list of
-   holders before the first one hears of it, for each may have a copy from then on.
+   holders before the first message leaves, for each may have a copy from then on.
 2. Synchronous: the client waits until enough of them answered. Every 50 ms one more node is drawn;
    who did not answer is asked again, at growing intervals.
 3. ASYNC: the client does not wait, but those who do not answer are asked again all the same, until
    they do or the job ends, and after a while others are drawn in their place.
 4. A node that may not keep the job itself (it leaves, or is short of memory) lets others keep all
-   copies, and tells one of them that confirmed to queue it: external replication. With ASYNC the
-   client has its answer by then, and nobody waits.
+   copies, and orders one that confirmed to queue it (ENQUEUE): external replication. With ASYNC
+   the client has its answer by then, and nothing waits.
 5. A node that is asked to keep a copy does so and answers; or it is silent, and another is drawn.
 """
 
@@ -44,7 +44,7 @@ _RESEND_MS_MIN: Final = 100
 _RESEND_MS_MAX: Final = 1_600
 _ASYNC_MS_MIN: Final = 200
 _ASYNC_MS_MAX: Final = 30_000
-#: The longest life that a message can tell.
+#: The longest life that fits in a message.
 _LIFE_S_MAX: Final = 4_294_967_295
 _DOUBLINGS_MAX: Final = 10
 #: Times that the nodes of an ASYNC job are asked in vain before another one is drawn.
@@ -129,25 +129,25 @@ class Replication:
         jobs: list[JobRecord] = [job]
         lives = [life_s(job, now_ms)]
         asked = JobsMessage(REPLJOB, jobs, lives)
-        told: JobsMessage | None = None
+        unasked: JobsMessage | None = None
         mine = self._membership.myself.id
         for node in job.nodes:
             if node == mine:
                 continue
             if node not in silent:
-                self._peers.tell(node, asked)
+                self._peers.send(node, asked)
                 continue
-            if told is None:
-                told = JobsMessage(REPLJOB, jobs, lives)
-                told.mflags = NOREPLY
-            self._peers.tell(node, told)
+            if unasked is None:
+                unasked = JobsMessage(REPLJOB, jobs, lives)
+                unasked.mflags = NOREPLY
+            self._peers.send(node, unasked)
 
     def _send_again(self, job: Job, to: set[bytes], now_ms: i64) -> None:
         """Send the job once more to those of its holders who did not answer."""
         message = JobsMessage(REPLJOB, [job], [life_s(job, now_ms)])
         for node in job.nodes:
             if node in to:
-                self._peers.tell(node, message)
+                self._peers.send(node, message)
 
     def retry(self, job: Job, now_ms: i64) -> None:
         """Draw one more node for a job that still waits, and ask the silent ones again."""
@@ -155,7 +155,7 @@ class Replication:
         confirmed = job.confirmed
         assert confirmed is not None
         if len(confirmed) >= job.repl:
-            self.achieved(job, now_ms)  # there was nobody who could be told to queue it
+            self.achieved(job, now_ms)  # no holder could be ordered to queue it before
             if job.state != WAIT_REPL or self._jobs.get(job.id) is not job:
                 return
         elif self._draw_more(job, 1):
@@ -246,7 +246,7 @@ class Replication:
         self._outbox.note(events.REPLICATED, job, events.NO_REASON, copies)
 
     def achieved(self, job: Job, now_ms: i64) -> None:
-        """There are enough copies: the job lives, and its client hears of it (section 10.6)."""
+        """There are enough copies: the job lives, and its client is answered (section 10.6)."""
         wait = self._waiters.copies[job.id]
         confirmed = job.confirmed
         assert confirmed is not None
@@ -272,9 +272,9 @@ class Replication:
     # -- external replication ----------------------------------------------------------------
 
     def hand_off(self, job: Job, now_ms: i64) -> bool:
-        """Tell one of the holders, none of which is this node, to queue the job (section 10.7).
+        """Order one of the holders, none of which is this node, to queue the job (section 10.7).
 
-        ``False`` when none of them can be told anything now. The original only queues a job with
+        ``False`` when there is a link to none of them. The original only queues a job with
         RETRY 0 that it is given.
         """
         able = self._able(job)
@@ -282,13 +282,13 @@ class Replication:
             return False
         chosen = able[int(self._random() * len(able))]
         if job.retry_s > 0 or job.delay_s > 0:
-            self._peers.tell_once(chosen, JobSignal(ENQUEUE, job.id, job.delay_s))
+            self._peers.send_once(chosen, JobSignal(ENQUEUE, job.id, job.delay_s))
         else:
-            self._peers.tell_once(chosen, JobsMessage(YOURJOBS, [job], [life_s(job, now_ms)]))
+            self._peers.send_once(chosen, JobsMessage(YOURJOBS, [job], [life_s(job, now_ms)]))
         if job.retry_s == 0:
             for node in job.nodes:
                 if node != chosen.id:
-                    self._peers.tell(node, JobSignal(DELJOB, job.id))
+                    self._peers.send(node, JobSignal(DELJOB, job.id))
         return True
 
     def _able(self, job: Job) -> list[NodeEntry]:
@@ -305,7 +305,7 @@ class Replication:
     # -- keeping copies ----------------------------------------------------------------------
 
     def keep(self, sender: NodeEntry, message: JobsMessage, now_ms: i64, wall_us: i64) -> None:
-        """REPLJOB: keep a copy and say so, or say nothing (section 7.3)."""
+        """REPLJOB: keep a copy and confirm it, or do nothing (section 7.3)."""
         if message.announced != 1 or not message.jobs:
             return
         if self._membership.leaving or self._memory.level() > 0:
@@ -325,4 +325,4 @@ class Replication:
             self._jobs.add(job)
             self._jobs.record(job)
         if not message.mflags & NOREPLY:
-            self._peers.tell(sender.id, JobSignal(GOTJOB, job.id))
+            self._peers.send(sender.id, JobSignal(GOTJOB, job.id))

@@ -64,7 +64,7 @@ class JobStore:
             self.set_holders(job, job.nodes + more)
 
     def acknowledge(self, job: Job) -> None:
-        """The job, in no queue, will not be delivered any more; others must hear of it."""
+        """The job, in no queue, will not be delivered any more; other nodes must learn of it."""
         if job.state != WAIT_REPL:
             self.record_end(job)
         job.step(ACK)

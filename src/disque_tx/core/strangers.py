@@ -1,4 +1,4 @@
-"""Who may introduce itself by a MEET (cluster protocol, section 7.1; DESIGN, section 7).
+"""Who may introduce itself by a MEET (cluster protocol, section 7.1).
 
 Anybody who reaches the bus can send a MEET, and each one would make this node open a connection to
 an address of the sender's choice. So there is a list of networks, and a rate for every address.

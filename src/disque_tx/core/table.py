@@ -145,7 +145,7 @@ class Table(Generic[T]):
         position: i64 = cursor & _HASH_MASK
         hashed = _reversed(position)
         at = self._at(hashed)
-        # Buckets that were split, and those split off, tell one bit of the hash more.
+        # Buckets that were split, and those split off, use one bit of the hash more.
         split = (at & self._low) < len(self._buckets) - self._low - 1
         span = (_HASH_MASK + 1) // ((self._high if split else self._low) + 1)
         following = position // span * span + span

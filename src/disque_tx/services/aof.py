@@ -1,12 +1,4 @@
-"""The append only file of a node: what it recorded, on the disk (cluster protocol, section 14).
-
-The node records to ``outbox.log``. At the end of every turn the runtime calls
-:meth:`AppendOnlyFile.commit`, which takes the records once and gives them to the log and to a
-rewrite under way; they are on the disk as far as the policy says so before any reply leaves.
-
-State ``off``: nothing is recorded, except for a rewrite, which works all the same. ``on``: there is
-a log. ``wait-rewrite``: turned on at run time, the first log is still being written.
-"""
+"""The append only file of a node as a service: the log of the engine on real files."""
 
 from __future__ import annotations
 
@@ -16,32 +8,20 @@ from collections.abc import Callable
 from typing import Any
 
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
-from twisted.python.failure import Failure
 
 from disque_tx.commands.latency import LatencyMonitor
-from disque_tx.configpaths import os_error_text
 from disque_tx.core.node import Node
-from disque_tx.errors import CommandError, ConfigError, LocalError
-from disque_tx.services import aofstatus
-from disque_tx.services.aofload import Loader, open_log, reload_log
-from disque_tx.services.aofrewrite import write_snapshot
-from disque_tx.services.aofrewrites import Rewrites
-from disque_tx.services.aofwriter import LogSettings, LogWriter, Means
-from disque_tx.services.interfaces import IFile, IFiles
-from disque_tx.services.log import DaemonLog
-from disque_tx.services.ownership import claim
-from disque_tx.wire.aoflog import LogEncoder
+from disque_tx.engine.aof.environment import Environment, LogSettings
+from disque_tx.engine.aof.log import AppendOnlyLog
+from disque_tx.engine.files import IFiles
+from disque_tx.engine.interfaces import Reports
+from disque_tx.services.scheduler import ReactorScheduler
 
 
-class AppendOnlyFile(Service):
-    """The log as a service. ``state``: see above. ``loaded_once``: it was loaded on behalf of
-    ``aof-enqueue-jobs-once``, which must be turned off now.
-
-    ``defer_to_thread``: runs a function off the reactor. ``fatal``: told why the process must end.
-    ``monotonic``: seconds, to measure work with. ``latency``: told how long the disk took.
-    """
+class AppendOnlyFile(AppendOnlyLog, Service):
+    """``defer_to_thread``: runs a function off the reactor. The others: see ``Environment``."""
 
     name = "aof"
 
@@ -52,294 +32,32 @@ class AppendOnlyFile(Service):
         clock: IReactorTime,
         settings: LogSettings,
         defer_to_thread: Callable[..., Deferred[Any]],
-        fatal: Callable[[str], None],
-        log: DaemonLog,
+        fatal: Callable[[str], object],
+        reports: Reports,
         monotonic: Callable[[], float] = time.monotonic,
         latency: LatencyMonitor | None = None,
     ) -> None:
-        self.state = "off"
-        self.loaded_once = False
-        self._means = Means(
-            node,
-            files,
-            clock,
-            settings,
-            defer_to_thread,
-            fatal,
-            log,
-            monotonic,
-            latency or LatencyMonitor(),
-        )
-        self._node = node
-        self._settings = settings
-        self._log = log
-        self._records = LogEncoder()
-        self._place = ""
-        self._writer: LogWriter | None = None
-        self._loader: Loader | None = None
-        self._rewrites = Rewrites(self._means, self._rewritten, self._record_if_needed)
-
-    def _path(self) -> str:
-        """Where the log is: a new ``dir`` moves it only while there is none (P31)."""
-        if self.state == "off" and self._rewrites.current is None:
-            self._place = os.path.join(self._settings.dir, self._settings.appendfilename)
-        return self._place
-
-    @property
-    def loading(self) -> bool:
-        """The log is being loaded."""
-        return self._loader is not None
-
-    @property
-    def write_error(self) -> str:
-        """Why the log does not hold what was recorded; empty when it does."""
-        writer = self._writer
-        return writer.trouble() if writer is not None else ""
-
-    # -- every turn --------------------------------------------------------------------------
-
-    def commit(self) -> None:
-        """Write, and by policy sync, what the turn recorded.
-
-        Raises ``LocalError`` when the log failed under ``always``: nothing may be answered.
-        """
-        if self._records.size:
-            data = self._records.take()
-            if self._writer is not None:
-                self._writer.add(data)
-            if self._rewrites.current is not None:
-                self._rewrites.current.add(data)
-        if self._writer is not None:
-            self._writer.flush()
-
-    def tick(self) -> None:
-        """Ten times a second: syncs, retries, rewrites that are due."""
-        if self.loading:
-            return
-        if self._writer is not None:
-            self._writer.tick()
-            self._writer.look(self._path())
-        reason = self._rewrite_reason()
-        if reason and self._rewrites.may_begin():
-            self._log.notice(f"Starting a rewrite of the append only file: {reason}")
-            self._rewrites.try_to_begin(self._path(), self._claim_name)
-
-    def _record_if_needed(self) -> None:
-        needed = self._writer is not None or self._rewrites.current is not None
-        self._node.outbox.log = self._records if needed else None
-
-    # -- start and stop ----------------------------------------------------------------------
-
-    def open_and_load(self) -> Deferred[None]:
-        """Load the log, if there is to be one or what it holds is wanted, and begin to record.
-
-        Fails with ``ConfigError`` that says what is wrong where, and what to do about it.
-        """
-        if not (self._settings.appendonly or self._settings.aof_enqueue_jobs_once):
-            return succeed(None)
-        path, enqueue = self._path(), self._settings.aof_enqueue_jobs_once
-        try:
-            file = open_log(self._means.files, path, not enqueue)
-        except ConfigError:
-            return fail()
-        self._loader = Loader(self._means, path, file, enqueue)
-        return self._loader.run().addCallbacks(
-            self._loaded, self._load_failed, (file, enqueue), errbackArgs=(file,)
+        super().__init__(
+            Environment(
+                node,
+                files,
+                ReactorScheduler(clock, defer_to_thread),
+                settings,
+                fatal,
+                reports,
+                os.getpid(),
+                monotonic,
+                latency or LatencyMonitor(),
+            )
         )
 
-    def _loaded(self, _result: None, file: IFile, enqueue: bool) -> None:
-        self._loader = None
-        self.loaded_once = enqueue
-        if self._settings.appendonly:
-            self._use(file)
-        else:
-            file.close()
-
-    def _load_failed(self, failure: Failure, file: IFile) -> Failure:
-        self._loader = None
-        file.close()
-        return failure
-
-    def flush_and_sync(self) -> None:
-        """Everything recorded is on the disk afterwards; ``OSError`` when it cannot be."""
-        self._distribute()
-        writer = self._writer
-        if self.state == "wait-rewrite" or (writer is not None and writer.distrusted()):
-            self.rewrite_now()
-        elif writer is not None:
-            writer.flush_and_sync()
-
-    def _distribute(self) -> None:
-        try:
-            self.commit()
-        except LocalError:
-            pass  # was told when it happened; the writer refuses everything from then on
+    def load(self) -> Deferred[None]:
+        """:meth:`open_and_load` as a Deferred, which fails with the reason."""
+        result: Deferred[None] = Deferred()
+        self.open_and_load(lambda error: result.errback(error) if error else result.callback(None))
+        return result
 
     def stopService(self) -> None:
         """Write and sync what is left, and close everything."""
         super().stopService()
-        if self._loader is not None:
-            self._loader.stop()
-        try:
-            self.flush_and_sync()
-        except OSError as error:
-            self._log.warning(f"The log could not be written at the end: {os_error_text(error)}")
-        self._rewrites.abandon()
-        self._release()
-
-    def _use(self, file: IFile) -> None:
-        """Go on with this file as the log."""
-        old = self._writer
-        self._writer = LogWriter(self._means, file, self._syncs_suspended)
-        self.state = "on"
-        if old is not None:
-            self._writer.delayed_syncs = old.delayed_syncs
-            old.retire()
-        self._record_if_needed()
-
-    def _release(self) -> None:
-        """Have no log."""
-        if self._writer is not None:
-            self._writer.retire()
-            self._writer = None
-        self.state = "off"
-        self._record_if_needed()
-
-    def _syncs_suspended(self) -> bool:
-        return self._rewrites.current is not None and self._settings.no_appendfsync_on_rewrite
-
-    # -- switching at run time ---------------------------------------------------------------
-
-    def enable(self) -> None:
-        """Begin a log: with a rewrite, to which the records go until it is done.
-
-        ``OSError`` when the file cannot be made.
-        """
-        if self.state != "off" or self.loading:
-            return
-        if self._rewrites.current is None:
-            self._rewrites.begin(self._path(), self._claim_name)
-        self.state = "wait-rewrite"
-
-    def disable(self) -> None:
-        """Have no log any more; what it holds is written and synced, if the disk lets us."""
-        if self.state == "off":
-            return
-        self._rewrites.abandon()
-        self._distribute()
-        try:
-            if self._writer is not None:
-                self._writer.flush_and_sync()
-        except OSError as error:
-            self._log.warning(
-                "The append only file is turned off, but lacks the last records:"
-                f" {os_error_text(error)}"
-            )
-        self._rewrites.scheduled = False
-        self._release()
-
-    # -- rewrite -----------------------------------------------------------------------------
-
-    def rewrite(self) -> None:
-        """BGREWRITEAOF; refused with ``CommandError`` while one is running."""
-        if self._rewrites.current is not None:
-            raise CommandError("ERR", "Background append only file rewriting already in progress")
-        try:
-            self._rewrites.begin(self._path(), self._claim_name)
-        except OSError as error:
-            raise CommandError(
-                "ERR", f"Can't write the append only file: {os_error_text(error)}"
-            ) from error
-
-    def rewrite_now(self) -> None:
-        """Write a complete log before anything else happens, with the log on or off.
-
-        ``OSError`` when it fails: everything is as it was then.
-        """
-        self._rewrites.abandon()
-        self._distribute()
-        self._rewritten(write_snapshot(self._means, self._path(), self._claim_name()))
-
-    def _rewrite_reason(self) -> str:
-        """Why the log must be rewritten without anybody asking; empty when it must not be."""
-        writer = self._writer
-        if self.state == "wait-rewrite":
-            return "the first one is not written yet"
-        if self._rewrites.scheduled:
-            return "it was interrupted"
-        if writer is None:
-            return ""
-        return writer.distrusted() or ("it grew" if writer.grown() else "")
-
-    def _claim_name(self) -> IFile | None:
-        """What keeps other nodes off the name of the log until a new one has it; ``None`` when the
-        log does that itself. ``OSError`` when another node has the name."""
-        if self._writer is None:
-            return claim(self._means.files, self._path())  # what an earlier run of this node left
-        return self._writer.reclaim(self._path())
-
-    def _rewritten(self, file: IFile) -> None:
-        """The new file has its name: go on with it, or just let it be."""
-        self._log.notice(f"The append only file was rewritten: {file.size()} bytes")
-        recording = self.state != "off"
-        if recording:
-            self._use(file)
-        self._sync_name()
-        if not recording:
-            self._means.defer_to_thread(file.close)
-            self._record_if_needed()
-
-    def _sync_name(self) -> None:
-        try:
-            self._means.files.sync_folder(self._path())
-        except OSError as error:
-            if self._writer is None:
-                self._log.warning(f"The new log may be lost by a crash: {os_error_text(error)}")
-            else:
-                self._writer.distrust(error)
-
-    # -- reload ------------------------------------------------------------------------------
-
-    def reload(self) -> None:
-        """Forget everything and load the log again, before anything else happens (DEBUG LOADAOF).
-
-        Raises ``CommandError`` without having forgotten anything when the file is missing, empty
-        or damaged, or cannot be written.
-        """
-        self.commit()
-        try:
-            if self._writer is not None:
-                self._writer.flush_and_sync()
-        except OSError as error:
-            reason = os_error_text(error)
-            raise CommandError("ERR", f"The log lacks the last records: {reason}") from error
-        try:
-            reload_log(self._means, self._path(), self._writer is None, self._forget)
-        finally:
-            self._record_if_needed()
-
-    def _forget(self) -> None:
-        self._rewrites.scheduled = self._rewrites.current is not None
-        self._rewrites.abandon()
-        self._node.outbox.log = None  # what is forgotten here is not gone
-        self._node.flush_all()
-
-    # -- facts -------------------------------------------------------------------------------
-
-    def reset_statistics(self) -> None:
-        """Zero the count of delayed syncs (CONFIG RESETSTAT)."""
-        if self._writer is not None:
-            self._writer.delayed_syncs = 0
-
-    def info(self) -> list[tuple[str, str]]:
-        """The Persistence fields of INFO, in order (client protocol, section 10)."""
-        fields = [
-            *aofstatus.state_fields(self.state, self.loading),
-            *aofstatus.rewrite_fields(self._rewrites),
-            ("aof_last_write_status", "err" if self.write_error else "ok"),
-        ]
-        if self.state != "off":
-            fields += aofstatus.log_fields(self._writer, self._rewrites)
-        if self._loader is not None:
-            fields += aofstatus.loading_fields(self._loader)
-        return fields
+        self.close()

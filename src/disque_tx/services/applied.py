@@ -11,8 +11,8 @@ from disque_tx.core.eviction import evict
 
 if TYPE_CHECKING:
     from disque_tx.commands.context import Server
-    from disque_tx.services.log import DaemonLog
-    from disque_tx.settings import Settings
+    from disque_tx.config.settings import Settings
+    from disque_tx.services.host.log import DaemonLog
 
 #: Ten years: longer ones would not fit into what is computed from them.
 _NODE_TIMEOUT_MS_MAX: Final = 10 * 366 * 86_400_000

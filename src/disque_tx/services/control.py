@@ -6,21 +6,25 @@ import os
 import resource
 import signal
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from twisted.internet.address import IPv4Address, IPv6Address
 
-from disque_tx import config, configfile
+from disque_tx import config
 from disque_tx.commands.context import Control
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
 from disque_tx.core.addresses import plain_ip
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError
-from disque_tx.services.applied import APPLY
 from disque_tx.services.pump import Session
 
 if TYPE_CHECKING:
-    from disque_tx.services.root import NodeRoot
+    from disque_tx.config.settings import Settings
+    from disque_tx.engine.files import IFiles
+    from disque_tx.services.aof import AppendOnlyFile
+    from disque_tx.services.events.service import EventLog
+    from disque_tx.services.host.log import DaemonLog
+    from disque_tx.services.host.processinfo import ProcessInfo
 
 #: File descriptors the process needs besides those of its clients (client protocol, section 2).
 RESERVED_FDS = 32
@@ -34,49 +38,78 @@ def clients_allowed() -> int:
     return (1 << 31) - 1 if hard == resource.RLIM_INFINITY else hard - RESERVED_FDS
 
 
-class NodeControl(Control):
-    """The control of a daemon; ``root``: its service."""
+class Supervisor(Protocol):
+    """The whole of the daemon, as far as commands reach it."""
 
-    def __init__(self, root: NodeRoot) -> None:
-        self._root = root
+    def setting_changed(self, directive: str) -> None:
+        """CONFIG SET changed the value of a directive."""
+
+    def listening(self) -> tuple[list[str], list[str]]:
+        """Where clients can connect, and where other nodes can."""
+
+    def save_nodes(self, sync: bool = False) -> None:
+        """Write the nodes file; ``OSError`` when it is out of date."""
+
+    def request_stop(self, status: int) -> None:
+        """End the process in an orderly way."""
+
+    def request_restart(self, graceful: bool, delay_ms: int) -> None:
+        """End it and begin anew."""
+
+
+class NodeControl(Control):
+    """The control of a daemon."""
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        settings: Settings,
+        log: DaemonLog,
+        files: IFiles,
+        process: ProcessInfo,
+        aof: AppendOnlyFile,
+        eventlog: EventLog,
+    ) -> None:
+        self._supervisor = supervisor
+        self._settings = settings
+        self._log = log
+        self._files = files
+        self._process = process
+        self._aof = aof
+        self._eventlog = eventlog
 
     # -- configuration -----------------------------------------------------------------------
 
     def config_get(self, pattern: bytes) -> list[tuple[bytes, bytes]]:
-        found = config.get(self._root.settings, pattern)
-        state = b"no" if self._root.aof.state == "off" else b"yes"
+        found = config.get(self._settings, pattern)
+        state = b"no" if self._aof.state == "off" else b"yes"
         return [(name, state if name == b"appendonly" else value) for name, value in found]
 
     def config_set(self, name: bytes, value: bytes) -> None:
-        root = self._root
-        before_on = root.settings.appendonly
-        directive = config.set_value(root.settings, name, value, clients_allowed())
-        apply = APPLY.get(directive)
-        if apply is not None:
-            apply(root.settings, root.server, root.log)
-        if directive == "hz":
-            root.cron.hz_changed()
-        elif directive == "maxclients":
-            raise_fd_limit(root.settings.maxclients)
+        settings = self._settings
+        before_on = settings.appendonly
+        directive = config.set_value(settings, name, value, clients_allowed())
+        self._supervisor.setting_changed(directive)
+        if directive == "maxclients":
+            raise_fd_limit(settings.maxclients)
         elif directive.startswith("eventlog"):
-            root.eventlog.settings_changed()
-        elif directive == "appendonly" and root.settings.appendonly != before_on:
-            self._switch_log(root.settings.appendonly)
+            self._eventlog.settings_changed()
+        elif directive == "appendonly" and settings.appendonly != before_on:
+            self._switch_log(settings.appendonly)
 
     def _switch_log(self, wanted: bool) -> None:
-        root = self._root
         try:
             if wanted:
-                root.aof.enable()
+                self._aof.enable()
             else:
-                root.aof.disable()
+                self._aof.disable()
         except OSError as error:
-            root.settings.appendonly = not wanted
-            root.log.warning(f"Unable to switch the log: {os_error_text(error)}")
+            self._settings.appendonly = not wanted
+            self._log.warning(f"Unable to switch the log: {os_error_text(error)}")
             raise CommandError("ERR", "Unable to turn on AOF. Check server logs.") from error
 
     def config_rewrite(self) -> None:
-        settings = self._root.settings
+        settings = self._settings
         path = settings.config_file
         if not path:
             raise CommandError("ERR", "The server is running without a config file")
@@ -85,42 +118,39 @@ class NodeControl(Control):
             if os.path.exists(path):
                 with open(path, "rb") as file:
                     old = file.read()
-            self._root.files.replace(path, configfile.rewrite(settings, old))
+            self._files.replace(path, config.rewrite(settings, old))
         except OSError as error:
             raise CommandError("ERR", f"Rewriting config file: {os_error_text(error)}") from error
 
     def password(self) -> bytes:
-        return self._root.settings.requirepass
+        return self._settings.requirepass
 
     # -- facts -------------------------------------------------------------------------------
 
     def info_server(self) -> list[tuple[str, str]]:
-        return self._root.process.server()
+        return self._process.server()
 
     def info_memory(self) -> list[tuple[str, str]]:
-        return self._root.process.memory()
+        return self._process.memory()
 
     def info_persistence(self) -> list[tuple[str, str]]:
-        return self._root.aof.info()
+        return self._aof.info()
 
     def info_cpu(self) -> list[tuple[str, str]]:
-        return self._root.process.cpu()
+        return self._process.cpu()
 
     def info_eventlog(self) -> list[tuple[str, str]]:
-        return self._root.eventlog.info()
+        return self._eventlog.info()
 
     def info_listening(self) -> list[tuple[str, str]]:
-        root = self._root
-        return [
-            ("listening_clients", ",".join(root.listeners.addresses())),
-            ("listening_bus", ",".join(root.bus.addresses())),
-        ]
+        clients, nodes = self._supervisor.listening()
+        return [("listening_clients", ",".join(clients)), ("listening_bus", ",".join(nodes))]
 
     def loading(self) -> bool:
-        return self._root.aof.loading
+        return self._aof.loading
 
     def write_error(self) -> str:
-        return self._root.aof.write_error
+        return self._aof.write_error
 
     def client_buffers(self, client: Client) -> tuple[int, int, int]:
         return client.connection.buffers() if isinstance(client, Session) else (0, 0, 0)
@@ -133,7 +163,7 @@ class NodeControl(Control):
         return b"127.0.0.1"
 
     def reset_statistics(self) -> None:
-        self._root.aof.reset_statistics()
+        self._aof.reset_statistics()
 
     # -- actions -----------------------------------------------------------------------------
 
@@ -141,48 +171,46 @@ class NodeControl(Control):
         client.speak(version)
 
     def background_rewrite(self) -> None:
-        self._root.aof.rewrite()
+        self._aof.rewrite()
 
     def reload_log(self) -> None:
-        self._root.aof.reload()
+        self._aof.reload()
 
     def save_nodes(self) -> None:
         try:
-            self._root.save_nodes(sync=True)
+            self._supervisor.save_nodes(sync=True)
         except OSError as error:
             raise CommandError(
                 "ERR", f"error saving the cluster node config: {os_error_text(error)}"
             ) from error
 
     def shutdown(self, rewrite_log: bool) -> None:
-        root = self._root
-        aof = root.aof
+        aof = self._aof
         if aof.state == "wait-rewrite":
-            root.log.warning("The first log is still being written, the process can't stop yet")
+            self._log.warning("The first log is still being written, the process can't stop yet")
             raise CommandError("ERR", "Errors trying to SHUTDOWN. Check logs.")
         if rewrite_log and not aof.loading:
             try:
                 aof.rewrite_now()
             except OSError as error:
-                root.log.warning(f"Writing the log failed: {os_error_text(error)}")
+                self._log.warning(f"Writing the log failed: {os_error_text(error)}")
                 raise CommandError("ERR", "Errors trying to SHUTDOWN. Check logs.") from error
-        root.log.warning("User requested shutdown...")
-        root.request_stop(0)
+        self._log.warning("User requested shutdown...")
+        self._supervisor.request_stop(0)
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
     def restart(self, graceful: bool, delay_ms: int) -> None:
-        root = self._root
-        if graceful and root.settings.config_file:
+        if graceful and self._settings.config_file:
             try:
                 self.config_rewrite()
             except CommandError as error:
-                root.log.warning(f"Restart refused: {error.text}")
+                self._log.warning(f"Restart refused: {error.text}")
                 raise CommandError(
                     "ERR", "failed to restart the server. Check server logs."
                 ) from error
-        root.request_restart(graceful, delay_ms)
+        self._supervisor.request_restart(graceful, delay_ms)
 
     def crash(self, how: str) -> None:
         os.kill(os.getpid(), signal.SIGSEGV if how == "segfault" else signal.SIGABRT)

@@ -11,7 +11,6 @@ from zope.interface import Attribute, Interface
 
 if TYPE_CHECKING:
     from disque_tx.services.pump import Pump
-    from disque_tx.services.root import NodeRoot
 
 
 class IClock(Interface):
@@ -33,6 +32,17 @@ class ITurn(Interface):
         """The block in which input is executed; behind it the log is written, then answered."""
 
 
+class IHost(Interface):
+    """The node, as the protocols of its listeners see it."""
+
+    settings = Attribute("The configuration in force.")
+    log = Attribute("The log of the daemon: ``notice(text)``, ``warning(text)``, ...")
+    node_service = Attribute("``call(*words)``: any command of the node, as a Deferred.")
+
+    def disque_clients() -> IProtocolFactory:
+        """A factory of the protocol of Disque's clients."""
+
+
 class IClientProtocol(Interface):
     """A protocol that listeners can speak; found by ``twisted.plugin.getPlugins``.
 
@@ -42,61 +52,6 @@ class IClientProtocol(Interface):
     name: str = Attribute("The word in the ``listen`` directive.")
     description: str = Attribute("One line for people.")
 
-    def factory(root: NodeRoot) -> IProtocolFactory:
-        """A factory of protocols for the node of ``root``; ``root.node_service`` has the node's
+    def factory(host: IHost) -> IProtocolFactory:
+        """A factory of protocols for the node of ``host``; ``host.node_service`` has the node's
         operations as Deferreds."""
-
-
-class IFile(Interface):
-    """An open file that grows at its end.
-
-    Every method raises ``OSError`` when the disk refuses. ``sync`` and ``close`` may be called in
-    a thread while another one appends.
-    """
-
-    def size() -> int:
-        """Bytes in the file."""
-
-    def read(offset: int, length: int) -> bytes:
-        """Up to ``length`` bytes from ``offset``; none at the end of the file."""
-
-    def append(data: bytes) -> None:
-        """Put all of ``data`` at the end; after an error a part of it may be there."""
-
-    def truncate(size: int) -> None:
-        """Cut off what is behind ``size`` bytes."""
-
-    def sync() -> None:
-        """What was appended survives a power failure."""
-
-    def lock() -> None:
-        """Nobody else can lock the file until it is closed; ``BlockingIOError`` when somebody
-        has."""
-
-    def is_at(path: str) -> bool:
-        """Whether the name ``path`` is this file's."""
-
-    def close() -> None:
-        """Give the file back to the system, once."""
-
-
-class IFiles(Interface):
-    """The files of a node. Every method raises ``OSError`` when the system refuses."""
-
-    def open(path: str, may_be_new: bool = False) -> IFile:
-        """The file as it is; when there is none, a new one or ``FileNotFoundError``."""
-
-    def create(path: str) -> IFile:
-        """A new and empty file, in place of any other of that name."""
-
-    def rename(old: str, new: str) -> None:
-        """Give a file another name, in place of any other of that name; see ``sync_folder``."""
-
-    def remove(path: str) -> None:
-        """Remove the file, if it is there."""
-
-    def sync_folder(path: str) -> None:
-        """The names in the folder of the file ``path`` survive a power failure."""
-
-    def replace(path: str, data: bytes) -> None:
-        """The file holds ``data``: after a crash either the old or the new content is there."""

@@ -2,8 +2,8 @@
 
 Start (cluster protocol, section 16): lock and read the nodes file, listen, load the log while
 clients are told to wait, then write the nodes file, talk to other nodes and work. A node whose
-start fails before that leaves its files as they were. Stop (DESIGN section 7): accept nobody, send
-blocked clients away, write and sync the log, close.
+start fails before that leaves its files as they were. Stop: accept nobody, send blocked clients
+away, write and sync the log, close.
 """
 
 from __future__ import annotations
@@ -14,45 +14,47 @@ import random
 import secrets
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
+from zope.interface import implementer
 
 from disque_tx import __version__
 from disque_tx.commands.context import Server
 from disque_tx.commands.dispatch import Dispatcher
+from disque_tx.commands.latency import LatencyMonitor
 from disque_tx.commands.table import standard_registry
-from disque_tx.configpaths import os_error_text
+from disque_tx.config.paths import os_error_text
+from disque_tx.config.settings import Settings
 from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
+from disque_tx.engine.lifecycle import Done, Lifecycle
 from disque_tx.errors import CommandError, ConfigError, DisqueError
-from disque_tx.services.admission import Admission
 from disque_tx.services.aof import AppendOnlyFile
-from disque_tx.services.applied import apply_all
-from disque_tx.services.bus import Bus
-from disque_tx.services.certificates import Certificates, Identity
-from disque_tx.services.clients import RespFactory
+from disque_tx.services.applied import APPLY, apply_all
+from disque_tx.services.bus.federation import FederationService
+from disque_tx.services.bus.gossip import GossipService
+from disque_tx.services.bus.nodesfile import NodesFile
+from disque_tx.services.bus.service import Bus
+from disque_tx.services.clients.admission import Admission
+from disque_tx.services.clients.embedded import NodeService
+from disque_tx.services.clients.listeners import Listeners
+from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.control import NodeControl, raise_fd_limit
 from disque_tx.services.cron import Cron
-from disque_tx.services.eventlog import EventLog
-from disque_tx.services.federation import FederationService
-from disque_tx.services.files import RealFiles
-from disque_tx.services.gossip import GossipService
-from disque_tx.services.hub import Hub
-from disque_tx.services.listeners import Listeners
-from disque_tx.services.log import DaemonLog
-from disque_tx.services.nodeservice import NodeService
-from disque_tx.services.nodesfile import NodesFile
-from disque_tx.services.processinfo import DISQUE_VERSION, ProcessInfo
+from disque_tx.services.events.service import EventLog
+from disque_tx.services.host.files import RealFiles
+from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.host.processinfo import DISQUE_VERSION, ProcessInfo
+from disque_tx.services.host.systemd import Watchdog, notify
+from disque_tx.services.interfaces import IHost
+from disque_tx.services.net.certificates import Certificates, Identity
+from disque_tx.services.net.hub import Hub
 from disque_tx.services.runtime import Runtime, SystemClock
-from disque_tx.services.systemd import Watchdog, notify
-from disque_tx.settings import Settings
 from disque_tx.wire.jobid import JobIdSource
-
-_STOPPING: Final = "This node is shutting down, please connect to a different one"
 
 
 def new_node_id() -> bytes:
@@ -66,6 +68,7 @@ def first_epoch(wall_us: int) -> int:
     return (wall_us // 1000) << 21 | secrets.randbits(20)
 
 
+@implementer(IHost)
 class NodeRoot(MultiService):
     """A node and everything around it. ``cluster``: what talks to other nodes, a part of it from
     the moment on at which the log is loaded.
@@ -90,7 +93,6 @@ class NodeRoot(MultiService):
         self._die = die
         self._stop_asked = False
         self._open = False
-        self._is_member = False
         clock = SystemClock()
         self.process = ProcessInfo(settings, secrets.token_hex(20))
         self.files = RealFiles()
@@ -99,14 +101,7 @@ class NodeRoot(MultiService):
         entries = self._nodes_file.load(int(time.time()), clock.steady_ms(), log.warning)
         membership = membership_from_file(entries, settings.port, new_node_id)
         node = Node(membership, JobIdSource(secrets.token_hex(20).encode()), random.random)
-        registry = standard_registry()
-        for old, new in settings.renames:
-            registry.rename(old, new)
-        self.server = Server(node, NodeControl(self), registry)
-        dispatcher = Dispatcher(self.server, registry, time.perf_counter_ns)
-        self.runtime = Runtime(node, self.server, dispatcher, clock, reactor)
-        self.node_service = NodeService(self.runtime)
-        self.admission = Admission(self.runtime, settings, log)
+        latency = LatencyMonitor()
         self.aof = AppendOnlyFile(
             node,
             self.files,
@@ -115,19 +110,29 @@ class NodeRoot(MultiService):
             self._in_thread,
             self._broken,
             log,
-            latency=self.server.latency,
+            latency=latency,
         )
-        self.runtime.log = self.aof
-        self.runtime.save_nodes = self._nodes_changed
-        self.runtime.fatal = self._broken
+        self.eventlog = EventLog(node, settings, self.files, clock, reactor, self._in_thread, log)
+        registry = standard_registry()
+        for old, new in settings.renames:
+            registry.rename(old, new)
+        control = NodeControl(
+            self, settings, log, self.files, self.process, self.aof, self.eventlog
+        )
+        self.server = Server(node, control, registry, latency)
+        dispatcher = Dispatcher(self.server, registry, time.perf_counter_ns)
+        self.runtime = Runtime(node, self.server, dispatcher, clock, reactor, self._broken)
+        self.node_service = NodeService(self.runtime)
+        self.admission = Admission(self.runtime, settings, log)
         self.cron = Cron(self.runtime, settings, self.aof, log, reactor)
         hub = Hub(reactor, self.runtime)
-        self.listeners = Listeners(self, RespFactory(self.runtime, self.admission), hub, reactor)
+        self.listeners = Listeners(self, settings, log, hub, reactor)
         epoch = first_epoch(clock.wall_us())
         self.bus = Bus(self.runtime, settings, log, hub, reactor, self._in_thread, epoch)
-        self.runtime.bus = self.bus
-        self.eventlog = EventLog(node, settings, self.files, clock, reactor, self._in_thread, log)
-        self.runtime.eventlog = self.eventlog
+        self._lifecycle = Lifecycle(self.server, self.aof, self.runtime.turn, self, log)
+        self.runtime.turns.connect(
+            self.aof, self._lifecycle.nodes_changed, self.bus.links, self.eventlog
+        )
         self.certificates = Certificates(self._identities, log, reactor)
         self.cluster = MultiService()
         self._assemble()
@@ -151,6 +156,24 @@ class NodeRoot(MultiService):
         )
         for service in (self.listeners, self.aof, *others):
             service.setServiceParent(self)
+
+    # -- for listeners and commands ----------------------------------------------------------
+
+    def disque_clients(self) -> RespFactory:
+        """A factory of the protocol of Disque's clients."""
+        return RespFactory(self.runtime, self.admission)
+
+    def setting_changed(self, directive: str) -> None:
+        """CONFIG SET changed the value of a directive."""
+        apply = APPLY.get(directive)
+        if apply is not None:
+            apply(self.settings, self.server, self.log)
+        if directive == "hz":
+            self.cron.hz_changed()
+
+    def listening(self) -> tuple[list[str], list[str]]:
+        """Where clients can connect, and where other nodes can."""
+        return self.listeners.addresses(), self.bus.addresses()
 
     def _identities(self) -> list[Identity]:
         """What this node shows where it has TLS."""
@@ -208,12 +231,17 @@ class NodeRoot(MultiService):
         if not self._open:  # "twist", unlike "twistd", has no privileged step
             self.privilegedStartService()
         super().startService()
-        self.server.troubled = True
         notify("STATUS=Loading the log")
-        loaded = self.aof.open_and_load().addCallback(self._loaded)
-        loaded.addCallback(self._take_part).addErrback(self._start_failed)
+        self._lifecycle.begin()
 
-    def _loaded(self, _result: object) -> Deferred[Any]:
+    # -- for the lifecycle -------------------------------------------------------------------
+
+    def load(self, done: Done) -> None:
+        """Load the log."""
+        self.aof.open_and_load(done)
+
+    def prepare(self, done: Done) -> None:
+        """The log is loaded: wait for the listeners of other protocols."""
         settings = self.settings
         if self.aof.loaded_once:
             settings.aof_enqueue_jobs_once = False
@@ -222,24 +250,31 @@ class NodeRoot(MultiService):
                     self.server.control.config_rewrite()
                 except CommandError as error:
                     self.log.warning(f"aof-enqueue-jobs-once is still on in the file: {error.text}")
-        self.server.troubled = False
-        return self.listeners.opened()
+        opened = self.listeners.opened().addCallback(lambda _result: done(None))
+        opened.addErrback(self._not_started)
 
-    def _take_part(self, _result: object) -> None:
+    def take_part(self) -> None:
         """All that the node needs is there: from now on it is somebody."""
-        self._is_member = True
-        self._nodes_changed()
         if self._stop_asked:
             return
         self.cluster.setServiceParent(self)
         self.listeners.announce()
         notify("READY=1\nSTATUS=Serving clients")
 
-    def _start_failed(self, failure: Failure) -> None:
+    def start_failed(self, error: Exception) -> None:
+        """The node cannot start."""
+        self._not_started(Failure(error))
+
+    def _not_started(self, failure: Failure) -> None:
         if failure.check(DisqueError, OSError):
             self._fatal(failure.getErrorMessage())
         else:
             self._fatal(f"The start failed: {failure.getTraceback()}")
+
+    def refuse(self) -> None:
+        """Accept nobody any more."""
+        self.listeners.close()
+        self.bus.close()
 
     def save_nodes(self, sync: bool = False) -> None:
         """Write the nodes file; an ``OSError`` means that it is out of date."""
@@ -248,21 +283,12 @@ class NodeRoot(MultiService):
         self._nodes_file.save(entries, membership.unix_ms, sync or membership.must_sync)
         membership.saved()
 
-    def _nodes_changed(self) -> None:
-        """A node that cannot write down who it is must not go on (cluster protocol, section 9).
-
-        Until it takes part, it leaves the file as it is.
-        """
-        if not self._is_member:
-            return
-        try:
-            self.save_nodes()
-        except OSError as error:
-            self.runtime.node.membership.saved()
-            self._fatal(
-                f"The nodes file {self._nodes_file.path} can't be written:"
-                f" {os_error_text(error)}. Check 'dir' and 'cluster-config-file', and the disk."
-            )
+    def nodes_lost(self, error: OSError) -> None:
+        """A node that cannot write down who it is must not go on (cluster protocol, section 9)."""
+        self._fatal(
+            f"The nodes file {self._nodes_file.path} can't be written:"
+            f" {os_error_text(error)}. Check 'dir' and 'cluster-config-file', and the disk."
+        )
 
     # -- stop --------------------------------------------------------------------------------
 
@@ -292,30 +318,15 @@ class NodeRoot(MultiService):
 
     def stopService(self) -> Deferred[Any]:
         """Let go of everything, nothing accepted is lost."""
-        self.listeners.close()
-        self.bus.close()
-        runtime = self.runtime
-        with runtime.turn() as node:
-            for client in node.dismiss(CommandError("LEAVING", _STOPPING)):
-                client.closing = True
-        runtime.stop()
-        try:
-            self.aof.flush_and_sync()
-        except OSError as error:
-            self.log.warning(f"The log could not be written at the end: {error}")
+        if not self._lifecycle.end():
             self.exit_status = 1
+        self.runtime.stop()
         stopped: Deferred[Any] = super().stopService()
         return stopped.addBoth(self._let_go)
 
     def _let_go(self, result: object) -> object:
-        if self._is_member:
-            try:
-                self.save_nodes()
-            except OSError as error:
-                self.log.warning(
-                    f"The nodes file {self._nodes_file.path} could not be written:"
-                    f" {os_error_text(error)}"
-                )
+        if self._lifecycle.member:
+            self._lifecycle.finish()
             self._nodes_file.close()
         else:
             self._nodes_file.abandon()
@@ -334,7 +345,7 @@ def prepare(settings: Settings) -> DaemonLog:
         raise ConfigError(f"Can't chdir to '{settings.dir}': {error.strerror}") from error
     writer = None
     if settings.syslog_enabled:
-        from disque_tx.services.log import system_log
+        from disque_tx.services.host.log import system_log
 
         writer = system_log(settings.syslog_ident, settings.syslog_facility)
     return DaemonLog(settings.loglevel, settings.logfile, writer)

@@ -12,7 +12,7 @@ from twisted.plugin import IPlugin
 from twisted.python import usage
 from zope.interface import implementer
 
-from disque_tx import configfile
+from disque_tx import config
 from disque_tx.commands.table import standard_registry
 from disque_tx.errors import ConfigError
 from disque_tx.quoting import split
@@ -54,7 +54,7 @@ class DisqueServiceMaker:
     def makeService(self, options: Any) -> IService:
         """The node; its signals, its pid file and its log are twistd's business."""
         try:
-            settings = configfile.load(
+            settings = config.load(
                 options.words(), sys.stdin.buffer.read, commands=standard_registry().by_name
             )
             log = prepare(settings)

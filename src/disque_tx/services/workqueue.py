@@ -11,8 +11,8 @@ from typing import Any
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
 
+from disque_tx.config.settings import Settings
 from disque_tx.errors import ConfigError
-from disque_tx.settings import Settings
 from disque_tx.workqueue import BadRedisUrl, CleaningService, Redis, WorkQueue
 
 

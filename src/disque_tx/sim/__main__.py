@@ -11,6 +11,7 @@ import attrs
 import click
 
 from disque_tx.sim.campaign import COVERAGE_RUNS, Outcome, Summary, outcomes
+from disque_tx.sim.checked import checked_run
 from disque_tx.sim.minimise import minimise
 from disque_tx.sim.run import Run
 from disque_tx.sim.shape import DEAL, Shape, table
@@ -78,7 +79,7 @@ def main(
 
 
 def _one(seed: int, shape: Shape | None, trace: bool) -> bool:
-    run = Run(seed, shape, keep_trace=True)
+    run = checked_run(seed, shape, keep_trace=True)
     breaches = run.execute()
     if trace:
         click.echo("\n".join(run.world.lines))

@@ -14,8 +14,8 @@ from typing import Final
 import attrs
 
 from disque_tx.busmessages import TYPE_NAMES
+from disque_tx.sim.checked import checked_run
 from disque_tx.sim.faults import FAULTS
-from disque_tx.sim.run import Run
 from disque_tx.sim.shape import DEAL, Pair, Shape, pairs
 
 #: Every run with such a seed is made twice and must be the same both times.
@@ -50,7 +50,7 @@ def outcome(seed: int) -> Outcome:
 
 
 def _once(seed: int) -> Outcome:
-    run = Run(seed)
+    run = checked_run(seed)
     breaches = run.execute()
     history = run.history
     return Outcome(

@@ -46,8 +46,7 @@ class SimControl(Control):
         return [("used_memory_rss", "0"), ("mem_allocator", "none")]
 
     def info_persistence(self) -> list[tuple[str, str]]:
-        enabled = "0" if self._process.log is None else "1"
-        return [("loading", "0"), ("aof_enabled", enabled)]
+        return self._process.log.info()
 
     def info_cpu(self) -> list[tuple[str, str]]:
         return [("used_cpu_sys", "0.00"), ("used_cpu_user", "0.00")]
@@ -59,14 +58,13 @@ class SimControl(Control):
         return False
 
     def write_error(self) -> str:
-        log = self._process.log
-        return "" if log is None else log.write_error
+        return self._process.log.write_error
 
     def client_buffers(self, client: Client) -> tuple[int, int, int]:
         session = self._process.sessions.by_id.get(int(client.id))
         if session is None:
             return 0, 0, 0
-        size = session.writer.size + session.connection.unread_bytes
+        size = self._process.sessions.output_bytes(client)
         return session.parser.pending_bytes(), size, session.writer.pieces()
 
     def local_ip(self, client: Client) -> bytes:
@@ -80,15 +78,10 @@ class SimControl(Control):
             session.speak(version)
 
     def background_rewrite(self) -> None:
-        log = self._process.log
-        if log is not None:
-            try:
-                log.rewrite()
-            except OSError as error:
-                raise CommandError("ERR", f"Can't write the append only file: {error}") from error
+        self._process.log.rewrite()
 
     def reload_log(self) -> None:
-        raise CommandError("ERR", "a simulated log is loaded at the start only")
+        self._process.log.reload()
 
     def save_nodes(self) -> None:
         try:
@@ -98,7 +91,10 @@ class SimControl(Control):
 
     def shutdown(self, rewrite_log: bool) -> None:
         if rewrite_log:
-            self.background_rewrite()
+            try:
+                self._process.log.rewrite_now()
+            except OSError as error:
+                raise CommandError("ERR", "Errors trying to SHUTDOWN. Check logs.") from error
         self._process.ask_to_stop()
 
     def restart(self, graceful: bool, delay_ms: int) -> None:

@@ -24,16 +24,19 @@ _ERRORS: Final = {errno.ENOSPC: "No space left on device", errno.EIO: "Input/out
 _SECTOR_BYTES: Final = 512
 
 
-class PowerLostError(Exception):
-    """The power failed while the disk was at work: the process must not go on."""
+class PowerLostError(BaseException):
+    """The power failed while the disk was at work: nothing of the process runs on, so it is no
+    exception that a program may catch."""
 
 
-class _File:
-    """``data``: as programs see it. ``synced``: so much of it, from its beginning, is on the disk.
-    ``before``: what is on the disk instead, if that is no beginning of ``data``. ``doubtful``: a
-    sync failed."""
+class StoredFile:
+    """``name``: the last one that it had. ``data``: as programs see it. ``synced``: so much of it,
+    from its beginning, is on the disk. ``before``: what is on the disk instead, if that is no
+    beginning of ``data``. ``doubtful``: a sync failed. ``locked``: a program has locked it."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.locked = False
         self.data = bytearray()
         self.synced = 0
         self.before: bytes | None = None
@@ -54,14 +57,14 @@ class _File:
         self.before = None
         self.doubtful = False
 
-    def copy(self) -> _File:
-        twin = _File()
+    def copy(self) -> StoredFile:
+        twin = StoredFile(self.name)
         twin.settle(bytes(self.data))
         return twin
 
 
 class Disk:
-    """The files of one machine, by name, in one folder.
+    """The files of one machine, in one folder. A file is given by its name, or, open, as itself.
 
     ``full``: there is no room. ``sync_fails``: every sync does. ``short_writes``: some writes stop
     halfway. All raise ``OSError``; a missing file raises ``FileNotFoundError``.
@@ -74,11 +77,11 @@ class Disk:
         self._world = world
         self._name = name
         self._random = world.random(f"disk {name}")
-        self._files: dict[str, _File] = {}
+        self._files: dict[str, StoredFile] = {}
         self._works_left = -1
         self._before_loss: Callable[[], None] | None = None
         #: The folder as it is on the disk, and after every change since.
-        self._folders: list[dict[str, _File]] = [{}]
+        self._folders: list[dict[str, StoredFile]] = [{}]
 
     # -- what programs do --------------------------------------------------------------------
 
@@ -90,13 +93,13 @@ class Disk:
         """All files, sorted."""
         return sorted(self._files)
 
-    def size(self, name: str) -> int:
+    def size(self, file: str | StoredFile) -> int:
         """Bytes in the file."""
-        return len(self._find(name).data)
+        return len(self.find(file).data)
 
-    def read(self, name: str) -> bytes:
+    def read(self, file: str | StoredFile) -> bytes:
         """What the file holds."""
-        return bytes(self._find(name).data)
+        return bytes(self.find(file).data)
 
     def create(self, name: str) -> None:
         """A new file, or an emptied one."""
@@ -108,41 +111,42 @@ class Disk:
         self._work()
         if self.full:
             raise self._error(errno.ENOSPC, name)
-        self._files[name] = _File()
+        self._files[name] = StoredFile(name)
         self._folders.append(dict(self._files))
 
-    def append(self, name: str, data: bytes) -> None:
+    def append(self, file: str | StoredFile, data: bytes) -> None:
         """Write behind the end."""
-        file = self._find(name)
+        file = self.find(file)
         fitting = self._fitting(data)
         file.data += fitting
         self._work()
         if len(fitting) < len(data):
-            raise self._error(errno.ENOSPC, name)
+            raise self._error(errno.ENOSPC, file.name)
 
-    def overwrite(self, name: str, data: bytes) -> None:
+    def overwrite(self, file: str | StoredFile, data: bytes) -> None:
         """Replace what the file holds, in place."""
-        file = self._find(name)
+        file = self.find(file)
         size = len(file.data)
         more = self._fitting(data[size:])
         file.touch(0)
         file.data[:] = data[:size] + more
         self._work()
         if size + len(more) < len(data):
-            raise self._error(errno.ENOSPC, name)
+            raise self._error(errno.ENOSPC, file.name)
 
-    def truncate(self, name: str, size: int) -> None:
+    def truncate(self, file: str | StoredFile, size: int) -> None:
         """Cut off what is behind ``size`` bytes."""
-        file = self._find(name)
+        file = self.find(file)
         file.touch(size)
         del file.data[size:]
 
     def rename(self, old: str, new: str) -> None:
         """Give the file another name, atomically."""
-        file = self._find(old)
+        file = self.find(old)
         self._work()
         del self._files[old]
         self._files[new] = file
+        file.name = new
         self._folders.append(dict(self._files))
 
     def remove(self, name: str) -> None:
@@ -150,14 +154,14 @@ class Disk:
         if self._files.pop(name, None) is not None:
             self._folders.append(dict(self._files))
 
-    def sync(self, name: str) -> None:
+    def sync(self, file: str | StoredFile) -> None:
         """What the file holds is on the disk afterwards."""
-        file = self._find(name)
+        file = self.find(file)
         self._work()
         if self.sync_fails:
             file.doubtful = True
-            self._world.count_fault("sync_failed", self._name, name)
-            raise self._error(errno.EIO, name)
+            self._world.count_fault("sync_failed", self._name, file.name)
+            raise self._error(errno.EIO, file.name)
         if not file.doubtful:
             file.synced = len(file.data)
             file.before = None
@@ -170,11 +174,12 @@ class Disk:
             raise self._error(errno.EIO, "folder")
         self._folders = [dict(self._files)]
 
-    def _find(self, name: str) -> _File:
-        file = self._files.get(name)
-        if file is None:
-            raise FileNotFoundError(errno.ENOENT, "No such file or directory", name)
-        return file
+    def find(self, file: str | StoredFile) -> StoredFile:
+        """The file of this name; ``FileNotFoundError`` when there is none."""
+        found = self._files.get(file) if isinstance(file, str) else file
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", file)
+        return found
 
     def _fitting(self, data: bytes) -> bytes:
         """As much as is written."""
@@ -207,9 +212,11 @@ class Disk:
         self._before_loss = tell
 
     def settle(self) -> None:
-        """A new process looks: data whose sync failed is there for good, or it is gone."""
+        """A new process looks: data whose sync failed is there for good, or it is gone, and nobody
+        has anything locked."""
         for name in self.names():
             file = self._files[name]
+            file.locked = False
             if file.doubtful:
                 kept = self._random.random() < 0.5
                 self._world.trace("disk", self._name, name, "kept" if kept else "dropped")
@@ -228,7 +235,7 @@ class Disk:
             if file.before is not None or file.synced < len(file.data):
                 self._lose(name, file)
 
-    def _lose(self, name: str, file: _File) -> None:
+    def _lose(self, name: str, file: StoredFile) -> None:
         fate = self._random.choice(_FATES if file.before is None else _FATES[:-1])
         self._world.count_fault(f"unsynced_{fate}", self._name, name)
         durable, data = file.durable(), bytes(file.data)
@@ -254,11 +261,11 @@ class Disk:
         self._files = {}
         self._folders = [{}]
 
-    def snapshot(self) -> dict[str, _File]:
+    def snapshot(self) -> dict[str, StoredFile]:
         """The files as they are now, for :meth:`restore`."""
         return {name: self._files[name].copy() for name in self.names()}
 
-    def restore(self, files: dict[str, _File]) -> None:
+    def restore(self, files: dict[str, StoredFile]) -> None:
         """The disk as it was once."""
         self._files = {name: file.copy() for name, file in files.items()}
         self._folders = [dict(self._files)]

@@ -10,9 +10,8 @@ import attrs
 from disque_tx.events import EventSink
 from disque_tx.sim.clocks import Clocks
 from disque_tx.sim.disk import Disk, PowerLostError
-from disque_tx.sim.log import DamagedError
 from disque_tx.sim.network import Network
-from disque_tx.sim.process import Process
+from disque_tx.sim.process import DamagedError, Process
 from disque_tx.sim.world import World
 
 _START_AGAIN_US: Final = 1_000_000
@@ -152,7 +151,7 @@ class Machine:
         self.network.kill(self.ip, power)
         if process is not None:
             process.end()
-            if process.log is None or process.log.write_error:
+            if not process.logs or process.log.write_error or process.log.unwritten():
                 self.lose_memory()
         if power:
             self.disk.crash()

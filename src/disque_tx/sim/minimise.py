@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from disque_tx.sim.run import Run
+from disque_tx.sim.checked import checked_run
 from disque_tx.sim.shape import Shape
 
 
 def fails(seed: int, shape: Shape) -> bool:
     """Whether this run breaks a promise."""
-    return bool(Run(seed, shape).execute())
+    return bool(checked_run(seed, shape).execute())
 
 
 def smaller(shape: Shape) -> Iterator[Shape]:

@@ -1,48 +1,58 @@
-"""A simulated process: the real node, its commands and its codecs, on a simulated machine.
-
-A turn is what the daemon makes of it (DESIGN, section 3): all input that is there is executed; then
-the log is written, the nodes file saved, messages to other nodes leave, and replies leave; then
-connections to other nodes are made and closed.
+"""A simulated process: the real node, its commands, its codecs and its engine, on a simulated
+machine. What the reactor is to the daemon, the simulated world is here.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.commands.context import Server
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.commands.table import standard_registry
+from disque_tx.config.settings import Settings
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
-from disque_tx.errors import CommandError
+from disque_tx.engine.aof.environment import Environment
+from disque_tx.engine.aof.log import AppendOnlyLog
+from disque_tx.engine.lifecycle import Lifecycle
+from disque_tx.engine.periodic import PeriodicWork
+from disque_tx.engine.turns import Turns
+from disque_tx.errors import ConfigError, LocalError
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import NodeEntry
 from disque_tx.sim.bus import Bus
 from disque_tx.sim.control import SimControl
-from disque_tx.sim.disk import PowerLostError
-from disque_tx.sim.log import DiskFailedError, Log
+from disque_tx.sim.files import SimFiles
+from disque_tx.sim.loop import Loop
+from disque_tx.sim.reports import TracedReports
+from disque_tx.sim.scheduler import SimScheduler
 from disque_tx.sim.sessions import Sessions
-from disque_tx.sim.world import Timer
+from disque_tx.wire.aoflog import LogDecoder
+from disque_tx.wire.aofrecords import understand
 from disque_tx.wire.jobid import JobIdSource
 from disque_tx.wire.nodesfile import parse, render
 
 if TYPE_CHECKING:
-    from disque_tx.sim.machine import Machine
+    from disque_tx.sim.machine import Machine, MachineSettings
 
 NODES: Final = "nodes.conf"
-_TICK_MS: Final = 100
-_QUEUES_PER_RUN: Final = 200
-#: What a turn takes at the most; input that comes meanwhile is part of it.
-_TURN_US_MAX: Final = 150
-_STOPPING: Final = "This node is shutting down, please connect to a different one"
+#: Small limits, so that they are reached.
+_REWRITE_BYTES: Final = 32 * 1024
+_LINK_BUFFER_BYTES: Final = 1024 * 1024
+
+
+class DamagedError(Exception):
+    """The process cannot start: the log holds what no log holds."""
 
 
 class Process:
-    """One start of a node. ``alive``: until it stops, is killed, or ends itself. ``log``: ``None``
-    without one. ``frozen``: it is stopped and does nothing, though time goes on.
+    """One start of a node. ``alive``: until it stops, is killed, or ends itself. ``frozen``: it is
+    stopped and does nothing, though time goes on. ``expired``: jobs in the log whose life was
+    over, by the clock of the start.
 
     ``DamagedError`` when the log is damaged, ``OSError`` when the disk does not let it start.
     """
@@ -55,14 +65,14 @@ class Process:
         self.ip = machine.ip
         self.alive = True
         self.frozen = False
+        self._serves = False
+        self.config = config(settings)
+        self._reports = TracedReports(machine.world, machine.name)
         self._clocks = machine.clocks
         self._disk = machine.disk
         self._random = machine.world.random(f"node {machine.name}")
-        self._turns = machine.world.random(f"turns {machine.name}")
-        self._inputs: list[Callable[[], None]] = []
-        self._input_us = -1
-        self._timer: Timer | None = None
-        self._timer_us = -1
+        self._loop = Loop(self)
+        self.feed = self._loop.feed
         self._ending: Callable[[], None] | None = None
         membership = membership_from_file(self._load_nodes(), machine.port, self._new_node_id)
         membership.announce(b"", machine.port, 0)
@@ -76,18 +86,47 @@ class Process:
         self.server.guarded = bool(settings.password)
         self.dispatcher = Dispatcher(self.server, registry, self._clock_ns)
         self.sessions = Sessions(self)
+        self.turns = Turns(
+            self.server,
+            self.dispatcher,
+            self.sessions,
+            self._clocks.steady_ms,
+            self._clocks.wall_us,
+            self._broken,
+            self._report,
+        )
+        self.turns.deadlines.append(self.node.federation)
         self.bus = Bus(self, self._random.getrandbits(62))
-        self.log: Log | None = None
-        self._tick_ms = self._clocks.steady_ms()
+        environment = Environment(
+            self.node,
+            SimFiles(self._disk),
+            SimScheduler(self),
+            self.config,
+            self._log_failed,
+            self._reports,
+            1,
+            self._seconds,
+            self.server.latency,
+        )
+        self.log = AppendOnlyLog(environment)
+        self.expired: set[bytes] = set()
+        self.lifecycle = Lifecycle(self.server, self.log, self.turn, self, self._reports)
+        self.turns.connect(self.log, self.lifecycle.nodes_changed, self.bus.links, None)
         self._start(enqueue)
+        self._periodic = PeriodicWork(
+            self.server, self.config, self.sessions, self.log, self._reports
+        )
 
     @property
     def logs(self) -> bool:
         """There is a log."""
-        return self.log is not None
+        return self.log.state != "off"
 
     def _clock_ns(self) -> int:
         return self.world.now_us * 1000
+
+    def _seconds(self) -> float:
+        return self.world.now_us / 1_000_000
 
     def _new_node_id(self) -> bytes:
         return b"%040x" % self._random.getrandbits(160)
@@ -102,18 +141,50 @@ class Process:
         return entries
 
     def _start(self, enqueue: bool) -> None:
-        machine = self.machine
-        self.node.begin(self._clocks.steady_ms(), self._clocks.wall_us())
         if not self._disk.exists(NODES):
             self._disk.create(NODES)
             self._disk.sync_folder()
-        self.save_nodes()
-        if machine.settings.appendonly:
-            self.log = Log(self.node, self._disk, machine.settings.appendfsync)
-            self.log.load(enqueue)
-        self.network.listen(self.ip, machine.port, self.sessions.accept)
-        self.network.listen(self.ip, machine.port + BUS_PORT_OFFSET, self.bus.accept, messages=True)
-        self._schedule()
+        self.config.aof_enqueue_jobs_once = enqueue
+        self.lifecycle.begin()
+        self._loop.schedule()
+
+    # -- for the lifecycle -------------------------------------------------------------------
+
+    def load(self, done: Callable[[Exception | None], object]) -> None:
+        """Load the log within one step. What is in the way is raised."""
+        try:
+            self.log.load_now()
+        except ConfigError as error:
+            if isinstance(error.__cause__, OSError):
+                raise error.__cause__ from None
+            raise DamagedError(str(error)) from None
+        self.expired = self.replayed().keys() - {job.id for job in self.node.jobs.table.values()}
+        done(None)
+
+    def prepare(self, done: Callable[[Exception | None], object]) -> None:
+        """There is nothing else."""
+        done(None)
+
+    def start_failed(self, error: Exception) -> None:
+        """The machine decides what to do about it."""
+        raise error
+
+    def take_part(self) -> None:
+        """Listen."""
+        port = self.machine.port
+        self.network.listen(self.ip, port, self.sessions.accept)
+        self.network.listen(self.ip, port + BUS_PORT_OFFSET, self.bus.accept, messages=True)
+        self._serves = True
+
+    def refuse(self) -> None:
+        """Accept nobody any more."""
+        self.network.deafen(self.ip)
+
+    def nodes_lost(self, error: OSError) -> None:
+        """The nodes file cannot be written: end, or do not begin."""
+        if not self._serves:
+            raise error
+        self._ending = lambda: self.machine.give_up(f"nodes file: {error}")
 
     def save_nodes(self, sync: bool = False) -> None:
         """Write the nodes file; ``OSError`` when it is out of date afterwards."""
@@ -127,128 +198,61 @@ class Process:
 
     # -- turns -------------------------------------------------------------------------------
 
-    def feed(self, work: Callable[[], None]) -> None:
-        """Input: to be executed in the next turn, after what came before."""
-        if self.alive:
-            self._inputs.append(work)
-            if self._input_us < 0:
-                self._input_us = self.world.now_us + self._turns.randint(1, _TURN_US_MAX)
-                self._schedule()
+    @contextmanager
+    def turn(self) -> Iterator[Node]:
+        """A turn with the input in the block."""
+        self.turns.begin()
+        yield self.node
+        self.guard(self.turns.end)
+        for look in self.machine.on_turn:
+            look(self)
+
+    def turn_over(self) -> None:
+        """Do what was to be done after the turn."""
+        ending, self._ending = self._ending, None
+        if ending is not None:
+            ending()
+
+    def tick(self) -> None:
+        """Ten times a second."""
+        self.node.cluster.tick(self.node.now_ms)
+        self._periodic.run()
 
     def wake(self) -> None:
         """It goes on after it was stopped: everything that is due is due now."""
         self.frozen = False
-        self._schedule()
+        self._loop.schedule()
 
-    def _schedule(self) -> None:
-        """See to it that the next turn comes in time."""
-        if not self.alive or self.frozen:
-            return
-        at_us = self._next_us()
-        if self._timer is not None:
-            if self._timer_us <= at_us:
-                return
-            self._timer.cancel()
-        self._timer_us = at_us
-        self._timer = self.world.at(at_us - self.world.now_us, self._turn)
-
-    def _next_us(self) -> int:
-        node = self.node
-        due_ms = self._tick_ms
-        for other_ms in (int(node.next_due_ms()), int(node.federation.next_due_ms())):
-            if 0 <= other_ms < due_ms:
-                due_ms = other_ms
-        # A turn takes time, so whatever is due always comes later than this one.
-        at_us = self.world.now_us + max(1, self._clocks.true_delay_us(due_ms))
-        return at_us if self._input_us < 0 else max(self.world.now_us, min(at_us, self._input_us))
-
-    def _turn(self) -> None:
-        self._timer = None
-        if not self.alive or self.frozen:
-            return
-        node = self.node
-        node.begin(self._clocks.steady_ms(), self._clocks.wall_us())
-        self.dispatcher.begin()
-        try:
-            if 0 <= self._input_us <= self.world.now_us:
-                inputs, self._inputs, self._input_us = self._inputs, [], -1
-                for work in inputs:
-                    self._guard(work)
-            if node.now_ms >= self._tick_ms:
-                self._guard(self._tick)
-            self._guard(self._run_due)
-            self._guard(self._end)
-        except DiskFailedError as error:
-            self.machine.die(f"disk failed: {error}")
-            return
-        except PowerLostError:
-            self.machine.lose_power()
-            return
-        ending, self._ending = self._ending, None
-        if ending is not None:
-            ending()
-        self._schedule()
-
-    def _guard(self, work: Callable[[], None]) -> None:
+    def guard(self, work: Callable[[], object]) -> None:
         """A fault of the program is a finding, and the node goes on if it can."""
         try:
             work()
-        except (DiskFailedError, PowerLostError):
-            raise
-        except Exception:
-            self.fail(traceback.format_exc())
+        except Exception as error:
+            if not (self._ending is not None and isinstance(error, LocalError)):
+                self.fail(traceback.format_exc())
 
     def fail(self, reason: str) -> None:
         """Something happened here that must not happen."""
         self.world.fail(f"{self.machine.name}: {reason}")
 
-    def _run_due(self) -> None:
-        node = self.node
-        node.run_due()
-        node.federation.run_due(node.now_ms)
+    def _log_failed(self, why: str) -> None:
+        """With ``appendfsync always`` nothing may be answered any more."""
+        self.ask_to_die(f"disk failed: {why}")
 
-    def _tick(self) -> None:
-        """Ten times a second."""
-        node, server = self.node, self.server
-        self._tick_ms = int(node.now_ms) + _TICK_MS
-        node.cluster.tick(node.now_ms)
-        server.stats.tick(node.now_ms)
-        node.release_leaving()
-        node.queues.sweep(node.now_ms, _QUEUES_PER_RUN)
-        if server.paused_until_ms and node.now_ms >= server.paused_until_ms:
-            server.paused_until_ms = 0
-            self.sessions.resume_all()
-        if self.log is not None:
-            self.log.tick()
-            server.troubled = bool(self.log.write_error)
+    def _broken(self, error: Exception) -> None:
+        """A fault while something was written down."""
+        self.ask_to_die(f"a fault in this program: {error!r}")
 
-    def _end(self) -> None:
-        """Let everything out, in order."""
-        outbox = self.node.outbox
-        while outbox.resumed:
-            resumed, outbox.resumed = outbox.resumed, []
-            self.sessions.resume(resumed)
-        if self.log is not None:
-            self.log.commit()
-            if self.log.write_error:
-                self.server.troubled = True
+    def _report(self, what: str, error: Exception) -> None:
+        """A fault while something left."""
+        self.fail(f"{what}: {''.join(traceback.format_exception(error))}")
+
+    def leaves(self, what: str) -> None:
+        """Something is sent: nothing may tell of what is not written down."""
+        if self.log.is_behind():
+            self.fail(f"{what} left before the log was written")
         if self.node.membership.changed:
-            self._nodes_changed()
-        self.bus.flush()
-        touched, outbox.touched = outbox.touched, []
-        self.sessions.flush(touched)
-        self.bus.perform()
-        for look in self.machine.on_turn:
-            look(self)
-
-    def _nodes_changed(self) -> None:
-        try:
-            self.save_nodes()
-        except OSError as error:
-            # A node that cannot write down who it is must not go on.
-            self.node.membership.saved()
-            reason = f"nodes file: {error}"
-            self._ending = lambda: self.machine.give_up(reason)
+            self.fail(f"{what} left before the nodes file was written")
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -270,36 +274,56 @@ class Process:
 
         ``rewrite``: the log shall say for every job whether it is queued.
         """
-        node = self.node
-        node.begin(self._clocks.steady_ms(), self._clocks.wall_us())
-        for client in node.dismiss(CommandError("LEAVING", _STOPPING)):
-            client.closing = True
         try:
-            self._guard(self._end)
-            if self.log is not None:
-                self.log.flush_and_sync()
-                if rewrite:
-                    self.log.rewrite()
-            self.save_nodes()
-        except (OSError, DiskFailedError) as error:
-            self.world.trace("stop", self.machine.name, error)
-            return False
+            written = self.lifecycle.end() and not self.turns.dead
+            if written and rewrite and self.logs:
+                written = self._rewritten()
+            return self.lifecycle.finish() and written
         finally:
-            self.network.deafen(self.ip)
             self.sessions.close()
             self.bus.close()
             self.end()
+
+    def _rewritten(self) -> bool:
+        try:
+            self.log.rewrite_now()
+        except OSError as error:
+            self._reports.warning(f"Writing the log failed: {error}")
+            return False
         return True
 
     def end(self) -> None:
         """Nothing is done here any more."""
         self.alive = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._loop.stop()
 
     # -- for checkers ------------------------------------------------------------------------
 
     def replayed(self) -> dict[bytes, JobRecord]:
         """By ID, the jobs that a restart would find in the log; empty without one."""
-        return {} if self.log is None else self.log.replayed()
+        jobs: dict[bytes, JobRecord] = {}
+        if not self.logs:
+            return jobs
+        decoder = LogDecoder()
+        name = self.config.appendfilename
+        decoder.feed(self._disk.read(name)[: self.log.size] + self.log.unwritten())
+        while (words := decoder.next()) is not None:
+            record = understand(words)
+            if isinstance(record, JobRecord):
+                jobs[record.id] = record
+            else:
+                jobs.pop(record, None)
+        return jobs
+
+
+def config(settings: MachineSettings) -> Settings:
+    """The configuration of a process, as far as the machine's settings name it."""
+    return Settings(
+        dir="",
+        appendonly=settings.appendonly,
+        appendfsync=settings.appendfsync,
+        aof_enqueue_jobs_once=settings.enqueue_once,
+        auto_aof_rewrite_min_size=_REWRITE_BYTES,
+        maxmemory=settings.maxmemory,
+        cluster_link_buffer_limit=_LINK_BUFFER_BYTES,
+    )

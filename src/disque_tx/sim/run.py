@@ -14,32 +14,15 @@ from typing import Any, Final
 from disque_tx.core.node import Node
 from disque_tx.messages import ACKED
 from disque_tx.sim.actors import Actor, Consumer, Producer
-from disque_tx.sim.checkers import Checker
-from disque_tx.sim.checkers.acked import NotAfterAck
-from disque_tx.sim.checkers.budget import WithinBudget
-from disque_tx.sim.checkers.collected import Collected
-from disque_tx.sim.checkers.copies import EnoughCopies
-from disque_tx.sim.checkers.counted import Counted
-from disque_tx.sim.checkers.counters import CountersFit
-from disque_tx.sim.checkers.drained import Drained, waits_for_copies, work_left
-from disque_tx.sim.checkers.ids import UniqueIds
-from disque_tx.sim.checkers.locked import Locked
-from disque_tx.sim.checkers.lost import NothingLost
-from disque_tx.sim.checkers.once import AtMostOnce
-from disque_tx.sim.checkers.order import OldestFirst
-from disque_tx.sim.checkers.paused import PauseHeeded
-from disque_tx.sim.checkers.replay import LogEqualsMemory
-from disque_tx.sim.checkers.timing import InTime
-from disque_tx.sim.checkers.totals import TotalsFit
-from disque_tx.sim.checkers.unexpected import NothingUnexpected
-from disque_tx.sim.checkers.views import SameViews
-from disque_tx.sim.checkers.working import Heeded
+from disque_tx.sim.checker import Checker
+from disque_tx.sim.copies import Copies
 from disque_tx.sim.faults import FaultPlan
 from disque_tx.sim.healing import Healing
 from disque_tx.sim.history import Added, History
 from disque_tx.sim.machine import Machine, MachineSettings
 from disque_tx.sim.network import Network
 from disque_tx.sim.operating import Operator, Stranger
+from disque_tx.sim.remaining import waits_for_copies, work_left
 from disque_tx.sim.shape import Shape, draw_shape
 from disque_tx.sim.workloads import WORKLOADS, Workload
 from disque_tx.sim.world import World
@@ -59,7 +42,13 @@ class Run:
     ``verdicts``: what each checker found, by its name, once it is over.
     ``early``: IDs that were delivered before the client that added the job had its answer."""
 
-    def __init__(self, seed: int, shape: Shape | None = None, keep_trace: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        checkers: list[Checker],
+        shape: Shape | None = None,
+        keep_trace: bool = False,
+    ) -> None:
         self.world = World(seed)
         self.world.keep_trace = keep_trace
         self.shape = shape or draw_shape(self.world)
@@ -85,28 +74,8 @@ class Run:
         ]
         self.plan = FaultPlan(self.world, self.network, self.machines, self.shape.intensity)
         self.plan.allow = set(self.shape.faults)
-        self.copies = EnoughCopies()
-        self.checkers: list[Checker] = [
-            NothingLost(),
-            NothingUnexpected(),
-            AtMostOnce(),
-            Heeded(),
-            NotAfterAck(),
-            PauseHeeded(),
-            OldestFirst(),
-            CountersFit(),
-            TotalsFit(),
-            Locked(),
-            self.copies,
-            InTime(),
-            UniqueIds(),
-            LogEqualsMemory(),
-            WithinBudget(),
-            Drained(),
-            Collected(),
-            SameViews(),
-            Counted(),
-        ]
+        self.copies = Copies()
+        self.checkers = checkers
         self.actors: list[Actor] = []
         self.verdicts: dict[str, list[str]] = {}
 
@@ -148,6 +117,7 @@ class Run:
         ``drain_s``: how long it may take until nothing is left to be done, after the faults.
         """
         world = self.world
+        self.copies.watch(self)
         for checker in self.checkers:
             checker.watch(self)
         for machine in self.machines:

@@ -84,18 +84,25 @@ class Sessions:
         """A pause of all clients is over."""
         self.resume([session.client for session in self.by_id.values()])
 
-    def flush(self, clients: list[Client]) -> None:
-        """Let the replies of a turn leave."""
+    def flush(self, clients: list[Client]) -> bool:
+        """Let the replies of a turn leave. Input that waits for another turn was fed already."""
         for client in clients:
             client.touched = False
             session = self.by_id.get(int(client.id))
             if session is not None:
                 self._flush(session)
+        return False
+
+    def output_bytes(self, client: Client) -> int:
+        """Bytes of replies that the client has not read."""
+        session = self.by_id.get(int(client.id))
+        return 0 if session is None else int(session.writer.size) + session.connection.unread_bytes
 
     def _flush(self, session: Session) -> None:
         client, connection = session.client, session.connection
         if not client.doomed:
             data = session.writer.take()
+            self._process.leaves("a reply")
             self._process.server.stats.net_output_bytes += len(data)
             connection.write(data)
         if connection.open and (client.doomed or client.closing):

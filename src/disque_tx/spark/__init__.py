@@ -7,6 +7,6 @@ The formats ``disque``, ``disque_aof`` and ``disque_events`` are found by Spark 
 from __future__ import annotations
 
 from disque_tx.spark.session import session
-from disque_tx.spark.staging import discard_staged
+from disque_tx.spark.sink.staging import discard_staged
 
 __all__ = ["discard_staged", "session"]

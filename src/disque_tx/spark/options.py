@@ -1,21 +1,19 @@
-"""The options of the format ``disque``: where the nodes are, what to read, how to write.
+"""The options of formats, and those of ``disque``: where the nodes are, what to read, how to write.
 
 Names are those of Spark's Kafka source where it has the like.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
 
 from disque_tx.client.addresses import Address, seeds
-from disque_tx.client.encryption import TLS
-from disque_tx.client.errors import BadAddress
-from disque_tx.client.options import Options
+from disque_tx.client.errors import BadAddress, shown
+from disque_tx.client.options import TLS, AddOptions, ConnectionOptions
 from disque_tx.spark.errors import BadOption
-from disque_tx.spark.given import Given
 from disque_tx.spark.servers import Servers
 
 #: IDs of a batch travel in its offset, some 45 bytes each.
@@ -44,6 +42,89 @@ _WRITE: Final = ("queue", "delay", "retry", "ttl", "deliveryMode") + (
     "disque.maxlen",
     "disque.async",
 )
+#: What Spark itself puts among the options of a format.
+_SPARKS: Final = frozenset(("checkpointlocation", "queryname"))
+_TRUTHS: Final = {"true": True, "yes": True, "false": False, "no": False}
+
+
+class Given:
+    """The options of a format as they were given: texts by name, to be checked one by one.
+
+    Spark hands them over with names in lower case; messages show them as they are documented.
+    ``form``: the name of the format. ``known``: the names it has.
+
+    :raises BadOption: when another one was given.
+    """
+
+    def __init__(self, form: str, options: Mapping[str, str], known: Iterable[str]) -> None:
+        self._form = form
+        self._options = {name.lower(): value for name, value in options.items()}
+        names = sorted(known, key=str.lower)
+        strange = set(self._options) - {name.lower() for name in names} - _SPARKS
+        if strange:
+            raise BadOption(
+                f"The format {form} has no option {', '.join(map(repr, sorted(strange)))} here."
+                f" It has: {', '.join(names)}."
+            )
+
+    def text(self, name: str) -> str | None:
+        """As it was given; ``None`` if it was not, or is empty."""
+        return self._options.get(name.lower()) or None
+
+    def needed(self, name: str, example: str) -> str:
+        """As it was given.
+
+        :raises BadOption: when it was not.
+        """
+        value = self.text(name)
+        if value is None:
+            raise BadOption(
+                f"The format {self._form} needs the option {name}, as in"
+                f" .option({name!r}, {example!r})."
+            )
+        return value
+
+    def number(self, name: str, least: int, most: int) -> int | None:
+        """A whole number.
+
+        :raises BadOption: when it is none, or is out of its range.
+        """
+        value = self.text(name)
+        if value is None:
+            return None
+        digits = value.strip()
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(most))):
+            raise self.bad(name, f"a whole number from {least} to {most}")
+        if not least <= int(digits) <= most:
+            raise self.bad(name, f"a whole number from {least} to {most}")
+        return int(digits)
+
+    def truth(self, name: str, otherwise: bool) -> bool:
+        """True or false.
+
+        :raises BadOption: when it is neither.
+        """
+        value = self.text(name)
+        if value is None:
+            return otherwise
+        if value.strip().lower() not in _TRUTHS:
+            raise self.bad(name, "true or false")
+        return _TRUTHS[value.strip().lower()]
+
+    def choice(self, name: str, values: Sequence[str]) -> str:
+        """One of some words, by default the first.
+
+        :raises BadOption: when it is another one.
+        """
+        value = (self.text(name) or values[0]).strip().lower()
+        if value not in values:
+            raise self.bad(name, " or ".join(values))
+        return value
+
+    def bad(self, name: str, wanted: str) -> BadOption:
+        """The error for a value that cannot be."""
+        value = shown(self._options.get(name.lower(), ""))
+        return BadOption(f"The option {name} must be {wanted}, not {value!r}.")
 
 
 @attrs.frozen
@@ -51,7 +132,7 @@ class Cluster:
     """Where the nodes are, and how to talk to them."""
 
     addresses: tuple[Address, ...]
-    connection: Options
+    connection: ConnectionOptions
 
     def servers(self) -> Servers:
         """Connections, none of them open yet."""
@@ -74,18 +155,12 @@ class Reading:
 
 @attrs.frozen
 class Writing:
-    """``queue``: of all jobs, before what the column says. ``delay_s``, ``retry_s``, ``ttl_s``:
-    where the column says nothing. ``staged``: whether jobs are shown only when all are there."""
+    """``queue``: of all jobs, before what the column says. ``adding``: how they are added where no
+    column says it. ``staged``: whether jobs are shown only when all are there."""
 
     cluster: Cluster
     queue: str | None
-    delay_s: int | None
-    retry_s: int | None
-    ttl_s: int | None
-    replicate: int | None
-    timeout_ms: int
-    maxlen: int | None
-    asynchronous: bool
+    adding: AddOptions
     staged: bool
 
 
@@ -120,16 +195,18 @@ def writing(options: Mapping[str, str]) -> Writing:
     wanted = Writing(
         cluster=_cluster(given),
         queue=given.text("queue"),
-        delay_s=given.number("delay", 0, _SECONDS_MAX),
-        retry_s=given.number("retry", 0, _SECONDS_MAX),
-        ttl_s=given.number("ttl", 1, _SECONDS_MAX),
-        replicate=given.number("disque.replicate", 1, 65_535),
-        timeout_ms=given.number("disque.timeout", 1, 600_000) or 5000,
-        maxlen=given.number("disque.maxlen", 1, _SECONDS_MAX),
-        asynchronous=given.truth("disque.async", False),
+        adding=AddOptions(
+            timeout_ms=given.number("disque.timeout", 1, 600_000) or 5000,
+            replicate=given.number("disque.replicate", 1, 65_535),
+            delay_s=given.number("delay", 0, _SECONDS_MAX),
+            retry_s=given.number("retry", 0, _SECONDS_MAX),
+            ttl_s=given.number("ttl", 1, _SECONDS_MAX),
+            maxlen=given.number("disque.maxlen", 1, _SECONDS_MAX),
+            asynchronous=given.truth("disque.async", False),
+        ),
         staged=given.choice("deliveryMode", DELIVERY_MODES) == "staged",
     )
-    if wanted.staged and wanted.delay_s is not None:
+    if wanted.staged and wanted.adding.delay_s is not None:
         raise BadOption("With deliveryMode=staged jobs cannot have a delay; leave the option out.")
     return wanted
 
@@ -149,7 +226,7 @@ def cluster(servers: str, password: str | None = None, tls: TLS | None = None) -
             " with disque.password, which Spark does not show."
         )
     addresses = tuple(dict.fromkeys(found.addresses))
-    return Cluster(addresses, Options(password, tls, _TIMEOUT_S))
+    return Cluster(addresses, ConnectionOptions(password, tls, _TIMEOUT_S))
 
 
 def _cluster(given: Given) -> Cluster:

@@ -15,7 +15,6 @@ import hiredis
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address
-from disque_tx.client.encryption import TLS
 from disque_tx.client.errors import (
     BrokenReply,
     ClientError,
@@ -24,7 +23,7 @@ from disque_tx.client.errors import (
     refusal,
     shown,
 )
-from disque_tx.client.options import Options
+from disque_tx.client.options import TLS, ConnectionOptions
 from disque_tx.client.replies import Misshapen
 from disque_tx.client.requests import Request
 
@@ -47,7 +46,7 @@ class Pipe:
     :raises AuthenticationRefused: when the node wants another password.
     """
 
-    def __init__(self, address: Address, options: Options) -> None:
+    def __init__(self, address: Address, options: ConnectionOptions) -> None:
         self.address = address
         self._timeout_s = options.timeout_s
         self._reader = hiredis.Reader(replyError=_ErrorReply, notEnoughData=_NOTHING)
@@ -146,7 +145,7 @@ def _portions(several: Sequence[Request[_T]]) -> Iterator[list[tuple[Request[_T]
         yield portion
 
 
-def _connected(address: Address, options: Options) -> socket.socket:
+def _connected(address: Address, options: ConnectionOptions) -> socket.socket:
     sock = socket.create_connection((address.host, address.port), options.timeout_s)
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,9 +1,10 @@
-"""The columns of all formats, as Spark and as Arrow name their types."""
+"""The columns of all formats, as Spark and as Arrow name their types; rows of them in batches."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -72,6 +73,9 @@ AOF_JOBS_DDL: Final = (
 AOF_RECORDS_DDL: Final = f"op STRING, {AOF_JOBS_DDL}, damage STRING"
 #: The format ``disque_events``.
 EVENTS_READ_DDL: Final = f"{EVENTS_DDL},\n`{CORRUPT_COLUMN}` STRING"
+#: Of an Arrow batch, which is neither tiny nor more than a task can hold.
+_ROWS_MAX: Final = 5000
+_BYTES_MAX: Final = 8 << 20
 
 
 def arrow_schema(ddl: str) -> pa.Schema:
@@ -86,3 +90,23 @@ def arrow_schema(ddl: str) -> pa.Schema:
 def text(name: bytes) -> str:
     """A name out of a file or from a node. Bytes that are no UTF-8 appear as ``\\xff``."""
     return name.decode("utf-8", "backslashreplace")
+
+
+def batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Batches of these columns. The size of a row is that of its texts and bytes."""
+    taken: list[tuple[Any, ...]] = []
+    size = 0
+    for row in rows:
+        taken.append(row)
+        size += sum(len(value) for value in row if isinstance(value, str | bytes))
+        if len(taken) >= _ROWS_MAX or size >= _BYTES_MAX:
+            yield _batch(taken, schema)
+            taken, size = [], 0
+    if taken:
+        yield _batch(taken, schema)
+
+
+def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

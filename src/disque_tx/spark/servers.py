@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from disque_tx.client.addresses import Address
 from disque_tx.client.errors import CannotConnect, ClientError, ConnectionLost
-from disque_tx.client.options import Options
+from disque_tx.client.options import ConnectionOptions
 from disque_tx.client.requests import Request
 from disque_tx.spark.pipe import Pipe
 
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 class Servers:
     """Connections to nodes, opened when they are needed. Not to be shared by threads."""
 
-    def __init__(self, addresses: Sequence[Address], options: Options) -> None:
+    def __init__(self, addresses: Sequence[Address], options: ConnectionOptions) -> None:
         self.addresses = tuple(addresses)
         self._options = options
         self._pipes: dict[Address, Pipe] = {}

@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 
 from disque_tx.client import Job
-from disque_tx.client.terms import Terms
+from disque_tx.client.options import AddOptions
 from disque_tx.worker.ports import Taken
 
 
@@ -80,7 +80,7 @@ class Held:
         self.retries_max = retries_max
         self.task = ""
         self.retry_s: int | None = None
-        self.terms: Terms | None = None
+        self.terms: AddOptions | None = None
         self.timer: IDelayedCall | None = None
         self.beating: Deferred[None] | None = None
         self.leased = True

@@ -29,7 +29,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
-from disque_tx.client.terms import Terms
+from disque_tx.client.options import AddOptions
 from disque_tx.worker.backoff import Backoff
 from disque_tx.worker.context import Held
 from disque_tx.worker.leases import Leases
@@ -65,6 +65,18 @@ class Policy:
     def dead_queue_of(self, queue: str) -> str:
         """Where dead letters of a queue go."""
         return self.dead_queue.replace("{queue}", queue)
+
+    @property
+    def letter_options(self) -> AddOptions:
+        """How letters are added."""
+        return AddOptions(
+            retry_s=_LETTER_RETRY_S, ttl_s=self.letter_ttl_s, replicate=self.replicate
+        )
+
+    @property
+    def result_options(self) -> AddOptions:
+        """How results are added."""
+        return AddOptions(retry_s=RESULT_RETRY_S, ttl_s=self.result_ttl_s, replicate=self.replicate)
 
 
 class Failures:
@@ -163,12 +175,10 @@ class Failures:
             await self._settling.learn_terms(held)
         letter = self._letter(held, failed).encoded()
         add = self._settling.add
-        there = await add(queue, letter, _LETTER_RETRY_S, policy.letter_ttl_s, policy.replicate)
+        there = await add(queue, letter, policy.letter_options)
         if there and held.reply is not None:
             told = encoded_failure(failed.reason)
-            there = await add(
-                held.reply, told, RESULT_RETRY_S, policy.result_ttl_s, policy.replicate
-            )
+            there = await add(held.reply, told, policy.result_options)
         if there:
             self._history.pop(context.id, None)
             self._settling.ack(held)
@@ -196,7 +206,7 @@ class Failures:
 
     def _letter(self, held: Held, failed: Failed) -> Letter:
         job = held.context.job
-        terms = held.terms or Terms(held.retry_s)
+        terms = held.terms or AddOptions(retry_s=held.retry_s)
         return Letter(
             queue=job.queue,
             id=job.id,

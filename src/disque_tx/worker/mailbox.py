@@ -62,8 +62,8 @@ class Mailbox:
 
         :raises OutcomeUnknown: the job may have been added; the letters are still there.
         """
-        terms = letter.terms.with_replicate(replicate)
-        job_id = self._client.add_job(letter.queue, letter.body, **attrs.asdict(terms))
+        options = letter.terms.with_replicate(replicate)
+        job_id = self._client.add_job_with(letter.queue, letter.body, options)
         self.drop(entry)
         return job_id
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
 
-from disque_tx.client import Job, JobDetails
+from disque_tx.client import AddOptions, Job, JobDetails
 
 
 class Taken(Protocol):
@@ -36,19 +36,7 @@ class Client(Protocol):
     ) -> Deferred[Any]:
         """GETJOB; a list of :class:`Taken`. Cancelled: jobs that arrive yet are given back."""
 
-    def add_job(
-        self,
-        queue: str,
-        body: bytes,
-        timeout_ms: int = 5000,
-        replicate: int | None = None,
-        delay_s: int | None = None,
-        retry_s: int | None = None,
-        ttl_s: int | None = None,
-        maxlen: int | None = None,
-        asynchronous: bool = False,
-        retry_adds: bool = False,
-    ) -> Deferred[str]:
+    def add_job_with(self, queue: str, body: bytes, options: AddOptions, /) -> Deferred[str]:
         """ADDJOB; the ID."""
 
     def set_name(self, name: str, /) -> object:

@@ -30,7 +30,7 @@ from disque_tx.worker.fetching import Fetcher, order_of
 from disque_tx.worker.leases import Leases
 from disque_tx.worker.ports import Client, Taken
 from disque_tx.worker.processes import Processes
-from disque_tx.worker.results import RESULT_RETRY_S, encoded_result
+from disque_tx.worker.results import encoded_result
 from disque_tx.worker.routes import routes_of
 from disque_tx.worker.running import Listener, Pool, Runner
 from disque_tx.worker.settling import Settling
@@ -293,9 +293,7 @@ class Worker(Service):
             Deferred.fromCoroutine(self._answer(held, held.reply, outcome.payload))
 
     async def _answer(self, held: Held, queue: str, payload: bytes) -> None:
-        ttl_s, replicate = self._policy.result_ttl_s, self._policy.replicate
-        body = encoded_result(payload)
-        if await self._settling.add(queue, body, RESULT_RETRY_S, ttl_s, replicate):
+        if await self._settling.add(queue, encoded_result(payload), self._policy.result_options):
             self._settling.ack(held)
         else:
             self._settling.leave(held)

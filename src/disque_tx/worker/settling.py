@@ -11,12 +11,13 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
+import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from disque_tx.client import Refused
-from disque_tx.client.terms import whole_of
+from disque_tx.client.options import AddOptions, whole_of
 from disque_tx.worker.context import Held
 from disque_tx.worker.leases import Leases
 from disque_tx.worker.ports import Client
@@ -89,20 +90,17 @@ class Settling:
             self._finish(batch)
         self._acking = False
 
-    async def add(
-        self, queue: str, body: bytes, retry_s: int, ttl_s: int, replicate: int | None
-    ) -> bool:
+    async def add(self, queue: str, body: bytes, options: AddOptions) -> bool:
         """Add something that must be there before a job is acknowledged; in doubt a second time.
 
         Returns whether it is there: after many failures it is given up.
         """
+        options = attrs.evolve(options, retry_adds=True)
         for failures in range(1, _ATTEMPTS):
             if self._closed:
                 break
             try:
-                await self._client.add_job(
-                    queue, body, retry_s=retry_s, ttl_s=ttl_s, replicate=replicate, retry_adds=True
-                )
+                await self._client.add_job_with(queue, body, options)
                 return True
             except Exception as error:
                 await self.rest(failures, f"ADDJOB to {queue!r}", error)
@@ -161,7 +159,7 @@ class Settling:
             self._stranded(held)
 
     async def _not_queued(self, batch: list[Held]) -> list[Held]:
-        """Those among them with RETRY 0: NACK does nothing with them (section 17)."""
+        """Those among them with RETRY 0: NACK does nothing with them (client protocol, 17)."""
         found = []
         for held in batch:
             if held.retry_s is None:

@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 import attrs
 from twisted.internet.defer import Deferred
 
+from disque_tx.client import AddOptions
 from disque_tx.client.blocking import Disque
 from disque_tx.worker.context import Context
 from disque_tx.worker.errors import BadHandlers, Hopeless, Undecodable, UnknownTask
@@ -23,17 +24,6 @@ _DEFAULT_ADDRESSES: Final = "127.0.0.1:7711"
 _NAME_SHOWN_MAX: Final = 100
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-
-
-@attrs.frozen
-class Adding:
-    """How jobs of a task are added, in the words of ADDJOB; ``None``: the node's default."""
-
-    delay_s: int | None = None
-    retry_s: int | None = None
-    ttl_s: int | None = None
-    replicate: int | None = None
-    maxlen: int | None = None
 
 
 class Queue:
@@ -56,7 +46,7 @@ class Queue:
     ) -> None:
         self.name = name
         self.serializer = JSON() if serializer is None else serializer
-        self.adding = Adding(retry_s=retry_s, ttl_s=ttl_s, replicate=replicate)
+        self.options = AddOptions(retry_s=retry_s, ttl_s=ttl_s, replicate=replicate)
         self.retries_max = retries_max
         self.tasks: dict[str, Task[..., Any]] = {}
         self._client: Any = None
@@ -126,9 +116,9 @@ class Queue:
                 f"Queue {self.name!r} has a task {name!r} already; or it is raw, and has one task"
                 " without results."
             )
-        times = {"retry_s": retry_s, "ttl_s": ttl_s}
-        adding = attrs.evolve(self.adding, **{k: v for k, v in times.items() if v is not None})
-        task = Task(self, name, function, handler, adding, result)
+        times: dict[str, Any] = {"retry_s": retry_s, "ttl_s": ttl_s}
+        options = attrs.evolve(self.options, **{k: v for k, v in times.items() if v is not None})
+        task = Task(self, name, function, handler, options, result)
         self.tasks[name] = task
         return task
 
@@ -201,7 +191,7 @@ class Task(Generic[_P, _R]):
         name: str,
         function: Callable[_P, _R],
         handler: Handler,
-        adding: Adding,
+        options: AddOptions,
         has_result: bool,
     ) -> None:
         update_wrapper(self, function)
@@ -210,7 +200,7 @@ class Task(Generic[_P, _R]):
         self.handler = handler
         self.has_result = has_result
         self._function = function
-        self._adding = adding
+        self._options = options
 
     def __repr__(self) -> str:
         return f"<Task {self.name!r} of queue {self.queue.name!r}>"
@@ -218,14 +208,14 @@ class Task(Generic[_P, _R]):
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         return self._function(*args, **kwargs)
 
-    def options(self, **words: int) -> Task[_P, _R]:
+    def options(self, **words: Any) -> Task[_P, _R]:
         """The same task, whose jobs are added otherwise: ``delay_s``, ``retry_s``, ``ttl_s``,
         ``replicate``, ``maxlen``.
 
         :raises TypeError: for other words.
         """
-        adding = attrs.evolve(self._adding, **words)
-        return Task(self.queue, self.name, self._function, self.handler, adding, self.has_result)
+        options = attrs.evolve(self._options, **words)
+        return Task(self.queue, self.name, self._function, self.handler, options, self.has_result)
 
     def delay(self, *args: _P.args, **kwargs: _P.kwargs) -> Any:
         """Add a job that calls it: a :class:`Pending`, or with a Twisted client a Deferred of an
@@ -237,7 +227,7 @@ class Task(Generic[_P, _R]):
         reply = REPLY_PREFIX + secrets.token_hex(16) if self.has_result else None
         body = self._body(args, kwargs, reply)
         client, serializer = self.queue.client, self.queue.serializer
-        added = client.add_job(self.queue.name, body, **attrs.asdict(self._adding))
+        added = client.add_job_with(self.queue.name, body, self._options)
         if isinstance(added, Deferred):
             return added.addCallback(lambda id_: AsyncPending(client, id_, reply, serializer))
         return Pending(client, added, reply, serializer)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from disque_tx.client.options import AddOptions
 from disque_tx.workqueue import bodies
 from disque_tx.workqueue.errors import MoveRefused
 from disque_tx.workqueue.items import Item
@@ -28,41 +27,40 @@ _UNUSABLE: Final = 100
 _JITTER_MS: Final = 5000
 
 
-@attrs.frozen
-class Terms:
-    """What jobs are added with. ``replicate``: copies, ``None`` for the node's default."""
+def parked(retry_s: int = 300, ttl_s: int = 86_400, replicate: int | None = None) -> AddOptions:
+    """With which jobs are parked. ``replicate``: copies, ``None`` for the node's default.
 
-    retry_s: int = 300
-    ttl_s: int = 86_400
-    replicate: int | None = None
-
-    def __attrs_post_init__(self) -> None:
-        if not 0 <= self.retry_s <= PARK_S // 2:
-            raise MoveRefused(
-                f"A RETRY of {self.retry_s} s is not from 0 to {PARK_S // 2} s, so that a job that"
-                " was delivered could not be told from one that was not."
-            )
-        if self.ttl_s < 2 * PARK_S:
-            raise MoveRefused(
-                f"A TTL of {self.ttl_s} s is too short: jobs rest for up to {PARK_S} s while they"
-                f" are moved. Give {2 * PARK_S} s or more."
-            )
+    :raises MoveRefused: when jobs that were delivered could not be told from others, or might not
+        last until they are released.
+    """
+    if not 0 <= retry_s <= PARK_S // 2:
+        raise MoveRefused(
+            f"A RETRY of {retry_s} s is not from 0 to {PARK_S // 2} s, so that a job that"
+            " was delivered could not be told from one that was not."
+        )
+    if ttl_s < 2 * PARK_S:
+        raise MoveRefused(
+            f"A TTL of {ttl_s} s is too short: jobs rest for up to {PARK_S} s while they"
+            f" are moved. Give {2 * PARK_S} s or more."
+        )
+    return AddOptions(delay_s=PARK_S, retry_s=retry_s, ttl_s=ttl_s, replicate=replicate)
 
 
 class Parking:
-    """``client``: adds jobs. ``member``: makes a client of the one node at an address."""
+    """``client``: adds jobs. ``member``: makes a client of the one node at an address.
+    ``options``: made by :func:`parked`."""
 
     def __init__(
         self,
         client: DisqueClient,
         member: Callable[[str], DisqueClient],
         queue: str,
-        terms: Terms,
+        options: AddOptions,
     ) -> None:
         self._client = client
         self._member = member
         self._queue = queue
-        self._terms = terms
+        self._options = options
         self._members: dict[str, DisqueClient] = {}
 
     async def open(self) -> None:
@@ -86,14 +84,7 @@ class Parking:
 
     async def park(self, item: Item) -> str:
         """Add a job that nobody gets yet; its ID."""
-        return await self._client.add_job(
-            self._queue,
-            bodies.encode(item),
-            delay_s=PARK_S,
-            retry_s=self._terms.retry_s,
-            ttl_s=self._terms.ttl_s,
-            replicate=self._terms.replicate,
-        )
+        return await self._client.add_job_with(self._queue, bodies.encode(item), self._options)
 
     async def release(self, job_id: str) -> None:
         """Have a job delivered from now on, if it is parked."""

@@ -1,4 +1,4 @@
-"""Strangers on the bus of a node that works (cluster protocol, section 6; DESIGN, section 7)."""
+"""Strangers on the bus of a node that works (cluster protocol, section 6)."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from random import Random
 
-from disque_tx.spark.pipeline.compaction import compact
-from disque_tx.spark.pipeline.ingest import ingest
+from disque_tx.spark.pipeline.ingest.ingestion import ingest
+from disque_tx.spark.pipeline.tables.compaction import compact
 from tests.acceptance.daemon import environment
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Event, Node, job_id, write
@@ -21,7 +21,7 @@ _ROOT = Path(__file__).resolve().parents[3]
 _COMPACTING = """
 import sys
 from disque_tx.spark import session
-from disque_tx.spark.pipeline.compaction import compact
+from disque_tx.spark.pipeline.tables.compaction import compact
 
 spark = session("compacting", "local[1]")
 while True:

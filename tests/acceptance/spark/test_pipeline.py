@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from disque_tx.spark.pipeline.audit import audit
-from disque_tx.spark.pipeline.ingest import ingest
-from disque_tx.spark.pipeline.lifecycle import lifecycle
+from disque_tx.spark.pipeline.ingest.ingestion import ingest
+from disque_tx.spark.pipeline.lifecycle.audit import audit
+from disque_tx.spark.pipeline.lifecycle.parts import lifecycle
 from tests.acceptance.daemon import DaemonTestCase
 from tests.spark.shared import shared_session
 

@@ -2,76 +2,38 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import struct
-import subprocess
 import zlib
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from twisted.trial.unittest import SkipTest, SynchronousTestCase
+from disque_tx.spark.pipeline.report.page import HEADINGS
+from tests.acceptance.browser import BrowserCase
 
-from disque_tx.spark.pipeline.report import HEADINGS
-
-_REPORT: Final = Path(__file__).parents[2] / "spark" / "pipeline" / "golden" / "report.html"
-_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
-_RUN_S: Final = 90
-_OPTIONS: Final = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-    "--enable-logging=stderr",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+_REPORT: Final = (
+    Path(__file__).parents[2] / "spark" / "pipeline" / "report" / "golden" / "report.html"
 )
 #: What the browser believes that the user prefers.
 _DARK: Final = "--blink-settings=preferredColorScheme=0"
 _LIGHT: Final = "--blink-settings=preferredColorScheme=1"
 _ROWS_MIN: Final = 300
-_ITSELF: Final = "not an origin"
 
 
-class BrowserTests(SynchronousTestCase):
-    """Chromium without a window and without a network, on the report of the tests."""
-
-    def browse(self, *words: str, page: Path = _REPORT) -> tuple[bytes, str]:
-        """Open a page; returns the output, and what the browser logged."""
-        program = next(filter(None, map(shutil.which, _BROWSERS)), None)
-        if program is None:
-            raise SkipTest("There is no Chromium here, in which the report could be looked at.")
-        profile = Path(self.mktemp()).resolve()
-        result = subprocess.run(
-            [program, *_OPTIONS, f"--user-data-dir={profile}", *words, page.as_uri()],
-            capture_output=True,
-            timeout=_RUN_S,
-            check=True,
-        )
-        return result.stdout, result.stderr.decode(errors="replace")
-
-    def asked_by(self, page: Path) -> tuple[list[str], str]:
-        """The addresses that a page asked for, and what the browser logged."""
-        network = Path(self.mktemp()).resolve()
-        _, log = self.browse("--dump-dom", f"--log-net-log={network}", page=page)
-        return requests(json.loads(network.read_text())), log
+class BrowserTests(BrowserCase):
+    """The report of the tests."""
 
     def screenshot(self, *words: str) -> tuple[tuple[int, ...], int]:
         """The colour of the upper left corner, and how many different rows of pixels there are."""
         # The browser takes no other name.
         file = Path(f"{self.mktemp()}.png").resolve()
-        self.browse(f"--screenshot={file}", *words)
+        self.browse(_REPORT, f"--screenshot={file}", *words)
         rows = png_rows(file.read_bytes())
         # The first byte of a row says what the others differ from: at the corner, from nothing.
         return tuple(rows[0][1:4]), len(set(rows))
 
     def test_headings(self) -> None:
         """Every part of the page is there for readers, and the hostile queue is a text."""
-        page = self.browse("--dump-dom")[0].decode()
+        page = self.browse(_REPORT, "--dump-dom")[0].decode()
         for heading in HEADINGS.values():
             self.assertIn(f">{heading}</h2>", page)
         self.assertIn('&lt;script&gt;alert("queue")&lt;/script&gt;', page)
@@ -120,12 +82,3 @@ def png_rows(image: bytes) -> list[bytes]:
     length = 1 + width * {2: 3, 6: 4}[colours]
     data = zlib.decompress(packed)
     return [data[row * length : (row + 1) * length] for row in range(height)]
-
-
-def requests(log: dict[str, Any]) -> list[str]:
-    """The addresses that pages asked for, out of a browser's network log. It asks for some by
-    itself, and tells them apart."""
-    started = log["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"]
-    found = [event.get("params", {}) for event in log["events"] if event["type"] == started]
-    by_pages = (each for each in found if each.get("initiator", _ITSELF) != _ITSELF)
-    return sorted({each["url"] for each in by_pages})

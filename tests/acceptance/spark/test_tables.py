@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from disque_tx.spark.staging import discard_staged
+from disque_tx.spark.sink.staging import discard_staged
 from tests.acceptance.daemon import free_port
 from tests.acceptance.spark.case import SparkTestCase, add_many, address, dotted
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
 
+from tests.client.blocking.test_session import ADDED, PONG
 from tests.client.scripted import JOB_ID, SILENCE, array, job
-from tests.client.test_session import ADDED, PONG
 from tests.client.tx.network import MemoryNode, NetworkTestCase, Wire
 
 NONE = b"*-1\r\n"

@@ -9,9 +9,9 @@ import disque_tx.client
 from disque_tx.client import BadAddress, DisqueClient, PublicationIncomplete, TakenJob
 from disque_tx.client.errors import ConnectionLost, OutcomeUnknown
 from tests.acceptance.daemon import environment
+from tests.client.blocking.test_client import subscriptions
+from tests.client.blocking.test_session import ADDED, PONG
 from tests.client.scripted import HANG_UP, JOB_ID, SILENCE, array, job
-from tests.client.test_blocking import subscriptions
-from tests.client.test_session import ADDED, PONG
 from tests.client.tx.network import NetworkTestCase
 from tests.client.tx.test_commands import listed
 

@@ -13,8 +13,7 @@ from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.tx import protocol as protocols
-from disque_tx.client.tx.packing import pack, pack_in_python
-from disque_tx.client.tx.protocol import FastProtocol, PlainProtocol
+from disque_tx.client.tx.protocol import FastProtocol, PlainProtocol, pack, pack_in_python
 
 KINDS = (FastProtocol, PlainProtocol)
 SIMPLE = st.none() | st.integers(-(2**63), 2**63 - 1) | st.binary(max_size=40)

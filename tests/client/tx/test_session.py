@@ -19,8 +19,8 @@ from disque_tx.client import (
     ScanInterrupted,
 )
 from disque_tx.client.errors import ConnectionLost
+from tests.client.blocking.test_session import ADDED, LEAVING, PONG
 from tests.client.scripted import HANG_UP, JOB_ID, NODE_IDS, SILENCE, array, bulk, job
-from tests.client.test_session import ADDED, LEAVING, PONG
 from tests.client.tx.network import NetworkTestCase
 from tests.client.tx.test_commands import listed
 from tests.logged import warnings

@@ -8,9 +8,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.spark.pipeline.cli import SETTINGS
-from disque_tx.spark.pipeline.ingest import ingest
-from disque_tx.spark.pipeline.tables import Table
+from disque_tx.spark.pipeline.ingest.ingestion import ingest
+from disque_tx.spark.pipeline.runner import SETTINGS
+from disque_tx.spark.pipeline.tables.table import Table
 from tests.spark.pipeline.logs import Event, Node, write
 from tests.spark.shared import shared_session
 

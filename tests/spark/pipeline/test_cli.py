@@ -7,7 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from disque_tx.spark.pipeline import cli
+from disque_tx.spark.pipeline.cli import program as cli
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id, write
 

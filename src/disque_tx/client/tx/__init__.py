@@ -2,7 +2,7 @@
 
 From the wire up: ``protocol`` (bytes to replies), ``connection`` (one open connection), ``links``
 (the connections to one node), ``session`` (which node, and what to do when one is lost),
-``commands``, ``channels`` and ``client`` (what programs call). Importing any of it imports
+``commands`` and ``client`` (what programs call). Importing any of it imports
 txredisapi, which imports the global reactor; nothing uses that unless a client is made without a
 reactor.
 """

@@ -8,8 +8,8 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from disque_tx.client.addresses import Address
+from disque_tx.client.nodes import Search
 from disque_tx.client.requests import Request
-from disque_tx.client.search import Search
 
 _T = TypeVar("_T")
 

@@ -1,4 +1,4 @@
-"""The client for programs that run on a Twisted reactor."""
+"""The client for programs that run on a Twisted reactor, and jobs in their hands."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from twisted.python.reflect import namedAny
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address, seeds
-from disque_tx.client.encryption import TLS, chosen
-from disque_tx.client.options import Options
+from disque_tx.client.commands import whole_ms
+from disque_tx.client.options import TLS, ConnectionOptions, chosen
 from disque_tx.client.requests import Name, Request
-from disque_tx.client.search import whole_ms
-from disque_tx.client.tx.channels import Channels
-from disque_tx.client.tx.session import Session
-from disque_tx.client.tx.taken import TakenJob
-from disque_tx.client.values import Job
+from disque_tx.client.tx.commands import TwistedCommands
+from disque_tx.client.tx.session import TwistedSession
+from disque_tx.client.values import Delivered, Job, JobDetails
 
 _T = TypeVar("_T")
 
 
-class DisqueClient(Channels):
+class DisqueClient(TwistedCommands):
     """A client of a Disque cluster, this package's or the original's.
 
     Connects when the first request is made, to any of the nodes, and moves to another one when
@@ -59,9 +57,9 @@ class DisqueClient(Channels):
     ) -> None:
         given = seeds(addresses)
         encryption = chosen(tls)
-        session = Session(
+        session = TwistedSession(
             given,
-            Options(password or given.password, encryption, timeout_s),
+            ConnectionOptions(password or given.password, encryption, timeout_s),
             _global_reactor() if reactor is None else reactor,
             encryption is None if discover is None else discover,
             patience_s,
@@ -84,17 +82,6 @@ class DisqueClient(Channels):
         self._session.set_name(name)
 
     # -- short forms -------------------------------------------------------------------------
-
-    def enqueue(
-        self,
-        queue: Name,
-        data: Name,
-        delay: int | None = None,
-        retry: int | None = None,
-        ttl: int | None = None,
-    ) -> Deferred[str]:
-        """Add a job; fires with its ID. Times are seconds, as in :meth:`add_job`, which see."""
-        return self.add_job(queue, data, delay_s=delay, retry_s=retry, ttl_s=ttl)
 
     def take(
         self,
@@ -150,6 +137,45 @@ class DisqueClient(Channels):
     def _taken(self, found: tuple[Address, list[Job]]) -> list[TakenJob]:
         address, jobs = found
         return [TakenJob(self._session, address, job) for job in jobs]
+
+
+class TakenJob(Delivered):
+    """See :class:`Delivered`."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: TwistedSession, address: Address, job: Job) -> None:
+        super().__init__(address, job)
+        self._session = session
+
+    def ack(self) -> Deferred[bool]:
+        """It is done, and not to be delivered any more. Fires with whether the node that was told
+        knew it as not done before."""
+        return self._near(requests.ack_jobs(self.id)).addCallback(bool)
+
+    def fast_ack(self) -> Deferred[bool]:
+        """It is done: delete it, without making sure. Fires with whether the node had it."""
+        return self._near(requests.fast_ack(self.id)).addCallback(bool)
+
+    def nack(self) -> Deferred[bool]:
+        """It failed: queue it again now. Fires with whether it was."""
+        return self._near(requests.nack(self.id)).addCallback(bool)
+
+    def working(self) -> Deferred[int]:
+        """It takes longer: put its next delivery off. Fires with for how many seconds from now.
+
+        Fails with :class:`AlreadyAcknowledged` when somebody has acknowledged it, with
+        :class:`UnknownJob` when it is not known any more, and with :class:`TooLate` when half of
+        its TTL is over.
+        """
+        return self._near(requests.working(self.id))
+
+    def show(self) -> Deferred[JobDetails | None]:
+        """All that the node that delivered it knows of it; ``None`` if nothing."""
+        return self._near(requests.show(self.id))
+
+    def _near(self, request: Request[_T]) -> Deferred[_T]:
+        return self._session.request_near(self.address, request)
 
 
 def _first(jobs: list[TakenJob]) -> TakenJob | None:

@@ -29,14 +29,13 @@ from disque_tx.client.errors import (
     refusal,
     shown,
 )
-from disque_tx.client.options import Options
+from disque_tx.client.options import ConnectionOptions
 from disque_tx.client.replies import Misshapen
 from disque_tx.client.requests import Request
 from disque_tx.client.tx.calls import WAITING, Call
-from disque_tx.client.tx.packing import pack
-from disque_tx.client.tx.protocol import new_protocol
-from disque_tx.client.tx.reaching import endpoint
-from disque_tx.client.tx.silence import Silence
+from disque_tx.client.tx.endpoints import endpoint
+from disque_tx.client.tx.idle import Silence
+from disque_tx.client.tx.protocol import new_protocol, pack
 from disque_tx.client.values import Hello
 
 
@@ -66,7 +65,7 @@ class Connection:
     """See above. ``pace``: what kind of calls it is for. ``retired``: no more calls are to come."""
 
     def __init__(
-        self, address: Address, options: Options, reactor: Any, owner: Owner, pace: str
+        self, address: Address, options: ConnectionOptions, reactor: Any, owner: Owner, pace: str
     ) -> None:
         self.address = address
         self.pace = pace

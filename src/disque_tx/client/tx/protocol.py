@@ -1,4 +1,4 @@
-"""Bytes to replies, on txredisapi's protocols.
+"""Requests to bytes, and bytes to replies, on txredisapi's protocols.
 
 txredisapi parses, with hiredis if it is there. What it does beyond that is left out here: numbers
 and text are not converted, no reply waits in its queue, and its delayed calls go to the reactor
@@ -7,9 +7,12 @@ of the client. Replies are bytes, ``int``, ``None``, lists of such, or an error.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import txredisapi
+
+from disque_tx.client.requests import Word
 
 #: As much as a daemon accepts in one bulk; a reply that goes on beyond it has no end.
 REPLY_BYTES_MAX: Final = 512 * 1024 * 1024
@@ -145,3 +148,25 @@ def new_protocol(reactor: Any, receiver: Receiver) -> Any:
     """The faster one that is possible."""
     kind = PlainProtocol if txredisapi.hiredis is None else FastProtocol
     return kind(reactor, receiver)
+
+
+def pack_in_python(words: tuple[Word, ...]) -> bytes:
+    """A request as an array of bulk strings."""
+    parts = [b"*%d\r\n" % len(words)]
+    for word in words:
+        data = word if isinstance(word, bytes) else str(word).encode()
+        parts.append(b"$%d\r\n%s\r\n" % (len(data), data))
+    return b"".join(parts)
+
+
+def _chosen() -> Callable[[tuple[Word, ...]], bytes]:
+    try:
+        from hiredis import pack_command
+    except ImportError:
+        return pack_in_python
+    in_c: Any = pack_command
+    return in_c  # type: ignore[no-any-return]
+
+
+#: The fastest that is there.
+pack = _chosen()

@@ -1,8 +1,8 @@
 """Requests to whichever node serves, for the Twisted client.
 
-The rules are those of :mod:`disque_tx.client.session`. A call goes to the node of the moment, or to
-the one it is meant for. When that is lost, leaves or loads, ``_again`` decides: another node, after
-a rest if all have failed of late, or an exception.
+The rules are those of :mod:`disque_tx.client.blocking.session`. A call goes to the node of the
+moment, or to the one it is meant for. When that is lost, leaves or loads, ``_again`` decides:
+another node, after a rest if all have failed of late, or an exception.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ from disque_tx.client.errors import (
     Loading,
     OutcomeUnknown,
 )
-from disque_tx.client.nodes import Nodes
-from disque_tx.client.options import Options
+from disque_tx.client.nodes import Nodes, Search
+from disque_tx.client.options import ConnectionOptions
 from disque_tx.client.requests import Request
-from disque_tx.client.search import Search
 from disque_tx.client.tx.calls import WAITING, Call
 from disque_tx.client.tx.connection import Connection
-from disque_tx.client.tx.line import Line
-from disque_tx.client.tx.links import Links
+from disque_tx.client.tx.links import Line, Links
 from disque_tx.client.values import Hello
 
 _T = TypeVar("_T")
@@ -39,7 +37,7 @@ _CLOSED = "the client was closed"
 _log = Logger()
 
 
-class Session:
+class TwistedSession:
     """Connections to the nodes of one cluster.
 
     ``patience_s``: how long a request looks for a node that serves, from its first failure on.
@@ -49,7 +47,7 @@ class Session:
     def __init__(
         self,
         seeds: Seeds,
-        options: Options,
+        options: ConnectionOptions,
         reactor: Any,
         learning: bool,
         patience_s: float,

@@ -5,18 +5,18 @@ again, and no other node does, as soon as messages sent then have gone from ther
 from one holder to the next.
 
 Excused: deliveries before that time; and on other nodes whatever happens in a run with faults other
-than those of clocks, since a holder that cannot hear of it delivers again (DESIGN, promise 3). The
-node itself is excused only where jobs or acknowledgements can come back from the dead: when its
-memory was broken, when memory was short (acknowledgements are evicted), or when some disk or memory
-was lost, an old disk returned, or bus messages were lost or late. A holder that forgot everything
-is waited for by nobody, and may get the job from one who never heard.
+than those of clocks, since a holder that cannot hear of it delivers again. The node itself is
+excused only where jobs or acknowledgements can come back from the dead: when its memory was broken,
+when memory was short (acknowledgements are evicted), or when some disk or memory was lost, an old
+disk returned, or bus messages were lost or late. A holder that forgot everything is waited for by
+nobody, and may get the job from one who never heard.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.sim.checkers import Checker
+from disque_tx.sim.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.history import Deed, Delivered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disque_tx.messages import ACKED
-from disque_tx.sim.checkers import Checker
+from disque_tx.sim.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.run import Run

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.sim.checkers import Checker
+from disque_tx.sim.checker import Checker
 from disque_tx.sim.history import Deed, Delivered, Shown
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Nothing accepted is lost, as long as one of the nodes that had a copy lived (DESIGN, promise 1).
+"""Nothing accepted is lost, as long as one of the nodes that had a copy lived.
 
 A job with RETRY 0 is at most once: it may be lost by a fault, and is judged only in runs without.
 On disk stands the time of day at which a job ends: who restarts with a clock that was set to a time
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from disque_tx.sim.checkers import Checker
+from disque_tx.sim.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.history import Added

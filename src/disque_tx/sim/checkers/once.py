@@ -1,10 +1,10 @@
-"""A job with RETRY 0 is never delivered twice (DESIGN, promise 2): under no fault whatsoever."""
+"""A job with RETRY 0 is never delivered twice: under no fault whatsoever."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from disque_tx.sim.checkers import Checker
+from disque_tx.sim.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.run import Run

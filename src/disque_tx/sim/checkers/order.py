@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.events import DELIVERED, EXPORTED, EventSink
 from disque_tx.messages import JobRecord
-from disque_tx.sim.checkers import Checker
+from disque_tx.sim.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.process import Process

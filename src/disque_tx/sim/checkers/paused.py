@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.sim.checkers import Checker
+from disque_tx.sim.checker import Checker
 from disque_tx.sim.history import Paused
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.messages import ACTIVE, QUEUED
-from disque_tx.sim.checkers import Checker
+from disque_tx.sim.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
@@ -32,13 +32,13 @@ class LogEqualsMemory(Checker):
 
     def _compare(self, run: Run, machine: Machine) -> None:
         process = machine.process
-        if process is None or process.log is None:
+        if process is None or not process.logs:
             return
         logged = process.replayed()
         alive = {
             job.id: job for job in process.node.jobs.table.values() if job.state in (ACTIVE, QUEUED)
         }
-        for job_id in process.log.expired - alive.keys():
+        for job_id in process.expired - alive.keys():
             logged.pop(job_id, None)
         where = f"{machine.ip.decode()} at {run.world.now_us / 1e6:.3f} s"
         for job_id in [*logged.keys() - alive.keys()][:3]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.nodetable import LEAVING, MYSELF, flags_text
-from disque_tx.sim.checkers import Checker
+from disque_tx.sim.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.run import Run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.spark.pipeline.cli import main
+from disque_tx.spark.pipeline.cli.program import main
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,1 @@
+"""``disque cluster``: nodes become a cluster, what they say, and what is wrong with it."""

@@ -1,0 +1,335 @@
+"""``disque cluster create|check|info|meet|forget``: the nodes of a cluster, all at once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Final
+
+import attrs
+import click
+
+from disque_tx.cli.cluster import joining
+from disque_tx.cli.cluster.busreach import causes
+from disque_tx.cli.cluster.findings import Finding, findings, is_problem
+from disque_tx.cli.cluster.joining import Joining, NotJoined
+from disque_tx.cli.cluster.nodeview import NodeView, Survey, glance, place, survey
+from disque_tx.cli.connection import explained
+from disque_tx.cli.formatting import human_size
+from disque_tx.cli.options import Options
+from disque_tx.cli.verbs import output
+from disque_tx.cli.verbs.members import Members
+from disque_tx.cli.verbs.output import progress
+from disque_tx.client import addresses
+from disque_tx.client.blocking import Disque
+from disque_tx.client.errors import BadAddress, Refused, shown
+
+_ID_LENGTH: Final = 40
+_UNKNOWN: Final = ("?",) * 6
+_COLUMNS: Final = ("node", "id", "state", "version", "jobs", "queues", "memory", "clients", "links")
+
+
+def _address(_ctx: object, _param: object, value: str) -> str:
+    try:
+        return str(addresses.address(value))
+    except BadAddress as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _addresses(ctx: object, param: object, values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_address(ctx, param, value) for value in values))
+
+
+_node = click.argument("node", callback=_address, metavar="HOST:PORT")
+_nodes = click.argument(
+    "nodes", callback=_addresses, nargs=-1, required=True, metavar="HOST:PORT..."
+)
+_yes = click.option("--yes", is_flag=True, help="Do not ask.")
+_json = click.option("--json", "as_json", is_flag=True, help="As a JSON document.")
+_timeout = click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0, 86_400),
+    default=60.0,
+    show_default=True,
+    help="Seconds until all must know all.",
+)
+
+
+@click.group("cluster")
+def command() -> None:
+    """Look after the nodes of a cluster.
+
+    These forms have an address with a port behind their word. The server's own CLUSTER commands
+    have none there, and are sent to it as they are: disque cluster nodes.
+    """
+
+
+def _agreed(question: str, yes: bool) -> None:
+    """Go on only if somebody wants it."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError("There is no terminal to ask on; say --yes.")
+    click.confirm(question, abort=True, err=True)
+
+
+# -- looking -------------------------------------------------------------------------------------
+
+
+@command.command("check")
+@_nodes
+@_json
+@click.pass_obj
+def check(options: Options, nodes: tuple[str, ...], as_json: bool) -> int:
+    """Ask all nodes of the cluster, and say what is wrong and what to do.
+
+    Nodes are found by what those given know. The exit status is 1 when there is a problem.
+    """
+    found = _survey(options, nodes)
+    result = findings(found)
+    (_print_json if as_json else _print_text)(found, result)
+    return 1 if any(map(is_problem, result)) else 0
+
+
+def _survey(options: Options, nodes: tuple[str, ...]) -> Survey:
+    """All that the nodes of a cluster say. What they tell of each other are no ports for TLS."""
+    with Members(options) as members:
+        return survey(members, nodes, discover=options.encryption is None)
+
+
+def _print_json(found: Survey, result: list[Finding]) -> None:
+    views = found.views.values()
+    listening = {
+        view.address: {whom: view.listening(whom) for whom in ("clients", "bus")} for view in views
+    }
+    document = {
+        "nodes": [view.address for view in views],
+        "listening": listening,
+        "findings": [attrs.asdict(each) for each in result],
+    }
+    click.echo(json.dumps(document))
+
+
+def _print_text(found: Survey, result: list[Finding]) -> None:
+    for finding in result:
+        click.echo(f"{finding.severity}: {finding.node}: {finding.what}\n    {finding.advice}")
+    for view in found.views.values():
+        clients, bus = (", ".join(view.listening(whom)) for whom in ("clients", "bus"))
+        if clients:
+            told = f"listens for clients on {clients}; for other nodes on {bus or 'no address'}"
+            click.echo(f"{view.address}: {shown(told)}")
+    problems = sum(map(is_problem, result))
+    verdict = f"{problems} problems" if problems else "no problem"
+    click.echo(f"{len(found.views)} nodes answered: {verdict}")
+
+
+@command.command("info")
+@_nodes
+@_json
+@output.as_csv
+@click.pass_obj
+def info(options: Options, nodes: tuple[str, ...], as_json: bool, as_csv: bool) -> int:
+    """A table of all nodes of the cluster. The exit status is 1 when one does not answer."""
+    found = _survey(options, nodes)
+    rows = [_row(view, found) for view in sorted(found.views.values(), key=lambda v: v.address)]
+    rows += [(silent, "?", "unreachable", *_UNKNOWN) for silent in sorted(found.silent)]
+    if as_json:
+        click.echo(json.dumps(_exact(found)))
+    elif as_csv:
+        exact = _exact(found)
+        columns = list(dict.fromkeys(name for row in exact for name in row))
+        output.csv(columns, [[_cell(row.get(name)) for name in columns] for row in exact])
+    else:
+        output.show(_COLUMNS, rows)
+    return 1 if found.silent else 0
+
+
+def _cell(value: object) -> object:
+    return ",".join(value) if isinstance(value, list) else value
+
+
+def _exact(found: Survey) -> list[dict[str, object]]:
+    """The table for programs: whole IDs, numbers as numbers, and nothing rounded."""
+    views = sorted(found.views.values(), key=lambda view: view.address)
+    rows: list[dict[str, object]] = [
+        {
+            "node": view.address,
+            "id": view.id,
+            "state": _state(view, found).split(","),
+            "version": view.info.get("disque_version"),
+            "disque_tx_version": view.info.get("disque_tx_version"),
+            "jobs": view.number("registered_jobs"),
+            "queues": view.number("registered_queues"),
+            "memory_bytes": view.number("used_memory"),
+            "maxmemory_bytes": view.maxmemory,
+            "clients": view.number("connected_clients"),
+            "links": sum(node.connected for node in view.others),
+            "others": len(view.others),
+        }
+        for view in views
+    ]
+    silent = sorted(found.silent.items())
+    return rows + [
+        {"node": address, "id": None, "state": ["unreachable"], "why": why}
+        for address, why in silent
+    ]
+
+
+def _row(view: NodeView, found: Survey) -> tuple[str, ...]:
+    links = sum(node.connected for node in view.others)
+    return (
+        view.address,
+        view.id[:8],
+        _state(view, found),
+        shown(view.info.get("disque_version", "?")),
+        str(view.number("registered_jobs")),
+        str(view.number("registered_queues")),
+        human_size(view.number("used_memory")),
+        str(view.number("connected_clients")),
+        f"{links}/{len(view.others)}",
+    )
+
+
+def _state(view: NodeView, found: Survey) -> str:
+    """What it says of itself and what the others find."""
+    flags = set(view.flags)
+    for other in found.views.values():
+        seen = other.table.get(view.id)
+        flags |= seen.flags if seen is not None else {"unknown to some"}
+    return ",".join(sorted(map(shown, flags))) or "ok"
+
+
+# -- changing ------------------------------------------------------------------------------------
+
+
+@command.command("create")
+@_nodes
+@_yes
+@_timeout
+@click.pass_obj
+def create(options: Options, nodes: tuple[str, ...], yes: bool, timeout_s: float) -> None:
+    """Make a cluster of nodes that know nobody yet, or only each other.
+
+    May be run again: nodes that know each other already stay as they are.
+    """
+    with Members(options) as members:
+        views = _views(members, nodes)
+        ids = {view.id for view in views}
+        for view in views:
+            strangers = view.met - ids
+            if strangers:
+                raise NotJoined(
+                    f"{view.address} knows nodes that were not named ({', '.join(strangers)})."
+                    " Name them too, or add nodes to their cluster with disque cluster meet."
+                )
+        _join(members, views, [], ids, f"Make a cluster of {len(views)} nodes?", yes, timeout_s)
+
+
+@command.command("meet")
+@_node
+@_nodes
+@_yes
+@_timeout
+@click.pass_obj
+def meet(options: Options, node: str, nodes: tuple[str, ...], yes: bool, timeout_s: float) -> None:
+    """Add the other nodes, and all that they know, to the cluster of the first."""
+    with Members(options) as members:
+        views = _views(members, (node, *(each for each in nodes if each != node)))
+        ids = set().union(*(view.met for view in views))
+        question = f"Make one cluster of the {len(ids)} nodes that these know?"
+        # With TLS nobody tells at which port of another node clients are served.
+        others = joining.others(views) if options.encryption is None else []
+        _join(members, views, others, ids, question, yes, timeout_s)
+
+
+def _views(members: Members, nodes: tuple[str, ...]) -> list[NodeView]:
+    """What nodes know that are to be joined; the first of them first."""
+    found = joining.answering(members, nodes, lambda text: click.echo(text, err=True))
+    if found.silent:
+        told = "; ".join(f"{silent}: {why}" for silent, why in found.silent.items())
+        raise NotJoined(f"Not all nodes answer ({told}). Nothing was changed.")
+    views = list(found.of.values())
+    if len({view.id for view in views}) < len(views):
+        raise NotJoined("Two of the addresses are the same node. Nothing was changed.")
+    if len({view.info.get("disque_version") for view in views}) > 1:
+        raise NotJoined("The nodes have different versions. Nothing was changed.")
+    return views
+
+
+def _join(
+    members: Members,
+    views: list[NodeView],
+    others: list[str],
+    ids: set[str],
+    question: str,
+    yes: bool,
+    timeout_s: float,
+) -> None:
+    if joining.is_joined(views, ids):
+        click.echo(f"The {len(ids)} nodes know each other already.")
+        return
+    addresses = [view.address for view in views]
+    places = {each: joining.reached(each) for each in addresses}
+    _agreed(question, yes)
+    why = causes(members, {each: found.ip for each, found in places.items()})
+    for cause in why:
+        click.echo(f"Note: {cause}", err=True)
+    to_meet = [places[each] for each in addresses[1:]]
+    work = Joining(members, addresses[0], addresses + others, to_meet, ids, why)
+    with progress("links", work.pairs) as advance:
+        work.run(timeout_s, advance)
+    click.echo(f"The {len(ids)} nodes know each other.")
+
+
+@command.command("forget")
+@_node
+@click.argument("node_id", metavar="NODE-ID")
+@_yes
+@click.pass_obj
+def forget(options: Options, node: str, node_id: str, yes: bool) -> int:
+    """Have all nodes of a cluster forget one, which should be stopped before.
+
+    A node that is not told would bring it back a minute later. The exit status is 1 then.
+    """
+    node_id = node_id.lower()
+    if len(node_id) != _ID_LENGTH:
+        raise click.UsageError(f"NODE-ID has {_ID_LENGTH} characters; see disque cluster nodes.")
+    with Members(options) as members:
+        found = survey(members, [node], glance, discover=options.encryption is None)
+        if not any(node_id in view.table for view in found.views.values()):
+            raise click.UsageError(f"No node knows {shown(node_id)!r}.")
+        told = [view.address for view in found.views.values() if view.id != node_id]
+        _agreed(_warning(found, node_id, len(told)), yes)
+        answers = members.ask(told, lambda client: _forget(client, node_id))
+    click.echo(f"{len(answers.of)} nodes have forgotten {node_id}.")
+    missed = {**found.silent, **answers.silent}
+    for address in _places(found, node_id):
+        missed.pop(address, None)
+    for silent, why in missed.items():
+        click.echo(
+            f"{silent} was not told ({explained(why).rstrip('.')}). It will bring the node"
+            " back: see to it that it answers, and forget again.",
+            err=True,
+        )
+    return 1 if missed else 0
+
+
+def _places(found: Survey, node_id: str) -> set[str]:
+    """Where nodes believe that one to be."""
+    tables = [view.table for view in found.views.values()]
+    return {place(table[node_id]) for table in tables if node_id in table}
+
+
+def _warning(found: Survey, node_id: str, told: int) -> str:
+    alive = " It still runs: let it leave first (CLUSTER LEAVING yes), then stop it."
+    return f"Have {told} nodes forget {node_id}?" + (alive if node_id in found.views else "")
+
+
+def _forget(client: Disque, node_id: str) -> None:
+    """FORGET; also when the node has forgotten it before."""
+    try:
+        client.cluster_forget(node_id)
+    except Refused as refused:
+        if "Unknown node" not in str(refused):
+            raise

@@ -1,0 +1,261 @@
+"""What is wrong with a cluster, and what to do about it: ``disque cluster check``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from ipaddress import ip_address
+from typing import Final
+
+import attrs
+
+from disque_tx.cli.cluster.nodeview import QUEUES_MAX, NodeView, Survey
+from disque_tx.client.errors import shown
+
+#: Nodes stop to take jobs from other nodes' clients when memory is short; that begins here.
+_MEMORY_SHARE: Final = 0.75
+_CLOCKS_S: Final = 2.0
+
+_PROBLEM: Final = "problem"
+_NOTE: Final = "note"
+
+
+@attrs.frozen
+class Finding:
+    """``severity``: problem or note. ``node``: its address, or ``cluster``. ``what``: it is.
+    ``advice``: what to do."""
+
+    severity: str
+    node: str
+    what: str
+    advice: str
+
+
+def findings(survey: Survey) -> list[Finding]:
+    """Everything that stands out, problems first."""
+    found = [finding for check in _OF_ALL for finding in check(survey)]
+    for view in survey.views.values():
+        found += [finding for check in _OF_EACH for finding in check(view)]
+    return sorted(found, key=lambda finding: finding.severity != _PROBLEM)
+
+
+def is_problem(finding: Finding) -> bool:
+    """Whether something has to be done."""
+    return finding.severity == _PROBLEM
+
+
+# -- the nodes together --------------------------------------------------------------------------
+
+
+def _unreachable(survey: Survey) -> Iterator[Finding]:
+    for address, why in survey.silent.items():
+        yield Finding(
+            _PROBLEM,
+            address,
+            f"{'refuses' if _lives(why) else 'does not answer'}: {why}",
+            next(advice for part, advice in _SILENCE if part in why),
+        )
+
+
+_FORGET: Final = "if it is gone for good, disque cluster forget"
+#: Part of a reason → what to do about it; the first that fits.
+_SILENCE: Final = (
+    ("NOAUTH", "It runs and wants a password: give it in DISQUE_PASSWORD."),
+    ("invalid password", "It runs and has another password: give it in DISQUE_PASSWORD."),
+    ("WRONGPASS", "It runs and has another password: give it in DISQUE_PASSWORD."),
+    ("no password is set", "It runs and has no password, other than the nodes before: set one."),
+    ("DENIED", "It runs in protected mode: give it a password, or ask on its own machine."),
+    ("max number of clients", "It runs and has no room for a client: raise maxclients."),
+    ("LOADING", "It runs and reads its log: wait."),
+    ("LEAVING", "It is about to end: wait, or start it again."),
+    ("SSL", "It runs, and TLS fails: look at the certificates, --cacert and --tls."),
+    ("Connection closed by server", "It may want TLS: try with --tls."),
+    ("is not understood", "Another server listens there: look at the address."),
+    ("refused", f"Start it; {_FORGET}."),
+    ("imed out", f"Look whether it hangs, and at the network in between; {_FORGET}."),
+    ("imeout", f"Look whether it hangs, and at the network in between; {_FORGET}."),
+    ("no reply", f"Look whether it hangs, and at the network in between; {_FORGET}."),
+    ("", f"Look after the node and the network in between; {_FORGET}."),
+)
+#: Reasons that only a node that runs can give.
+_ANSWERS: Final = ("NOAUTH", "password", "WRONGPASS", "DENIED", "max number of clients", "LOADING")
+
+
+def _lives(why: str) -> bool:
+    return any(part in why for part in _ANSWERS)
+
+
+def _disagreements(survey: Survey) -> Iterator[Finding]:
+    everybody = set().union(*(view.met for view in survey.views.values()))
+    for view in survey.views.values():
+        for missing in sorted(everybody - view.met):
+            where = survey.views[missing].address if missing in survey.views else missing
+            yield Finding(
+                _PROBLEM,
+                view.address,
+                f"does not know {where}, which other nodes know",
+                "Wait a minute; then disque cluster meet, or if it was to be forgotten, forget it"
+                " everywhere.",
+            )
+
+
+def _clocks(survey: Survey) -> Iterator[Finding]:
+    clocks = sorted((view.clock_s, view.address) for view in survey.views.values())
+    apart_s = clocks[-1][0] - clocks[0][0]
+    if apart_s > _CLOCKS_S:
+        yield Finding(
+            _PROBLEM,
+            clocks[-1][1],
+            f"its clock is {apart_s:.1f} s ahead of that of {clocks[0][1]}",
+            "Let NTP set the clocks: jobs expire and are sorted by them.",
+        )
+
+
+def _versions(survey: Survey) -> Iterator[Finding]:
+    versions = {view.info.get("disque_version", "?") for view in survey.views.values()}
+    if len(versions) > 1:
+        told = ", ".join(sorted(map(shown, versions)))
+        yield Finding(_PROBLEM, "cluster", f"versions differ: {told}", "Upgrade the older nodes.")
+
+
+# -- each node -----------------------------------------------------------------------------------
+
+_BAD_FLAGS: Final = {
+    "fail": "Look after that node; or disque cluster forget if it is gone for good.",
+    "fail?": "Look after that node and the network in between.",
+    "handshake": "Wait a minute; if it stays, the bus port (the port + 10000) cannot be reached.",
+    "noaddr": "The node there was reset or has another ID now: disque cluster forget.",
+}
+
+
+def _flags(view: NodeView) -> Iterator[Finding]:
+    for node in view.others:
+        place = f"{shown(node.address)} ({node.id[:8]})"
+        bad = node.flags & set(_BAD_FLAGS)
+        for flag in sorted(bad):
+            yield Finding(_PROBLEM, view.address, f"finds {place}: {flag}", _BAD_FLAGS[flag])
+        if not bad and not node.connected:
+            yield Finding(
+                _PROBLEM,
+                view.address,
+                f"has no link to {place}",
+                "Look whether the bus port (the port + 10000) there can be reached.",
+            )
+
+
+def _bus(view: NodeView) -> Iterator[Finding]:
+    bus = view.listening("bus")
+    if bus and all(map(_is_loopback, bus)) and not _is_loopback(view.address):
+        yield Finding(
+            _PROBLEM,
+            view.address,
+            f"listens for other nodes on {shown(', '.join(bus))} only, where no other host comes",
+            "Set cluster-bus-tls, or cluster-insecure where the network keeps strangers away.",
+        )
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _twins(view: NodeView) -> Iterator[Finding]:
+    if view.info.get("cluster_standing_aside") == "yes":
+        what = "stands aside: a process that was started earlier has its ID"
+        yield Finding(
+            _PROBLEM,
+            view.address,
+            what,
+            "Stop it, remove its nodes file and its log, start it again, and disque cluster meet.",
+        )
+    elif view.number("cluster_twins"):
+        what = "hears two processes under one node ID; its messages say from where"
+        yield Finding(
+            _PROBLEM,
+            view.address,
+            what,
+            "A nodes file was copied: stop the copy, remove"
+            " its nodes file and its log, start it again.",
+        )
+
+
+def _leaving(view: NodeView) -> Iterator[Finding]:
+    if "leaving" in view.flags:
+        yield Finding(
+            _NOTE,
+            view.address,
+            f"is leaving, with {view.number('registered_jobs')} jobs still there",
+            "Stop it when it has no jobs; or CLUSTER LEAVING no.",
+        )
+
+
+def _original(view: NodeView) -> Iterator[Finding]:
+    if "eventlog_enabled" not in view.info:
+        yield Finding(
+            _NOTE,
+            view.address,
+            "runs the original Disque, which lacks fixes",
+            "See docs/how-to/move-from-disque.md.",
+        )
+
+
+def _memory(view: NodeView) -> Iterator[Finding]:
+    used = view.number("used_memory")
+    if view.maxmemory and used > _MEMORY_SHARE * view.maxmemory:
+        yield Finding(
+            _PROBLEM,
+            view.address,
+            f"uses {used * 100 // view.maxmemory} % of maxmemory",
+            "Let workers catch up, add nodes, or raise maxmemory.",
+        )
+
+
+def _paused(view: NodeView) -> Iterator[Finding]:
+    if view.paused:
+        yield Finding(
+            _NOTE,
+            view.address,
+            f"{view.paused} of its first {QUEUES_MAX} queues are paused",
+            "PAUSE queue none, if that is not meant to be.",
+        )
+
+
+def _log(view: NodeView) -> Iterator[Finding]:
+    for field, what in (
+        ("aof_last_write_status", "cannot write its log"),
+        ("aof_last_bgrewrite_status", "could not rewrite its log"),
+        ("eventlog_status", "cannot write its event log"),
+    ):
+        status = view.info.get(field, "ok")
+        if status != "ok":
+            advice = "Look after its disk; its own messages say more."
+            yield Finding(_PROBLEM, view.address, f"{what}: {shown(status)}", advice)
+    if view.number("eventlog_dropped"):
+        what = f"dropped {view.number('eventlog_dropped')} events"
+        yield Finding(_PROBLEM, view.address, what, "The disk is too slow for the event log.")
+
+
+def _loading(view: NodeView) -> Iterator[Finding]:
+    if view.number("loading"):
+        yield Finding(_PROBLEM, view.address, "is still loading its log", "Wait.")
+
+
+_OF_ALL: Final[tuple[Callable[[Survey], Iterator[Finding]], ...]] = (
+    _unreachable,
+    _disagreements,
+    _clocks,
+    _versions,
+)
+_OF_EACH: Final[tuple[Callable[[NodeView], Iterator[Finding]], ...]] = (
+    _flags,
+    _bus,
+    _twins,
+    _leaving,
+    _original,
+    _memory,
+    _paused,
+    _log,
+    _loading,
+)

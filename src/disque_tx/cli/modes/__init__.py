@@ -1,0 +1,1 @@
+"""What options of ``disque`` do instead of a command: figures, latency, mass insertion."""

@@ -1,0 +1,1 @@
+"""The programs: disque-server, disque, disque-check-aof, disque-pipeline, and the demonstration."""

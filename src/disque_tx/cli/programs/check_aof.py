@@ -1,0 +1,207 @@
+"""The program ``disque-check-aof``: check an append only file, and repair a torn end.
+
+It prints what the original prints (cluster protocol, section 14.8), and goes further in three
+ways: the jobs inside well-framed records are checked too, bytes that are cut off are kept in a
+file of their own, and damage in the middle of a file is not cut away without ``--force``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from typing import BinaryIO, Final
+
+from disque_tx import __version__
+from disque_tx.cli.programs.aofscan import Report, next_good_record, scan
+from disque_tx.errors import DisqueError
+
+_USAGE: Final = "Usage: disque-check-aof [--fix [--force]] <file.aof> | --version"
+_CHUNK: Final = 1024 * 1024
+_BAR_WIDTH: Final = 40
+
+
+class Refusal(DisqueError):
+    """The file is left alone; the text says why."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the program; ``argv`` is without the program's name. Returns the exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    if words in (["--version"], ["-v"]):
+        print(f"disque-check-aof {__version__}")
+        return 0
+    try:
+        path, fix, force = _arguments(words)
+        return _check(path, fix, force)
+    except Refusal as refusal:
+        print(refusal)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _arguments(argv: list[str]) -> tuple[str, bool, bool]:
+    options = set(argv[:-1])
+    if not argv or argv[-1] in ("--help", "--fix", "--force"):
+        raise Refusal(_USAGE)
+    for word in argv[:-1]:
+        if word not in ("--fix", "--force"):
+            raise Refusal(f"Invalid argument: {word}")
+    if options == {"--force"}:
+        raise Refusal(_USAGE)
+    return argv[-1], "--fix" in options, "--force" in options
+
+
+def _check(path: str, fix: bool, force: bool) -> int:
+    with _open(path, fix) as file:
+        if fix:
+            _lock(path, file)
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
+            raise Refusal(f"Empty file: {path}")
+        bar = ProgressBar(size)
+        report = scan(file, size, bar.show)
+        bar.clear()
+        _print_analysis(report)
+        if fix and report.cut_at < size:
+            return _repair(path, file, report, force)
+    return _verdict(report)
+
+
+def _open(path: str, writable: bool) -> BinaryIO:
+    try:
+        return open(path, "r+b" if writable else "rb")
+    except OSError as error:
+        raise Refusal(f"Cannot open file: {path}") from error
+
+
+def _lock(path: str, file: BinaryIO) -> None:
+    """Keep nodes from using the file while it is being repaired, and repair none that is in use."""
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise Refusal(
+            f"Refused: {path} is the log of a node that runs. Stop the node first."
+        ) from error
+
+
+def _print_analysis(report: Report) -> None:
+    if report.problem:
+        print(report.problem)
+    diff = report.size - report.ok_up_to
+    print(f"AOF analyzed: size={report.size}, ok_up_to={report.ok_up_to}, diff={diff}")
+    if report.damaged:
+        print(f"Damaged record at offset {report.damage_at}: {report.damage}")
+        print(f"Records that servers refuse to load: {report.damaged}")
+    if report.foreign:
+        _note(f"records other than LOADJOB and DELJOB, which servers refuse: {report.foreign}")
+
+
+def _verdict(report: Report) -> int:
+    valid = report.cut_at == report.size
+    print("AOF is valid" if valid else "AOF is not valid")
+    return 0 if valid else 1
+
+
+def _note(text: str) -> None:
+    print(f"disque-check-aof: {text}", file=sys.stderr)
+
+
+def _repair(path: str, file: BinaryIO, report: Report, force: bool) -> int:
+    offset = report.cut_at
+    later = next_good_record(file, report.size, offset + 1)
+    if later is not None and not force:
+        raise Refusal(
+            f"Refused: the damage at offset {offset} (0x{offset:x}) is in the middle of the file, "
+            f"for a complete record follows at offset {later}.\n"
+            f"Cutting there would drop {report.size - offset} bytes with jobs in them; nothing "
+            "was changed.\n"
+            "Take this node's jobs from a backup or from its replicas, or cut nevertheless with "
+            "--fix --force."
+        )
+    diff = report.size - offset
+    print(
+        f"This will shrink the AOF from {report.size} bytes, with {diff} bytes, to {offset} bytes"
+    )
+    print("Continue? [y/N]: ", end="", flush=True)
+    if sys.stdin.readline()[:1] not in ("y", "Y"):
+        raise Refusal("Aborting...")
+    try:
+        kept = keep_tail(path, file, offset)
+        _truncate(file, offset)
+    except OSError as error:
+        raise Refusal(f"Failed to truncate AOF: {error}") from error
+    print("Successfully truncated AOF")
+    print(f"The {diff} bytes that were cut off are in {kept}")
+    return 0
+
+
+def _truncate(file: BinaryIO, offset: int) -> None:
+    file.truncate(offset)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def keep_tail(path: str, file: BinaryIO, offset: int) -> str:
+    """Copy what follows ``offset`` to a new file beside ``path``, durably; returns its name.
+
+    An older file of that name is never overwritten. Raises ``OSError``.
+    """
+    kept = _free_name(f"{path}.cut-{offset}")
+    temporary = f"{kept}.tmp-{os.getpid()}"
+    mode = os.fstat(file.fileno()).st_mode & 0o777
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(fd, "wb") as copy:
+            file.seek(offset)
+            while chunk := file.read(_CHUNK):
+                copy.write(chunk)
+            copy.flush()
+            os.fsync(copy.fileno())
+        os.rename(temporary, kept)
+    except OSError:
+        os.unlink(temporary)
+        raise
+    _sync_directory(os.path.dirname(kept) or ".")
+    return kept
+
+
+def _free_name(wanted: str) -> str:
+    name, number = wanted, 1
+    while os.path.lexists(name):
+        number += 1
+        name = f"{wanted}.{number}"
+    return name
+
+
+def _sync_directory(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+class ProgressBar:
+    """How much of ``size`` bytes is done, on the error output, when that is a terminal."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.visible = sys.stderr.isatty()
+
+    def show(self, done: int) -> None:
+        """Draw the bar anew."""
+        if self.visible:
+            filled = _BAR_WIDTH * done // self.size
+            bar = "#" * filled + "-" * (_BAR_WIDTH - filled)
+            print(f"\r[{bar}] {100 * done // self.size:3d} %", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Remove it."""
+        if self.visible:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""The program ``disque`` (client protocol, section 22.1).
+
+What a one-shot command does not need is imported where it is used: it must start fast.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Final
+
+from disque_tx import __version__
+from disque_tx.cli import signals
+from disque_tx.cli.connection import CannotConnect, ConnectionLost
+from disque_tx.cli.formatting import Style
+from disque_tx.cli.options import Options, UsageError, parse
+from disque_tx.cli.prompt.session import CommandSession
+from disque_tx.cli.verbs import registry as verbs
+
+_HISTORY_WINDOW_S: Final = 15.0
+_STAT_INTERVAL_S: Final = 1.0
+_MACHINES: Final = frozenset(("json", "csv"))
+_FOR_PEOPLE: Final = frozenset(("latency", "latency-history", "stat", "pipe", "intrinsic-latency"))
+#: Stands for the input, with -x.
+_INPUT: Final = b"-"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the program; ``argv`` is without the program's name. Returns the exit status."""
+    with signals.ending():
+        return _main(argv)
+
+
+def _main(argv: list[str] | None) -> int:
+    try:
+        options = parse(sys.argv[1:] if argv is None else argv, os.environ)
+        if options.ask_password:
+            options.password = _asked()
+        if options.form in _MACHINES and options.mode in _FOR_PEOPLE:
+            raise UsageError(f"--{options.mode} has no output as --{options.form}")
+        if options.encrypted and not options.verify:
+            print("--insecure: the server's certificate is not checked.", file=sys.stderr)
+        return _MODES[options.mode](options)
+    except (UsageError, CannotConnect) as error:
+        return _fail(str(error))
+    except ConnectionLost as error:
+        return _fail(f"Error: {error}\n{error.hint}".rstrip())
+    except BrokenPipeError:
+        # Whoever read the output is gone; the interpreter must not flush to it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _fail(text: str) -> int:
+    print(text, file=sys.stderr)
+    return 1
+
+
+def _asked() -> bytes:
+    from getpass import getpass
+
+    try:
+        return os.fsencode(getpass("Password: "))
+    except EOFError:
+        raise UsageError("--askpass: no password was given") from None
+
+
+def _style(options: Options) -> Style:
+    terminal = sys.stdout.isatty()
+    default = "formatted" if terminal or os.environ.get("FAKETTY") else "raw"
+    colour = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return Style(options.form or default, options.delimiter, colour)
+
+
+def _session(options: Options) -> CommandSession:
+    style = _style(options)
+    out = sys.stdout.buffer
+    return CommandSession(options.address, options.password, style, out, sys.stderr, time.sleep)
+
+
+def _command(options: Options) -> int:
+    if not options.command:
+        return _lines(options)
+    verb = verbs.recognised(options.command)
+    if verb is not None:
+        return verbs.run(verb, os.fsdecode(options.command[0]), options.command[1:], options)
+    args = options.command
+    if options.append_input:
+        args = _with_input(args, sys.stdin.buffer.read())
+    session = _session(options)
+    session.run(args, options.repeat, options.interval_s or 0.0)
+    # Who sends PING asks whether all is well.
+    decisive = options.fail_on_error or args[0].lower() == b"ping"
+    return 1 if decisive and session.errors else 0
+
+
+def _with_input(args: list[bytes], given: bytes) -> list[bytes]:
+    """The input in the place of the first word that is a dash, or at the end."""
+    if _INPUT not in args:
+        return [*args, given]
+    place = args.index(_INPUT)
+    return [*args[:place], given, *args[place + 1 :]]
+
+
+def _lines(options: Options) -> int:
+    from disque_tx.cli.prompt.shell import Leave, Shell
+
+    interactive = sys.stdin.isatty()
+    session = _session(options)
+    shell = Shell(session, time.monotonic, interactive, options.interval_s or 0.0)
+    if interactive:
+        from disque_tx.cli.prompt import repl
+
+        return repl.run(shell, repl.LineHistory(repl.history_path()))
+    try:
+        for line in sys.stdin.buffer:
+            shell.execute(line)
+    except Leave:
+        pass
+    return 1 if options.fail_on_error and session.errors else 0
+
+
+def _bigqueues(options: Options) -> int:
+    return verbs.run(verbs.BIGQUEUES, "--bigqueues", options.command, options)
+
+
+def _latency(options: Options) -> int:
+    return _measure(options, None)
+
+
+def _latency_history(options: Options) -> int:
+    return _measure(options, options.interval_s or _HISTORY_WINDOW_S)
+
+
+def _measure(options: Options, window_s: float | None) -> int:
+    from disque_tx.cli.modes.monitoring import latency
+
+    connection = _session(options).connect()
+    latency(connection, sys.stdout.buffer, time.monotonic, time.sleep, window_s)
+    return 0
+
+
+def _stat(options: Options) -> int:
+    from disque_tx.cli.modes.monitoring import RefusedError, stat
+
+    interval_s = options.interval_s or _STAT_INTERVAL_S
+    try:
+        stat(_session(options).reconnect, sys.stdout.buffer, time.sleep, interval_s)
+    except RefusedError as error:
+        return _fail(f"The server refused INFO: {error}")
+    return 0
+
+
+def _pipe(options: Options) -> int:
+    from disque_tx.cli.modes.pipe import MARK_LENGTH, Pipe
+
+    mark = os.urandom(MARK_LENGTH)
+    connection = _session(options).connect()
+    pipe = Pipe(connection, sys.stdin.fileno(), sys.stdout.buffer, sys.stderr, mark)
+    return pipe.run(options.pipe_timeout_s, time.monotonic)
+
+
+def _intrinsic_latency(options: Options) -> int:
+    from disque_tx.cli.modes.monitoring import intrinsic_latency
+
+    intrinsic_latency(sys.stdout.buffer, time.perf_counter_ns, options.intrinsic_s)
+    return 0
+
+
+def _help(options: Options) -> int:
+    sys.stderr.write(verbs.USAGE)
+    return 1
+
+
+def _version(options: Options) -> int:
+    print(f"disque {__version__}")
+    return 0
+
+
+_MODES: Final[dict[str, Callable[[Options], int]]] = {
+    "command": _command,
+    "bigqueues": _bigqueues,
+    "latency": _latency,
+    "latency-history": _latency_history,
+    "stat": _stat,
+    "pipe": _pipe,
+    "intrinsic-latency": _intrinsic_latency,
+    "help": _help,
+    "version": _version,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

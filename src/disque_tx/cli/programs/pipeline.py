@@ -1,0 +1,20 @@
+"""The program ``disque-pipeline``, which needs more than the rest of the package."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Run it; 2 if what it needs is not installed."""
+    try:
+        from disque_tx.spark.pipeline.cli.program import main as run
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("disque_tx"):
+            raise
+        print(
+            f"disque-pipeline needs {error.name}: pip install 'disque-tx[spark]'", file=sys.stderr
+        )
+        return 2
+    run()
+    return 0

@@ -1,0 +1,100 @@
+"""Commands on a connection, with their output: the part that one-shot, piped and interactive use
+share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import BinaryIO, TextIO
+
+from disque_tx.cli.connection import Address, Connection, ConnectionLost
+from disque_tx.cli.formatting import Style
+from disque_tx.cli.replies import ErrorReply, Reply
+
+
+class CommandSession:
+    """A server to talk to, and where its answers go.
+
+    The connection is opened when it is needed first. ``sleep``: waits the given seconds.
+    ``errors``: how many replies were errors, a refused password included.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        password: bytes | None,
+        style: Style,
+        out: BinaryIO,
+        err: TextIO,
+        sleep: Callable[[float], None],
+    ) -> None:
+        self.address = address
+        self.password = password
+        self.style = style
+        self.out = out
+        self.err = err
+        self.sleep = sleep
+        self._connection: Connection | None = None
+        self.errors = 0
+
+    @property
+    def connected(self) -> bool:
+        """Whether a connection is open, as far as is known."""
+        return self._connection is not None
+
+    def connect(self) -> Connection:
+        """The open connection, or a new one. Raises ``CannotConnect`` or ``ConnectionLost``."""
+        if self._connection is None:
+            self._connection = Connection(self.address, self.password)
+            refusal = self._connection.auth_error
+            if refusal is not None:
+                self.errors += 1
+                text = refusal.decode("utf-8", "backslashreplace")
+                self.complain(f"The password was refused (-a or DISQUE_PASSWORD): {text}")
+        return self._connection
+
+    def reconnect(self) -> Connection:
+        """A new connection. Raises ``CannotConnect`` or ``ConnectionLost``."""
+        self.disconnect()
+        return self.connect()
+
+    def disconnect(self) -> None:
+        """Close the connection; the next command opens a new one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def run(self, args: list[bytes], repeat: int = 1, interval_s: float = 0.0) -> None:
+        """Send a request ``repeat`` times (negative: for ever) and print each reply.
+
+        Raises ``CannotConnect`` or ``ConnectionLost``.
+        """
+        remaining = repeat
+        while remaining:
+            self._run_once(args)
+            remaining -= 1
+            if remaining and interval_s:
+                self.sleep(interval_s)
+
+    def _run_once(self, args: list[bytes]) -> None:
+        name = args[0].lower()
+        try:
+            connection = self.connect()
+            self._print(args, connection.call(args))
+            while name == b"monitor":
+                self._print(args, connection.read())
+        except ConnectionLost:
+            self.disconnect()
+            # A server that obeys SHUTDOWN does not answer.
+            if name != b"shutdown":
+                raise
+        if name == b"quit":
+            self.disconnect()
+
+    def _print(self, args: list[bytes], reply: Reply) -> None:
+        self.errors += isinstance(reply, ErrorReply)
+        self.out.write(self.style.render(args, reply))
+        self.out.flush()
+
+    def complain(self, text: str) -> None:
+        """Say something that is no reply."""
+        print(text, file=self.err, flush=True)

@@ -1,0 +1,1 @@
+"""The words of ``disque`` that are no commands of the server."""

@@ -1,0 +1,1 @@
+"""Verbs that look at, take, add or move the jobs of a queue."""

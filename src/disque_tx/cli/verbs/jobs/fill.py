@@ -1,0 +1,204 @@
+"""``disque fill``: jobs from a file or a pipe into their queues, the inverse of ``disque drain``.
+
+One line after the other: ADDJOB with what the line says; the next line when that is answered. So
+at any moment at most one line is in doubt, and what is said in the end is exact. One line is in
+memory at a time, and the IDs of the last :data:`SEEN_MAX` ones: a job that was drained twice, since
+its drain was killed, is added once.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Final
+
+import click
+
+from disque_tx.cli.options import Options
+from disque_tx.cli.verbs.jobs.lines import NotAJob, Record, parsed
+from disque_tx.cli.verbs.jobs.tail import Seen
+from disque_tx.cli.verbs.members import Members
+from disque_tx.cli.verbs.output import progress
+from disque_tx.client.blocking import Disque
+from disque_tx.client.errors import CannotConnect, Refused
+from disque_tx.errors import DisqueError
+
+SEEN_MAX: Final = 100_000
+_INPUT: Final = "-"
+
+
+class BadLine(DisqueError):
+    """A line that is no job; the text says which, and why."""
+
+    def __init__(self, number: int, error: NotAJob) -> None:
+        super().__init__(f"line {number} is no job: {error}")
+
+
+class Lines:
+    """The lines of ``file`` with their numbers, from ``first`` on; empty ones are left out.
+    ``bad``: where those go that are no jobs; ``None``: they end it. ``rejected``: how many were."""
+
+    def __init__(self, file: BinaryIO, first: int, bad: BinaryIO | None) -> None:
+        self._file = file
+        self._first = first
+        self._bad = bad
+        self.rejected = 0
+
+    def __iter__(self) -> Iterator[tuple[int, Record]]:
+        """:raises BadLine: for the first that is no job."""
+        for number, line in enumerate(self._file, 1):
+            if number < self._first or not line.strip():
+                continue
+            try:
+                record = parsed(line)
+            except NotAJob as error:
+                self._reject(number, line, error)
+                continue
+            yield number, record
+
+    def _reject(self, number: int, line: bytes, error: NotAJob) -> None:
+        if self._bad is None:
+            raise BadLine(number, error) from None
+        self._bad.write(line if line.endswith(b"\n") else line + b"\n")
+        self._bad.flush()
+        self.rejected += 1
+        click.echo(f"{BadLine(number, error)}; it was set aside", err=True)
+
+
+class Fill:
+    """``queue``: for all jobs, instead of their own. ``replicate``: copies, likewise.
+
+    ``done``: so many were added. ``again``: so many lines were of jobs added before. ``line``: up
+    to which all is done. ``doubtful``: the line whose job may or may not have been added.
+    """
+
+    def __init__(self, client: Disque, queue: str | None, replicate: int | None) -> None:
+        self._client = client
+        self._queue = queue
+        self._replicate = replicate
+        self._seen = Seen(SEEN_MAX)
+        self.done = 0
+        self.again = 0
+        self.line = 0
+        self.doubtful: int | None = None
+
+    def run(self, lines: Lines, advance: Callable[[int], None]) -> None:
+        """Add them all.
+
+        :raises BadLine: those before it were added.
+        :raises ClientError: likewise.
+        """
+        for number, record in lines:
+            if record.id and self._seen.knows(record.id):
+                self.again += 1
+            else:
+                self._add(number, record)
+            self.line = number
+            advance(1)
+
+    def _add(self, number: int, record: Record) -> None:
+        options = record.options.with_replicate(self._replicate).retried_if_safe()
+        self.doubtful = number
+        try:
+            self._client.add_job_with(self._queue or record.queue, record.body, options)
+        except (Refused, CannotConnect):
+            self.doubtful = None
+            raise
+        self.doubtful = None
+        self.done += 1
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    if path == _INPUT:
+        yield sys.stdin.buffer
+        return
+    with open(path, "rb") as file:
+        yield file
+
+
+@contextmanager
+def _aside(path: str | None) -> Iterator[BinaryIO | None]:
+    if path is None:
+        yield None
+        return
+    with open(path, "ab") as file:
+        yield file
+
+
+def _checked(file: BinaryIO, first: int) -> int | None:
+    """How many jobs there are, if that can be found out before: a file is read twice.
+
+    :raises BadLine: a line is none; nothing was added yet.
+    """
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return None
+    start = file.tell()
+    try:
+        count = sum(1 for _ in Lines(file, first, None))
+    except BadLine as error:
+        raise DisqueError(f"{error}; nothing was added") from None
+    file.seek(start)
+    return count
+
+
+@click.command("fill")
+@click.argument("file", default=_INPUT, metavar="[FILE]")
+@click.option("--queue", help="Add all jobs to this queue, instead of their own.")
+@click.option("--replicate", type=click.IntRange(1, 65535), help="Copies; by default as before.")
+@click.option("--from-line", "first", type=click.IntRange(1), default=1, help="Begin with this.")
+@click.option("--bad", type=click.Path(dir_okay=False), help="Set lines aside that are no jobs.")
+@click.pass_obj
+def command(
+    options: Options,
+    file: str,
+    queue: str | None,
+    replicate: int | None,
+    first: int,
+    bad: str | None,
+) -> None:
+    """Add the jobs of FILE, or of the standard input, which disque drain has written.
+
+    A job gets the queue, the RETRY, the number of copies and the TTL that its line says: the TTL
+    that was left when it was drained. It is queued at once, has a new ID, and its counters begin
+    at zero.
+
+    A file with a line that is no job is refused before anything is added; with --bad, and from a
+    pipe, the lines before it are added. When it is ended early it says which lines are added, and
+    --from-line goes on.
+    """
+    with _opened(file) as source, _aside(bad) as rejects, Members(options) as members:
+        total = None if bad else _checked(source, first)
+        fill = Fill(members.cluster(), queue, replicate)
+        lines = Lines(source, first, rejects)
+        done = False
+        with progress("fill", total) as advance:
+            try:
+                fill.run(lines, advance)
+                done = True
+            finally:
+                _report(fill, lines, first, done)
+
+
+def _report(fill: Fill, lines: Lines, first: int, done: bool) -> None:
+    click.echo(f"{fill.done} jobs added", err=True)
+    if fill.again:
+        click.echo(f"{fill.again} lines were of jobs that other lines had already", err=True)
+    if lines.rejected:
+        click.echo(f"{lines.rejected} lines were set aside", err=True)
+    if done:
+        return
+    following = max(fill.line + 1, first)
+    if fill.doubtful is None:
+        click.echo(
+            f"All before line {following} is added: --from-line {following} goes on", err=True
+        )
+        return
+    click.echo(
+        f"All before line {fill.doubtful} is added; line {fill.doubtful} may be or not:"
+        f" --from-line {fill.doubtful} adds it again, --from-line {fill.doubtful + 1} does not",
+        err=True,
+    )

@@ -1,0 +1,139 @@
+"""Jobs as lines: for programs as JSON, for people with nothing that a terminal would obey."""
+
+from __future__ import annotations
+
+import json
+from binascii import Error as BadBase64
+from binascii import a2b_base64
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from disque_tx.cli.formatting import jsonable
+from disque_tx.client.options import AddOptions, of_id
+from disque_tx.client.values import Job, JobDetails
+from disque_tx.errors import DisqueError
+from disque_tx.quoting import quote
+
+#: Makes a line of a job, and of what its node says of it, if that is known.
+Line: TypeAlias = Callable[[Job, JobDetails | None], bytes]
+#: Number in a line → the least and the most that it may be.
+_NUMBERS: Final = {"retry": (0, 2**32 - 1), "ttl": (1, 2**32 - 1), "replicate": (1, 65535)}
+
+
+class NotAJob(DisqueError):
+    """A line that is no job; the text says what is wrong with it."""
+
+
+@attrs.frozen
+class Record:
+    """A job as a line tells it. ``id``: the one it had, empty if the line has none."""
+
+    queue: str
+    id: str
+    body: bytes = attrs.field(repr=False)
+    options: AddOptions
+
+
+def as_json(job: Job, known: JobDetails | None = None) -> bytes:
+    """An object with ``queue``, ``id`` and ``body``; a body that is not UTF-8 is
+    ``{"base64": …}``. And what is known of the job: times in seconds, ``ttl`` what is left of
+    it."""
+    values: dict[str, Any] = {"queue": job.queue, "id": job.id, "body": jsonable(job.body)}
+    if known is not None:
+        values |= {
+            "retry": known.retry_s,
+            "ttl": known.ttl_s,
+            "delay": known.delay_s,
+            "replicate": known.replicate,
+            "nacks": job.nacks,
+            "additional_deliveries": job.additional_deliveries,
+            "ctime": known.ctime,
+        }
+    return json.dumps(values).encode("ascii") + b"\n"
+
+
+def as_body(job: Job, known: JobDetails | None = None) -> bytes:
+    """The body as it is, and a line end."""
+    return job.body + b"\n"
+
+
+def as_text(job: Job, known: JobDetails | None = None) -> bytes:
+    """ID and body, quoted, in ASCII."""
+    return job.id.encode() + b" " + quote(job.body) + b"\n"
+
+
+def as_readable(job: Job, known: JobDetails | None = None) -> bytes:
+    """The same for a terminal: what is UTF-8 and can be printed is left as it is."""
+    try:
+        text = job.body.decode()
+    except UnicodeDecodeError:
+        return as_text(job)
+    return f'{job.id} "{"".join(map(_harmless, text))}"\n'.encode()
+
+
+def _harmless(character: str) -> str:
+    if character.isprintable() and character not in '"\\':
+        return character
+    return quote(character.encode())[1:-1].decode()
+
+
+def parsed(line: bytes) -> Record:
+    """The job that a line of :func:`as_json` tells.
+
+    A line of an older version does not say RETRY; then the ID tells whether it is 0.
+
+    :raises NotAJob: it tells none.
+    """
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise NotAJob(f"it is not JSON ({error})") from None
+    if not isinstance(values, dict):
+        raise NotAJob("it is no JSON object")
+    job_id = values.get("id", "")
+    if not isinstance(job_id, str):
+        raise NotAJob("id is no text")
+    numbers = {name: _number(values, name) for name in _NUMBERS}
+    told = "retry" in values or not job_id
+    options = of_id(job_id)
+    if told:
+        options = AddOptions(
+            retry_s=numbers["retry"], ttl_s=numbers["ttl"], replicate=numbers["replicate"]
+        )
+    return Record(_queue(values), job_id, _body(values), options)
+
+
+def _queue(values: dict[str, Any]) -> str:
+    queue = values.get("queue")
+    if not isinstance(queue, str):
+        raise NotAJob("queue is missing, or no text")
+    try:
+        queue.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise NotAJob("queue holds half a character") from None
+    return queue
+
+
+def _body(values: dict[str, Any]) -> bytes:
+    body = values.get("body")
+    try:
+        if isinstance(body, str):
+            return body.encode()
+        if isinstance(body, dict) and body.keys() == {"base64"}:
+            return a2b_base64(body["base64"], strict_mode=True)
+    except (UnicodeEncodeError, BadBase64, ValueError, TypeError) as error:
+        raise NotAJob(f"body cannot be decoded ({error})") from None
+    raise NotAJob('body is missing, or neither text nor {"base64": …}')
+
+
+def _number(values: dict[str, Any], name: str) -> int | None:
+    value = values.get(name)
+    least, most = _NUMBERS[name]
+    # What is left of a TTL may be less than a second.
+    if name == "ttl" and value == 0:
+        return least
+    if value is None or (type(value) is int and least <= value <= most):
+        return value
+    raise NotAJob(f"{name} is no whole number from {least} to {most}")

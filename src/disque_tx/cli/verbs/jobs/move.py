@@ -1,0 +1,172 @@
+"""``disque move``: the jobs of a queue to another queue, here or in another cluster.
+
+The order of things, per job: GETJOB from the old queue; ADDJOB to the new one; when that is
+answered, ACKJOB of the old. Ended anywhere in between, the job is in the old queue, in the new one,
+or in both; never in neither. An ADDJOB whose answer is lost is made again.
+
+A job with RETRY 0 is never in both: from its ADDJOB on it is not given back to the old queue, and
+an ADDJOB whose answer is lost is not made again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Final
+
+import attrs
+import click
+
+from disque_tx.cli.options import Options
+from disque_tx.cli.verbs.jobs.taking import Taker, limits, waiting
+from disque_tx.cli.verbs.members import Members
+from disque_tx.cli.verbs.output import progress
+from disque_tx.client.addresses import seeds
+from disque_tx.client.blocking import Disque
+from disque_tx.client.errors import CannotConnect, Refused
+from disque_tx.client.options import left_of
+from disque_tx.client.values import Job
+
+_BATCH: Final = 10
+_TO_PASSWORD: Final = "DISQUE_TO_PASSWORD"
+
+
+@attrs.frozen
+class Pace:
+    """Not more than ``per_s`` steps a second; ``None`` for as fast as it goes."""
+
+    per_s: float | None
+    sleep: Callable[[float], object] = time.sleep
+    now_s: Callable[[], float] = time.monotonic
+
+    def rest(self, since_s: float) -> None:
+        """Wait until a step that began at ``since_s`` has taken long enough."""
+        if self.per_s is not None:
+            self.sleep(max(0.0, since_s + 1 / self.per_s - self.now_s()))
+
+
+class Move:
+    """``replicate``: copies at the target; ``None`` for as many as the job had.
+
+    ``done``: so many were moved. ``left``: so many the source knew nothing of any more, so they
+    were left as they are. ``unknown``: IDs of jobs with RETRY 0 that may or may not be there.
+    """
+
+    def __init__(
+        self, source: Disque, target: Disque, to_queue: str, replicate: int | None, pace: Pace
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._to_queue = to_queue
+        self._replicate = replicate
+        self._pace = pace
+        self.done = 0
+        self.left = 0
+        self.unknown: list[str] = []
+
+    def run(self, taker: Taker, count: int | None, advance: Callable[[int], None]) -> None:
+        """Move up to ``count`` jobs, ``None`` for all.
+
+        :raises ClientError: the jobs in hand have been given back.
+        """
+        for jobs in taker.batches(count):
+            with taker.holding(jobs):
+                while jobs:
+                    began_s = self._pace.now_s()
+                    self._move(jobs)
+                    advance(1)
+                    self._pace.rest(began_s)
+
+    def _move(self, jobs: list[Job]) -> None:
+        """Move the first of them, and take it out."""
+        job = jobs[0]
+        known = self._source.show(job.id)
+        if known is None or known.state == "acked":
+            self.left += 1
+        else:
+            options = left_of(known).with_replicate(self._replicate).retried_if_safe()
+            with self._at_most_once(jobs) if options.at_most_once else nullcontext():
+                self._target.add_job_with(self._to_queue, job.body, options)
+            self._source.ack_jobs(job.id)
+            self.done += 1
+        if jobs and jobs[0] is job:
+            jobs.pop(0)
+
+    @contextmanager
+    def _at_most_once(self, jobs: list[Job]) -> Iterator[None]:
+        """While this is open the first job may be there already: it is given back only if it is
+        certain that it is not."""
+        job = jobs.pop(0)
+        try:
+            yield
+        except (Refused, CannotConnect):
+            jobs.insert(0, job)
+            raise
+        except BaseException:
+            self.unknown.append(job.id)
+            raise
+
+
+def _elsewhere(options: Options, to_address: str) -> Members:
+    """The other cluster: its password is in the URL, in the environment, or the same."""
+    given = seeds(to_address if "//" in to_address else to_address.split(","))
+    password = given.password or os.environ.get(_TO_PASSWORD)
+    return Members(options, map(str, given.addresses), password)
+
+
+def _is_same(source: Disque, target: Disque) -> bool:
+    """Whether two clients talk to one cluster."""
+    mine, other = source.hello(), target.hello()
+    return bool({node.id for node in mine.nodes} & {node.id for node in other.nodes})
+
+
+@click.command("move")
+@click.argument("queue")
+@click.argument("to_queue", metavar="QUEUE2")
+@click.option("--to-address", help="Nodes of another cluster: host:port,… or disque://:password@…")
+@click.option("--replicate", type=click.IntRange(1, 65535), help="Copies; by default as before.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Jobs per second at most.")
+@limits
+@click.pass_obj
+def command(
+    options: Options,
+    queue: str,
+    to_queue: str,
+    to_address: str | None,
+    replicate: int | None,
+    rate: float | None,
+    count: int | None,
+    timeout_s: float,
+) -> None:
+    """Move the jobs of QUEUE to QUEUE2, with their RETRY and what is left of their TTL.
+
+    A job is added to the new queue first, and then acknowledged in the old one: whatever ends
+    this, no job is lost, and one may be there twice. IDs are new, counters begin at zero. Jobs
+    with RETRY 0 asked to be delivered at most once: none of them is there twice, they keep one
+    copy, and those in hand are lost when this is killed.
+
+    Of another cluster: its password is the one in the URL, or in DISQUE_TO_PASSWORD, or the same.
+    """
+    there = _elsewhere(options, to_address) if to_address else Members(options)
+    with Members(options) as here, here.cluster() as source, there.cluster() as target:
+        if queue == to_queue and _is_same(source, target):
+            raise click.UsageError("QUEUE and QUEUE2 are the same queue of the same cluster.")
+        move = Move(source, target, to_queue, replicate, Pace(rate))
+        taker = Taker(source, queue, timeout_s, _BATCH)
+        with progress(f"move {queue}", count or waiting(here, queue)) as advance:
+            try:
+                move.run(taker, count, advance)
+            finally:
+                _report(move)
+
+
+def _report(move: Move) -> None:
+    click.echo(f"{move.done} jobs moved", err=True)
+    if move.left:
+        click.echo(f"{move.left} were done or lost meanwhile, and left alone", err=True)
+    for job_id in move.unknown:
+        click.echo(
+            f"{job_id} has RETRY 0; its ADDJOB was not answered: it was moved, or is lost", err=True
+        )

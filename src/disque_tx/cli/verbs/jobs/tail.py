@@ -1,0 +1,126 @@
+"""``disque tail``: the jobs of a queue as they come, looked at and never taken.
+
+Nodes are asked with QPEEK, again and again. A job that comes and goes between two looks is not
+seen, nor one that goes at once to a client that waits for it, nor more than :data:`LOOK_MAX` per
+node between two looks.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import click
+
+from disque_tx.cli.options import Options
+from disque_tx.cli.verbs.jobs import lines as joblines
+from disque_tx.cli.verbs.members import Members
+from disque_tx.client.blocking import Disque
+from disque_tx.client.values import Job
+
+#: So many of the newest jobs are looked at, per node and look.
+LOOK_MAX: Final = 1000
+#: So many IDs are remembered; a job that is requeued later than that is shown again.
+SEEN_MAX: Final = 100_000
+
+
+class Seen:
+    """The IDs seen last, ``limit`` at most."""
+
+    def __init__(self, limit: int = SEEN_MAX) -> None:
+        self._limit = limit
+        self._ids: dict[str, None] = {}
+
+    def new(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        """Those not seen before, each once."""
+        for job in jobs:
+            if not self.knows(job.id):
+                yield job
+
+    def knows(self, job_id: str) -> bool:
+        """Whether it was seen before; from now on it was."""
+        known = job_id in self._ids
+        # What is there still is remembered longest.
+        self._ids.pop(job_id, None)
+        self._ids[job_id] = None
+        if len(self._ids) > self._limit:
+            del self._ids[next(iter(self._ids))]
+        return known
+
+
+class Tail:
+    """The newest jobs of ``queue`` at the nodes of a cluster. ``silent``: address → why a node
+    could not be asked last time."""
+
+    def __init__(self, members: Members, queue: str) -> None:
+        self._members = members
+        self._queue = queue
+        self._seen = Seen(SEEN_MAX)
+        self.silent: dict[str, str] = {}
+
+    def look(self, count: int) -> list[Job]:
+        """Up to ``count`` jobs per node that have come since the last look, the oldest first.
+
+        :raises ClientError, NobodyAnswers: no node answers.
+        """
+
+        def newest(node: Disque) -> list[Job]:
+            return node.queue_peek(self._queue, -count)
+
+        found = self._members.ask(self._members.known(), newest)
+        self.silent = found.silent
+        # The newest come first.
+        return list(self._seen.new(job for jobs in found.of.values() for job in reversed(jobs)))
+
+
+@click.command("tail")
+@click.argument("queue")
+@click.option(
+    "-n",
+    "count",
+    type=click.IntRange(0, LOOK_MAX),
+    default=10,
+    show_default=True,
+    help="So many of the newest jobs to begin with.",
+)
+@click.option("-f", "follow", is_flag=True, help="And then those that come, until interrupted.")
+@click.option(
+    "-i",
+    "interval_s",
+    type=click.FloatRange(0.01, 86_400),
+    default=1.0,
+    show_default=True,
+    help="Seconds between two looks, with -f.",
+)
+@click.option("--json", "as_json", is_flag=True, help="A JSON document per line.")
+@click.pass_obj
+def command(
+    options: Options, queue: str, count: int, follow: bool, interval_s: float, as_json: bool
+) -> None:
+    """Show the newest jobs of QUEUE, over all nodes, and leave them where they are.
+
+    Not seen are jobs that were taken between two looks, or at once by a client that waited; with
+    busy workers these are most of them.
+    """
+    line = joblines.as_json if as_json else _for_people()
+    with Members(options) as members:
+        tail = Tail(members, queue)
+        there = tail.look(LOOK_MAX)
+        _show(tail, there[max(0, len(there) - count) :], line)
+        while follow:
+            time.sleep(interval_s)
+            _show(tail, tail.look(LOOK_MAX), line)
+
+
+def _for_people() -> joblines.Line:
+    terminal = sys.stdout.isatty() and sys.stdout.encoding.lower() in ("utf-8", "utf8")
+    return joblines.as_readable if terminal else joblines.as_text
+
+
+def _show(tail: Tail, jobs: list[Job], line: joblines.Line) -> None:
+    for address, why in tail.silent.items():
+        click.echo(f"Node {address} could not be asked ({why}).", err=True)
+    sys.stdout.buffer.write(b"".join([line(job, None) for job in jobs]))
+    sys.stdout.buffer.flush()

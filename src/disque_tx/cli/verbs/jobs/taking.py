@@ -1,0 +1,84 @@
+"""Taking jobs off a queue in batches, such that none is lost on the way.
+
+GETJOB delivers a job and the cluster keeps it until ACKJOB. What is not acknowledged comes back
+after its RETRY, whatever becomes of this process. Only a job with RETRY 0 asked to be delivered at
+most once, and is gone if the process is killed while it holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+import click
+
+from disque_tx.cli.verbs.members import Members
+from disque_tx.client.blocking import Disque
+from disque_tx.client.commands import whole_ms
+from disque_tx.client.errors import ClientError
+from disque_tx.client.values import Job
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+
+def limits(command: _F) -> _F:
+    """The options --count and --timeout."""
+    count = click.option("--count", type=click.IntRange(1), help="Stop after so many jobs.")
+    timeout = click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(0, 1e6),
+        default=2.0,
+        show_default=True,
+        help="Seconds without a job after which the queue counts as empty; 0: look once, at one"
+        " node.",
+    )
+    return count(timeout(command))
+
+
+class Taker:
+    """Takes jobs of ``queue``, up to ``batch`` at a time, until none came for ``timeout_s``."""
+
+    def __init__(self, client: Disque, queue: str, timeout_s: float, batch: int) -> None:
+        self._client = client
+        self._queue = queue
+        self._timeout_s = timeout_s
+        self._batch = batch
+
+    def batches(self, count: int | None) -> Iterator[list[Job]]:
+        """Batches, never empty, of ``count`` jobs in all, ``None`` for all there are."""
+        taken = 0
+        while count is None or taken < count:
+            size = self._batch if count is None else min(self._batch, count - taken)
+            jobs = self._client.get_jobs(
+                self._queue,
+                count=size,
+                timeout_ms=whole_ms(self._timeout_s),
+                no_hang=self._timeout_s == 0,
+            )
+            if not jobs:
+                return
+            taken += len(jobs)
+            yield jobs
+
+    @contextmanager
+    def holding(self, jobs: list[Job]) -> Iterator[None]:
+        """Whatever ends this early, an interruption too: the jobs that are still in ``jobs`` are
+        queued again at once, as far as that can be done."""
+        try:
+            yield
+        except BaseException:
+            self.give_back([job.id for job in jobs])
+            raise
+
+    def give_back(self, ids: list[str]) -> None:
+        """Queue these again now. What cannot be told to any node happens after RETRY anyway."""
+        with suppress(ClientError):
+            for start in range(0, len(ids), self._batch):
+                self._client.enqueue_jobs(*ids[start : start + self._batch])
+
+
+def waiting(members: Members, queue: str) -> int:
+    """How many jobs are queued now, over all nodes that answer."""
+    return sum(members.ask(members.known(), lambda node: node.queue_length(queue)).of.values())

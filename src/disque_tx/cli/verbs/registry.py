@@ -1,0 +1,170 @@
+"""The words of ``disque`` that are no commands of the server, and how they are told apart.
+
+1. Verbs are in lower case; any other case is for the server.
+2. ``cluster create`` and ``cluster check`` are verbs, for the server has no such commands.
+   ``cluster info``, ``meet`` and ``forget`` are if the next word is an address with a port after a
+   colon, or an option: the server's own have neither there. So is ``cluster`` before an option.
+3. Everything else goes to the server as it is, known or not.
+
+What a verb needs is imported when it is run: a one-shot command must start fast.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from disque_tx.cli.connection import explained
+from disque_tx.cli.options import Options, usage
+from disque_tx.errors import DisqueError
+
+if TYPE_CHECKING:
+    import click
+
+#: Words below ``cluster``: those that the server has not, and those that it has too.
+_OURS: Final = (b"create", b"check")
+_SHARED: Final = (b"info", b"meet", b"forget")
+_HAS_PORT: Final = re.compile(rb"(\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):[0-9]+")
+#: Forms of output → the parameters of verbs that stand for them.
+_FORMS: Final = {"json": "as_json", "csv": "as_csv", "raw": "raw"}
+
+
+class Verb:
+    """``module``: below ``disque_tx.cli``; its ``command``, of click, does it. ``summary``: what it
+    does, in a line."""
+
+    def __init__(self, module: str, summary: str) -> None:
+        self.module = f"disque_tx.cli.{module}"
+        self.summary = summary
+
+
+VERBS: Final[dict[str, Verb]] = {
+    "watch": Verb("verbs.watch", "show the figures of queues as they change"),
+    "tail": Verb("verbs.jobs.tail", "show the jobs of a queue, and leave them there"),
+    "drain": Verb("verbs.jobs.drain", "take the jobs of a queue into a file or a pipe"),
+    "fill": Verb("verbs.jobs.fill", "add jobs that drain has written, as they were"),
+    "move": Verb(
+        "verbs.jobs.move",
+        "move the jobs of a queue to another, or to another cluster",
+    ),
+    "work": Verb("verbs.work", "do jobs with the handlers of a Python module"),
+    "workers": Verb("verbs.workers", "list the workers that are connected"),
+    "dead": Verb("verbs.dead", "list, show, requeue or drop dead letters"),
+    "health": Verb("verbs.health", "whether a node serves, for probes"),
+    "workqueue": Verb("verbs.workqueue", "look after a Redis work queue, or move it"),
+    "cluster": Verb("cluster.command", "create, check, info, meet or forget; with addresses"),
+    "completion": Verb("verbs.completion", "a script with which a shell completes words"),
+    "help": Verb("verbs.topics", "this text, or what a verb or a command is for"),
+}
+#: An option in its form, and a verb in what it needs.
+BIGQUEUES: Final = Verb("modes.bigqueues", "the longest queues")
+
+
+def listing() -> str:
+    """The verbs for people, a line each."""
+    return "\n".join(f"  {word:<24}{verb.summary}" for word, verb in VERBS.items())
+
+
+#: What ``disque --help`` prints.
+USAGE: Final = usage(listing())
+
+
+def recognised(command: list[bytes]) -> Verb | None:
+    """The verb that the words ask for; ``None`` when they are for the server."""
+    word = os.fsdecode(command[0])
+    verb = VERBS.get(word)
+    if word == "cluster" and not _is_ours(command[1:]):
+        return None
+    return verb
+
+
+def _is_ours(words: list[bytes]) -> bool:
+    if not words:
+        return False
+    if words[0] in _OURS or words[0].startswith(b"-"):
+        return True
+    if words[0] not in _SHARED:
+        return False
+    return any(word.startswith(b"-") or _HAS_PORT.fullmatch(word) for word in words[1:2])
+
+
+def run(verb: Verb, name: str, words: list[bytes], options: Options) -> int:
+    """Run it; ``name``: as the user calls it, ``words``: what follows. Returns the exit status:
+    2 for words that it does not understand, 1 when it failed."""
+    import click
+
+    try:
+        command = import_module(verb.module).command
+        _check(options, name, _named(command, words))
+        return _status(_call(command, name, list(map(os.fsdecode, words)), options))
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort as error:
+        why = error.__cause__ or error.__context__
+        if isinstance(why, KeyboardInterrupt):
+            raise why from None
+        return 1
+    except DisqueError as error:
+        return _fail(name, explained(str(error)))
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _fail(name, f"{place}{error.strerror or error}")
+
+
+def _fail(name: str, text: str) -> int:
+    print(f"disque {name}: {text}", file=sys.stderr)
+    return 1
+
+
+def _check(options: Options, name: str, commands: list[click.Command]) -> None:
+    """Refuse options that would not be obeyed: nobody may believe to be protected, and no program
+    may read what is for people."""
+    import click
+
+    form = _FORMS.get(options.form or "")
+    known = {parameter.name for command in commands for parameter in command.params}
+    has_forms = options.mode == "bigqueues" or form in known
+    if options.form in ("json", "csv") and not has_forms:
+        raise click.UsageError(f"{name} has no output as --{options.form}.")
+    if options.fail_on_error:
+        raise click.UsageError("-e is for commands of the server; verbs always tell failures.")
+
+    if options.sni is not None:
+        raise click.UsageError("--sni is for commands of the server; verbs know --no-host-check.")
+    if options.append_input or options.repeat != 1:
+        raise click.UsageError("-x and -r are for commands of the server.")
+
+
+def _named(command: click.Command, words: list[bytes]) -> list[click.Command]:
+    """The command that the words name, and what it is below."""
+    below: dict[str, click.Command] = getattr(command, "commands", {})
+    return [command, *[below[word] for word in map(os.fsdecode, words) if word in below][:1]]
+
+
+def _call(command: click.Command, name: str, words: list[str], options: Options) -> Any:
+    defaults = _defaults(options)
+    below: dict[str, Any] = dict.fromkeys(getattr(command, "commands", ()), defaults)
+    if any(parameter.name == "addresses" for parameter in command.params):
+        below["addresses"] = ",".join(options.nodes)
+    return command.main(
+        words, f"disque {name}", standalone_mode=False, obj=options, default_map=defaults | below
+    )
+
+
+def _defaults(options: Options) -> dict[str, Any]:
+    """The options before the verb, where the verb has the same: parameter → value."""
+    given: dict[str, Any] = {}
+    if options.interval_s is not None:
+        given["interval_s"] = options.interval_s
+    if options.form in _FORMS:
+        given[_FORMS[options.form]] = True
+    return given
+
+
+def _status(returned: Any) -> int:
+    """What a command returned, or its exit status if it left early."""
+    return returned if isinstance(returned, int) else 0

@@ -1,0 +1,222 @@
+"""The one table of directives: how each is written and who may change it.
+
+Client protocol, sections 9, 9.1, 9.2 and 21.2. ``include``, ``rename-command`` and ``listen`` are
+not values but instructions to the reader of a file; they live in :mod:`disque_tx.config.parser`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import attrs
+
+from disque_tx.config.kinds import (
+    Choice,
+    Clamped,
+    Keepalive,
+    Kind,
+    Length,
+    Memory,
+    Number,
+    Octal,
+    Password,
+    Path,
+    Text,
+    YesNo,
+)
+from disque_tx.config.lists import Addresses, Ip, Networks, OutputLimits, Prefixes
+from disque_tx.config.paths import resolve
+from disque_tx.config.settings import DEFAULTS, Settings
+from disque_tx.config.units import INT64_MAX, INT64_MIN
+
+
+@attrs.frozen
+class Directive:
+    """One row of the table. ``settable``: by CONFIG SET; ``in_file``: in files and on the command
+    line."""
+
+    name: str
+    kind: Kind[Any]
+    settable: bool = False
+    in_file: bool = True
+
+    @property
+    def attribute(self) -> str:
+        """The name of its value in :class:`Settings`."""
+        return self.name.replace("-", "_")
+
+    def value(self, settings: Settings) -> Any:
+        """Its value in ``settings``."""
+        return getattr(settings, self.attribute)
+
+    def assign(self, settings: Settings, value: Any) -> None:
+        """Make ``value``, which its kind has accepted, the one in force."""
+        setattr(settings, self.attribute, value)
+
+    def show(self, settings: Settings) -> bytes:
+        """What CONFIG GET tells; paths as they were given."""
+        value = self.value(settings)
+        return self.kind.show(settings.given.get(self.name, value))
+
+    def is_default(self, settings: Settings) -> bool:
+        """Whether leaving the directive out of the file would give the value in force."""
+        value, default = self.value(settings), self.value(DEFAULTS)
+        if isinstance(self.kind, Path):
+            value, default = resolve(settings.dir, value), resolve(settings.dir, default)
+        return bool(value == default)
+
+    def line(self, settings: Settings) -> bytes | None:
+        """The words that give this value in a file; ``None`` when only their absence does.
+
+        A path stays as given as long as that still leads to the same file.
+        """
+        value = self.value(settings)
+        if isinstance(self.kind, Path):
+            given = settings.given.get(self.name, self.value(DEFAULTS))
+            if resolve(settings.dir, given) == resolve(settings.dir, value):
+                value = given
+        return self.kind.line(value)
+
+
+_YES_NO: Final = YesNo()
+_PORT: Final = Number("Invalid port", 0, 65535)
+# The message does not show the URL, which may hold a password.
+_REDIS_URL: Final = Text("Invalid URL of a Redis server", re.compile(r"redis://\S+"), optional=True)
+_PATTERN: Final = Text("Invalid pattern '{}'", re.compile(r"[^\0]+"))
+_PATH: Final = Path("Invalid path '{}'")
+_OPTIONAL_PATH: Final = Path("Invalid path '{}'", optional=True)
+_REQUIRED_PATH: Final = Path("Invalid path '{}'", re.compile(r"[^\0]+"))
+_FILE_NAME: Final = Text(
+    "appendfilename can't be a path, just a filename", re.compile(r"(?!\.{1,2}\Z)[^\0/\\]+")
+)
+_LOG_LEVELS: Final = ("debug", "verbose", "notice", "warning")
+_LOG_LEVEL_MESSAGE: Final = "Invalid log level. Must be one of " + ", ".join(_LOG_LEVELS)
+_FACILITIES: Final = ("user", *(f"local{number}" for number in range(8)))
+_FACILITY_MESSAGE: Final = "Invalid log facility. Must be one of USER or between LOCAL0-LOCAL7"
+_FSYNC_MESSAGE: Final = "argument must be 'no', 'always' or 'everysec'"
+_MEMORY_MESSAGE: Final = "You need to specify a memory limit greater than zero"
+_REWRITE_SIZE_MESSAGE: Final = "The minimum size for AOF rewrites can't be negative"
+_PERCENTAGE_MESSAGE: Final = "Invalid negative percentage for AOF auto rewrite"
+_NODE_TIMEOUT_MESSAGE: Final = "cluster node timeout must be 1 or greater"
+_LINK_BUFFER_MESSAGE: Final = "The limit of the buffer of a link can't be negative"
+_SAMPLES_MESSAGE: Final = "maxmemory-samples must be 1 or greater"
+_ROTATE_SIZE_MESSAGE: Final = "The size of a segment of the event log must be 64kb or more"
+_ROTATE_TIME_MESSAGE: Final = "A segment of the event log must be open for 1 second or more"
+_BODY_MESSAGE: Final = "eventlog-body must be no, hash or yes"
+_CLEAN_MESSAGE: Final = "The time between two cleans is given in whole seconds"
+_LATENCY_MESSAGE: Final = "The latency threshold can't be negative"
+
+_TABLE: Final = (
+    Directive("daemonize", _YES_NO),
+    Directive("pidfile", _PATH),
+    Directive("port", _PORT),
+    Directive("tcp-backlog", Number("Invalid backlog value")),
+    Directive("bind", Addresses()),
+    Directive("unixsocket", _OPTIONAL_PATH),
+    Directive("unixsocketperm", Octal()),
+    Directive("timeout", Number("Invalid timeout value"), settable=True),
+    Directive("tcp-keepalive", Keepalive("Invalid tcp-keepalive value"), settable=True),
+    Directive("protected-mode", _YES_NO, settable=True),
+    Directive("loglevel", Choice(_LOG_LEVELS, _LOG_LEVEL_MESSAGE), settable=True),
+    Directive("logfile", _PATH),
+    Directive("syslog-enabled", _YES_NO),
+    Directive("syslog-ident", Text("Invalid name '{}'")),
+    Directive("syslog-facility", Choice(_FACILITIES, _FACILITY_MESSAGE)),
+    Directive("databases", Number("Invalid number of databases", 1)),
+    Directive("dir", Text("Invalid path '{}'"), settable=True),
+    Directive("requirepass", Password(), settable=True),
+    Directive("maxclients", Number("Invalid max clients limit", 1), settable=True),
+    Directive("maxmemory", Memory(_MEMORY_MESSAGE, 1), settable=True),
+    Directive(
+        "maxmemory-policy",
+        Choice(("acks", "noeviction"), "Invalid maxmemory policy"),
+        settable=True,
+    ),
+    Directive("maxmemory-samples", Number(_SAMPLES_MESSAGE, 1, INT64_MAX), settable=True),
+    Directive("activerehashing", _YES_NO, settable=True),
+    Directive("hz", Clamped("Invalid hz value", 1, 500, set_low=0), settable=True),
+    Directive("appendonly", _YES_NO, settable=True),
+    Directive("appendfilename", _FILE_NAME),
+    Directive("appendfsync", Choice(("everysec", "always", "no"), _FSYNC_MESSAGE), settable=True),
+    Directive("no-appendfsync-on-rewrite", _YES_NO),
+    Directive(
+        "auto-aof-rewrite-percentage", Number(_PERCENTAGE_MESSAGE, 0, INT64_MAX), settable=True
+    ),
+    Directive("auto-aof-rewrite-min-size", Memory(_REWRITE_SIZE_MESSAGE), settable=True),
+    Directive("aof-rewrite-incremental-fsync", _YES_NO, settable=True),
+    Directive("aof-load-truncated", _YES_NO, settable=True),
+    Directive("aof-enqueue-jobs-once", _YES_NO, settable=True),
+    Directive("cluster-config-file", _REQUIRED_PATH),
+    Directive(
+        "cluster-node-timeout",
+        Number(_NODE_TIMEOUT_MESSAGE, 1, INT64_MAX, set_low=0),
+        settable=True,
+    ),
+    Directive("cluster-bus-port", _PORT),
+    Directive("cluster-announce-ip", Ip()),
+    Directive("cluster-announce-port", _PORT),
+    Directive("cluster-announce-bus-port", _PORT),
+    Directive("cluster-meet-allow", Networks(), settable=True),
+    Directive("cluster-insecure", _YES_NO),
+    Directive("cluster-bus-tls", _YES_NO),
+    Directive("cluster-bus-tls-cert", _OPTIONAL_PATH),
+    Directive("cluster-bus-tls-key", _OPTIONAL_PATH),
+    Directive("cluster-bus-tls-ca", _OPTIONAL_PATH),
+    Directive("cluster-link-buffer-limit", Memory(_LINK_BUFFER_MESSAGE), settable=True),
+    Directive(
+        "slowlog-log-slower-than",
+        Number("Invalid slowlog threshold", INT64_MIN, INT64_MAX, set_low=0),
+        settable=True,
+    ),
+    Directive("slowlog-max-len", Length("Invalid slowlog length", set_low=0), settable=True),
+    Directive("latency-monitor-threshold", Number(_LATENCY_MESSAGE, 0, INT64_MAX), settable=True),
+    Directive("client-output-buffer-limit", OutputLimits(), settable=True),
+    Directive("eventlog", _YES_NO, settable=True),
+    Directive("eventlog-dir", _REQUIRED_PATH),
+    Directive("eventlog-rotate-size", Memory(_ROTATE_SIZE_MESSAGE, 64 * 1024), settable=True),
+    Directive("eventlog-rotate-time", Number(_ROTATE_TIME_MESSAGE, 1), settable=True),
+    Directive("eventlog-queues", _PATTERN, settable=True),
+    Directive("eventlog-body", Choice(("no", "hash", "yes"), _BODY_MESSAGE), settable=True),
+    Directive("workqueue-redis", _REDIS_URL),
+    Directive("workqueue-prefixes", Prefixes()),
+    Directive("workqueue-clean-every", Number(_CLEAN_MESSAGE, 1)),
+    Directive("workqueue-deep-clean-every", Number(_CLEAN_MESSAGE)),
+    Directive("watchdog-period", Number("Invalid period"), settable=True, in_file=False),
+)
+
+DIRECTIVES: Final[dict[str, Directive]] = {directive.name: directive for directive in _TABLE}
+
+#: What CONFIG GET lists, in its order.
+GET_ORDER: Final = (
+    *("requirepass", "unixsocket", "logfile", "pidfile", "maxmemory", "maxmemory-samples"),
+    *("timeout", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size"),
+    *("slowlog-log-slower-than", "latency-monitor-threshold", "slowlog-max-len", "port"),
+    *("tcp-backlog", "databases", "maxclients", "watchdog-period", "hz", "cluster-node-timeout"),
+    *("tcp-keepalive", "no-appendfsync-on-rewrite", "daemonize", "activerehashing"),
+    *("aof-rewrite-incremental-fsync", "aof-load-truncated", "aof-enqueue-jobs-once"),
+    *("maxmemory-policy", "loglevel", "appendfsync", "syslog-facility", "appendonly", "dir"),
+    *("client-output-buffer-limit", "unixsocketperm", "bind", "protected-mode"),
+)
+#: What CONFIG GET tells only to those who ask by the full name, so that a pattern answers as the
+#: original does.
+GET_BY_NAME: Final = (
+    *("cluster-bus-port", "cluster-announce-ip", "cluster-announce-port"),
+    *("cluster-announce-bus-port", "cluster-meet-allow", "cluster-insecure", "cluster-bus-tls"),
+    *("cluster-bus-tls-cert", "cluster-bus-tls-key", "cluster-bus-tls-ca"),
+    *("cluster-link-buffer-limit", "eventlog", "eventlog-dir", "eventlog-rotate-size"),
+    *("eventlog-rotate-time", "eventlog-queues", "eventlog-body", "workqueue-redis"),
+    *("workqueue-prefixes", "workqueue-clean-every", "workqueue-deep-clean-every"),
+)
+#: What CONFIG REWRITE handles, in the order in which it appends lines (section 9.2).
+REWRITE_ORDER: Final = (
+    *("daemonize", "pidfile", "port", "tcp-backlog", "bind", "unixsocket", "unixsocketperm"),
+    *("timeout", "tcp-keepalive", "loglevel", "logfile", "syslog-enabled", "syslog-ident"),
+    *("syslog-facility", "dir", "requirepass", "maxclients", "maxmemory", "maxmemory-policy"),
+    *("maxmemory-samples", "appendonly", "appendfilename", "appendfsync"),
+    *("no-appendfsync-on-rewrite", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size"),
+    *("cluster-config-file", "cluster-node-timeout", "slowlog-log-slower-than"),
+    *("latency-monitor-threshold", "slowlog-max-len", "activerehashing"),
+    *("client-output-buffer-limit", "hz", "aof-rewrite-incremental-fsync", "aof-load-truncated"),
+    *("aof-enqueue-jobs-once", "protected-mode", *GET_BY_NAME),
+)

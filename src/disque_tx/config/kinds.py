@@ -1,0 +1,243 @@
+"""The kinds of values that directives have: how they are read, shown and written back.
+
+Client protocol, sections 9.1 and 21.2. A kind reads words and raises ``ValueError`` whose text is
+the message of section 21.2; it knows no directive, only the message it was made with.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Generic, TypeVar
+
+import attrs
+
+from disque_tx.config.units import (
+    INT32_MAX,
+    INT64_MAX,
+    parse_int,
+    parse_memory,
+    printable,
+    show_memory,
+)
+from disque_tx.quoting import quote
+
+T = TypeVar("T")
+
+WRONG_WORDS: Final = "Bad directive or wrong number of arguments"
+_OCTAL: Final = re.compile(rb"[0-7]{1,12}")
+# A negative limit of the slow log means 'no limit' to the original.
+_UNLIMITED: Final = INT64_MAX
+_MEMORY_MAX: Final = INT64_MAX // 1024**3 * 1024**3
+
+
+def decode(data: bytes) -> str:
+    """Text from the configuration; bytes that are not UTF-8 survive :func:`encode`."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def encode(text: str) -> bytes:
+    """The inverse of :func:`decode`."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def only(words: list[bytes]) -> bytes:
+    """The single argument of a directive."""
+    if len(words) != 1:
+        raise ValueError(WRONG_WORDS)
+    return words[0]
+
+
+class Kind(Generic[T]):
+    """How values of type ``T`` are written. All texts are bytes of the file or the protocol."""
+
+    def parse(self, words: list[bytes]) -> T:
+        """The value of a directive in the file; ``ValueError`` when it is refused."""
+        raise NotImplementedError
+
+    def parse_set(self, value: bytes) -> T | None:
+        """The value in CONFIG SET; ``None`` leaves the present one."""
+        return self.parse([value])
+
+    def show(self, value: T) -> bytes:
+        """The value as CONFIG GET tells it."""
+        raise NotImplementedError
+
+    def line(self, value: T) -> bytes | None:
+        """The words of the value in a file; ``None`` when only leaving the line out says it."""
+        return self.show(value)
+
+
+@attrs.frozen
+class YesNo(Kind[bool]):
+    """``yes`` or ``no``, in any case."""
+
+    def parse(self, words: list[bytes]) -> bool:
+        word = only(words).lower()
+        if word not in (b"yes", b"no"):
+            raise ValueError("argument must be 'yes' or 'no'")
+        return word == b"yes"
+
+    def show(self, value: bool) -> bytes:
+        return b"yes" if value else b"no"
+
+
+@attrs.frozen
+class Choice(Kind[str]):
+    """One of a few words, in any case; kept in lower case."""
+
+    words: tuple[str, ...]
+    message: str
+
+    def parse(self, words: list[bytes]) -> str:
+        word = decode(only(words).lower())
+        if word not in self.words:
+            raise ValueError(self.message)
+        return word
+
+    def show(self, value: str) -> bytes:
+        return encode(value)
+
+
+@attrs.frozen
+class Number(Kind[int]):
+    """A whole number from ``low`` to ``high``; others are refused with ``message``.
+
+    ``set_low``: the least number CONFIG SET takes, if not ``low``; below ``low`` means ``low``.
+    """
+
+    message: str
+    low: int = 0
+    high: int = INT32_MAX
+    set_low: int | None = None
+
+    def parse(self, words: list[bytes]) -> int:
+        return self._within(parse_int(only(words)))
+
+    def parse_set(self, value: bytes) -> int:
+        number = parse_int(value)
+        if self.set_low is None:
+            return self._within(number)
+        if number < self.set_low:
+            raise ValueError(self.message)
+        return self._within(max(number, self.low))
+
+    def _within(self, number: int) -> int:
+        if not self.low <= number <= self.high:
+            raise ValueError(self.message)
+        return number
+
+    def show(self, value: int) -> bytes:
+        return b"%d" % value
+
+
+@attrs.frozen
+class Clamped(Number):
+    """A number that is moved into its range instead of being refused."""
+
+    def _within(self, number: int) -> int:
+        return min(max(number, self.low), self.high)
+
+
+@attrs.frozen
+class Length(Number):
+    """A largest length; a negative one in the file means no limit."""
+
+    def _within(self, number: int) -> int:
+        return number if number >= 0 else _UNLIMITED
+
+
+@attrs.frozen
+class Keepalive(Number):
+    """Seconds, or ``yes`` for 1 and ``no`` for 0."""
+
+    def parse(self, words: list[bytes]) -> int:
+        word = only(words)
+        switch = {b"yes": 1, b"no": 0}.get(word.lower())
+        return self._within(parse_int(word)) if switch is None else switch
+
+    def parse_set(self, value: bytes) -> int:
+        return self.parse([value])
+
+
+@attrs.frozen
+class Memory(Kind[int]):
+    """Bytes, with a unit when read; ``low`` is the least the file may say."""
+
+    message: str
+    low: int = 0
+
+    def parse(self, words: list[bytes]) -> int:
+        return self._at_least(self.low, parse_memory(only(words)))
+
+    def parse_set(self, value: bytes) -> int:
+        return self._at_least(0, parse_memory(value))
+
+    def _at_least(self, low: int, size_bytes: int) -> int:
+        if size_bytes < low:
+            raise ValueError(self.message)
+        return size_bytes
+
+    def show(self, value: int) -> bytes:
+        return b"%d" % value
+
+    def line(self, value: int) -> bytes:
+        # 0 stands for 'unlimited' where the file may not say 0: say the most there is.
+        return show_memory(value if value >= self.low else _MEMORY_MAX)
+
+
+@attrs.frozen
+class Octal(Kind[int]):
+    """Permission bits of a file."""
+
+    def parse(self, words: list[bytes]) -> int:
+        word = only(words)
+        if not _OCTAL.fullmatch(word) or int(word, 8) > 0o777:
+            raise ValueError("Invalid socket file permissions")
+        return int(word, 8)
+
+    def show(self, value: int) -> bytes:
+        return b"%o" % value
+
+
+@attrs.frozen
+class Text(Kind[str]):
+    """A string that fully matches ``pattern``. ``optional``: empty means 'none'."""
+
+    message: str = "Invalid text"
+    pattern: re.Pattern[str] = re.compile(r"[^\0]*")
+    optional: bool = False
+
+    def parse(self, words: list[bytes]) -> str:
+        word = only(words)
+        text = decode(word)
+        if not self.pattern.fullmatch(text):
+            raise ValueError(self.message.replace("{}", printable(word)))
+        return text
+
+    def show(self, value: str) -> bytes:
+        return encode(value)
+
+    def line(self, value: str) -> bytes | None:
+        return None if self.optional and not value else quote(encode(value))
+
+
+@attrs.frozen
+class Path(Text):
+    """The name of a file; a relative one is meant as seen from ``dir``."""
+
+
+@attrs.frozen
+class Password(Kind[bytes]):
+    """A secret of at most 512 bytes; empty means none."""
+
+    def parse(self, words: list[bytes]) -> bytes:
+        word = only(words)
+        if len(word) > 512:
+            raise ValueError("Password is longer than CONFIG_AUTHPASS_MAX_LEN")
+        return word
+
+    def show(self, value: bytes) -> bytes:
+        return value
+
+    def line(self, value: bytes) -> bytes | None:
+        return quote(value) if value else None

@@ -1,0 +1,90 @@
+"""Every setting of a node and its default (client protocol, section 9.1)."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import attrs
+
+from disque_tx.config.lists import OutputLimit
+
+
+@attrs.define
+class Settings:
+    """The configuration in force. One attribute per directive, in the directive's own unit.
+
+    ``dir`` is absolute; the other paths are too once :func:`disque_tx.config.parser.load` made them
+    so. ``given``: directive name to path as it was written, for those that were given.
+    ``config_file``: absolute path of the file all this came from, empty if none.
+    """
+
+    config_file: str = ""
+    given: dict[str, str] = attrs.Factory(dict)
+
+    daemonize: bool = False
+    pidfile: str = "/var/run/disque.pid"
+    port: int = 7711
+    tcp_backlog: int = 511
+    bind: list[str] = attrs.Factory(list)
+    listen: list[tuple[str, str]] = attrs.Factory(list)
+    unixsocket: str = ""
+    unixsocketperm: int = 0
+    timeout: int = 0
+    tcp_keepalive: int = 0
+    protected_mode: bool = True
+    loglevel: str = "notice"
+    logfile: str = ""
+    syslog_enabled: bool = False
+    syslog_ident: str = "disque"
+    syslog_facility: str = "local0"
+    databases: int = 16
+    dir: str = attrs.Factory(os.getcwd)
+    requirepass: bytes = b""
+    renames: list[tuple[bytes, bytes]] = attrs.Factory(list)
+    maxclients: int = 10000
+    maxmemory: int = 1024**3
+    maxmemory_policy: str = "acks"
+    maxmemory_samples: int = 5
+    activerehashing: bool = True
+    hz: int = 10
+    appendonly: bool = False
+    appendfilename: str = "disque.aof"
+    appendfsync: str = "everysec"
+    no_appendfsync_on_rewrite: bool = False
+    auto_aof_rewrite_percentage: int = 100
+    auto_aof_rewrite_min_size: int = 64 * 1024**2
+    aof_rewrite_incremental_fsync: bool = True
+    aof_load_truncated: bool = True
+    aof_enqueue_jobs_once: bool = False
+    cluster_config_file: str = "nodes.conf"
+    cluster_node_timeout: int = 15000
+    cluster_bus_port: int = 0
+    cluster_announce_ip: str = ""
+    cluster_announce_port: int = 0
+    cluster_announce_bus_port: int = 0
+    cluster_meet_allow: list[str] = attrs.Factory(list)
+    cluster_insecure: bool = False
+    cluster_bus_tls: bool = False
+    cluster_bus_tls_cert: str = ""
+    cluster_bus_tls_key: str = ""
+    cluster_bus_tls_ca: str = ""
+    cluster_link_buffer_limit: int = 64 * 1024**2
+    slowlog_log_slower_than: int = 10000
+    slowlog_max_len: int = 128
+    latency_monitor_threshold: int = 0
+    client_output_buffer_limit: OutputLimit = attrs.Factory(OutputLimit)
+    watchdog_period: int = 0
+    eventlog: bool = False
+    eventlog_dir: str = "events"
+    eventlog_rotate_size: int = 64 * 1024**2
+    eventlog_rotate_time: int = 300
+    eventlog_queues: str = "*"
+    eventlog_body: str = "no"
+    workqueue_redis: str = ""
+    workqueue_prefixes: list[str] = attrs.Factory(list)
+    workqueue_clean_every: int = 60
+    workqueue_deep_clean_every: int = 3600
+
+
+DEFAULTS: Final = Settings(dir="/")

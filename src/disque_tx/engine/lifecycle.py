@@ -1,0 +1,135 @@
+"""The order in which a node begins and ends (cluster protocol, section 16).
+
+Begin: load the log, while clients get LOADING; prepare whatever else must be there; write the nodes
+file; only then take part. A node whose start fails before that leaves its files as they were.
+
+End: accept nobody; send blocked clients away; write and sync the log; close the connections; write
+the nodes file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Final, Protocol
+
+from disque_tx.config.paths import os_error_text
+from disque_tx.engine.interfaces import Reports
+from disque_tx.errors import CommandError
+
+if TYPE_CHECKING:
+    from disque_tx.commands.context import Server
+    from disque_tx.core.node import Node
+
+_STOPPING: Final = "This node is shutting down, please connect to a different one"
+
+Done = Callable[[Exception | None], object]
+
+
+class SyncedLog(Protocol):
+    """The log of the jobs."""
+
+    def flush_and_sync(self) -> None:
+        """Everything recorded is on the disk afterwards; ``OSError`` when it cannot be."""
+
+
+class Host(Protocol):
+    """The process around a node."""
+
+    def load(self, done: Done) -> None:
+        """Load the log."""
+
+    def prepare(self, done: Done) -> None:
+        """The log is loaded: make ready what is still missing."""
+
+    def take_part(self) -> None:
+        """The node is somebody: talk to other nodes, serve clients."""
+
+    def start_failed(self, error: Exception) -> None:
+        """The node cannot start."""
+
+    def refuse(self) -> None:
+        """Accept nobody any more."""
+
+    def save_nodes(self, sync: bool = False) -> None:
+        """Write the nodes file; ``OSError`` when it is out of date."""
+
+    def nodes_lost(self, error: OSError) -> None:
+        """The nodes file cannot be written: a node that cannot write down who it is must end."""
+
+
+class Lifecycle:
+    """The beginning and the end of one node. ``member``: it takes part, so the nodes file is its
+    own to write. ``turn``: the block of a turn."""
+
+    def __init__(
+        self,
+        server: Server,
+        log: SyncedLog,
+        turn: Callable[[], AbstractContextManager[Node]],
+        host: Host,
+        reports: Reports,
+    ) -> None:
+        self.member = False
+        self._server = server
+        self._log = log
+        self._turn = turn
+        self._host = host
+        self._reports = reports
+
+    def begin(self) -> None:
+        """Load the log and what follows."""
+        self._server.troubled = True
+        self._host.load(self._loaded)
+
+    def _loaded(self, error: Exception | None) -> None:
+        if error is not None:
+            self._host.start_failed(error)
+            return
+        self._server.troubled = False
+        self._host.prepare(self._prepared)
+
+    def _prepared(self, error: Exception | None) -> None:
+        if error is not None:
+            self._host.start_failed(error)
+            return
+        self.member = True
+        self.nodes_changed()
+        self._host.take_part()
+
+    def nodes_changed(self) -> None:
+        """Write the nodes file. A node that does not take part yet leaves it as it is."""
+        if not self.member:
+            return
+        try:
+            self._host.save_nodes()
+        except OSError as error:
+            self._server.node.membership.saved()
+            self._host.nodes_lost(error)
+
+    def end(self) -> bool:
+        """Accept nobody, send blocked clients away, write and sync the log; whether the log holds
+        everything. Connections are closed after that."""
+        self._host.refuse()
+        with self._turn() as node:
+            for client in node.dismiss(CommandError("LEAVING", _STOPPING)):
+                client.closing = True
+        try:
+            self._log.flush_and_sync()
+        except OSError as error:
+            reason = os_error_text(error)
+            self._reports.warning(f"The log could not be written at the end: {reason}")
+            return False
+        return True
+
+    def finish(self) -> bool:
+        """The connections are closed: write the nodes file; whether that worked."""
+        if not self.member:
+            return True
+        try:
+            self._host.save_nodes()
+        except OSError as error:
+            reason = os_error_text(error)
+            self._reports.warning(f"The nodes file could not be written at the end: {reason}")
+            return False
+        return True

@@ -1,0 +1,72 @@
+"""Files that belong to one node: taken before they are used, so that no other node uses them.
+
+A file is taken by locking it, as the nodes file is. The lock belongs to the file, not to its name,
+and the original locks no log: so whoever has a name must also look whether it still is that file's.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+from disque_tx.engine.files import IFile, IFiles
+
+IN_USE: Final = "another node uses it"
+#: Each try fails only when another process gave the name to another file in that very moment.
+_TRIES: Final = 10
+
+
+def claim(files: IFiles, path: str, may_be_new: bool = True) -> IFile:
+    """The file of this name, as it is, for nobody else until it is closed.
+
+    Raises ``OSError``: with the text ``IN_USE`` when another node has it, ``FileNotFoundError``
+    when there is none and ``may_be_new`` is not set.
+    """
+    for _ in range(_TRIES):
+        file = files.open(path, may_be_new)
+        try:
+            file.lock()
+            if file.is_at(path):
+                return file
+        except BlockingIOError as error:
+            file.close()
+            raise in_use(path) from error
+        except OSError:
+            file.close()
+            raise
+        file.close()
+    raise in_use(path)
+
+
+def claim_empty(files: IFiles, path: str) -> IFile:
+    """The same, with nothing in it."""
+    file = claim(files, path)
+    try:
+        file.truncate(0)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def claim_name(files: IFiles, path: str, aside: str) -> IFile:
+    """The file of this name, which is about to be replaced. One that holds anything is not ours: it
+    gets the name ``aside``.
+
+    Raises ``OSError`` as :func:`claim` does.
+    """
+    file = claim(files, path)
+    try:
+        if not file.size():
+            return file
+        files.rename(path, aside)
+    except OSError:
+        file.close()
+        raise
+    file.close()
+    return claim(files, path)
+
+
+def in_use(path: str) -> OSError:
+    """Another node has the file."""
+    return BlockingIOError(errno.EWOULDBLOCK, IN_USE, path)

@@ -1,0 +1,138 @@
+"""What a node does by itself, ``hz`` times a second (client protocol, sections 2, 13.7 and 20).
+
+No step walks over everything that is stored: clients and queues are looked at a slice at a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from disque_tx.core.client import NOT_BLOCKED, Client
+from disque_tx.engine.interfaces import Reports
+from disque_tx.engine.memorywatch import MemoryWatch
+
+if TYPE_CHECKING:
+    from disque_tx.commands.context import Server
+    from disque_tx.config.lists import OutputLimit
+
+_CLIENTS_PER_RUN_MIN: Final = 5
+_QUEUES_PER_RUN: Final = 200
+
+
+class PeriodicSettings(Protocol):
+    """``hz``: runs per second. ``timeout``: seconds until an idle client is closed, 0 for never."""
+
+    hz: int
+    timeout: int
+    client_output_buffer_limit: OutputLimit
+
+
+class TickingLog(Protocol):
+    """The log of the jobs, as far as it has work of its own."""
+
+    @property
+    def loading(self) -> bool:
+        """It is being loaded."""
+
+    @property
+    def write_error(self) -> str:
+        """Why it does not hold what was recorded; empty when it does."""
+
+    def tick(self) -> None:
+        """Sync, retry and rewrite what is due."""
+
+
+class Connections(Protocol):
+    """The connections of clients."""
+
+    def output_bytes(self, client: Client) -> int:
+        """Bytes of replies that the client has not read."""
+
+    def resume_all(self) -> None:
+        """A pause of all clients is over: execute what they sent meanwhile."""
+
+
+class PeriodicWork:
+    """The periodic work of one node. ``log``: ``None`` without one."""
+
+    def __init__(
+        self,
+        server: Server,
+        settings: PeriodicSettings,
+        connections: Connections,
+        log: TickingLog | None,
+        reports: Reports,
+    ) -> None:
+        self._server = server
+        self._node = server.node
+        self._settings = settings
+        self._connections = connections
+        self._log = log
+        self._reports = reports
+        self._memory = MemoryWatch(server.node.memory, reports)
+        self._next_client = 0
+
+    def run(self) -> None:
+        """One run, within a turn."""
+        server, node = self._server, self._node
+        server.stats.tick(node.now_ms)
+        self._visit_clients()
+        node.release_leaving()
+        node.queues.sweep(node.now_ms, _QUEUES_PER_RUN)
+        if server.paused_until_ms and node.now_ms >= server.paused_until_ms:
+            server.paused_until_ms = 0
+            self._connections.resume_all()
+        self._memory.look(node.now_ms)
+        log = self._log
+        if log is not None:
+            log.tick()
+            server.troubled = bool(log.loading or log.write_error)
+
+    def _visit_clients(self) -> None:
+        clients = self._server.clients
+        count = max(_CLIENTS_PER_RUN_MIN, len(clients) // self._settings.hz)
+        if count >= len(clients):
+            chosen = list(clients.values())
+        else:
+            # Oldest first, beginning behind the last one visited.
+            ids = self._ids_after(count)
+            chosen = [clients[client_id] for client_id in ids]
+        for client in chosen:
+            self._check_idle(client)
+            self._check_output(client)
+
+    def _ids_after(self, count: int) -> list[int]:
+        ids = list(self._server.clients)
+        start = self._next_client % len(ids)
+        self._next_client = start + count
+        return (ids[start:] + ids[:start])[:count]
+
+    def _check_idle(self, client: Client) -> None:
+        """Close who has been silent for longer than ``timeout`` (whole seconds, strictly)."""
+        limit_s = self._settings.timeout
+        if limit_s and client.blocked == NOT_BLOCKED:
+            if self._node.now_ms // 1000 - client.seen_ms // 1000 > limit_s:
+                self._reports.verbose("Closing idle client")
+                client.doomed = True
+                self._node.outbox.touch(client)
+
+    def _check_output(self, client: Client) -> None:
+        """Close who does not read its replies (``client-output-buffer-limit``)."""
+        limit = self._settings.client_output_buffer_limit
+        if not limit.hard_bytes and not limit.soft_bytes:
+            return
+        size = self._connections.output_bytes(client)
+        now_ms = self._node.now_ms
+        above_soft = 0 < limit.soft_bytes <= size
+        if not above_soft:
+            client.soft_limit_ms = -1
+        elif client.soft_limit_ms < 0:
+            client.soft_limit_ms = now_ms
+        too_long = above_soft and now_ms - client.soft_limit_ms > limit.soft_s * 1000
+        if too_long or 0 < limit.hard_bytes <= size:
+            self._reports.warning(
+                f"Client {client.addr.decode('utf-8', 'replace')} closed: {size} bytes of replies"
+                " not read, more than client-output-buffer-limit allows"
+            )
+            client.doomed = True
+            self._node.outbox.touch(client)

@@ -1,0 +1,1 @@
+"""The cluster bus on a real network."""

@@ -1,0 +1,159 @@
+"""One connection of the cluster bus as a Twisted protocol (cluster protocol, sections 2 and 6).
+
+What a stranger may cost is bounded: one read of at most 64 KiB per connection and turn, which holds
+at most 455 messages, and an incomplete message of at most ``STRANGER_BYTES_MAX`` until a node that
+is known has spoken on the connection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from twisted.internet.address import IPv4Address, IPv6Address
+from twisted.internet.interfaces import (
+    IAddress,
+    IDelayedCall,
+    IHandshakeListener,
+    IPushProducer,
+)
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from disque_tx.core.addresses import plain_ip
+from disque_tx.nodetable import Link, NodeEntry
+from disque_tx.wire.bus import STRANGER_BYTES_MAX, BusParser, BusWriter
+
+if TYPE_CHECKING:
+    from disque_tx.services.bus.service import Bus
+
+#: What a TLS handshake may take, and the last words of a connection that is being closed.
+_PATIENCE_S: Final = 2.0
+
+
+def ip_of(address: IAddress | None) -> bytes:
+    """The literal address of one end of a TCP connection; empty when it is unknown."""
+    return (
+        plain_ip(address.host.encode()) if isinstance(address, IPv4Address | IPv6Address) else b""
+    )
+
+
+@implementer(IHandshakeListener, IPushProducer)
+class BusProtocol(Protocol):
+    """One connection. It is its transport's producer: while the socket does not take bytes, what
+    is said stays in ``writer``.
+
+    ``entry``: the node that we called, ``None`` when the other side called. ``link``: the
+    connection as the node knows it, while it is up. ``secure``: it is up once its TLS handshake is
+    done. ``trusted``: a known node has spoken on it. ``paused``: the socket is full.
+    """
+
+    def __init__(self, bus: Bus, entry: NodeEntry | None, peer_ip: bytes, secure: bool) -> None:
+        self._bus = bus
+        self._secure = secure
+        self._timer: IDelayedCall | None = None
+        self.entry = entry
+        self.peer_ip = peer_ip
+        self.link: Link | None = None
+        self.parser = BusParser(STRANGER_BYTES_MAX)
+        self.writer = BusWriter(bus.links.written)
+        self.trusted = False
+        self.paused = False
+
+    # -- IProtocol and IHandshakeListener ----------------------------------------------------
+
+    def connectionMade(self) -> None:
+        """Without TLS the connection is up."""
+        transport: Any = self.transport
+        transport.setTcpNoDelay(True)
+        transport.registerProducer(self, True)
+        if self._secure:
+            self._timer = self._bus.reactor.callLater(_PATIENCE_S, transport.abortConnection)
+        self._bus.opened(self)
+        if not self._secure:
+            self._bus.up(self)
+
+    def handshakeCompleted(self) -> None:
+        """Both sides have shown their certificates."""
+        self._cancel_timer()
+        self._bus.up(self)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Hand complete messages to the node; outside of a turn this is a turn of its own."""
+        self._bus.receive(self, data)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Nothing can be said to the other side any more."""
+        self._cancel_timer()
+        self._bus.lost(self, reason)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        self._timer = None
+
+    # -- for the bus -------------------------------------------------------------------------
+
+    def local_ip(self) -> bytes:
+        """The address of our end."""
+        transport: Any = self.transport
+        return ip_of(transport.getHost())
+
+    def flush(self) -> None:
+        """Give the socket what was said."""
+        transport: Any = self.transport
+        transport.write(self.writer.take())
+
+    def close(self) -> None:
+        """Close, after what was written has left, if that does not take long."""
+        transport: Any = self.transport
+        transport.unregisterProducer()
+        self._cancel_timer()
+        self._timer = self._bus.reactor.callLater(_PATIENCE_S, transport.abortConnection)
+        transport.loseConnection()
+
+    def drop(self, why: str) -> None:
+        """Close now, because of what the other side did."""
+        self._bus.drop(self, why)
+
+    def overflowed(self) -> None:
+        """The other side does not read."""
+        self._bus.drop(self, "does not read what it is sent")
+
+    def faulty(self, error: Exception) -> None:
+        """A message met a fault of this program."""
+        self._bus.faulty(self, error)
+
+    def abort(self) -> None:
+        """Close now."""
+        transport: Any = self.transport
+        transport.abortConnection()
+
+    # -- IPushProducer -----------------------------------------------------------------------
+
+    def pauseProducing(self) -> None:
+        """The socket is full: keep what is said."""
+        self.paused = True
+
+    def resumeProducing(self) -> None:
+        """The socket takes bytes again: what was kept leaves with the turn."""
+        self.paused = False
+        self._bus.resumed()
+
+    def stopProducing(self) -> None:
+        """The connection is gone; :meth:`connectionLost` tells."""
+
+
+class BusFactory(Factory):
+    """Makes the protocols of inbound connections, or of the one to ``entry``."""
+
+    noisy = False
+
+    def __init__(self, bus: Bus, entry: NodeEntry | None, secure: bool) -> None:
+        self._bus = bus
+        self._entry = entry
+        self._secure = secure
+
+    def buildProtocol(self, addr: IAddress | None) -> BusProtocol:
+        """One protocol per connection."""
+        return BusProtocol(self._bus, self._entry, ip_of(addr), self._secure)

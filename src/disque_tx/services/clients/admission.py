@@ -1,0 +1,117 @@
+"""Who may connect: the limit on clients, protected mode, the password; and who is connected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from twisted.internet.address import IPv4Address, IPv6Address
+from twisted.internet.interfaces import IAddress
+from twisted.python.failure import Failure
+
+from disque_tx.core.client import Client
+from disque_tx.services.net.transport import FastTransport
+from disque_tx.services.pump import Session
+
+if TYPE_CHECKING:
+    from disque_tx.config.settings import Settings
+    from disque_tx.services.clients.protocol import RespProtocol
+    from disque_tx.services.host.log import DaemonLog
+    from disque_tx.services.runtime import Runtime
+
+_FULL: Final = b"ERR max number of clients reached"
+_PROTECTED: Final = (
+    b"DENIED This node runs in protected mode: it has no password, so only clients on its own host"
+    b" are served. To serve others, set a password with the directive 'requirepass', or say"
+    b" 'protected-mode no' in the configuration if the network itself keeps strangers away."
+)
+
+#: Added for a client of this host that came by an address which others could use, too.
+_BY_LOOPBACK: Final = (
+    b" You are on its own host, but came by one of its addresses in the network: connect to a"
+    b" loopback address, such as 127.0.0.1 or ::1, or to the Unix socket."
+)
+
+
+class Admission:
+    """The door of one node."""
+
+    def __init__(self, runtime: Runtime, settings: Settings, log: DaemonLog) -> None:
+        self._runtime = runtime
+        self._settings = settings
+        self._log = log
+        self._last_id = 0
+
+    def guarded(self) -> bool:
+        """Whether clients must give a password first."""
+        return bool(self._settings.requirepass)
+
+    def refuse(self, peer: IAddress, host: IAddress) -> bytes:
+        """Why this peer, which came to our address ``host``, is not let in; empty if it is."""
+        server = self._runtime.server
+        if len(server.clients) >= self._settings.maxclients:
+            server.stats.rejected_connections += 1
+            return _FULL
+        if self._settings.protected_mode and not self.guarded() and not is_local(peer):
+            server.stats.rejected_connections += 1
+            self._log.verbose(f"Refused {peer} in protected mode")
+            return _PROTECTED + (_BY_LOOPBACK if _is_same_host(peer, host) else b"")
+        return b""
+
+    def admit(
+        self, protocol: RespProtocol, addr: bytes, monitor_addr: bytes, unix: bool
+    ) -> Session:
+        """Register a client; ``addr`` and ``monitor_addr`` as the commands show it."""
+        runtime = self._runtime
+        transport: Any = protocol.transport
+        self._last_id += 1
+        session = Session(self._last_id, addr, runtime.node.now_ms, protocol)
+        session.monitor_addr = monitor_addr
+        session.unix = unix
+        session.parser.restricted = self.guarded()
+        if isinstance(transport, FastTransport):
+            session.fd = transport.fd
+            session.recv = transport.recv
+            session.send = transport.send
+            transport.serve_directly(session)
+            transport.set_keepalive(self._settings.tcp_keepalive)
+        runtime.server.clients[session.id] = session
+        runtime.server.stats.connections_received += 1
+        self._log.verbose(f"Accepted {addr.decode('utf-8', 'replace')}")
+        return session
+
+    def dismiss(self, client: Client) -> None:
+        """The connection is gone."""
+        runtime = self._runtime
+        del runtime.server.clients[client.id]
+        if client.monitor:
+            runtime.server.monitors.remove(client)
+        runtime.node.client_gone(client)
+        self._log.verbose(f"Client closed connection {client.addr.decode('utf-8', 'replace')}")
+
+    def report(self, client: Client, failure: Failure) -> None:
+        """A request of this client met a fault of this program; its connection ends."""
+        self._log.warning(
+            f"A fault in this program ended the connection of"
+            f" {client.addr.decode('utf-8', 'replace')} (last command:"
+            f" {client.last_command.decode()}). Please report what follows."
+        )
+        for line in failure.getTraceback().splitlines():
+            self._log.warning(line)
+
+    def warn(self, client: Client, what: str) -> None:
+        """A client did something that ends its connection."""
+        self._log.warning(f"Client {client.addr.decode('utf-8', 'replace')}: {what}")
+
+
+def is_local(peer: IAddress) -> bool:
+    """Whether the peer is on this host: loopback, or a Unix socket."""
+    if isinstance(peer, (IPv4Address, IPv6Address)):
+        host = peer.host.removeprefix("::ffff:")
+        return host == "::1" or host.startswith("127.")
+    return True
+
+
+def _is_same_host(peer: IAddress, host: IAddress) -> bool:
+    """Whether both ends of a connection have one address."""
+    both = (IPv4Address, IPv6Address)
+    return isinstance(peer, both) and isinstance(host, both) and peer.host == host.host

@@ -1,0 +1,279 @@
+"""Where clients connect: TCP on every bind address, the Unix socket, and ``listen`` directives."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, FirstError, gatherResults, succeed
+from twisted.internet.interfaces import IListeningPort, IProtocolFactory
+from twisted.internet.protocol import Factory
+from twisted.python.failure import Failure
+
+from disque_tx.config.paths import os_error_text
+from disque_tx.core.addresses import BUS_PORT_OFFSET
+from disque_tx.errors import ConfigError
+from disque_tx.services.net.certificates import Identity
+from disque_tx.services.net.hub import Hub
+from disque_tx.services.net.listening import listen_on, shown_host
+from disque_tx.services.net.sockets import FastPort, listen_tcp
+from disque_tx.services.net.unixsockets import UnixPort, listen_unix
+
+if TYPE_CHECKING:
+    from disque_tx.config.settings import Settings
+    from disque_tx.services.host.log import DaemonLog
+    from disque_tx.services.interfaces import IHost
+
+_WILDCARDS: Final = ("::", "0.0.0.0")
+#: What fits in the address of a Unix socket; a longer path may still fit from here.
+_SOCKET_PATH_MAX: Final = 107
+PORT_MAX: Final = 65_535 - BUS_PORT_OFFSET
+
+
+class FastReactor:
+    """A reactor whose plain TCP and Unix ports are served by the hub, for endpoints to use.
+
+    ``purpose``: the directive that is being carried out, ``endpoint``: the endpoint in it.
+    ``identities``: what the ports with TLS show.
+    """
+
+    def __init__(self, reactor: Any, hub: Hub) -> None:
+        self._reactor = reactor
+        self._hub = hub
+        self.purpose = ""
+        self.endpoint = ""
+        self.identities: list[Identity] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reactor, name)
+
+    def serve(self, sock: socket.socket, factory: IProtocolFactory) -> FastPort:
+        """Accept on a socket that listens."""
+        port = FastPort(self._reactor, self._hub, sock, factory)
+        port.startListening()
+        return port
+
+    def listenTCP(
+        self, port: int, factory: IProtocolFactory, backlog: int = 511, interface: str = ""
+    ) -> FastPort:
+        """Listen on one address."""
+        return self.serve(listen_tcp(interface or "0.0.0.0", port, backlog), factory)
+
+    def listenUNIX(
+        self,
+        address: str,
+        factory: IProtocolFactory,
+        backlog: int = 511,
+        mode: int = 0,
+        wantPID: bool = False,
+    ) -> FastPort:
+        """Listen on a path; a socket left there by a process that died is replaced."""
+        sock = listen_unix(address, backlog, mode)
+        port = UnixPort(self._reactor, self._hub, sock, factory)
+        port.startListening()
+        return port
+
+    def listenSSL(
+        self,
+        port: int,
+        factory: IProtocolFactory,
+        contextFactory: Any,
+        backlog: int = 511,
+        interface: str = "",
+    ) -> IListeningPort:
+        """Listen on one address with TLS, on Twisted's transport, with certificates that can be
+        read again."""
+        identity = Identity(self.purpose, self._again(contextFactory))
+        listening: IListeningPort = self._reactor.listenSSL(
+            port, factory, identity, backlog, interface
+        )
+        self.identities.append(identity)
+        return listening
+
+    def _again(self, first: Any) -> Callable[[], Any]:
+        """Gives what was read first, then what the same words mean later."""
+        purpose, endpoint = self.purpose, self.endpoint
+        given = [first]
+
+        def read() -> Any:
+            if given:
+                return given.pop()
+            found: list[Any] = []
+            try:
+                parsed = server_endpoint(_Noting(found), endpoint)
+                parsed.listen(Factory())
+            except Exception as error:  # whatever a parser makes of a bad file
+                raise ConfigError(f"{purpose}: {error}") from error
+            return found[0]
+
+        return read
+
+    def adoptStreamPort(
+        self, fileDescriptor: int, addressFamily: int, factory: IProtocolFactory
+    ) -> FastPort:
+        """Listen on a socket that somebody else opened, such as systemd."""
+        return self.serve(socket.fromfd(fileDescriptor, addressFamily, socket.SOCK_STREAM), factory)
+
+
+class _Noting:
+    """A reactor that listens nowhere, and notes with which certificates it should."""
+
+    def __init__(self, found: list[Any]) -> None:
+        self._found = found
+
+    def listenSSL(self, port: int, factory: object, contextFactory: Any, **_: Any) -> None:
+        """Note it."""
+        self._found.append(contextFactory)
+
+
+class Listeners(Service):
+    """All listening ports of a node.
+
+    Ports are opened by :meth:`open`, before the node does anything that a second one must not do;
+    raises ``ConfigError`` when an address cannot be had.
+    """
+
+    def __init__(
+        self, host: IHost, settings: Settings, log: DaemonLog, hub: Hub, reactor: Any
+    ) -> None:
+        self._host = host
+        self._settings = settings
+        self._log = log
+        self._factory: IProtocolFactory = host.disque_clients()
+        self._hub = hub
+        self._reactor = FastReactor(reactor, hub)
+        self._ports: list[IListeningPort] = []
+        self._opening: list[Deferred[None]] = []
+        self._doors: list[str] = []
+        self._closed = False
+
+    def open(self) -> None:
+        """Listen everywhere the configuration says."""
+        settings = self._settings
+        self._hub.start()
+        if settings.port > PORT_MAX and not settings.cluster_bus_port:
+            raise ConfigError(
+                f"Port {settings.port} is too high: the cluster bus listens {BUS_PORT_OFFSET} above"
+                f" it, so at most {PORT_MAX} is possible without 'cluster-bus-port'."
+            )
+        if settings.port:
+            self._open_tcp()
+        if settings.unixsocket:
+            self._open_unix()
+        for protocol, endpoint in settings.listen:
+            self._open_endpoint(protocol, endpoint)
+        if not self._ports:
+            raise ConfigError("Configured to not listen anywhere, exiting.")
+
+    def _open_tcp(self) -> None:
+        settings = self._settings
+        sockets = listen_on(
+            settings.bind or _WILDCARDS, settings.port, settings.tcp_backlog, not settings.bind
+        )
+        self._ports += [self._reactor.serve(sock, self._factory) for sock in sockets]
+        self._doors.append(f"on port {settings.port}")
+
+    def _open_unix(self) -> None:
+        path = self._settings.unixsocket
+        if len(os.fsencode(path)) > _SOCKET_PATH_MAX:
+            path = os.path.relpath(path)
+        try:
+            port = self._reactor.listenUNIX(
+                path, self._factory, self._settings.tcp_backlog, self._settings.unixsocketperm
+            )
+        except OSError as error:
+            raise ConfigError(
+                f"Could not listen on the Unix socket {path}: {os_error_text(error)}."
+                " Another path can be given with 'unixsocket'."
+            ) from error
+        self._ports.append(port)
+        self._doors.append(f"at {path}")
+
+    def _open_endpoint(self, protocol: str, endpoint: str) -> None:
+        """A ``listen`` directive; imports of plugins and endpoints happen only here."""
+        from disque_tx.services.clients.plugins import client_protocol
+
+        factory = client_protocol(protocol).factory(self._host)
+        where = f"listen {protocol} {endpoint}"
+        try:
+            self._reactor.purpose, self._reactor.endpoint = where, endpoint
+            listening = server_endpoint(self._reactor, endpoint).listen(factory)
+        except (ValueError, TypeError, LookupError, OSError) as error:
+            why = _reason(error)
+            if endpoint.startswith("systemd:") and isinstance(error, LookupError):
+                why = "systemd has passed no such socket to this process"
+            raise ConfigError(f"{where}: this endpoint cannot be used: {why}") from error
+        failures: list[ConfigError] = []
+
+        def refused(failure: Failure) -> Failure:
+            failures.append(ConfigError(f"{where}: {_reason(failure.value)}"))
+            return Failure(failures[0])
+
+        listening.addCallbacks(self._opened, refused)
+        if failures:
+            listening.addErrback(lambda _: None)
+            raise failures[0]
+        self._opening.append(listening)
+        self._doors.append(f"at {endpoint}")
+
+    def _opened(self, port: IListeningPort) -> None:
+        if self._closed:
+            port.stopListening()
+        else:
+            self._ports.append(port)
+
+    def opened(self) -> Deferred[Any]:
+        """Fires when every endpoint listens; fails with ``ConfigError`` when one cannot."""
+        opening, self._opening = self._opening, []
+        return gatherResults(opening, consumeErrors=True).addErrback(_first_error)
+
+    def announce(self) -> None:
+        """Say where clients are served."""
+        for door in self._doors:
+            self._log.notice(f"The server is now ready to accept connections {door}")
+
+    def identities(self) -> list[Identity]:
+        """What listeners with TLS show."""
+        return self._reactor.identities
+
+    def addresses(self) -> list[str]:
+        """Where clients can connect."""
+        return [shown_host(port.getHost()) for port in self._ports]
+
+    def close(self) -> None:
+        """Accept nobody any more."""
+        self._closed = True
+        ports, self._ports = self._ports, []
+        for port in ports:
+            port.stopListening()
+
+    def stopService(self) -> Deferred[None]:
+        """Close the ports and every connection."""
+        super().stopService()
+        self.close()
+        self._hub.stop()
+        return succeed(None)
+
+
+def _reason(error: BaseException | None) -> str:
+    return os_error_text(error) if isinstance(error, OSError) else str(error)
+
+
+def _first_error(failure: Failure) -> Failure:
+    error = failure.value
+    return error.subFailure if isinstance(error, FirstError) else failure
+
+
+def server_endpoint(reactor: Any, description: str) -> Any:
+    """An endpoint of Twisted; ``ValueError`` and others for one that is none. Imports of endpoints
+    and plugins happen only here."""
+    from twisted.internet import endpoints
+
+    from disque_tx.services.clients.plugins import installed
+
+    # Twisted's own search leaves a cache among the installed files.
+    setattr(endpoints, "getPlugins", installed)  # noqa: B010
+    return endpoints.serverFromString(reactor, description)

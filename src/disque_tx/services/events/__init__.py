@@ -1,0 +1,1 @@
+"""The event log: what happens to jobs, in files."""

@@ -1,0 +1,1 @@
+"""The machine: files, logs, the system."""

@@ -1,0 +1,1 @@
+"""Sockets: the fast acceptor, listening, TLS certificates."""

@@ -1,0 +1,117 @@
+"""The certificates that a node shows: when they end, and taking new ones without a restart.
+
+The bus and every listener with TLS has one. Connections that are made after :meth:`reload` get the
+new one; those that exist go on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from twisted.application.service import Service
+from twisted.internet.interfaces import IOpenSSLContextFactory
+from twisted.internet.task import LoopingCall
+from zope.interface import implementer
+
+from disque_tx.errors import ConfigError
+
+if TYPE_CHECKING:
+    from OpenSSL import SSL
+    from twisted.internet.ssl import CertificateOptions
+
+    from disque_tx.services.host.log import DaemonLog
+
+_DAY_S: Final = 86_400
+_SOON_DAYS: Final = 30
+
+
+@implementer(IOpenSSLContextFactory)
+class Identity:
+    """What TLS shows at one place, ``name``; serves as its context factory. ``read``: reads the
+    files; raises ``ConfigError`` when they do not do."""
+
+    def __init__(self, name: str, read: Callable[[], CertificateOptions]) -> None:
+        self.name = name
+        self._read = read
+        self._options = read()
+
+    def getContext(self) -> SSL.Context:
+        """For Twisted."""
+        return self._options.getContext()
+
+    def reload(self) -> None:
+        """Read the files again; ``ConfigError`` when they do not do: then nothing changes."""
+        self._options = self._read()
+
+    def expires_s(self) -> float | None:
+        """Unix time at which the certificate ends; ``None`` when it does not say."""
+        certificate: Any = getattr(self._options, "certificate", None)
+        told = certificate.get_notAfter() if certificate is not None else None
+        if told is None:
+            return None
+        return datetime.strptime(told.decode(), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
+
+
+class Certificates(Service):
+    """Watches the certificates of a node. ``identities``: gives them."""
+
+    def __init__(
+        self,
+        identities: Callable[[], list[Identity]],
+        log: DaemonLog,
+        reactor: Any,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._identities = identities
+        self._log = log
+        self._now_s = now_s
+        self._loop = LoopingCall(self.check)
+        self._loop.clock = reactor
+
+    def startService(self) -> None:
+        """Check now, and once a day, if there is anything to check."""
+        super().startService()
+        if self._identities():
+            self._loop.start(_DAY_S)
+
+    def stopService(self) -> None:
+        """No more checks."""
+        super().stopService()
+        if self._loop.running:
+            self._loop.stop()
+
+    def check(self) -> None:
+        """Warn of what has expired or soon will."""
+        for identity in self._identities():
+            expires_s = identity.expires_s()
+            if expires_s is None:
+                continue
+            left_days = int((expires_s - self._now_s()) // _DAY_S)
+            date = datetime.fromtimestamp(expires_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+            if left_days >= _SOON_DAYS:
+                continue
+            if left_days < 0:
+                told = f"expired on {date}: whoever checks it refuses to connect"
+            else:
+                told = f"expires on {date}, in {left_days} days"
+            self._log.warning(
+                f"{identity.name}: the certificate {told}. Put a new one in its place, then send"
+                " SIGHUP to this process ('systemctl reload disque')."
+            )
+
+    def reload(self) -> None:
+        """Take new certificates from the files that the configuration names."""
+        identities = self._identities()
+        for identity in identities:
+            try:
+                identity.reload()
+            except ConfigError as error:
+                self._log.warning(f"{identity.name}: the old certificate stays in use: {error}")
+            else:
+                self._log.notice(f"{identity.name}: the certificate was read anew")
+        if not identities:
+            self._log.notice("There are no certificates to be read anew")
+        self.check()

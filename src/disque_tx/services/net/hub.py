@@ -1,0 +1,172 @@
+"""The hub: all sockets in an inner epoll object that is one reader of the reactor."""
+
+from __future__ import annotations
+
+import select
+import socket
+from typing import Any, Final
+
+from twisted.internet.error import ConnectionDone, ConnectionLost
+from twisted.internet.interfaces import IProtocol, IProtocolFactory, IReadDescriptor
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from disque_tx.services.interfaces import ITurn
+from disque_tx.services.net.transport import FastTransport
+from disque_tx.services.pump import RECEIVE_BYTES, Session
+
+_EVENTS_PER_TURN: Final = 512
+#: How often the hub looks for more before it lets the reactor turn: a turn of the reactor costs
+#: as much as serving several requests.
+_ROUNDS: Final = 16
+#: Edge-triggered: the kernel looks at a socket once per arrival, not again on every poll. So a
+#: socket that gave all it was asked for, or whose peer stopped sending, is read again on our own.
+_WATCHED: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+_ENDING: Final = select.EPOLLHUP | select.EPOLLERR | select.EPOLLRDHUP
+_READABLE: Final = select.EPOLLIN | _ENDING
+
+
+@implementer(IReadDescriptor)
+class Hub:
+    """The inner epoll object with all sockets; one reader of the reactor."""
+
+    def __init__(self, reactor: Any, turn: ITurn) -> None:
+        self._reactor = reactor
+        self._turn: Any = turn
+        self._epoll = select.epoll()
+        self._transports: dict[int, FastTransport] = {}
+        self.sessions: dict[int, Session] = {}
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._reactor.addReader(self)
+
+    def stop(self) -> None:
+        """Close every connection, sent or not."""
+        for transport in list(self._transports.values()):
+            transport.abortConnection()
+        self._reactor.removeReader(self)
+        self._epoll.close()
+
+    def adopt(self, sock: socket.socket, factory: IProtocolFactory) -> bool:
+        """Serve a connected socket with a protocol of ``factory``; ``False`` when it was closed
+        before the protocol heard of it."""
+        sock.setblocking(False)
+        transport = FastTransport(sock, self)
+        try:
+            peer = transport.getPeer()
+        except OSError:
+            sock.close()  # it went away again before it was looked at
+            return False
+        protocol: IProtocol | None = factory.buildProtocol(peer)
+        if protocol is None:
+            sock.close()
+            return False
+        transport.protocol = protocol
+        self._transports[transport.fd] = transport
+        self._epoll.register(transport.fd, _WATCHED)
+        try:
+            protocol.makeConnection(transport)
+        except Exception:
+            self._give_up(transport)
+        return True
+
+    def _give_up(self, transport: FastTransport) -> None:
+        """A protocol failed: its connection ends, the error shows, and everybody else goes on."""
+        failure = Failure()
+        self._reactor.callLater(0, failure.raiseException)
+        transport.abortConnection()
+
+    def want_writes(self, transport: FastTransport, wanted: bool) -> None:
+        """Tell when the socket takes bytes, or no longer."""
+        events = _WATCHED | select.EPOLLOUT if wanted else _WATCHED
+        self._epoll.modify(transport.fd, events)
+
+    def close_soon(self, transport: FastTransport, reason: Failure) -> None:
+        """Forget a connection when the turn is over."""
+        self._reactor.callLater(0, self.close, transport, reason)
+
+    def close(self, transport: FastTransport, reason: Failure) -> None:
+        """Forget a connection and tell its protocol."""
+        if transport.disconnected:
+            return
+        fd = transport.fd
+        del self._transports[fd]
+        self.sessions.pop(fd, None)
+        self._epoll.unregister(fd)
+        transport.shut()
+        producer, transport.producer = transport.producer, None
+        if producer is not None:
+            producer.stopProducing()
+        protocol, transport.protocol = transport.protocol, None
+        protocol.connectionLost(reason)
+
+    # -- IReadDescriptor ---------------------------------------------------------------------
+
+    def fileno(self) -> int:
+        """The inner epoll object."""
+        return self._epoll.fileno()
+
+    def logPrefix(self) -> str:
+        """Our name in the log."""
+        return "clients"
+
+    def connectionLost(self, reason: Failure) -> None:
+        """The reactor stops; :meth:`stop` does the work."""
+
+    def doRead(self) -> None:
+        """Serve every socket that is ready, once per round."""
+        poll = self._epoll.poll
+        pump = self._turn.pump
+        for _ in range(_ROUNDS):
+            events = poll(0, _EVENTS_PER_TURN)
+            if pump.again:
+                # Those that had to wait come first, so that nobody waits for ever.
+                events = pump.again + events
+                pump.again = []
+            if not events:
+                return
+            with self._turn.turn():
+                for fd, event in pump.serve(events, self.sessions):
+                    transport = self._transports.get(fd)
+                    if transport is not None:  # else closed by what came before it in this turn
+                        self._serve(transport, event)
+            if self._epoll.closed:
+                return
+            if pump.is_turn_over():
+                break  # whoever connects, and all timers, come between two long turns
+        if pump.again:
+            self._reactor.callLater(0, self._go_on)
+
+    def _go_on(self) -> None:
+        if not self._epoll.closed:
+            self.doRead()
+
+    def _serve(self, transport: FastTransport, event: int) -> None:
+        """What the pump does not do."""
+        if event & select.EPOLLOUT:
+            transport.writable()
+        if event & _READABLE and not transport.disconnected:
+            self._read(transport, event)
+
+    def _read(self, transport: FastTransport, event: int) -> None:
+        try:
+            data = transport.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.close(transport, Failure(ConnectionLost(str(error))))
+            return
+        if not data:
+            session = self.sessions.get(transport.fd)
+            if session is not None and self._turn.pump.hung_up(session):
+                return
+            self.close(transport, Failure(ConnectionDone()))
+            return
+        if event & _ENDING or len(data) == RECEIVE_BYTES:
+            # The rest, and the end, come when this part is answered.
+            self._turn.pump.again.append((transport.fd, event & ~select.EPOLLOUT))
+        try:
+            transport.protocol.dataReceived(data)
+        except Exception:
+            self._give_up(transport)

@@ -1,0 +1,89 @@
+"""When the turns of a simulated process happen: what the reactor is to the daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from disque_tx.sim.disk import PowerLostError
+from disque_tx.sim.world import Timer
+
+if TYPE_CHECKING:
+    from disque_tx.sim.process import Process
+
+_TICK_MS: Final = 100
+#: What a turn takes at the most; input that comes meanwhile is part of it.
+_TURN_US_MAX: Final = 150
+
+
+class Loop:
+    """Gathers the input of one process, and runs a turn when there is some, or something is due."""
+
+    def __init__(self, process: Process) -> None:
+        machine = process.machine
+        self._process = process
+        self._world = machine.world
+        self._clocks = machine.clocks
+        self._random = machine.world.random(f"turns {machine.name}")
+        self._inputs: list[Callable[[], object]] = []
+        self._input_us = -1
+        self._timer: Timer | None = None
+        self._timer_us = -1
+        self._tick_ms = machine.clocks.steady_ms()
+
+    def feed(self, work: Callable[[], object]) -> None:
+        """Input: to be executed in the next turn, after what came before."""
+        if self._process.alive:
+            self._inputs.append(work)
+            if self._input_us < 0:
+                self._input_us = self._world.now_us + self._random.randint(1, _TURN_US_MAX)
+                self.schedule()
+
+    def schedule(self) -> None:
+        """See to it that the next turn comes in time."""
+        process = self._process
+        if not process.alive or process.frozen:
+            return
+        at_us = self._next_us()
+        if self._timer is not None:
+            if self._timer_us <= at_us:
+                return
+            self._timer.cancel()
+        self._timer_us = at_us
+        self._timer = self._world.at(at_us - self._world.now_us, self._turn)
+
+    def stop(self) -> None:
+        """No more turns."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _next_us(self) -> int:
+        due_ms = self._tick_ms
+        other_ms = int(self._process.turns.next_due_ms())
+        if 0 <= other_ms < due_ms:
+            due_ms = other_ms
+        # A turn takes time, so whatever is due always comes later than this one.
+        at_us = self._world.now_us + max(1, self._clocks.true_delay_us(due_ms))
+        return at_us if self._input_us < 0 else max(self._world.now_us, min(at_us, self._input_us))
+
+    def _turn(self) -> None:
+        self._timer = None
+        process = self._process
+        if not process.alive or process.frozen:
+            return
+        try:
+            with process.turn() as node:
+                if 0 <= self._input_us <= self._world.now_us:
+                    inputs, self._inputs, self._input_us = self._inputs, [], -1
+                    for work in inputs:
+                        process.guard(work)
+                if node.now_ms >= self._tick_ms:
+                    self._tick_ms = int(node.now_ms) + _TICK_MS
+                    process.guard(process.tick)
+                process.guard(process.turns.run_due)
+        except PowerLostError:
+            process.machine.lose_power()
+            return
+        process.turn_over()
+        self.schedule()

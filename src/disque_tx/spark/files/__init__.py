@@ -1,0 +1,1 @@
+"""The files of nodes as tables: append only files, and event logs."""

@@ -1,0 +1,174 @@
+"""Append only files as tables (cluster protocol, section 14.2).
+
+A later record cancels earlier ones, so a log can be cut into ranges only as what it is: records.
+``view=records`` gives these, a task per range, cut at true records: a body may hold what looks
+like one, so the driver walks over the whole file once. ``view=jobs`` gives the jobs that a node
+would load, a task per file, in two passes: first the places of the records that count, then the
+records; so the memory a task needs grows with the number of jobs and not with their bodies.
+
+A file is read up to where it is cut or damaged, as a node and ``disque-check-aof`` do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from disque_tx.errors import PeerError
+from disque_tx.messages import JobRecord
+from disque_tx.spark.files.folders import folder_options, found
+from disque_tx.spark.options import Given
+from disque_tx.spark.schema import AOF_JOBS_DDL, AOF_RECORDS_DDL, arrow_schema, batches, text
+from disque_tx.wire.aoflog import LogDecoder
+from disque_tx.wire.aofrecords import understand
+
+_LOG: Final = logging.getLogger(__name__)
+VIEWS: Final = ("jobs", "records")
+_OPTIONS: Final = ("view", "rangeBytes")
+_PIECE_BYTES: Final = 1 << 20
+_RANGE_BYTES: Final = 64 << 20
+_STATES: Final = ("wait-repl", "active", "queued", "acked")
+_CTIME_UNITS_IN_US: Final = 1000
+_US_IN_S: Final = 1_000_000
+
+
+@attrs.frozen
+class LogOptions:
+    """``range_bytes``: how much of a file a task reads, with ``view`` records."""
+
+    paths: tuple[str, ...]
+    view: str
+    range_bytes: int
+
+
+@attrs.frozen
+class Damage:
+    """Where and why a file cannot be read on."""
+
+    offset: int
+    what: str
+
+
+def log_options(options: Mapping[str, str]) -> LogOptions:
+    """What to read.
+
+    :raises BadOption: when an option is unknown, missing, or cannot be.
+    """
+    paths = folder_options("disque_aof", options, *_OPTIONS)
+    given = Given("disque_aof", options, ("path", "paths", *_OPTIONS))
+    size = given.number("rangeBytes", 1, 1 << 40) or _RANGE_BYTES
+    return LogOptions(paths, given.choice("view", VIEWS), size)
+
+
+class LogReader(DataSourceReader):
+    """Reads append only files, of this package and of the original."""
+
+    def __init__(self, options: LogOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        """Files, or ranges of files from one record to another."""
+        files = [file for path in self._options.paths for file in found(path, (".aof",))]
+        if self._options.view == "jobs":
+            return [InputPartition((file, 0, None)) for file in files]
+        ranges = (cut for file in files for cut in _ranges(file, self._options.range_bytes))
+        return [InputPartition(cut) for cut in ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task. Spark plans one without a value when there are none."""
+        if partition.value is None:
+            return
+        file, start, end = partition.value
+        if self._options.view == "jobs":
+            yield from batches(live_jobs(file), arrow_schema(AOF_JOBS_DDL))
+        else:
+            yield from batches(_record_rows(file, start, end), arrow_schema(AOF_RECORDS_DDL))
+
+
+def records(
+    file: str, start: int = 0, end: int | None = None
+) -> Iterator[tuple[int, JobRecord | bytes | Damage]]:
+    """Offsets with the job of a LOADJOB, the ID of a DELJOB, or at last why it does not go on.
+
+    ``start``: of a record; ``end``: of another, ``None`` to the end of the file.
+    """
+    decoder = LogDecoder()
+    with open(file, "rb") as log:
+        log.seek(start)
+        while end is None or start + decoder.offset < end:
+            at = start + decoder.offset
+            try:
+                words = decoder.next()
+                if words is not None:
+                    yield at, understand(words)
+                    continue
+            except PeerError as error:
+                yield at, Damage(at, f"damaged: {error}")
+                return
+            piece = log.read(_PIECE_BYTES)
+            if not piece:
+                if decoder.rest():
+                    yield at, Damage(at, f"cut: {decoder.rest()} bytes are no whole record")
+                return
+            decoder.feed(piece)
+
+
+def live_jobs(file: str) -> Iterator[tuple[Any, ...]]:
+    """The jobs that a node would load, as rows. A second LOADJOB of a job means nothing to it."""
+    places: dict[bytes, int] = {}
+    for offset, record in records(file):
+        if isinstance(record, JobRecord):
+            places.setdefault(record.id, offset)
+        elif isinstance(record, Damage):
+            _LOG.warning("%s was read up to byte %d, where it is %s.", file, offset, record.what)
+        else:
+            places.pop(record, None)
+    wanted = set(places.values())
+    for offset, record in records(file):
+        if offset in wanted and isinstance(record, JobRecord):
+            yield _job(file, offset, record)
+
+
+def _ranges(file: str, size: int) -> Iterator[tuple[str, int, int | None]]:
+    """Cuts of about that size, each from one record to another."""
+    start = 0
+    for offset, _ in records(file):
+        if offset - start >= size:
+            yield file, start, offset
+            start = offset
+    yield file, start, None
+
+
+def _record_rows(file: str, start: int, end: int | None) -> Iterator[tuple[Any, ...]]:
+    for offset, record in records(file, start, end):
+        if isinstance(record, JobRecord):
+            yield ("load", *_job(file, offset, record), None)
+        elif isinstance(record, Damage):
+            _LOG.warning("%s was read up to byte %d, where it is %s.", file, offset, record.what)
+            yield ("damage", file, offset, *[None] * 12, record.what)
+        else:
+            yield ("delete", file, offset, text(record), *[None] * 11, None)
+
+
+def _job(file: str, offset: int, job: JobRecord) -> tuple[Any, ...]:
+    return (
+        file,
+        offset,
+        text(job.id),
+        text(job.queue),
+        job.body,
+        _STATES[job.state] if job.state < len(_STATES) else str(job.state),
+        job.repl,
+        job.ctime // _CTIME_UNITS_IN_US,
+        job.etime_s * _US_IN_S,
+        job.delay_s,
+        job.retry_s,
+        job.nacks,
+        job.deliveries,
+        [text(node) for node in job.nodes],
+    )

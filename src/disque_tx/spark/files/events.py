@@ -1,0 +1,118 @@
+"""Segments of event logs as a table, also damaged ones (docs/reference/events.md).
+
+Whole blocks of lines are parsed by Arrow. A block in which something is no event is parsed line by
+line, and what is none goes into the column ``_corrupt``.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.json
+import zstandard
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from disque_tx.spark.files.folders import found
+from disque_tx.spark.schema import CORRUPT_COLUMN, EVENTS_DDL, EVENTS_READ_DDL, arrow_schema
+
+_LOG: Final = logging.getLogger(__name__)
+_BLOCK_BYTES: Final = 1 << 20
+#: A line of the daemon is shorter, unless it tells bodies; nothing else is kept as a whole.
+_LINE_BYTES_MAX: Final = 64 << 20
+_SUFFIXES: Final = (".jsonl", ".jsonl.zst")
+#: What every event has.
+_NEEDED: Final = ("id", "source", "type")
+
+
+class EventReader(DataSourceReader):
+    """Reads segments, a task per file."""
+
+    def __init__(self, paths: tuple[str, ...]) -> None:
+        self._paths = paths
+
+    def partitions(self) -> list[InputPartition]:
+        """The finished files."""
+        return [InputPartition(file) for path in self._paths for file in found(path, _SUFFIXES)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The events of one file. Spark plans a task without a value when there are none."""
+        if partition.value is not None:
+            for block in blocks(partition.value):
+                yield from _events(block)
+
+
+def blocks(file: str) -> Iterator[bytes]:
+    """Whole lines of a file, many at once. The last one may lack its end, if the file does."""
+    rest = b""
+    for piece in _pieces(file):
+        lines, newline, rest = (rest + piece).rpartition(b"\n")
+        if newline:
+            yield lines + newline
+        if len(rest) > _LINE_BYTES_MAX:
+            _LOG.warning("%s has a line of more than %d bytes.", file, _LINE_BYTES_MAX)
+            break
+    if rest:
+        yield rest
+
+
+def _pieces(file: str) -> Iterator[bytes]:
+    """The content, decompressed as far as it is whole."""
+    with open(file, "rb") as raw:
+        if not file.endswith(".zst"):
+            while piece := raw.read(_BLOCK_BYTES):
+                yield piece
+            return
+        reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+        try:
+            while piece := reader.read(_BLOCK_BYTES):
+                yield piece
+        except zstandard.ZstdError as error:
+            _LOG.warning("%s is damaged at byte %d: %s", file, raw.tell(), error)
+
+
+def _events(block: bytes) -> Iterator[pa.RecordBatch]:
+    table = _parsed(block)
+    if table is None:
+        yield from _one_by_one(block)
+    else:
+        yield from _with_corrupt(table).to_batches()
+
+
+def _parsed(block: bytes) -> pa.Table | None:
+    """The events of whole lines; ``None`` if one of them is none."""
+    options = pa.json.ReadOptions(block_size=len(block) + 1, use_threads=False)
+    try:
+        table = pa.json.read_json(io.BytesIO(block), options, _PARSING)
+    except pa.ArrowInvalid:
+        return None
+    # Arrow takes two objects on a line, too.
+    whole = len(table) == sum(1 for line in block.splitlines() if line.strip())
+    return table if whole and not any(table[name].null_count for name in _NEEDED) else None
+
+
+def _one_by_one(block: bytes) -> Iterator[pa.RecordBatch]:
+    for line in block.splitlines():
+        if not line.strip():
+            continue
+        table = _parsed(line)
+        yield from (_foreign(line) if table is None else _with_corrupt(table)).to_batches()
+
+
+def _with_corrupt(table: pa.Table) -> pa.Table:
+    nothing = pa.nulls(len(table), pa.string())
+    return table.append_column(CORRUPT_COLUMN, nothing).cast(_READ_SCHEMA)
+
+
+def _foreign(line: bytes) -> pa.Table:
+    columns: dict[str, Any] = {field.name: [None] for field in _SCHEMA}
+    columns[CORRUPT_COLUMN] = [line.decode("utf-8", "backslashreplace")]
+    return pa.table(columns, schema=_READ_SCHEMA)
+
+
+_SCHEMA: Final = arrow_schema(EVENTS_DDL)
+_READ_SCHEMA: Final = arrow_schema(EVENTS_READ_DDL)
+_PARSING: Final = pa.json.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")

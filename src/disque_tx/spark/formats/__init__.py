@@ -1,0 +1,1 @@
+"""The formats, under the names by which Spark finds them."""

@@ -1,0 +1,109 @@
+"""The formats, as Spark asks for them. Options are checked here, before anything runs."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from disque_tx.spark import options
+from disque_tx.spark.errors import BadOption
+from disque_tx.spark.files.aof import LogReader, log_options
+from disque_tx.spark.files.events import EventReader
+from disque_tx.spark.files.folders import folder_options
+from disque_tx.spark.schema import (
+    AOF_JOBS_DDL,
+    AOF_RECORDS_DDL,
+    EVENTS_READ_DDL,
+    JOBS_DDL,
+    arrow_schema,
+)
+from disque_tx.spark.sink.columns import check
+from disque_tx.spark.sink.writer import JobWriter, StreamWriter, TableWriter
+from disque_tx.spark.source.readers import JobReader, JobStreamReader
+
+
+def _given(source: DataSource) -> dict[str, str]:
+    return dict(cast(Any, source.options))
+
+
+class DisqueSource(DataSource):
+    """``format("disque")``: queues."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is called in ``format``."""
+        return "disque"
+
+    def schema(self) -> str:
+        """The columns of a job."""
+        return JOBS_DDL
+
+    def reader(self, schema: StructType) -> JobReader:
+        """For ``spark.read``."""
+        _only(schema, JOBS_DDL, self.name())
+        return JobReader(options.reading(_given(self), streaming=False))
+
+    def streamReader(self, schema: StructType) -> JobStreamReader:
+        """For ``spark.readStream``."""
+        _only(schema, JOBS_DDL, self.name())
+        return JobStreamReader(options.reading(_given(self), streaming=True))
+
+    def writer(self, schema: StructType, overwrite: bool) -> TableWriter:
+        """For ``df.write``."""
+        return TableWriter(self._writer(schema, overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
+        """For ``df.writeStream``."""
+        return StreamWriter(self._writer(schema, overwrite))
+
+    def _writer(self, schema: StructType, overwrite: bool) -> JobWriter:
+        if overwrite:
+            raise BadOption("Jobs can only be added to queues. Use mode or outputMode append.")
+        wanted = options.writing(_given(self))
+        check(schema, wanted)
+        return JobWriter(wanted)
+
+
+class LogSource(DataSource):
+    """``format("disque_aof")``: append only files."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is called in ``format``."""
+        return "disque_aof"
+
+    def schema(self) -> str:
+        """The columns of a job, or of a record."""
+        view = log_options(_given(self)).view
+        return AOF_RECORDS_DDL if view == "records" else AOF_JOBS_DDL
+
+    def reader(self, schema: StructType) -> LogReader:
+        """For ``spark.read``."""
+        _only(schema, self.schema(), self.name())
+        return LogReader(log_options(_given(self)))
+
+
+class EventSource(DataSource):
+    """``format("disque_events")``: segments of event logs."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is called in ``format``."""
+        return "disque_events"
+
+    def schema(self) -> str:
+        """The columns of an event, and one for what is none."""
+        return EVENTS_READ_DDL
+
+    def reader(self, schema: StructType) -> EventReader:
+        """For ``spark.read``."""
+        _only(schema, EVENTS_READ_DDL, self.name())
+        return EventReader(folder_options(self.name(), _given(self)))
+
+
+def _only(schema: StructType, ddl: str, form: str) -> None:
+    if to_arrow_schema(schema, timezone="UTC") != arrow_schema(ddl):
+        raise BadOption(f"The format {form} has columns of its own. Leave schema() out.")

@@ -1,0 +1,189 @@
+"""``disque-pipeline``: one group of commands, most of them at home in packages of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import attrs
+import click
+
+from disque_tx.spark.pipeline.ingest.ingestion import Report, ingest
+from disque_tx.spark.pipeline.lifecycle.audit import VIOLATED, Audit, audit
+from disque_tx.spark.pipeline.lifecycle.parts import lifecycle
+from disque_tx.spark.pipeline.report.page import report_command
+from disque_tx.spark.pipeline.runner import Runner
+from disque_tx.spark.pipeline.tables.compaction import KEPT_MS, compact
+from disque_tx.spark.pipeline.transfer.export import export_command
+from disque_tx.spark.pipeline.transfer.load import load_command
+from disque_tx.spark.pipeline.transfer.replay import replay_command
+
+_WINDOW_S_MAX: Final = 86_400
+_MISSING_SHOWN: Final = 20
+
+
+@click.group(name="disque-pipeline", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--master", help="Where Spark runs, by default what spark-submit says, or local[*].")
+@click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@click.option(
+    "--progress/--no-progress", default=None, help="Bars on stderr; by default on terminals."
+)
+@click.pass_context
+def command(
+    context: click.Context, master: str | None, conf: tuple[str, ...], progress: bool | None
+) -> None:
+    """What happened to jobs, from the event logs of many nodes."""
+    context.obj = Runner(master or _submitted_or("local[*]"), _settings(conf), progress)
+
+
+def _submitted_or(master: str) -> str | None:
+    """``None`` where ``spark-submit`` chose a master."""
+    return None if "PYSPARK_GATEWAY_PORT" in os.environ else master
+
+
+def _settings(words: Iterable[str]) -> dict[str, str]:
+    settings = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or not equals:
+            raise click.UsageError(f"--conf {word!r} is not KEY=VALUE.")
+        settings[key] = value
+    return settings
+
+
+@command.command("ingest")
+@click.argument("events", nargs=-1, required=True)
+@click.option("--into", "table", required=True, help="The table; made if it does not exist.")
+@click.option("--json", "as_json", is_flag=True, help="Tell the result as JSON.")
+@click.pass_obj
+def ingest_command(runner: Runner, events: tuple[str, ...], table: str, as_json: bool) -> None:
+    """Bring event logs into a table, each event once.
+
+    EVENTS are folders and files, of any number of nodes. What is in the table already is left out,
+    so that the same folders can be given every hour.
+    """
+    with runner.spark() as spark:
+        report = ingest(spark, events, table)
+    if as_json:
+        click.echo(json.dumps(attrs.asdict(report)))
+    else:
+        _tell_ingest(report)
+
+
+def _tell_ingest(report: Report) -> None:
+    click.echo(
+        f"{report.files} new files: {report.events} events, {report.new} of them new, "
+        f"{report.duplicates} known; {report.rejected} lines rejected."
+    )
+    for path in report.unreadable:
+        click.echo(f"Rejected as a whole, as it cannot be decompressed: {path}")
+    missing = {node: count for node, count in report.missing.items() if count}
+    for node in sorted(missing)[:_MISSING_SHOWN]:
+        click.echo(f"Node {node}: {missing[node]} events are in no log.")
+    if len(missing) > _MISSING_SHOWN:
+        click.echo(f"So it is for {len(missing) - _MISSING_SHOWN} more nodes; see --json.")
+
+
+@command.command("compact")
+@click.argument("table")
+@click.option(
+    "--keep",
+    "kept_s",
+    type=click.IntRange(0, 31_536_000),
+    default=KEPT_MS // 1000,
+    show_default=True,
+    help="Seconds for which merged files stay, for those who read them.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.pass_obj
+def compact_command(runner: Runner, table: str, kept_s: int, as_json: bool) -> None:
+    """Merge small files of a table, so that it stays quick.
+
+    'ingest' does this by itself when there are many. Nothing in the table changes.
+    """
+    with runner.spark() as spark:
+        done = compact(spark, table, kept_ms=kept_s * 1000)
+    if as_json:
+        click.echo(json.dumps(attrs.asdict(done)))
+        return
+    click.echo(
+        f"{done.merged} files became {done.new}; the table has {done.files} now."
+        f" {done.removed} files that were merged earlier are removed."
+    )
+
+
+@command.command("lifecycle")
+@click.argument("table")
+@click.option("--into", "out", required=True, help="A new folder for the results.")
+@click.option(
+    "--window",
+    "window_s",
+    type=click.IntRange(1, _WINDOW_S_MAX),
+    default=60,
+    show_default=True,
+    help="Seconds that are summed up in OUT/queues.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace what is in OUT.")
+@click.pass_obj
+def lifecycle_command(runner: Runner, /, table: str, out: str, **words: Any) -> None:
+    """Say what became of each job, and how queues and nodes did."""
+    with runner.spark() as spark:
+        for path in lifecycle(spark, table, out, **words).values():
+            click.echo(path)
+
+
+@command.command("audit")
+@click.argument("table")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
+@click.option(
+    "--skew",
+    "skew_ms",
+    type=click.IntRange(0, 86_400_000),
+    default=1000,
+    show_default=True,
+    help="Milliseconds by which clocks may differ.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Tell the result as JSON.")
+@click.pass_context
+def audit_command(context: click.Context, /, table: str, as_json: bool, **words: Any) -> None:
+    """Say what should not have happened to a job; exit status 1 if something did.
+
+    --limit bounds how many jobs are named per check.
+    """
+    runner: Runner = context.obj
+    with runner.spark() as spark:
+        found = audit(spark, table, **words)
+    click.echo(_as_json(found) if as_json else "\n".join(_told(found)))
+    context.exit(1 if found.violated else 0)
+
+
+def _as_json(found: Audit) -> str:
+    counts = [
+        {"check": check, "verdict": verdict, "jobs": count}
+        for (check, verdict), count in sorted(found.counts.items())
+    ]
+    jobs = [attrs.asdict(suspect) for suspect in found.suspects]
+    return json.dumps({"jobs": found.jobs, "counts": counts, "suspects": jobs})
+
+
+def _told(found: Audit) -> Iterator[str]:
+    yield f"{found.jobs} jobs."
+    for (check, verdict), count in sorted(found.counts.items()):
+        why = "" if verdict == VIOLATED else ", because events are missing"
+        yield f"{check}: {verdict}{why}: {count} jobs"
+        for suspect in found.suspects:
+            if (suspect.check, suspect.verdict) == (check, verdict):
+                yield f"  {suspect.job_id}  {suspect.queue or '?'}"
+    if not found.counts:
+        yield "Nothing is wrong with them."
+
+
+for _command in (report_command, export_command, load_command, replay_command):
+    command.add_command(_command)
+
+
+def main() -> None:
+    """The program ``disque-pipeline``."""
+    command(prog_name="disque-pipeline")

@@ -1,0 +1,7 @@
+"""Event logs into a table, each event once."""
+
+from __future__ import annotations
+
+from disque_tx.spark.pipeline.ingest.ingestion import Report, ingest
+
+__all__ = ["Report", "ingest"]

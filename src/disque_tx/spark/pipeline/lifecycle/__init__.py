@@ -1,0 +1,7 @@
+"""What became of each job and each queue, and what should not have happened."""
+
+from __future__ import annotations
+
+from disque_tx.spark.pipeline.lifecycle.parts import PARTS, lifecycle
+
+__all__ = ["PARTS", "lifecycle"]

@@ -1,0 +1,180 @@
+"""``disque-pipeline audit``: what should not have happened to a job.
+
+1. ``lost``: it was accepted, and neither delivered nor does anything say that it ended; its TTL is
+   over, or its delay is and no queue has seen it.
+2. ``retry0-twice``: RETRY 0 means at most once, and it was delivered twice.
+3. ``delivered-after-ack``: delivered after it had been acknowledged; on another node, later by more
+   than clocks may differ.
+4. ``under-replicated``: it was accepted, and nothing says that there were as many copies as the
+   client asked for.
+
+What rests on something that nobody told (1, 4) is ``unknown`` rather than ``violated`` when events
+are missing that could have told it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from disque_tx.spark.pipeline.lifecycle import gaps, nodes
+from disque_tx.spark.pipeline.lifecycle.jobs import GRACE_S, Extent, jobs
+from disque_tx.spark.pipeline.tables.table import Table
+
+CHECKS: Final = ("lost", "retry0-twice", "delivered-after-ack", "under-replicated")
+VIOLATED: Final = "violated"
+UNKNOWN: Final = "unknown"
+_ACKED: Final = ("acked", "fast-acked")
+
+
+@attrs.frozen
+class Suspect:
+    """A job that something is wrong with, or may be."""
+
+    check: str
+    verdict: str
+    job_id: str
+    queue: str | None
+
+
+@attrs.frozen
+class Audit:
+    """``counts``: check and verdict → jobs. ``suspects``: as many of each as were asked for."""
+
+    jobs: int
+    counts: dict[tuple[str, str], int]
+    suspects: list[Suspect]
+
+    @property
+    def violated(self) -> bool:
+        """Whether anything happened that must not."""
+        return any(count for (_, verdict), count in self.counts.items() if verdict == VIOLATED)
+
+
+def audit(spark: SparkSession, table: str, limit: int = 100, skew_ms: int = 1000) -> Audit:
+    """Check all jobs of a table.
+
+    ``limit``: jobs that are named per check and verdict. ``skew_ms``: how far clocks of two nodes
+    may differ where events do not bound it.
+
+    :raises BadTable: when ``table`` is none, or of another version.
+    """
+    events = Table(spark, table).events()
+    extent = Extent.of(events)
+    found = jobs(events, extent).persist()
+    kept = suspects(events, found, extent, gaps.latest(events), skew_ms).persist()
+    try:
+        counted = kept.groupBy("check", "verdict").count().collect()
+        counts = {(row.check, row.verdict): int(row["count"]) for row in counted}
+        named = []
+        for check, verdict in sorted(counts):
+            same = kept.where((fn.col("check") == check) & (fn.col("verdict") == verdict))
+            named += [Suspect(**row.asDict()) for row in same.orderBy("job_id").head(limit)]
+        return Audit(found.count(), counts, named)
+    finally:
+        kept.unpersist()
+        found.unpersist()
+
+
+def suspects(
+    events: DataFrame, found: DataFrame, extent: Extent, gap_ends: Mapping[str, int], skew_ms: int
+) -> DataFrame:
+    """Jobs that something is wrong with: ``check``, ``verdict``, ``job_id``, ``queue``."""
+    rules = {
+        "lost": (_lost(extent.horizon_us), _any_gap(gap_ends)),
+        "retry0-twice": ((fn.col("retry_s") == 0) & (fn.col("deliveries") > 1), fn.lit(False)),
+        "under-replicated": (_under_replicated(extent.horizon_us), _own_gap(gap_ends)),
+    }
+    answers = fn.array(
+        *(
+            fn.when(
+                wrong, fn.struct(fn.lit(check).alias("check"), _verdict(doubt).alias("verdict"))
+            )
+            for check, (wrong, doubt) in rules.items()
+        )
+    )
+    one_by_one = found.select(
+        "job_id", "queue", fn.explode(fn.array_compact(answers)).alias("answer")
+    )
+    columns = ("check", "verdict", "job_id", "queue")
+    late = _delivered_after_ack(events, found, skew_ms).select(
+        fn.lit("delivered-after-ack").alias("check"),
+        fn.lit(VIOLATED).alias("verdict"),
+        "job_id",
+        "queue",
+    )
+    return one_by_one.select("answer.*", "job_id", "queue").select(*columns).unionByName(late)
+
+
+def _verdict(doubt: Column) -> Column:
+    return fn.when(doubt, UNKNOWN).otherwise(VIOLATED)
+
+
+def _lost(horizon_us: int) -> Column:
+    never = (
+        (fn.col("deliveries") == 0) & fn.col("ended_at").isNull() & fn.col("began_at").isNotNull()
+    )
+    delayed_us = fn.unix_micros("began_at") + (fn.col("delay_s") + GRACE_S) * 1_000_000
+    unseen = fn.col("queued_at").isNull() & (fn.col("requeues") == 0) & (delayed_us < horizon_us)
+    return never & ((fn.col("outcome") == "lost") | unseen)
+
+
+def _under_replicated(horizon_us: int) -> Column:
+    """Asynchronous jobs have a minute; those that end before may have had no time for copies."""
+    served = fn.coalesce("queued_at", "first_delivered_at").isNotNull()
+    due = fn.unix_micros("added_at") + GRACE_S * 1_000_000
+    end = fn.coalesce(fn.unix_micros("ended_at"), fn.lit(horizon_us))
+    too_late = fn.when(fn.col("asynchronous"), due < end).otherwise(served)
+    return fn.coalesce((fn.col("replicate") > fn.col("copies")) & too_late, fn.lit(False))
+
+
+def _any_gap(gap_ends: Mapping[str, int]) -> Column:
+    """Whether events of any node are missing that could have been about the job."""
+    return fn.unix_micros("began_at") < fn.lit(max(gap_ends.values(), default=-1))
+
+
+def _own_gap(gap_ends: Mapping[str, int]) -> Column:
+    """The same of the node that made it."""
+    answer = fn.lit(False)
+    for node, until_us in gap_ends.items():
+        missed = (fn.col("made_on") == node) & (fn.unix_micros("added_at") < fn.lit(until_us))
+        answer = answer | missed
+    return answer
+
+
+def _delivered_after_ack(events: DataFrame, found: DataFrame, skew_ms: int) -> DataFrame:
+    """Jobs that were delivered after an acknowledgement. Only those with several deliveries, or
+    one that seems to be later, are looked at event by event."""
+    again = (fn.col("deliveries") > 1) | (fn.col("last_delivered_at") > fn.col("acked_at"))
+    candidates = found.where((fn.col("acks") > 0) & again)
+    told = events.where(fn.col("kind").isin("delivered", *_ACKED)).join(
+        candidates.select("job_id"), "job_id", "left_semi"
+    )
+    late, ack = (
+        _order(told.where("kind = 'delivered'"), "d"),
+        _order(told.where("kind != 'delivered'"), "a"),
+    )
+    ahead = nodes.clocks(events, found).select(
+        fn.col("from_node").alias("a_node"), fn.col("to_node").alias("d_node"), "ahead_ms_max"
+    )
+    pairs = late.join(ack, "job_id").join(fn.broadcast(ahead), ["a_node", "d_node"], "left")
+    tolerated_us = fn.greatest(fn.col("ahead_ms_max"), fn.lit(skew_ms)) * 1000
+    here = fn.col("d_node") == fn.col("a_node")
+    after = fn.when(here, fn.col("d_order") > fn.col("a_order")).otherwise(
+        fn.col("d_us") - fn.col("a_us") > tolerated_us
+    )
+    return pairs.where(after).select("job_id").distinct().join(candidates, "job_id")
+
+
+def _order(events: DataFrame, prefix: str) -> DataFrame:
+    """Where events stand: on one node by its numbers, which clocks that jump do not change."""
+    return events.select(
+        "job_id",
+        fn.col("node").alias(f"{prefix}_node"),
+        fn.struct("boot", "seq").alias(f"{prefix}_order"),
+        fn.unix_micros("time").alias(f"{prefix}_us"),
+    )

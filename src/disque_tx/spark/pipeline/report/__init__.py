@@ -1,0 +1,7 @@
+"""One page for people."""
+
+from __future__ import annotations
+
+from disque_tx.spark.pipeline.report.page import report
+
+__all__ = ["report"]

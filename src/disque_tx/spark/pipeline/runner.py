@@ -1,0 +1,121 @@
+"""The session that a command runs in, with a bar per stage that Spark works on, on terminals."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+import attrs
+import click
+from py4j.protocol import Py4JJavaError
+from pyspark import StatusTracker
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from disque_tx.errors import DisqueError
+from disque_tx.spark import session
+
+#: What these queries need beyond Spark's own choice: few and large partitions are joined by
+#: Spark itself, and a sketch per queue fits into memory, for this many queues and windows.
+SETTINGS: Final[Mapping[str, str]] = {
+    "spark.sql.shuffle.partitions": "32",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.skewJoin.enabled": "true",
+    "spark.sql.maxConcurrentOutputFileWriters": "64",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
+    "spark.sql.session.timeZone": "UTC",
+}
+_PERIOD_S: Final = 0.2
+
+
+@attrs.frozen
+class Runner:
+    """How commands get their session. ``settings``: of the user, which go before
+    :data:`SETTINGS`."""
+
+    master: str | None
+    settings: Mapping[str, str]
+    progress: bool | None
+
+    @contextmanager
+    def spark(self) -> Iterator[SparkSession]:
+        """A session; what goes wrong in it is told in a line or two."""
+        # For a condition with a misspelt column, it would print pages of plans.
+        PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
+        try:
+            spark = session("disque-pipeline", self.master, {**SETTINGS, **self.settings})
+            console = Console(stderr=True)
+            with stages_shown(spark.sparkContext.statusTracker(), console, self.progress):
+                yield spark
+        except DisqueError as error:
+            raise click.ClickException(str(error)) from error
+        except PySparkException as error:
+            first = (error.getMessage() or str(error)).strip().partition("\n")[0]
+            raise click.ClickException(f"Spark could not go on: {first}") from error
+        except Py4JJavaError as error:
+            raise click.ClickException(f"Spark could not go on: {error.java_exception}") from error
+
+
+@contextmanager
+def stages_shown(tracker: StatusTracker, console: Console, wanted: bool | None) -> Iterator[None]:
+    """Show the stages for so long.
+
+    ``wanted``: whether to show them; ``None``: if ``console`` is a terminal.
+    """
+    if not (console.is_terminal if wanted is None else wanted):
+        yield
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    over = threading.Event()
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+        bars = StageBars(tracker, progress)
+        thread = threading.Thread(target=_follow, args=(bars, over), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+def _follow(bars: StageBars, over: threading.Event) -> None:
+    while not over.wait(_PERIOD_S):
+        bars.update()
+
+
+class StageBars:
+    """Bars for the stages that are active; those that are over disappear."""
+
+    def __init__(self, tracker: StatusTracker, progress: Progress) -> None:
+        self._tracker = tracker
+        self._progress = progress
+        self._bars: dict[int, TaskID] = {}
+
+    def update(self) -> None:
+        """Show how far the stages are now."""
+        active = set(self._tracker.getActiveStageIds())
+        for stage in set(self._bars) - active:
+            self._progress.remove_task(self._bars.pop(stage))
+        for stage in sorted(active):
+            info = self._tracker.getStageInfo(stage)
+            if info is not None:
+                self._show(
+                    stage, info.name.partition(" at ")[0], info.numCompletedTasks, info.numTasks
+                )
+
+    def _show(self, stage: int, name: str, done: int, tasks: int) -> None:
+        if stage not in self._bars:
+            self._bars[stage] = self._progress.add_task(f"stage {stage} {name}", total=tasks)
+        self._progress.update(self._bars[stage], completed=done, total=tasks)

@@ -1,0 +1,7 @@
+"""Tables that change by commits, and stay readable while they do."""
+
+from __future__ import annotations
+
+from disque_tx.spark.pipeline.tables.table import Table
+
+__all__ = ["Table"]

@@ -1,0 +1,1 @@
+"""Logs into tables, and tables into queues."""

@@ -1,0 +1,111 @@
+"""``disque-pipeline export``: the jobs in append only files as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+import attrs
+import click
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from disque_tx.spark.pipeline import wording
+from disque_tx.spark.pipeline.errors import OutputExists
+from disque_tx.spark.pipeline.storage import Storage
+
+if TYPE_CHECKING:
+    from disque_tx.spark.pipeline.runner import Runner
+
+_DAMAGES_MAX: Final = 100
+
+
+@attrs.frozen
+class Damage:
+    """Where a file was read to, and why no further."""
+
+    file: str
+    offset: int
+    what: str
+
+
+@attrs.frozen
+class Exported:
+    """``files``: that hold jobs. ``damages``: of the files that could not be read to their ends,
+    the first 100."""
+
+    jobs: int
+    queues: int
+    files: int
+    bytes: int
+    damages: list[Damage]
+
+
+def export(
+    spark: SparkSession, paths: Sequence[str], into: str, overwrite: bool = False
+) -> Exported:
+    """Write the jobs that nodes would load from these files to the table ``into``, which has the
+    columns of the format ``disque_aof`` and appears when it is whole.
+
+    :raises BadOption: when there is no file at a path.
+    :raises OutputExists: when ``into`` exists and is not to be replaced.
+    """
+    storage = Storage(spark)
+    target = storage.absolute(into)
+    if storage.find(target) is not None and not overwrite:
+        raise OutputExists(f"{target} exists. Name a new folder, or add --overwrite to replace it.")
+    parent, _, name = target.rpartition("/")
+    work = f"{parent}/_{name}-{uuid4().hex}"
+    try:
+        jobs = _read(spark, paths, "jobs")
+        jobs.write.option("compression", "zstd").parquet(work)
+        exported = _counted(spark.read.parquet(work), _damages(spark, paths))
+        if overwrite:
+            storage.remove(target)
+        storage.move(work, target)
+    finally:
+        storage.remove(work)
+    return exported
+
+
+def _read(spark: SparkSession, paths: Sequence[str], view: str) -> DataFrame:
+    return spark.read.format("disque_aof").option("view", view).load(list(paths))
+
+
+def _damages(spark: SparkSession, paths: Sequence[str]) -> list[Damage]:
+    """The view of jobs cannot tell them: it has rows for jobs only."""
+    damaged = _read(spark, paths, "records").where("damage IS NOT NULL")
+    rows = damaged.select("file", "offset", "damage").orderBy("file").head(_DAMAGES_MAX)
+    return [Damage(row.file, row.offset, row.damage) for row in rows]
+
+
+def _counted(jobs: DataFrame, damages: list[Damage]) -> Exported:
+    sums = jobs.agg(
+        fn.count("*").alias("jobs"),
+        fn.count_distinct("queue").alias("queues"),
+        fn.count_distinct("file").alias("files"),
+        fn.coalesce(fn.sum(fn.octet_length("body")), fn.lit(0)).alias("bytes"),
+    )
+    return Exported(**sums.collect()[0].asDict(), damages=damages)
+
+
+@click.command("export")
+@click.argument("aof", nargs=-1, required=True)
+@click.option("--into", "table", required=True, help="A new folder for the table.")
+@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@click.pass_obj
+def export_command(runner: Runner, /, aof: tuple[str, ...], table: str, overwrite: bool) -> None:
+    """Make a table of the jobs in append only files.
+
+    AOF are files, and folders in which all files that end with .aof are read. A file that is
+    damaged is read up to there, as a node would.
+    """
+    with runner.spark() as spark:
+        exported = export(spark, aof, table, overwrite)
+    click.echo(
+        f"{wording.count(exported.jobs)} jobs of {wording.count(exported.queues)} queues out of "
+        f"{wording.count(exported.files)} files, {wording.size(exported.bytes)} of bodies."
+    )
+    for damage in exported.damages:
+        click.echo(f"{damage.file} was read up to byte {damage.offset}, where it is {damage.what}.")

@@ -1,0 +1,119 @@
+"""``disque-pipeline load``: jobs from a table into a queue, all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import click
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.types import BinaryType, StringType
+
+from disque_tx.spark.errors import BadColumn
+from disque_tx.spark.pipeline import wording
+from disque_tx.spark.pipeline.errors import NothingToRead
+from disque_tx.spark.pipeline.storage import Storage
+from disque_tx.spark.pipeline.transfer.target import Target, agreed, asking_options, target_options
+
+if TYPE_CHECKING:
+    from disque_tx.spark.pipeline.runner import Runner
+
+FORMATS: Final = ("parquet", "orc", "json")
+
+
+@attrs.frozen
+class Rows:
+    """Rows that are to become jobs. ``jobs``: the column ``body`` alone. ``nulls``: rows without
+    a body, which are no jobs. ``bytes``: of all bodies."""
+
+    jobs: DataFrame
+    count: int
+    nulls: int
+    bytes: int
+
+    def told(self, queue: str) -> Iterator[str]:
+        """What would be added."""
+        size = wording.size(self.bytes)
+        yield f"{wording.count(self.count)} jobs for the queue {queue!r}, {size} of bodies."
+        if self.nulls:
+            yield f"{wording.count(self.nulls)} rows have no body and are left out."
+
+
+def bodies(
+    spark: SparkSession,
+    table: str,
+    column: str = "body",
+    where: str | None = None,
+    form: str = "parquet",
+) -> Rows:
+    """The rows of a table that are to become jobs.
+
+    ``column``: what their bodies are. ``where``: a condition in SQL. ``form``: one of
+    :data:`FORMATS`.
+
+    :raises NothingToRead: when there is no table.
+    :raises BadColumn: when it has no such column, or one that is neither text nor binary.
+    """
+    if Storage(spark).find(table) is None:
+        raise NothingToRead(f"{table} does not exist. Name the folder of a table.")
+    rows = spark.read.format(form).load(table)
+    _check(rows, table, column)
+    chosen = rows if where is None else rows.where(where)
+    named = chosen.select(fn.col(f"`{column}`").alias("body"))
+    sums = named.agg(
+        fn.count("body").alias("count"),
+        fn.count_if(fn.col("body").isNull()).alias("nulls"),
+        fn.coalesce(fn.sum(fn.octet_length("body")), fn.lit(0)).alias("bytes"),
+    )
+    return Rows(named.where("body IS NOT NULL"), **sums.collect()[0].asDict())
+
+
+def _check(rows: DataFrame, table: str, column: str) -> None:
+    if column not in rows.columns:
+        names = ", ".join(rows.columns[:20])
+        raise BadColumn(
+            f"{table} has no column {column!r}. Name one of {names} with --body-column."
+        )
+    kind = rows.schema[column].dataType
+    if not isinstance(kind, BinaryType | StringType):
+        raise BadColumn(
+            f"The column {column!r} of {table} is {kind.simpleString()}; the body of a job is text"
+            " or binary. Write a table with such a column, as with to_json."
+        )
+
+
+@click.command("load")
+@click.argument("table")
+@click.option("--queue", required=True, help="The queue for all jobs.")
+@click.option("--body-column", "column", default="body", show_default=True)
+@click.option("--where", help="A condition in SQL that says which rows; by default all.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="parquet", show_default=True)
+@target_options
+@asking_options
+@click.pass_obj
+def load_command(
+    runner: Runner,
+    /,
+    table: str,
+    queue: str,
+    column: str,
+    where: str | None,
+    form: str,
+    dry_run: bool,
+    yes: bool,
+    **words: Any,
+) -> None:
+    """Add a job for each row of a table to a queue.
+
+    No job can be fetched before all of them are there. Loading again adds all of them again.
+    """
+    with runner.spark() as spark:
+        target = Target.given(**words)
+        rows = bodies(spark, table, column, where, form)
+    # Outside, as bars of progress and a question would write over each other.
+    if agreed(rows.told(queue), rows.count, target, dry_run, yes):
+        with runner.spark():
+            target.write(rows.jobs, queue)
+        click.echo(f"{wording.count(rows.count)} jobs were added.")

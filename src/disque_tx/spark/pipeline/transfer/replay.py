@@ -1,0 +1,189 @@
+"""``disque-pipeline replay``: jobs from history back into their queues, each once.
+
+History is a table of events, in which bodies are if the nodes logged with ``eventlog-body yes``, or
+a table that ``export`` made of append only files. A job that comes back has a new ID; the ledger
+knows the old ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import click
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from disque_tx.spark.pipeline import wording
+from disque_tx.spark.pipeline.errors import BadTable, NothingToRead, PipelineError
+from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
+from disque_tx.spark.pipeline.storage import Storage
+from disque_tx.spark.pipeline.tables.table import Table
+from disque_tx.spark.pipeline.transfer.ledger import CHOICES, Ledger
+from disque_tx.spark.pipeline.transfer.target import Target, agreed, asking_options, target_options
+
+if TYPE_CHECKING:
+    from disque_tx.spark.pipeline.runner import Runner
+
+_COMMITS: Final = "_commits"
+_EXPORTED: Final = frozenset(("id", "queue", "body", "state", "retry_s"))
+
+
+class NoBodies(PipelineError):
+    """The jobs are known, and what was in them is not."""
+
+
+@attrs.frozen
+class Chosen:
+    """What a replay found. ``jobs``: those to be added, with the columns of the sink and
+    ``job_id``. ``known``: jobs that were replayed before. ``bodiless``: jobs without a body in the
+    history."""
+
+    jobs: DataFrame
+    count: int
+    known: int
+    bodiless: int
+    bytes: int
+
+    def told(self) -> Iterator[str]:
+        """What would be added.
+
+        :raises NoBodies: when jobs were found, and no body of any of them.
+        """
+        if self.bodiless and not self.count and not self.known:
+            raise NoBodies(
+                f"{wording.count(self.bodiless)} jobs are meant, and the event logs hold no body of"
+                " any. Nodes log them with eventlog-body yes, from then on. An append only file may"
+                " still have the jobs: see 'disque-pipeline export'."
+            )
+        size = wording.size(self.bytes)
+        yield f"{wording.count(self.count)} jobs to replay, {size} of bodies."
+        if self.known:
+            yield f"{wording.count(self.known)} jobs were replayed before and are left out."
+        if self.bodiless:
+            bodiless = wording.count(self.bodiless)
+            yield f"{bodiless} jobs have no body in the event logs and are left out."
+
+
+def history(spark: SparkSession, table: str) -> DataFrame:
+    """The jobs of a table: ``job_id``, ``queue``, ``body``, ``retry_s``, ``ttl_s``, and what else
+    is known of them, to choose by: for events the columns of the table ``jobs`` of ``lifecycle``,
+    for append only files those of the format ``disque_aof``.
+
+    :raises NothingToRead: when there is no table.
+    :raises BadTable: when it is of neither kind.
+    """
+    storage = Storage(spark)
+    root = storage.absolute(table)
+    if storage.find(root) is None:
+        raise NothingToRead(f"{root} does not exist. Name a table of events or of exported jobs.")
+    if storage.find(f"{root}/{_COMMITS}") is not None:
+        return _from_events(Table(spark, root).events())
+    exported = spark.read.parquet(root)
+    if not set(exported.columns) >= _EXPORTED:
+        raise BadTable(
+            f"{root} is neither a table of events, as 'disque-pipeline ingest' makes them, nor of"
+            " jobs, as 'disque-pipeline export' does."
+        )
+    ttl_s = fn.lit(None).cast("bigint")
+    return exported.withColumnRenamed("id", "job_id").withColumn("ttl_s", ttl_s)
+
+
+def _from_events(events: DataFrame) -> DataFrame:
+    """Bodies are Base64 there; one that is none counts as none."""
+    told = events.where("kind = 'added' AND body IS NOT NULL").groupBy("job_id")
+    bodies = told.agg(fn.try_to_binary(fn.max("body"), fn.lit("base64")).alias("body"))
+    return jobs(events, Extent.of(events)).join(bodies, "job_id", "left")
+
+
+@contextmanager
+def chosen(
+    spark: SparkSession, table: str, where: str, ledger: Ledger, queue: str | None = None
+) -> Iterator[Chosen]:
+    """The jobs of a table for which the condition ``where``, in SQL, holds. ``queue``: where all of
+    them go; ``None``: back to where they were.
+
+    :raises NothingToRead, BadTable: see :func:`history`.
+    """
+    matching = history(spark, table).where(where).dropDuplicates(["job_id"])
+    known = ledger.known().withColumn("replayed", fn.lit(True))
+    found = matching.join(known, "job_id", "left").persist()
+    try:
+        is_new, has_body = fn.col("replayed").isNull(), fn.col("body").isNotNull()
+        fresh = is_new & has_body
+        sums = found.agg(
+            fn.count_if(fresh).alias("count"),
+            fn.count_if(~is_new).alias("known"),
+            fn.count_if(is_new & ~has_body).alias("bodiless"),
+            fn.coalesce(fn.sum(fn.when(fresh, fn.octet_length("body"))), fn.lit(0)).alias("bytes"),
+        )
+        yield Chosen(found.where(fresh).select(*_columns(queue)), **sums.collect()[0].asDict())
+    finally:
+        found.unpersist()
+
+
+def _columns(queue: str | None) -> list[Column]:
+    """As the sink takes them, with the ID."""
+    name = fn.col("queue") if queue is None else fn.lit(queue)
+    retry, ttl = fn.col("retry_s").alias("retry"), fn.col("ttl_s").alias("ttl")
+    return [fn.col("job_id"), name.alias("queue"), fn.col("body"), retry, ttl]
+
+
+def replay(found: Chosen, target: Target, ledger: Ledger) -> None:
+    """Add the jobs, all or none, and remember them. RETRY and TTL of the target go before those
+    that jobs had.
+
+    :raises NotWritten: when they cannot be added.
+    """
+    given = [name for name in ("retry", "ttl") if name in target.options]
+    name = ledger.begin(found.jobs)
+    target.write(found.jobs.drop("job_id", *given))
+    ledger.finish(name)
+
+
+@click.command("replay")
+@click.argument("table")
+@click.option("--where", required=True, help="Which jobs, in SQL: \"outcome = 'expired'\".")
+@click.option("--queue", help="A queue for all of them; by default each goes back to its own.")
+@click.option("--ledger", "path", help="Where replayed jobs are noted; by default in the table.")
+@click.option(
+    "--unfinished",
+    type=click.Choice(CHOICES),
+    default=CHOICES[0],
+    show_default=True,
+    help="If a replay did not end well: stop, skip its jobs, or add them again.",
+)
+@target_options
+@asking_options
+@click.pass_context
+def replay_command(
+    context: click.Context,
+    /,
+    table: str,
+    where: str,
+    queue: str | None,
+    path: str | None,
+    unfinished: str,
+    dry_run: bool,
+    yes: bool,
+    **words: Any,
+) -> None:
+    """Add jobs from history to their queues again, each once.
+
+    TABLE is a table of events, made by ingest, or of jobs, made by export. RETRY and TTL are those
+    that the jobs had, where they are known, unless --retry and --ttl say something else.
+    """
+    runner: Runner = context.obj
+    with runner.spark() as spark:
+        target = Target.given(**words)
+        ledger = Ledger(spark, path or f"{table}/_replayed")
+        if not dry_run:
+            ledger.settle(unfinished)
+        found = context.with_resource(chosen(spark, table, where, ledger, queue))
+        told = list(found.told())
+    if agreed(told, found.count, target, dry_run, yes):
+        with runner.spark():
+            replay(found, target, ledger)
+        click.echo(f"{wording.count(found.count)} jobs were added.")

@@ -1,0 +1,113 @@
+"""From the columns of a table to ADDJOB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+from pyspark.sql.types import (
+    BinaryType,
+    ByteType,
+    DataType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+    VarcharType,
+)
+
+from disque_tx.client import requests
+from disque_tx.client.requests import Request
+from disque_tx.spark.errors import BadColumn
+from disque_tx.spark.options import DEFAULT_TTL_S, Writing
+
+_TEXT: Final = (StringType, VarcharType)
+_WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
+#: Column → what it may be, and in words.
+_COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
+    "queue": (_TEXT, "a string"),
+    "body": ((BinaryType, *_TEXT), "binary or a string"),
+    "delay": (_WHOLE, "a whole number of seconds"),
+    "retry": (_WHOLE, "a whole number of seconds"),
+    "ttl": (_WHOLE, "a whole number of seconds"),
+}
+_LEAST: Final = {"delay": 0, "retry": 0, "ttl": 1}
+_SECONDS_MAX: Final = (1 << 32) - 1
+
+
+def check(schema: StructType, options: Writing) -> None:
+    """Whether a table with these columns can be written.
+
+    :raises BadColumn: when it cannot; says all that is wrong.
+    """
+    wrong = [
+        f"column {field.name!r} is {field.dataType.simpleString()}, not {_COLUMNS[field.name][1]}"
+        for field in schema
+        if field.name in _COLUMNS and not isinstance(field.dataType, _COLUMNS[field.name][0])
+    ]
+    names = set(schema.names)
+    wrong += [f"column {name!r} is not known" for name in sorted(names - set(_COLUMNS))]
+    if "body" not in names:
+        wrong.append("column 'body' is missing")
+    if "queue" not in names and options.queue is None:
+        wrong.append("there is neither a column 'queue' nor an option queue")
+    if options.staged and "delay" in names:
+        wrong.append("with deliveryMode=staged jobs cannot have a column 'delay'")
+    if wrong:
+        raise BadColumn(
+            f"This table cannot be written to Disque: {'; '.join(wrong)}. It may have the columns"
+            f" {', '.join(_COLUMNS)}; select() those that are jobs."
+        )
+
+
+def jobs(batch: pa.RecordBatch, options: Writing) -> list[Request[str]]:
+    """The requests that add the jobs of a batch, which is checked as a whole before.
+
+    :raises BadColumn: for a null or a number that cannot be.
+    """
+    values = {name: batch.column(name) for name in batch.schema.names}
+    queues = [options.queue] * len(batch) if options.queue else _texts(values["queue"], "queue")
+    bodies = _texts(values["body"], "body")
+    times = (
+        _seconds(values.get("delay"), "delay", options.adding.delay_s, len(batch)),
+        _seconds(values.get("retry"), "retry", options.adding.retry_s, len(batch)),
+        _seconds(values.get("ttl"), "ttl", options.adding.ttl_s, len(batch)),
+    )
+    return list(_requests(zip(queues, bodies, *times, strict=True), options))
+
+
+def _requests(rows: Iterator[tuple[Any, ...]], options: Writing) -> Iterator[Request[str]]:
+    for queue, body, delay_s, retry_s, ttl_s in rows:
+        if options.staged:
+            ttl_s = DEFAULT_TTL_S if ttl_s is None else ttl_s
+            delay_s = ttl_s - 1
+        adding = attrs.evolve(options.adding, delay_s=delay_s, retry_s=retry_s, ttl_s=ttl_s)
+        yield requests.add_job_with(queue, body, adding)
+
+
+def _texts(column: pa.Array, name: str) -> list[Any]:
+    """Bytes; Arrow has texts as UTF-8 already."""
+    if column.null_count:
+        raise BadColumn(
+            f"{column.null_count} rows have no {name}: column {name!r} is null. Leave them out, as"
+            f" with .where('{name} is not null')."
+        )
+    values: list[Any] = column.cast(pa.large_binary()).to_pylist()
+    return values
+
+
+def _seconds(column: pa.Array | None, name: str, otherwise: int | None, rows: int) -> list[Any]:
+    """Numbers; null: as the option says."""
+    if column is None:
+        return [otherwise] * rows
+    values = column.to_pylist()
+    for value in values:
+        if value is not None and not _LEAST[name] <= value <= _SECONDS_MAX:
+            raise BadColumn(
+                f"Column {name!r} has the value {value}; it must be from {_LEAST[name]} to"
+                f" {_SECONDS_MAX} seconds."
+            )
+    return [otherwise if value is None else value for value in values]

@@ -1,0 +1,190 @@
+"""From queues to batches: what the driver of a stream does.
+
+1. Spark asks for the next offset when the batch before it is stored for good. Only then its jobs
+   are acknowledged.
+2. Then jobs are fetched, without waiting for any. Those of the batch before that come again, as
+   their lease was over, are acknowledged once more and left out.
+3. With ``failOnDataLoss=false``, jobs whose only node is away when the batch begins are left out
+   of it, and are not acknowledged: they come again when the node is back. An offset without them
+   follows, so that nobody acknowledges them later. If it is not known what was left out, because
+   this process never saw the batch, none of it is acknowledged: twice is better than lost.
+4. IDs, and the nodes that delivered them, are the new offset. Spark writes it down before the
+   batch runs; until it did, a crash costs nothing but a RETRY.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from disque_tx.client import requests
+from disque_tx.client.addresses import Address
+from disque_tx.client.errors import CannotConnect, ClientError, ConnectionLost, Refused
+from disque_tx.client.values import Job
+from disque_tx.spark.servers import Servers, rotated
+from disque_tx.spark.source.leases import Leases
+from disque_tx.spark.source.offsets import Offset
+
+_LOG: Final = logging.getLogger(__name__)
+#: Fetching brings bodies too, which are not kept: so many jobs at once, so many bytes in a batch.
+_AT_ONCE: Final = 500
+_BYTES_MAX: Final = 256 << 20
+
+
+class Intake:
+    """The driver's side of a stream. ``strict``: whether to stop rather than lose."""
+
+    def __init__(self, servers: Servers, queues: Sequence[str], leases: Leases, strict: bool):
+        self._servers = servers
+        self._queues = tuple(queues)
+        self._leases = leases
+        self._strict = strict
+        self._acknowledged: int | None = None
+        self._held: int | None = None
+        self._left_out: set[str] = set()
+        self._away: set[Address] = set()
+
+    def waiting(self) -> int:
+        """How many jobs are queued at the nodes now.
+
+        :raises CannotConnect: when no node can be reached.
+        """
+        lengths: list[int] = []
+        tried: dict[str, str] = {}
+        asked = [requests.queue_length(queue) for queue in self._queues]
+        for address in self._servers.addresses:
+            for answer in self._servers.ask(address, asked):
+                if isinstance(answer, int):
+                    lengths.append(answer)
+                elif isinstance(answer, ConnectionLost):
+                    tried[str(address)] = answer.reason
+                else:
+                    raise answer
+        if not lengths:
+            raise CannotConnect(tried)
+        return sum(lengths)
+
+    def advance(self, start: Offset, limit: int) -> Offset:
+        """The offset of the next batch, of at most so many jobs; ``start`` if there are none.
+
+        :raises CannotConnect: when no node can be reached.
+        :raises Refused: when a node refuses to deliver.
+        """
+        done = self._stored(start)
+        if self._acknowledged != start.seq:
+            self._acknowledge(done)
+            self._acknowledged = start.seq
+        jobs = self._fetched(limit, done)
+        if not jobs and not self._left_out:
+            return start
+        end = Offset(start.seq + 1, jobs)
+        self.hold(end)
+        return end
+
+    def hold(self, offset: Offset) -> None:
+        """Keep the jobs of this batch from others, if they are not kept already."""
+        if self._held != offset.seq:
+            away = self._leases.take(offset.jobs, self._servers)
+            self._held = offset.seq
+            self._left_out = set() if self._strict else away
+            if self._left_out:
+                _LOG.warning(
+                    "%d jobs are left out of a batch, as their nodes cannot be reached. They come"
+                    " again when the nodes are back.",
+                    len(self._left_out),
+                )
+
+    def readable(self, offset: Offset) -> Offset:
+        """The batch that is held, without what is left out."""
+        jobs = {
+            node: [job_id for job_id in ids if job_id not in self._left_out]
+            for node, ids in offset.jobs.items()
+        }
+        return Offset(offset.seq, jobs)
+
+    def _stored(self, offset: Offset) -> Offset:
+        """What of the batch that ended here is known to be stored."""
+        if self._strict or self._held == offset.seq:
+            return self.readable(offset)
+        return Offset(offset.seq)
+
+    def _acknowledge(self, offset: Offset) -> None:
+        self._leases.take({}, self._servers)
+        for node, ids in offset.jobs.items():
+            answers = self._servers.ask_holders(node, ids, requests.ack_jobs, _never)
+            failed = [answer for answer in answers if isinstance(answer, ClientError)]
+            if failed and self._strict:
+                raise failed[0]
+            if failed:
+                _LOG.warning(
+                    "%d jobs that are stored could not be acknowledged, and come again: %s",
+                    len(failed),
+                    failed[0],
+                )
+
+    def _fetched(self, limit: int, before: Offset) -> dict[Address, list[str]]:
+        """Node → IDs of the jobs it delivered, each ID once."""
+        done = before.ids()
+        new: set[str] = set()
+        found: dict[Address, list[str]] = {}
+        tried: dict[str, str] = {}
+        order = rotated(self._servers.addresses, before.seq)
+        room = limit
+        for number, address in enumerate(order):
+            share = -(-room // (len(order) - number))
+            try:
+                ids = self._fetched_from(address, share, done, new)
+            except ConnectionLost as error:
+                tried[str(address)] = error.reason
+                self._note_away(address, error)
+                continue
+            self._away.discard(address)
+            room -= len(ids)
+            if ids:
+                found[address] = ids
+        if len(tried) == len(order):
+            raise CannotConnect(tried)
+        return found
+
+    def _fetched_from(
+        self, address: Address, limit: int, done: set[str], new: set[str]
+    ) -> list[str]:
+        """IDs that are neither in the batch before, which is done, nor in this one already.
+
+        A job that comes twice while a batch is fetched, as its RETRY was almost over, is new once.
+        """
+        ids: list[str] = []
+        size = 0
+        while len(ids) < limit and size < _BYTES_MAX:
+            count = min(_AT_ONCE, limit - len(ids))
+            jobs = self._got(address, count)
+            again = [job.id for job in jobs if job.id in done]
+            if again:
+                self._servers.ask(address, [requests.ack_jobs(*again)])
+            came = dict.fromkeys(job.id for job in jobs)
+            first = [job_id for job_id in came if job_id not in done and job_id not in new]
+            new.update(first)
+            ids += first
+            size += sum(len(job.body) for job in jobs)
+            if len(jobs) < count:
+                break
+        return ids
+
+    def _got(self, address: Address, count: int) -> list[Job]:
+        (answer,) = self._servers.ask(address, [requests.get_jobs(self._queues, count)])
+        if isinstance(answer, Refused) and answer.code == "LEAVING":
+            # Its jobs go to others, and come from there.
+            return []
+        if isinstance(answer, ClientError):
+            raise answer
+        return answer
+
+    def _note_away(self, address: Address, error: ConnectionLost) -> None:
+        if address not in self._away:
+            self._away.add(address)
+            _LOG.warning("%s Jobs are fetched from the other nodes meanwhile.", error)
+
+
+def _never(answer: object) -> bool:
+    return False

@@ -1,0 +1,192 @@
+"""Queues as a stream and as a table for Spark.
+
+See :mod:`disque_tx.spark.source.intake` for the driver's part and
+:mod:`disque_tx.spark.source.jobrows` for the tasks'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from disque_tx.client import requests
+from disque_tx.client.addresses import Address
+from disque_tx.spark.options import Reading
+from disque_tx.spark.schema import JOBS_DDL, arrow_schema, batches
+from disque_tx.spark.servers import Servers
+from disque_tx.spark.source import jobrows
+from disque_tx.spark.source.intake import Intake
+from disque_tx.spark.source.leases import Heart, Leases
+from disque_tx.spark.source.offsets import Offset, from_json, shares
+
+_PAGE_JOBS: Final = 500
+
+
+@attrs.define
+class _Driver:
+    """What lives in the driver's process alone. ``left``: jobs until a query ends that was to
+    take what is available, ``None`` for one that goes on."""
+
+    intake: Intake
+    heart: Heart
+    left: int | None = None
+
+
+class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Queues as a stream. Made and copied in several processes; only the driver's opens
+    connections.
+
+    At least once, with deterministic replay: a batch that runs again has the same jobs.
+    """
+
+    def __init__(self, options: Reading) -> None:
+        self._options = options
+        self._driver: _Driver | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_driver": None}
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Before the first batch."""
+        return Offset().as_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """The jobs of a batch, by ``maxJobsPerTrigger``."""
+        return ReadMaxRows(self._options.jobs_max)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """The query ends when as many jobs were taken as are queued now."""
+        driver = self._started()
+        driver.left = driver.intake.waiting()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Acknowledge the batch that ended at ``start``, and fetch the next one."""
+        driver = self._started()
+        room = min(self._options.jobs_max, getattr(limit, "max_rows", self._options.jobs_max))
+        if driver.left is not None:
+            room = min(room, driver.left)
+        begun = from_json(start)
+        end = driver.intake.advance(begun, room)
+        driver.heart.changed()
+        if driver.left is not None and end is not begun:
+            driver.left = max(0, driver.left - len(end))
+        return end.as_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The tasks of the batch that ends at ``end``."""
+        offset = from_json(end)
+        if from_json(start).seq == offset.seq:
+            return []
+        driver = self._started()
+        driver.intake.hold(offset)
+        driver.heart.changed()
+        batch = driver.intake.readable(offset)
+        return [InputPartition(share) for share in shares(batch, self._options.partitions)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The jobs of one task.
+
+        :raises JobsLost: when jobs are gone, unless ``failOnDataLoss`` is false.
+        """
+        node, ids = partition.value
+        servers = self._options.cluster.servers()
+        try:
+            found = jobrows.rows(servers, node, ids, self._options.strict)
+            yield from batches(found, arrow_schema(JOBS_DDL))
+        finally:
+            servers.close()
+
+    def stop(self) -> None:
+        """Let the leases run out."""
+        if self._driver is not None:
+            self._driver.heart.stop()
+
+    def _started(self) -> _Driver:
+        if self._driver is None:
+            options = self._options
+            leases = Leases()
+            servers = options.cluster.servers()
+            intake = Intake(servers, options.queues, leases, options.strict)
+            self._driver = _Driver(intake, Heart(leases, options.cluster.servers))
+        return self._driver
+
+
+class JobReader(DataSourceReader):
+    """Queues as a table, read once in the way that ``mode`` names.
+
+    ``peek`` looks at what is queued and takes nothing. ``lease`` takes jobs when the query is
+    planned and acknowledges none: they come again after their RETRY. ``drain`` acknowledges them
+    when a task has handed over its last row, which is before Spark has stored any; what fails then
+    is lost.
+    """
+
+    def __init__(self, options: Reading) -> None:
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        """A task per node and queue to look at, or the jobs that were taken."""
+        options = self._options
+        if options.mode == "peek":
+            return [
+                InputPartition((node, queue))
+                for node in options.cluster.addresses
+                for queue in options.queues
+            ]
+        servers = options.cluster.servers()
+        try:
+            intake = Intake(servers, options.queues, Leases(), options.strict)
+            taken = intake.advance(Offset(), options.jobs_max)
+        finally:
+            servers.close()
+        return [InputPartition(share) for share in shares(taken, options.partitions)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task. Spark plans one without a value when there are none."""
+        if partition.value is None:
+            return
+        node, what = partition.value
+        servers = self._options.cluster.servers()
+        try:
+            yield from batches(_READ[self._options.mode](self, servers, node, what), _SCHEMA)
+        finally:
+            servers.close()
+
+    def _peek(self, servers: Servers, node: Address, queue: str) -> Iterator[tuple[Any, ...]]:
+        """What is queued at this node. A listing may name a job twice; a row appears once."""
+        scan = requests.job_scan(queue, ("queued",), _PAGE_JOBS)
+        seen: set[str] = set()
+        cursor = -1
+        while cursor:
+            cursor, page = servers.pipe(node).call(scan.page(max(cursor, 0)))
+            for job in page:
+                if job.id not in seen:
+                    seen.add(job.id)
+                    yield jobrows.row(job)
+
+    def _lease(
+        self, servers: Servers, node: Address, ids: tuple[str, ...]
+    ) -> Iterator[tuple[Any, ...]]:
+        return jobrows.rows(servers, node, ids, self._options.strict)
+
+    def _drain(
+        self, servers: Servers, node: Address, ids: tuple[str, ...]
+    ) -> Iterator[tuple[Any, ...]]:
+        yield from self._lease(servers, node, ids)
+        servers.ask(node, [requests.ack_jobs(job_id) for job_id in ids])
+
+
+_SCHEMA: Final = arrow_schema(JOBS_DDL)
+_READ: Final[dict[str, Callable[..., Iterator[tuple[Any, ...]]]]] = {
+    "peek": JobReader._peek,
+    "lease": JobReader._lease,
+    "drain": JobReader._drain,
+}

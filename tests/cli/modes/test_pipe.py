@@ -1,0 +1,64 @@
+"""Mass insertion."""
+
+from __future__ import annotations
+
+import io
+import os
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli.connection import Connection, ConnectionLost, encode
+from disque_tx.cli.modes.pipe import Pipe
+from tests.cli.double import CLOSE, ECHO, ScriptedServer
+
+MARK = b"\xff\r\n01234567890123456"
+
+
+class PipeTests(SynchronousTestCase):
+    """``Pipe``."""
+
+    def pipe(self, data: bytes, *answers: bytes) -> Pipe:
+        """A pipe of ``data`` to a server with a script."""
+        self.server = ScriptedServer(*answers)
+        self.addCleanup(self.server.stop)
+        connection = Connection(self.server.address)
+        self.addCleanup(connection.close)
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        os.write(writer, data)
+        os.close(writer)
+        self.out, self.err = io.BytesIO(), io.StringIO()
+        return Pipe(connection, reader, self.out, self.err, MARK)
+
+    def test_counts(self) -> None:
+        """All requests are sent, all replies counted, and the mark is not one of them."""
+        pipe = self.pipe(encode([b"QLEN", b"a"]) + encode([b"PING"]), b":1\r\n", b"+PONG\r\n", ECHO)
+        self.assertEqual(0, pipe.run(30.0, lambda: 0.0))
+        self.assertEqual(
+            b"All data transferred. Waiting for the last reply...\n"
+            b"Last reply received from server.\n"
+            b"errors: 0, replies: 2\n",
+            self.out.getvalue(),
+        )
+        self.assertEqual([[b"QLEN", b"a"], [b"PING"], [b"PING", MARK]], self.server.requests)
+
+    def test_errors(self) -> None:
+        """Errors are shown, counted, and make the status 1."""
+        pipe = self.pipe(encode([b"X"]) + encode([b"PING"]), b"-ERR no\r\n", b"+PONG\r\n", ECHO)
+        self.assertEqual(1, pipe.run(30.0, lambda: 0.0))
+        self.assertEqual("ERR no\n", self.err.getvalue())
+        self.assertIn(b"errors: 1, replies: 2\n", self.out.getvalue())
+
+    def test_silent_server(self) -> None:
+        """A server that keeps silent after the end of the input is given up."""
+        pipe = self.pipe(encode([b"PING"]), b"+PONG\r\n", b"$20\r\nnever")
+        now_s = iter(range(0, 10_000, 10))
+        pipe.poll_s = 0.0
+        self.assertEqual(1, pipe.run(30.0, lambda: next(now_s) if pipe.replies else 0))
+        self.assertEqual("No replies for 30 seconds: exiting.\n", self.err.getvalue())
+        self.assertIn(b"errors: 1, replies: 1\n", self.out.getvalue())
+
+    def test_lost_connection(self) -> None:
+        """A server that goes away in the middle is an error."""
+        pipe = self.pipe(encode([b"PING"]), CLOSE)
+        self.assertRaises(ConnectionLost, pipe.run, 30.0, lambda: 0.0)

@@ -1,0 +1,151 @@
+"""Scanning append only files."""
+
+from __future__ import annotations
+
+import io
+import struct
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli.programs.aofscan import Report, next_good_record, scan
+
+NODE0 = (Path(__file__).parents[2] / "vectors" / "aof" / "node0.aof").read_bytes()
+JOB_ID = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-05a1"
+
+
+def record(*args: bytes) -> bytes:
+    return b"*%d\r\n" % len(args) + b"".join(b"$%d\r\n%b\r\n" % (len(a), a) for a in args)
+
+
+def job(
+    queue: bytes = b"q",
+    body: bytes = b"b",
+    nodes: int = 1,
+    queue_length: int | None = None,
+    body_length: int | None = None,
+    node_count: int | None = None,
+    surplus: int = 0,
+) -> bytes:
+    """A stored job, with lengths that lie when told so (cluster protocol, section 5)."""
+    fixed = struct.pack("<40sBBHIQIIHH", JOB_ID, 2, 0, 1, 2**31, 1, 0, 300, 0, 0)
+    parts = (
+        fixed,
+        struct.pack("<I", len(queue) if queue_length is None else queue_length),
+        queue,
+        struct.pack("<I", len(body) if body_length is None else body_length),
+        body,
+        struct.pack("<I", nodes if node_count is None else node_count),
+        b"n" * 40 * nodes,
+    )
+    payload = b"".join(parts)
+    return struct.pack("<I", len(payload) + surplus) + payload
+
+
+def check(data: bytes) -> Report:
+    return scan(io.BytesIO(data), len(data), lambda done: None)
+
+
+class ScanTests(SynchronousTestCase):
+    """``scan``."""
+
+    def test_real_file(self) -> None:
+        """A file of a server is good to the last byte."""
+        report = check(NODE0)
+        self.assertEqual(
+            (len(NODE0), 0, 0, ""), (report.cut_at, report.damaged, report.foreign, report.problem)
+        )
+
+    @given(st.integers(0, len(NODE0)))
+    def test_any_cut(self, size: int) -> None:
+        """Wherever a file is torn, the good part ends at a record and holds no damage."""
+        report = check(NODE0[:size])
+        self.assertLessEqual(report.ok_up_to, size)
+        self.assertEqual(report.ok_up_to, check(NODE0[: report.ok_up_to]).ok_up_to)
+        self.assertEqual(0, report.damaged)
+
+    @given(st.binary(max_size=60))
+    def test_any_bytes(self, data: bytes) -> None:
+        """Nonsense ends the scan and never breaks it."""
+        report = check(NODE0 + data)
+        self.assertGreaterEqual(report.ok_up_to, len(NODE0))
+
+    def test_lengths_are_not_believed(self) -> None:
+        """A record that claims a terabyte costs nothing."""
+        report = check(b"*2\r\n$7\r\nLOADJOB\r\n$1099511627776\r\nx")
+        expected = f"0x{33:16x}: Expected to read 1099511627778 bytes, got 1 bytes"
+        self.assertEqual(expected, report.problem)
+
+    def test_good_job(self) -> None:
+        """Queue, body and nodes of any size are fine when the lengths agree."""
+        for good in (job(), job(b"", b"", 0), job(b"q" * 300, b"b" * 70000, 7)):
+            self.assertEqual("", check(record(b"loadjob", good)).damage)
+
+    def test_lying_jobs(self) -> None:
+        """Each length that does not agree with the rest is reported with its record's offset."""
+        before = record(b"DELJOB", JOB_ID)
+        cases = {
+            "beyond the end": [
+                job(queue_length=2**32 - 1),
+                job(body_length=1000),
+                job(b"qq", b"", queue_length=1),
+            ],
+            "its parts make": [job(node_count=0), job(node_count=2**31)],
+            "but the record holds": [job(surplus=1)],
+            "smallest job": [b"short"],
+        }
+        for words, payloads in cases.items():
+            for payload in payloads:
+                report = check(before + record(b"LOADJOB", payload) + before)
+                self.assertEqual(1, report.damaged)
+                self.assertEqual(len(before), report.damage_at)
+                self.assertEqual(len(before), report.cut_at)
+                self.assertIn(words, report.damage)
+
+    def test_argument_counts(self) -> None:
+        """A record with too few or too many arguments cannot be loaded."""
+        report = check(record(b"LOADJOB") + record(b"DELJOB", JOB_ID, JOB_ID))
+        self.assertEqual(2, report.damaged)
+        self.assertEqual("LOADJOB has 0 arguments instead of one", report.damage)
+
+    def test_foreign_records(self) -> None:
+        """Commands that no server writes are counted."""
+        self.assertEqual(2, check(record(b"PING") + b"*0\r\n").foreign)
+
+    def test_progress(self) -> None:
+        """A large file tells how far it is."""
+        data = record(b"LOADJOB", job(body=bytes(3 * 1024 * 1024))) * 4
+        told: list[int] = []
+        scan(io.BytesIO(data), len(data), told.append)
+        self.assertEqual([len(data) // 2, len(data)], told)
+
+
+class NextGoodRecordTests(SynchronousTestCase):
+    """``next_good_record``."""
+
+    def find(self, data: bytes, start: int) -> int | None:
+        return next_good_record(io.BytesIO(data), len(data), start)
+
+    def test_finds_records_behind_garbage(self) -> None:
+        """What could be loaded after a broken spot shows that the spot is no torn tail."""
+        garbage = b"garbage" * 10
+        self.assertEqual(len(garbage), self.find(garbage + record(b"DELJOB", JOB_ID), 0))
+
+    def test_across_pieces(self) -> None:
+        """A record is found also where two pieces of the file meet."""
+        for shift in range(20):
+            garbage = bytes(1024 * 1024 - shift)
+            data = garbage + record(b"LOADJOB", job())
+            self.assertEqual(len(garbage), self.find(data, 0))
+
+    def test_torn_and_damaged_records_do_not_count(self) -> None:
+        """A beginning alone, or a job that contradicts itself, is no record."""
+        good = record(b"LOADJOB", job())
+        self.assertIsNone(self.find(b"x" + good[:-1], 0))
+        self.assertIsNone(self.find(b"x" + record(b"LOADJOB", job(surplus=1)), 0))
+
+    def test_not_before_the_start(self) -> None:
+        """The search looks only ahead."""
+        self.assertIsNone(self.find(record(b"DELJOB", JOB_ID), 1))

@@ -1,0 +1,18 @@
+"""What the demonstration shows."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli.programs.demo import progress_line
+
+
+class ProgressTests(SynchronousTestCase):
+    """The line about how far it is."""
+
+    def test_rate(self) -> None:
+        """The rate is that of the whole time, and is not shown while there was nearly none."""
+        self.assertNotIn("jobs/s", progress_line(245, 245, 0.002))
+        self.assertTrue(
+            progress_line(6100, 6000, 2.0).endswith("6100 added      6000 done      3000 jobs/s")
+        )

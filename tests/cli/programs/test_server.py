@@ -1,0 +1,100 @@
+"""disque-server's command line (client protocol, section 21.1)."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx import __version__
+from disque_tx.cli.programs import server
+from disque_tx.config.settings import Settings
+from disque_tx.services.host.log import DaemonLog
+
+
+class CommandLineTests(SynchronousTestCase):
+    """Calls that end before anything is served."""
+
+    def setUp(self) -> None:
+        """Both outputs go to memory."""
+        self.out, self.err = io.StringIO(), io.StringIO()
+        self.patch(sys, "stdout", self.out)
+        self.patch(sys, "stderr", self.err)
+
+    def test_version(self) -> None:
+        """One line, with the version whose behaviour clients may expect and our own."""
+        for word in ("-v", "--version"):
+            self.assertEqual(0, server.main([word]))
+        line, again = self.out.getvalue().splitlines()
+        self.assertEqual(line, again)
+        self.assertRegex(line, r"\ADisque server v=1\.0-rc1 sha=\S+ malloc=\S+ bits=64 build=\w+ ")
+        self.assertIn(__version__, line)
+
+    def test_help(self) -> None:
+        """The usage is an error message, as it always was."""
+        for word in ("-h", "--help"):
+            self.assertEqual(1, server.main([word]))
+        self.assertEqual("", self.out.getvalue())
+        self.assertTrue(self.err.getvalue().startswith("Usage: disque-server "))
+
+    def test_only_as_first_word(self) -> None:
+        """Behind other words they are directives, and there are none of these names."""
+        self.assertEqual(1, server.main(["--port", "7711", "--version"]))
+        self.assertIn(">>> 'version'\nBad directive", self.err.getvalue())
+
+    def test_memory_test(self) -> None:
+        """It says what it found; without a size it says what it needs."""
+        self.assertEqual(0, server.main(["--test-memory", "1"]))
+        self.assertIn("passed", self.out.getvalue())
+        self.assertEqual(1, server.main(["--test-memory"]))
+        self.assertEqual(1, server.main(["--test-memory", "much"]))
+        self.assertIn("megabytes", self.out.getvalue())
+
+    def test_bad_line(self) -> None:
+        """Mistakes go to standard error, with the place."""
+        self.assertEqual(1, server.main(["--hz", "10", "--loglevel", "loud"]))
+        self.assertTrue(
+            self.err.getvalue().startswith(
+                "\n*** FATAL CONFIG FILE ERROR ***\n"
+                "Reading the command line, at the option '--loglevel'\n"
+                ">>> 'loglevel \"loud\"'\n"
+                "Invalid log level. Must be one of debug, verbose, notice, warning\n"
+            ),
+            self.err.getvalue(),
+        )
+
+    def test_missing_file(self) -> None:
+        """A file that is not there is told in the log."""
+        self.assertEqual(1, server.main(["/no/such.conf"]))
+        self.assertIn("can't open config file '/no/such.conf'", self.out.getvalue())
+
+
+class PidFileTests(SynchronousTestCase):
+    """The file that names the process."""
+
+    def setUp(self) -> None:
+        self.path = Path(self.mktemp())
+        self.log_path = Path(self.mktemp())
+        self.log = DaemonLog("debug", str(self.log_path))
+
+    def written(self, daemonize: bool, path: str) -> str:
+        """What has to be removed at the end."""
+        return server._write_pid_file(Settings(daemonize=daemonize, pidfile=path), self.log)
+
+    def test_daemon(self) -> None:
+        """A daemon writes its number and a line end."""
+        self.assertEqual(str(self.path), self.written(True, str(self.path)))
+        self.assertEqual(f"{os.getpid()}\n", self.path.read_text())
+
+    def test_foreground(self) -> None:
+        """Others write none."""
+        self.assertEqual("", self.written(False, str(self.path)))
+        self.assertFalse(self.path.exists())
+
+    def test_impossible(self) -> None:
+        """A pid file that cannot be written is told, and not removed at the end."""
+        self.assertEqual("", self.written(True, "/no/such/folder/pid"))
+        self.assertIn("/no/such/folder/pid: No such file", self.log_path.read_text())

@@ -1,0 +1,153 @@
+"""Lines at the prompt, on a scripted server."""
+
+from __future__ import annotations
+
+import io
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli.connection import Address, ConnectionLost
+from disque_tx.cli.formatting import Style
+from disque_tx.cli.prompt.session import CommandSession
+from disque_tx.cli.prompt.shell import Leave, Shell
+from tests.cli.double import CLOSE, ScriptedServer, unused_port
+
+
+class ShellTests(SynchronousTestCase):
+    """``Shell`` with a person before it, unless a test says otherwise."""
+
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.out = io.BytesIO()
+        self.err = io.StringIO()
+
+    def shell(self, *answers: bytes, interactive: bool = True) -> Shell:
+        """A shell on a server with a script."""
+        self.server = ScriptedServer(*answers)
+        self.addCleanup(self.server.stop)
+        return self.shell_at(self.server.address, interactive)
+
+    def shell_at(self, address: Address, interactive: bool = True) -> Shell:
+        """A shell on an address."""
+        style = Style("formatted")
+        session = CommandSession(address, None, style, self.out, self.err, self.clock.advance)
+        self.addCleanup(session.disconnect)
+        return Shell(session, self.clock.seconds, interactive, 0.25)
+
+    def test_prompt_tells_the_connection(self) -> None:
+        """A person sees where the next command goes."""
+        shell = self.shell()
+        self.assertEqual("not connected> ", shell.prompt())
+        shell.greet()
+        self.assertEqual(f"127.0.0.1:{self.server.port}> ", shell.prompt())
+
+    def test_server_is_away(self) -> None:
+        """Without a server the shell goes on and says why nothing happens."""
+        shell = self.shell_at(Address("127.0.0.1", unused_port()))
+        shell.greet()
+        shell.execute(b"PING")
+        self.assertEqual(2, self.err.getvalue().count("Could not connect to Disque at 127.0.0.1"))
+        self.assertEqual("not connected> ", shell.prompt())
+
+    def test_quoting(self) -> None:
+        """Words are split as everywhere else in Disque; bad quotes are told."""
+        shell = self.shell(b"+PONG\r\n")
+        shell.execute(b'PING "a\\x41 b"')
+        shell.execute(b'PING "a')
+        self.assertEqual([[b"PING", b"aA b"]], self.server.requests)
+        self.assertEqual("Invalid argument(s)\n", self.err.getvalue())
+
+    def test_number_repeats(self) -> None:
+        """A leading number repeats the command, with the pause of ``-i``."""
+        shell = self.shell(b":1\r\n", b":2\r\n", b":3\r\n")
+        shell.execute(b"3 QLEN q")
+        self.assertEqual([[b"QLEN", b"q"]] * 3, self.server.requests)
+        self.assertEqual(0.5, self.clock.seconds())
+
+    def test_lone_number_is_a_command(self) -> None:
+        """Nothing is repeated when nothing follows the number."""
+        shell = self.shell(b"-ERR unknown command '5'\r\n")
+        shell.execute(b"5")
+        self.assertEqual([[b"5"]], self.server.requests)
+
+    def test_one_retry(self) -> None:
+        """A connection that was closed while idle is opened again, and the command sent again."""
+        shell = self.shell(b"+PONG\r\n", CLOSE, b"+PONG\r\n")
+        shell.execute(b"PING")
+        shell.execute(b"PING")
+        self.assertEqual(b"PONG\nPONG\n", self.out.getvalue())
+        self.assertEqual("", self.err.getvalue())
+
+    def test_only_one_retry(self) -> None:
+        """A command that breaks every connection is told and given up."""
+        shell = self.shell(b"+PONG\r\n", CLOSE, CLOSE, b"+PONG\r\n")
+        shell.execute(b"PING")
+        shell.execute(b"PING")
+        self.assertEqual("Error: Server closed the connection\n", self.err.getvalue())
+        self.assertEqual("not connected> ", shell.prompt())
+
+    def test_programs_get_no_retry(self) -> None:
+        """When nobody is there a lost connection ends the shell."""
+        shell = self.shell(CLOSE, interactive=False)
+        self.assertRaises(ConnectionLost, shell.execute, b"PING")
+
+    def test_time_of_slow_commands(self) -> None:
+        """From half a second on the time is told, to people only."""
+        for interactive, expected in ((True, b"1\n1\n1\n(0.50s)\n"), (False, b"1\n1\n1\n")):
+            self.out.truncate(0)
+            self.out.seek(0)
+            shell = self.shell(b"+1\r\n", b"+1\r\n", b"+1\r\n", interactive=interactive)
+            shell.execute(b"3 PING")
+            self.assertEqual(expected, self.out.getvalue())
+
+    def test_interrupt_keeps_the_shell(self) -> None:
+        """Control-C during a command closes the connection, which is out of step, and no more."""
+        shell = self.shell(b"+PONG\r\n", b"+PONG\r\n")
+
+        def interrupt(seconds: float) -> None:
+            raise KeyboardInterrupt
+
+        shell.session.sleep = interrupt
+        shell.execute(b"2 PING")
+        self.assertEqual("Interrupted; the connection is closed\n", self.err.getvalue())
+        self.assertFalse(shell.session.connected)
+        shell.execute(b"PING")
+        self.assertEqual(b"PONG\nPONG\n", self.out.getvalue())
+
+    def test_help(self) -> None:
+        """``help`` and ``?`` answer without the server."""
+        shell = self.shell()
+        shell.execute(b"help qlen")
+        shell.execute(b"?")
+        self.assertIn(b"QLEN queue", self.out.getvalue())
+        self.assertIn(b"help @<group>", self.out.getvalue())
+        self.assertEqual([], self.server.requests)
+
+    def test_leave(self) -> None:
+        """``quit`` and ``exit`` end the shell in any case."""
+        for word in (b"quit", b"EXIT"):
+            self.assertRaises(Leave, self.shell().execute, word)
+
+    def test_clear(self) -> None:
+        """``clear`` empties the screen."""
+        self.shell().execute(b"clear")
+        self.assertEqual(b"\x1b[H\x1b[2J", self.out.getvalue())
+
+    def test_connect(self) -> None:
+        """``connect`` goes to another server, and explains a bad port."""
+        shell = self.shell()
+        other = ScriptedServer(b"+PONG\r\n")
+        self.addCleanup(other.stop)
+        self.addCleanup(shell.session.disconnect)
+        shell.execute(b"connect 127.0.0.1 %d" % other.port)
+        shell.execute(b"PING")
+        self.assertEqual([[b"PING"]], other.requests)
+        shell.execute(b"connect 127.0.0.1 x")
+        self.assertIn("connect <host> <port>", self.err.getvalue())
+
+    def test_quit_command_in_session(self) -> None:
+        """After QUIT with a repetition the connection is known to be gone."""
+        shell = self.shell(b"+OK\r\n")
+        shell.execute(b"1 QUIT")
+        self.assertFalse(shell.session.connected)

@@ -1,0 +1,61 @@
+"""Figures of queues over nodes and time."""
+
+from __future__ import annotations
+
+import attrs
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli.modes.bigqueues import Longest
+from disque_tx.cli.verbs.figures import Figures, Rates, cells, rates, total
+from disque_tx.cli.verbs.watch import summed
+from disque_tx.client.values import QueueStat
+
+STAT = QueueStat("q", 3, 10, 1, 2, (), 0, 100, 90, "none")
+
+
+class TotalsTests(SynchronousTestCase):
+    """What nodes tell of all their queues."""
+
+    def test_summed(self) -> None:
+        """Jobs add up, the oldest is the oldest of all; nodes of the original tell nothing, and a
+        cluster of them has no totals."""
+        ours = [
+            {"queued_jobs": "3", "jobs_in_hand": "1", "oldest_queued_job_age_seconds": "60"},
+            {"queued_jobs": "4", "jobs_in_hand": "0", "oldest_queued_job_age_seconds": "5"},
+        ]
+        expected = {"queued_jobs": 7, "jobs_in_hand": 1, "oldest_queued_job_age_seconds": 60}
+        self.assertEqual(expected, summed([*ours, {}]))
+        self.assertEqual({}, summed([{}, {"queued_jobs": "-"}]))
+
+
+class FiguresTests(SynchronousTestCase):
+    """``total``, ``rates`` and ``cells``."""
+
+    def test_total(self) -> None:
+        """A queue is what all nodes have of it; a node that does not know it adds nothing."""
+        other = attrs.evolve(STAT, length=4, age_s=5, pause="out")
+        expected = Figures("q", 7, 10, 4, 200, 180, "none/out")
+        self.assertEqual(expected, total("q", [STAT, None, other]))
+        self.assertEqual(Figures("q"), total("q", [None]))
+
+    def test_rates(self) -> None:
+        """Per second; never negative when a node began anew; unknown at first."""
+        before = Figures("q", jobs_in=100, jobs_out=50)
+        after = Figures("q", jobs_in=110, jobs_out=20)
+        self.assertEqual(Rates(5.0, 0.0), rates(before, after, 2.0))
+        self.assertEqual(Rates(None, None), rates(None, after, 2.0))
+
+    def test_names_are_harmless(self) -> None:
+        """The name of a queue may be anything; a terminal must not obey it."""
+        self.assertEqual("a?[31m", cells(Figures("a\x1b[31m"), Rates())[0])
+
+
+class LongestTests(SynchronousTestCase):
+    """``Longest``."""
+
+    def test_keeps_the_longest(self) -> None:
+        """Of many, the longest first; a queue that a scan returns twice counts once."""
+        longest = Longest(3)
+        for length in (5, 1, 9, 7, 9, 3, 7):
+            longest.add(attrs.evolve(STAT, name=f"q{length}", length=length))
+        self.assertEqual(["q9", "q7", "q5"], [stat.name for stat in longest.stats()])

@@ -1,0 +1,120 @@
+"""How fast ``disque move`` goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx import Disque
+from disque_tx.cli.verbs.jobs.move import Move, Pace
+from disque_tx.cli.verbs.jobs.taking import Taker
+from disque_tx.client import ClientError, OutcomeUnknown, Paused
+from tests.client.blocking.test_session import ADDED
+from tests.client.scripted import (
+    HANG_UP,
+    JOB_ID,
+    NODE_IDS,
+    ScriptedNode,
+    ScriptedTestCase,
+    array,
+    bulk,
+    job,
+)
+
+
+class AtMostOnceTests(ScriptedTestCase):
+    """A job with RETRY 0 on its way."""
+
+    def moved(self, retry_s: int, *answers: bytes) -> tuple[Move, ScriptedNode, ScriptedNode, Any]:
+        """Move one job; the target answers ADDJOB so. What was raised is the last."""
+        source = self.node(
+            SHOW=_shown(retry_s),
+            GETJOB=[array(job()), b"*-1\r\n"],
+            ACKJOB=b":1\r\n",
+            ENQUEUE=b":1\r\n",
+        )
+        target = self.node(NODE_IDS[1], ADDJOB=list(answers))
+        clients = [
+            Disque(node.address, patience_s=0, discover=False, surroundings=self.surroundings)
+            for node in (source, target)
+        ]
+        for client in clients:
+            self.addCleanup(client.close)
+        move = Move(clients[0], clients[1], "q2", None, Pace(None))
+        error = None
+        try:
+            move.run(Taker(clients[0], "q", 0, 1), 1, lambda steps: None)
+        except ClientError as raised:
+            error = raised
+        return move, source, target, error
+
+    def test_answer_lost(self) -> None:
+        """It may be there: it is neither added again nor given back, and its ID is told."""
+        move, source, target, error = self.moved(0, HANG_UP)
+        self.assertIsInstance(error, OutcomeUnknown)
+        self.assertEqual([JOB_ID], move.unknown)
+        self.assertNotIn("ENQUEUE", source.commands())
+        self.assertEqual(1, target.commands().count("ADDJOB"))
+
+    def test_refused(self) -> None:
+        """It is certainly not there: it is given back."""
+        move, source, _, error = self.moved(0, b"-PAUSED no\r\n")
+        self.assertIsInstance(error, Paused)
+        self.assertEqual([], move.unknown)
+        self.assertIn("ENQUEUE", source.commands())
+
+    def test_others(self) -> None:
+        """A job that may be delivered twice is added again, or given back."""
+        move, source, _, error = self.moved(5, HANG_UP)
+        self.assertIsNotNone(error)
+        self.assertEqual([], move.unknown)
+        self.assertIn("ENQUEUE", source.commands())
+
+    def test_moved(self) -> None:
+        """All is well, mostly."""
+        for retry_s in (0, 5):
+            move, source, target, error = self.moved(retry_s, ADDED)
+            self.assertEqual((None, 1), (error, move.done))
+            self.assertIn("ACKJOB", source.commands())
+            words = target.heard[0]
+            self.assertEqual(b"%d" % retry_s, words[words.index(b"RETRY") + 1])
+
+
+def _shown(retry_s: int) -> bytes:
+    """The answer to SHOW."""
+    texts = {"id": JOB_ID, "queue": "q", "state": "active", "body": "b"}
+    numbers = {"repl": 1, "ttl": 9, "ctime": 1, "delay": 0, "retry": retry_s, "nacks": 0}
+    numbers |= {"additional-deliveries": 0, "next-requeue-within": 0, "next-awake-within": 0}
+    values = {name: bulk(value) for name, value in texts.items()}
+    values |= {name: b":%d\r\n" % value for name, value in numbers.items()}
+    values |= dict.fromkeys(("nodes-delivered", "nodes-confirmed"), array())
+    return array(*[part for name, value in values.items() for part in (bulk(name), value)])
+
+
+class PaceTests(SynchronousTestCase):
+    """``Pace``."""
+
+    def test_rate(self) -> None:
+        """So many a second, what the work itself takes included."""
+        clock = Clock()
+        pace = Pace(4.0, clock.advance, clock.seconds)
+        for work_s in (0.0, 0.1, 0.25):
+            began_s = clock.seconds()
+            clock.advance(work_s)
+            pace.rest(began_s)
+        self.assertAlmostEqual(0.75, clock.seconds())
+
+    def test_behind(self) -> None:
+        """Work that takes longer is not made up for."""
+        clock = Clock()
+        clock.advance(10)
+        Pace(4.0, clock.advance, clock.seconds).rest(0.0)
+        self.assertEqual(10.0, clock.seconds())
+
+    def test_no_limit(self) -> None:
+        """Without a rate nobody waits."""
+        clock = Clock()
+        Pace(None, clock.advance, clock.seconds).rest(0.0)
+        self.assertEqual(0.0, clock.seconds())

@@ -1,0 +1,39 @@
+"""What ``disque tail`` remembers."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli.verbs.jobs.tail import Seen
+from disque_tx.client.values import Job
+
+
+def jobs(*ids: str) -> list[Job]:
+    """Jobs with these IDs."""
+    return [Job("q", name, b"") for name in ids]
+
+
+class SeenTests(SynchronousTestCase):
+    """``Seen``."""
+
+    def test_each_once(self) -> None:
+        """A job that stays in the queue is shown once."""
+        seen = Seen()
+        self.assertEqual(jobs("a", "b"), list(seen.new(jobs("a", "b", "a"))))
+        self.assertEqual(jobs("c"), list(seen.new(jobs("b", "c"))))
+
+    def test_bounded(self) -> None:
+        """For days of new jobs memory stays as it is; what is still there is not forgotten."""
+        seen = Seen(limit=3)
+        list(seen.new(jobs("stays")))
+        for number in range(100):
+            self.assertEqual(jobs(f"{number}"), list(seen.new(jobs(f"{number}", "stays"))), number)
+        self.assertEqual(jobs("0"), list(seen.new(jobs("0"))))
+
+    @given(st.lists(st.sampled_from("abcdef"), max_size=30))
+    def test_none_twice(self, ids: list[str]) -> None:
+        """Whatever comes, within the limit nothing is shown twice and nothing new is left out."""
+        shown = [job.id for job in Seen(limit=6).new(jobs(*ids))]
+        self.assertEqual(list(dict.fromkeys(ids)), shown)

@@ -1,0 +1,131 @@
+"""The short forms, and what importing the package brings along."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import disque_tx
+from disque_tx import Disque
+from disque_tx.client import OutcomeUnknown, PublicationIncomplete
+from tests.acceptance.daemon import environment
+from tests.client.blocking.test_session import ADDED, SessionTestCase
+from tests.client.scripted import HANG_UP, JOB_ID, SILENCE, array, bulk, job
+
+
+def subscriptions(*queues: str) -> bytes:
+    """QPEEK's answer."""
+    return array(*(array(bulk("x"), bulk(JOB_ID), bulk(queue)) for queue in queues))
+
+
+class ShortFormTests(SessionTestCase):
+    """Adding and taking."""
+
+    def test_enqueue(self) -> None:
+        """Seconds, as everywhere in the short forms."""
+        node = self.node(ADDJOB=ADDED)
+        self.assertEqual(JOB_ID, self.client(node).enqueue("q", "é", delay=1, retry=2, ttl=3))
+        self.assertEqual("ADDJOB q é 5000 DELAY 1 RETRY 2 TTL 3".encode().split(), node.heard[0])
+
+    def test_dequeue(self) -> None:
+        """A job, its data and what can be done with it."""
+        node = self.node(GETJOB=array(job()), WORKING=b":300\r\n", ACKJOB=b":1\r\n", NACK=b":1\r\n")
+        taken = self.client(node).dequeue("q", timeout=0.5)
+        assert taken is not None
+        self.assertEqual((b"body", JOB_ID, "q"), (taken.data, taken.id, taken.queue))
+        self.assertEqual((300, True, True), (taken.working(), taken.nack(), taken.ack()))
+        self.assertEqual(["GETJOB", "WORKING", "NACK", "ACKJOB"], node.commands())
+        self.assertNotIn("body", repr(taken))
+
+    def test_dequeue_nothing(self) -> None:
+        """No job in time is no error; 0 does not wait."""
+        node = self.node(GETJOB=b"*-1\r\n")
+        self.assertIsNone(self.client(node).dequeue("q", timeout=0))
+        self.assertIn(b"NOHANG", node.heard[0])
+
+    def test_iteration(self) -> None:
+        """A queue ends when nothing comes."""
+        node = self.node(GETJOB=[array(job(body=b"1")), array(job(body=b"2")), b"*-1\r\n"])
+        self.assertEqual(
+            [b"1", b"2"], [taken.data for taken in self.client(node).queue("q", timeout=0)]
+        )
+
+    def test_near(self) -> None:
+        """A job is spoken of to the node that delivered it, wherever the client is now."""
+        nodes = self.cluster(2, WORKING=b":5\r\n", NACK=HANG_UP, GETJOB=array(job()))
+        client = self.client(nodes[0])
+        taken = client.dequeue("q")
+        assert taken is not None
+        client._session.follow("b" * 8)
+        self.assertEqual(nodes[1].address, str(client.address()))
+        taken.working()
+        self.assertEqual(["GETJOB", "WORKING"], nodes[0].commands())
+        self.assertRaises(OutcomeUnknown, taken.nack)
+        nodes[0].close()
+        taken.working()
+        self.assertEqual(["WORKING"], nodes[1].commands())
+
+    def test_context(self) -> None:
+        """The context manager closes; a later request opens again."""
+        node = self.node(GETJOB=b"*-1\r\n")
+        with self.client(node) as client:
+            client.dequeue("q", timeout=0)
+        client.dequeue("q", timeout=0)
+        self.assertEqual(2, node.connections)
+
+
+class ChannelTests(SessionTestCase):
+    """Subscriptions are jobs in a queue of the channel."""
+
+    def test_subscribe(self) -> None:
+        """A new subscription is a job that lives for years; an old one is left as it is."""
+        node = self.node(QPEEK=[subscriptions("other"), subscriptions("mail")], ADDJOB=ADDED)
+        client = self.client(node)
+        client.subscribe("news", "mail")
+        self.assertEqual(b"ADDJOB disque:channel:news mail".split(), node.heard[-1][:3])
+        self.assertIn(b"RETRY", node.heard[-1])
+        client.subscribe("news", "mail")
+        self.assertEqual(1, node.commands().count("ADDJOB"))
+
+    def test_publish(self) -> None:
+        """Subscriptions at all nodes count, each queue once; silent nodes are named."""
+        nodes = self.cluster(3, ADDJOB=ADDED)
+        for node, said in zip(
+            nodes, (subscriptions("a", "b"), subscriptions("b", "c"), SILENCE), strict=True
+        ):
+            node.answer("QPEEK", said)
+        published = self.client(nodes[0], timeout_s=0.1).publish("news", "hi")
+        self.assertEqual({"a", "b", "c"}, set(published.jobs))
+        self.assertEqual((nodes[2].address,), published.unseen)
+        added = [words for node in nodes for words in node.heard if words[0] == b"ADDJOB"]
+        self.assertEqual([b"a", b"b", b"c"], sorted(words[1] for words in added))
+
+    def test_half_published(self) -> None:
+        """When a queue refuses, it is told who has the message and who has not."""
+        paused = b"-PAUSED Queue paused in input, try later\r\n"
+        node = self.node(QPEEK=subscriptions("a", "b", "c"), ADDJOB=[ADDED, paused])
+        error = self.assertRaises(PublicationIncomplete, self.client(node).publish, "news", "hi")
+        self.assertEqual(({"a": JOB_ID}, ["b", "c"]), (error.jobs, error.missing))
+
+    def test_unsubscribe(self) -> None:
+        """All jobs of the subscription are acknowledged."""
+        node = self.node(QPEEK=subscriptions("a", "b", "a"), ACKJOB=b":2\r\n")
+        client = self.client(node)
+        self.assertTrue(client.unsubscribe("news", "a"))
+        self.assertEqual([b"ACKJOB", JOB_ID.encode(), JOB_ID.encode()], node.heard[-1])
+        self.assertFalse(client.unsubscribe("news", "z"))
+
+
+class PackageTests(SessionTestCase):
+    """``disque_tx.Disque``."""
+
+    def test_lazy(self) -> None:
+        """The daemon does not load a client's library."""
+        program = "import disque_tx.cli.programs.server, sys; sys.exit('redis' in sys.modules)"
+        done = subprocess.run([sys.executable, "-c", program], env=environment(), check=False)
+        self.assertEqual(0, done.returncode)
+
+    def test_unknown(self) -> None:
+        """Other names are as unknown as ever."""
+        self.assertIs(Disque, disque_tx.Disque)
+        self.assertFalse(hasattr(disque_tx, "Redis"))

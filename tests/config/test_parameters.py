@@ -1,0 +1,311 @@
+"""Tests of CONFIG GET and CONFIG SET, and of the table of directives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx import config
+from disque_tx.config import DIRECTIVES, OutputLimit, Settings
+from disque_tx.config.directives import GET_BY_NAME, GET_ORDER, REWRITE_ORDER
+from disque_tx.config.paths import Files
+from disque_tx.errors import CommandError
+
+ORIGINAL_GET_ORDER = """requirepass unixsocket logfile pidfile maxmemory maxmemory-samples timeout
+auto-aof-rewrite-percentage auto-aof-rewrite-min-size slowlog-log-slower-than
+latency-monitor-threshold slowlog-max-len port tcp-backlog databases maxclients watchdog-period hz
+cluster-node-timeout tcp-keepalive no-appendfsync-on-rewrite daemonize activerehashing
+aof-rewrite-incremental-fsync aof-load-truncated aof-enqueue-jobs-once maxmemory-policy loglevel
+appendfsync syslog-facility appendonly dir client-output-buffer-limit unixsocketperm bind"""
+
+# Directive, value sent, attribute afterwards, what CONFIG GET then shows.
+ACCEPTED: list[tuple[str, str, Any, str]] = [
+    ("timeout", "2147483647", 2147483647, "2147483647"),
+    ("tcp-keepalive", "60", 60, "60"),
+    ("tcp-keepalive", "yes", 1, "1"),
+    ("tcp-keepalive", "NO", 0, "0"),
+    ("protected-mode", "no", False, "no"),
+    ("loglevel", "DEBUG", "debug", "debug"),
+    ("requirepass", "secret", b"secret", "secret"),
+    ("requirepass", "x" * 512, b"x" * 512, "x" * 512),
+    ("requirepass", "", b"", ""),
+    ("maxclients", "1", 1, "1"),
+    ("maxmemory", "10mb", 10485760, "10485760"),
+    ("maxmemory", "0", 0, "0"),
+    ("maxmemory-policy", "NoEviction", "noeviction", "noeviction"),
+    ("maxmemory-samples", "3", 3, "3"),
+    ("activerehashing", "no", False, "no"),
+    ("hz", "20", 20, "20"),
+    ("hz", "0", 1, "1"),
+    ("hz", "1000", 500, "500"),
+    ("appendonly", "YES", True, "yes"),
+    ("appendfsync", "always", "always", "always"),
+    ("auto-aof-rewrite-percentage", "0", 0, "0"),
+    ("auto-aof-rewrite-min-size", "1kb", 1024, "1024"),
+    ("aof-rewrite-incremental-fsync", "no", False, "no"),
+    ("aof-load-truncated", "no", False, "no"),
+    ("aof-enqueue-jobs-once", "yes", True, "yes"),
+    ("cluster-node-timeout", "3000", 3000, "3000"),
+    ("cluster-node-timeout", "0", 1, "1"),
+    (
+        "cluster-meet-allow",
+        "10.0.0.1 10.1.2.3/8",
+        ["10.0.0.1", "10.0.0.0/8"],
+        "10.0.0.1 10.0.0.0/8",
+    ),
+    ("cluster-meet-allow", "fd00::/8", ["fd00::/8"], "fd00::/8"),
+    ("cluster-meet-allow", "*", [], ""),
+    ("cluster-meet-allow", "", [], ""),
+    ("cluster-link-buffer-limit", "1mb", 1048576, "1048576"),
+    ("cluster-link-buffer-limit", "0", 0, "0"),
+    ("slowlog-log-slower-than", "0", 0, "0"),
+    ("slowlog-max-len", "0", 0, "0"),
+    ("latency-monitor-threshold", "100", 100, "100"),
+    ("eventlog", "yes", True, "yes"),
+    ("eventlog-rotate-size", "1mb", 1048576, "1048576"),
+    ("eventlog-rotate-time", "60", 60, "60"),
+    ("eventlog-queues", "mail*", "mail*", "mail*"),
+    ("eventlog-body", "hash", "hash", "hash"),
+    (
+        "client-output-buffer-limit",
+        "normal 1mb 512kb 60",
+        OutputLimit(1048576, 524288, 60),
+        "normal 1048576 524288 60",
+    ),
+    (
+        "client-output-buffer-limit",
+        "normal 1 2 3 NORMAL 4 5 6",
+        OutputLimit(4, 5, 6),
+        "normal 4 5 6",
+    ),
+    ("client-output-buffer-limit", "", OutputLimit(), "normal 0 0 0"),
+    ("watchdog-period", "0", 0, "0"),
+    ("watchdog-period", "50", 200, "200"),
+    ("watchdog-period", "1000", 1000, "1000"),
+]
+
+REFUSED = [
+    *(("timeout", value) for value in ("-1", "2147483648", "abc", "", "5x")),
+    *(("tcp-keepalive", value) for value in ("-1", "maybe", "")),
+    ("protected-mode", "1"),
+    ("loglevel", "loud"),
+    ("requirepass", "x" * 513),
+    *(("maxclients", value) for value in ("0", "-1", "many")),
+    *(("maxmemory", value) for value in ("", "-1", "abc", "1tb")),
+    ("maxmemory-policy", "foo"),
+    ("maxmemory-samples", "0"),
+    ("activerehashing", ""),
+    *(("hz", value) for value in ("-1", "abc", "")),
+    ("appendonly", "maybe"),
+    ("appendfsync", "foo"),
+    ("auto-aof-rewrite-percentage", "-1"),
+    ("auto-aof-rewrite-min-size", "-1"),
+    ("aof-rewrite-incremental-fsync", "true"),
+    ("aof-load-truncated", "true"),
+    ("aof-enqueue-jobs-once", "true"),
+    *(("cluster-node-timeout", value) for value in ("-1", "soon")),
+    *(("cluster-meet-allow", value) for value in ("all", "10.0.0.1/33", "1.2.3.4,5.6.7.8")),
+    ("cluster-link-buffer-limit", "-1"),
+    ("slowlog-log-slower-than", "-1"),
+    ("slowlog-max-len", "-1"),
+    ("latency-monitor-threshold", "-1"),
+    ("eventlog", "perhaps"),
+    ("eventlog-rotate-size", "big"),
+    ("eventlog-queues", ""),
+    ("eventlog-rotate-time", "0"),
+    ("eventlog-body", "all"),
+    *(
+        ("client-output-buffer-limit", value)
+        for value in (
+            "normal 1 2",
+            "slave 1 2 3",
+            "normal 1 2 -3",
+            "normal -1 2 3",
+            "normal 1x 2 3",
+        )
+    ),
+    ("watchdog-period", "-1"),
+]
+
+
+class GetTests(SynchronousTestCase):
+    """CONFIG GET."""
+
+    def names(self, pattern: bytes) -> list[str]:
+        """The names listed for ``pattern``."""
+        return [name.decode() for name, _ in config.get(Settings(dir="/"), pattern)]
+
+    def test_order(self) -> None:
+        """Tools print what they get; the original's order comes first, our own names last."""
+        self.assertEqual([*ORIGINAL_GET_ORDER.split(), "protected-mode"], self.names(b"*"))
+
+    def test_patterns_answer_like_the_original(self) -> None:
+        """A recorded session asks for these, so new names must not appear under them."""
+        self.assertEqual(["cluster-node-timeout"], self.names(b"cluster*"))
+        expected = [name for name in ORIGINAL_GET_ORDER.split() if name.startswith("a")]
+        self.assertEqual(8, len(expected))
+        self.assertEqual(expected, self.names(b"a*"))
+
+    def test_exact_name(self) -> None:
+        """What patterns hide can still be looked at by name."""
+        settings = Settings(dir="/", cluster_bus_port=17000)
+        self.assertEqual(
+            [(b"cluster-bus-port", b"17000")], config.get(settings, b"cluster-bus-port")
+        )
+
+    def test_nothing_matches(self) -> None:
+        """Unknown names, other cases and what is never shown give an empty answer."""
+        for pattern in (b"nosuch", b"HZ", b"appendfilename", b"cluster-config-file", b"include"):
+            self.assertEqual([], self.names(pattern))
+
+    def test_defaults(self) -> None:
+        """The values of a node without any configuration, as the original shows them."""
+        shown = dict(config.get(Settings(dir="/data"), b"*"))
+        expected = {
+            b"requirepass": b"",
+            b"unixsocket": b"",
+            b"logfile": b"",
+            b"pidfile": b"/var/run/disque.pid",
+            b"maxmemory": b"1073741824",
+            b"port": b"7711",
+            b"unixsocketperm": b"0",
+            b"bind": b"",
+            b"tcp-keepalive": b"0",
+            b"dir": b"/data",
+            b"client-output-buffer-limit": b"normal 0 0 0",
+            b"syslog-facility": b"local0",
+        }
+        self.assertEqual(expected, {name: shown[name] for name in expected})
+
+    def test_paths_as_given(self) -> None:
+        """People look for the path they wrote, not for the one it was resolved to."""
+        settings = Settings(dir="/data", logfile="/data/a.log", given={"logfile": "a.log"})
+        self.assertEqual([(b"logfile", b"a.log")], config.get(settings, b"logfile"))
+
+
+class SetTests(SynchronousTestCase):
+    """CONFIG SET."""
+
+    def refuse(self, name: str, value: str, **limits: Any) -> str:
+        """The error line for a value that must be refused without changing anything."""
+        settings = Settings(dir="/")
+        error: CommandError = self.assertRaises(
+            CommandError, config.set_value, settings, name.encode(), value.encode(), **limits
+        )
+        self.assertEqual(Settings(dir="/"), settings)
+        return error.reply().decode()
+
+    def test_accepted(self) -> None:
+        """Every settable directive takes its good values, with units where sizes are meant."""
+        for name, value, expected, shown in ACCEPTED:
+            settings = Settings(dir="/")
+            self.assertEqual(
+                name, config.set_value(settings, name.upper().encode(), value.encode())
+            )
+            self.assertEqual(expected, DIRECTIVES[name].value(settings), (name, value))
+            got = config.get(settings, name.encode())
+            self.assertEqual([(name.encode(), shown.encode())], got)
+
+    def test_refused(self) -> None:
+        """A bad value is named in the answer and leaves the setting alone."""
+        for name, value in REFUSED:
+            expected = f"ERR Invalid argument '{value}' for CONFIG SET '{name}'"
+            self.assertEqual(expected, self.refuse(name, value))
+
+    def test_every_settable_directive_is_tested(self) -> None:
+        """A new row of the table needs a good and a bad value here."""
+        settable = {name for name, directive in DIRECTIVES.items() if directive.settable} - {"dir"}
+        self.assertEqual(settable, {name for name, *_ in ACCEPTED})
+        self.assertEqual(settable, {name for name, _ in REFUSED})
+
+    def test_unsupported(self) -> None:
+        """What only a restart can change is refused under the name as sent."""
+        for name in ("port", "Foo", "no-appendfsync-on-rewrite", "bind", "include", "logfile"):
+            self.assertEqual(f"ERR Unsupported CONFIG parameter: {name}", self.refuse(name, "1"))
+
+    def test_name_with_line_break(self) -> None:
+        """A hostile name must not smuggle a second reply into the answer."""
+        self.assertEqual("ERR Unsupported CONFIG parameter: a  +OK", self.refuse("a\r\n+OK", "1"))
+
+    def test_maxclients_beyond_the_system(self) -> None:
+        """The answer says at once what would work, however large the number."""
+        for value in ("101", "2147483647"):
+            self.assertEqual(
+                "ERR The operating system is not able to handle the specified number of clients, "
+                "try with 100",
+                self.refuse("maxclients", value, max_clients_limit=100),
+            )
+
+    def test_maxclients_at_the_limit(self) -> None:
+        """The number offered by the error must itself be accepted."""
+        settings = Settings(dir="/")
+        config.set_value(settings, b"maxclients", b"100", max_clients_limit=100)
+        self.assertEqual(100, settings.maxclients)
+
+    def test_empty_output_limit_changes_nothing(self) -> None:
+        """An empty list of limits is no limit to be changed."""
+        settings = Settings(dir="/", client_output_buffer_limit=OutputLimit(1, 2, 3))
+        config.set_value(settings, b"client-output-buffer-limit", b"")
+        self.assertEqual(OutputLimit(1, 2, 3), settings.client_output_buffer_limit)
+
+
+class SetDirTests(SynchronousTestCase):
+    """CONFIG SET dir."""
+
+    def setUp(self) -> None:
+        """A folder with one folder and one file in it."""
+        self.root = Path(self.mktemp()).resolve()
+        (self.root / "sub").mkdir(parents=True)
+        (self.root / "file").touch()
+        self.settings = Settings(dir=str(self.root), cluster_config_file=str(self.root / "nodes"))
+
+    def set_dir(self, value: bytes) -> None:
+        """CONFIG SET dir ``value``."""
+        config.set_value(self.settings, b"dir", value, files=Files("/"))
+
+    def test_relative(self) -> None:
+        """A relative folder is seen from the present one, and shown absolute."""
+        self.set_dir(b"./sub")
+        self.assertEqual(str(self.root / "sub"), self.settings.dir)
+
+    def test_only_dir_changes(self) -> None:
+        """The node must not leave its identity behind when its log moves."""
+        before = attrs.evolve(self.settings)
+        self.set_dir(b"sub")
+        self.assertEqual(attrs.evolve(before, dir=str(self.root / "sub")), self.settings)
+
+    def test_refused(self) -> None:
+        """A folder that cannot be entered is refused in the system's own words."""
+        for value, text in [
+            (b"nosuch", "No such file or directory"),
+            (b"file", "Not a directory"),
+            (b"", "No such file or directory"),
+        ]:
+            error = self.assertRaises(CommandError, self.set_dir, value)
+            self.assertEqual(f"ERR Changing directory: {text}".encode(), error.reply())
+        self.assertEqual(str(self.root), self.settings.dir)
+
+
+class TableTests(SynchronousTestCase):
+    """The table agrees with itself."""
+
+    def test_every_directive_has_an_attribute(self) -> None:
+        """A row without a setting, or a setting without a row, would be dead."""
+        fields = {field.name for field in attrs.fields(Settings)}
+        reader_only = {"config_file", "given", "listen", "renames"}
+        rows = {directive.attribute for directive in DIRECTIVES.values()}
+        self.assertEqual(fields - reader_only, rows)
+
+    def test_orders_name_known_directives_once(self) -> None:
+        """A typo in an order would only show when somebody rewrites a file."""
+        for order in (GET_ORDER + GET_BY_NAME, REWRITE_ORDER):
+            self.assertEqual(len(order), len(set(order)))
+            self.assertEqual(set(), set(order) - set(DIRECTIVES))
+
+    def test_everything_in_files_is_rewritten(self) -> None:
+        """A directive that CONFIG REWRITE forgets would be lost; ``databases`` stays untouched."""
+        in_file = {name for name, directive in DIRECTIVES.items() if directive.in_file}
+        self.assertEqual(in_file - {"databases"}, set(REWRITE_ORDER))

@@ -1,0 +1,135 @@
+"""Tests of the text forms of single values."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.config.units import (
+    INT64_MAX,
+    INT64_MIN,
+    glob_match,
+    parse_int,
+    parse_memory,
+    printable,
+    show_memory,
+)
+
+
+class IntegerTests(SynchronousTestCase):
+    """Whole numbers (client protocol, section 6.1)."""
+
+    @settings(deadline=None)
+    @given(st.integers(INT64_MIN, INT64_MAX))
+    def test_every_64_bit_number(self, number: int) -> None:
+        """Whatever fits in 64 bits is read, or a limit could not be set to it."""
+        self.assertEqual(number, parse_int(b"%d" % number))
+
+    def test_plus_and_leading_zeros(self) -> None:
+        """Clients of the original send these forms, so they stay valid."""
+        self.assertEqual([5, 7, -7], [parse_int(text) for text in (b"+5", b"007", b"-007")])
+
+    def test_refused(self) -> None:
+        """What is not a number must not silently become one."""
+        beyond = [b"9223372036854775808", b"-9223372036854775809", b"9" * 5000]
+        for text in [b"", b"abc", b"12x", b" 1", b"1 ", b"1\n", b"+-1", b"1.0", b"0\x001", *beyond]:
+            error = self.assertRaises(ValueError, parse_int, text)
+            self.assertEqual(f"Invalid number '{printable(text)}'", str(error))
+
+
+class MemoryTests(SynchronousTestCase):
+    """Memory sizes (client protocol, section 6.5)."""
+
+    def test_units(self) -> None:
+        """A unit of one letter is decimal, of two letters binary, in any case."""
+        sizes = {
+            b"7": 7,
+            b"7b": 7,
+            b"7k": 7000,
+            b"7kb": 7168,
+            b"7m": 7000000,
+            b"7MB": 7340032,
+            b"7g": 7000000000,
+            b"7Gb": 7516192768,
+            b"-1kb": -1024,
+        }
+        self.assertEqual(sizes, {text: parse_memory(text) for text in sizes})
+
+    def test_refused(self) -> None:
+        """A mistyped unit must not turn gigabytes into bytes."""
+        for text in [
+            b"",
+            b"kb",
+            b"1tb",
+            b"1.5gb",
+            b"1 gb",
+            b"+1",
+            b"9223372036854775807kb",
+            b"1\n",
+        ]:
+            error = self.assertRaises(ValueError, parse_memory, text)
+            self.assertEqual(f"Invalid memory size '{printable(text)}'", str(error))
+
+    @settings(deadline=None)
+    @given(st.integers(0, INT64_MAX) | st.integers(0, 2**33 - 1).map(lambda n: n * 1024**3))
+    def test_shown_is_read_again(self, size_bytes: int) -> None:
+        """A rewritten file must mean exactly the size in force."""
+        self.assertEqual(size_bytes, parse_memory(show_memory(size_bytes)))
+
+    def test_largest_exact_unit(self) -> None:
+        """People read 64mb more easily than 67108864."""
+        shown = [show_memory(size) for size in (0, 1000, 1024, 64 * 2**20, 2**30, 2**30 + 1024)]
+        self.assertEqual([b"0", b"1000", b"1kb", b"64mb", b"1gb", b"1048577kb"], shown)
+
+
+class GlobTests(SynchronousTestCase):
+    """Patterns of CONFIG GET (client protocol, section 6.6)."""
+
+    def test_matches(self) -> None:
+        """Each form of the pattern language selects what it says."""
+        for pattern, text in [
+            (b"*", b""),
+            (b"**", b"hz"),
+            (b"h?", b"hz"),
+            (b"a*n*e", b"appendonly-mode"),
+            (b"[abc]x", b"bx"),
+            (b"[a-c]x", b"cx"),
+            (b"[c-a]x", b"bx"),
+            (b"[^a]x", b"bx"),
+            (b"[\\]]", b"]"),
+            (b"[a", b"a"),
+            (b"\\*", b"*"),
+            (b"a\\", b"a\\"),
+        ]:
+            self.assertTrue(glob_match(pattern, text), (pattern, text))
+
+    def test_does_not_match(self) -> None:
+        """A pattern covers the whole text, in its own case."""
+        for pattern, text in [
+            (b"", b"hz"),
+            (b"h", b"hz"),
+            (b"z", b"hz"),
+            (b"HZ", b"hz"),
+            (b"h??", b"hz"),
+            (b"[^h]z", b"hz"),
+            (b"[a-c]x", b"dx"),
+            (b"[]x", b"x"),
+            (b"\\?", b"x"),
+            (b"*b", b"abc"),
+        ]:
+            self.assertFalse(glob_match(pattern, text), (pattern, text))
+
+    @settings(deadline=None)
+    @given(st.text("ab*?", max_size=8), st.text("ab", max_size=8))
+    def test_agrees_with_regular_expressions(self, pattern: str, text: str) -> None:
+        """Stars that must give back what they took are where such matchers go wrong."""
+        same = pattern.replace("*", ".*").replace("?", ".")
+        expected = re.fullmatch(same, text) is not None
+        self.assertEqual(expected, glob_match(pattern.encode(), text.encode()))
+
+    def test_many_stars(self) -> None:
+        """A hostile pattern must not keep the node busy: this would never end if it backtracked."""
+        self.assertFalse(glob_match(b"*a" * 500 + b"b", b"a" * 1000))

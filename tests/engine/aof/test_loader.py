@@ -1,0 +1,328 @@
+"""Loading the log: what the original wrote, what is damaged, and how long it takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.core.job import Job
+from disque_tx.engine.aof.loader import SLICE_S
+from disque_tx.errors import ConfigError
+from disque_tx.messages import QUEUED, STATE_NAMES
+from disque_tx.services.host.memoryfiles import MemoryFiles
+from disque_tx.wire.aoflog import load_record
+from tests.engine.aof.bench import PATH, Bench, loaded, settings, vector, vector_json
+
+
+class SteppingTime:
+    """A clock on which every look costs the same time."""
+
+    def __init__(self, step_s: float) -> None:
+        self.now_s = 0.0
+        self.step_s = step_s
+
+    def __call__(self) -> float:
+        self.now_s += self.step_s
+        return self.now_s
+
+
+def seen(bench: Bench) -> dict[str, dict[str, Any]]:
+    """The jobs as JSCAN of the vectors shows them, without what is volatile."""
+    return {job.id.decode(): _shown(job) for job in bench.node.jobs.table.values()}
+
+
+def _shown(job: Job) -> dict[str, Any]:
+    return {
+        "queue": job.queue.decode(),
+        "state": STATE_NAMES[job.state].decode(),
+        "repl": job.repl,
+        "ctime": job.ctime,
+        "delay": job.delay_s,
+        "retry": job.retry_s,
+        "nacks": job.nacks,
+        "additional-deliveries": job.deliveries,
+        "nodes-delivered": sorted(node.decode() for node in job.nodes),
+        "body": job.body,
+    }
+
+
+def expected(name: str) -> dict[str, dict[str, Any]]:
+    """What the original showed after a load."""
+    jobs = {}
+    for row in vector_json(name)["after_load"]["jobs"]:
+        body = row["body"]
+        raw = bytes.fromhex(body["hex"]) if isinstance(body, dict) else body.encode()
+        shown = {key: value for key, value in row.items() if key in _KEYS}
+        shown["nodes-delivered"] = sorted(row["nodes-delivered"])
+        jobs[row["id"]] = {**shown, "body": raw}
+    return jobs
+
+
+_KEYS = _shown(Job(b"", b"", b"", (), 0, 0, 0, 0, 0)).keys()
+
+
+class OriginalFilesTests(SynchronousTestCase):
+    """A node takes over from an original with its files."""
+
+    def test_loaded(self) -> None:
+        """After a restart the jobs are there as the original would have them."""
+        bench = loaded(vector("aof/node0.aof"))
+        self.assertEqual(expected("aof/jscan-loaded.json"), seen(bench))
+
+    def test_own_requeue_times(self) -> None:
+        """RETRY and DELAY count from the load: also at most once jobs
+        whose DELAY is not over are delivered, others that may have been delivered are not."""
+        bench = loaded(vector("aof/node0.aof"))
+        labels = vector_json("aof/jscan-loaded.json")["labels"]
+
+        def due_s(label: str) -> int:
+            job = bench.node.jobs.get(labels[label].encode())
+            assert job is not None
+            return round((job.qtime_ms - bench.now_ms) / 1000) if job.qtime_ms else -1
+
+        self.assertAlmostEqual(300, due_s("plain"), delta=1)
+        self.assertEqual(7200, due_s("delay"))
+        self.assertEqual(3600, due_s("retry0_delay"))
+        self.assertEqual(-1, due_s("retry0"))
+        self.assertEqual(-1, due_s("fetched_retry0"))
+
+    def test_enqueued_once(self) -> None:
+        """With ``aof-enqueue-jobs-once`` what was queued is queued, without counting a delivery,
+        and at most once jobs as well."""
+        bench = loaded(vector("aof/node0.aof"), aof_enqueue_jobs_once=True, appendonly=False)
+        wanted = expected("aof/jscan-loaded-enqueue-once.json")
+        labels = vector_json("aof/jscan-loaded.json")["labels"]
+        for job in wanted.values():
+            job["additional-deliveries"] = 0
+        for label in ("retry0", "fetched_retry0"):
+            wanted[labels[label]]["state"] = "queued"
+        self.assertEqual(wanted, seen(bench))
+        self.assertTrue(bench.aof.loaded_once)
+
+    def test_rewritten(self) -> None:
+        """A file that the original rewrote is loaded the same way; a job at most once that it knew
+        to be delivered stays out of the queue."""
+        content = vector("aof/node0-bgrewrite.aof")
+        bench = loaded(content, aof_enqueue_jobs_once=True)
+        wanted = expected("aof/jscan-loaded-rewritten-enqueue-once.json")
+        labels = vector_json("aof/jscan-loaded.json")["labels"]
+        for job in wanted.values():
+            job["additional-deliveries"] = 0
+        wanted[labels["retry0"]]["state"] = "queued"
+        self.assertEqual(wanted, seen(bench))
+
+    def test_shutdown_rewrite(self) -> None:
+        """The recipe for an upgrade of the original keeps the queues, at most once jobs too."""
+        content = vector("aof/shutdown-rewrite.aof")
+        bench = loaded(content, aof_enqueue_jobs_once=True, appendonly=False)
+        wanted = expected("aof/jscan-shutdown-rewrite-enqueue-once.json")
+        labels = vector_json("aof/jscan-shutdown-rewrite-enqueue-once.json")["labels"]
+        for job in wanted.values():
+            job["additional-deliveries"] = 0
+        wanted[labels["queued_retry0"]]["state"] = "queued"
+        self.assertEqual(wanted, seen(bench))
+
+    def test_every_node(self) -> None:
+        """The files of all nodes of a cluster hold the jobs of which no record says they ended."""
+        for name in ("node1", "node2"):
+            bench = loaded(vector(f"aof/{name}.aof"))
+            alive: set[str] = set()
+            for row in vector_json(f"aof/{name}.aof.json"):
+                if row["command"] == "LOADJOB":
+                    alive.add(row["job"]["id"])
+                else:
+                    alive.discard(row["args"][0])
+            self.assertEqual(alive, set(seen(bench)))
+
+
+class CaseTests(SynchronousTestCase):
+    """Damaged and unusual files, and what the original did with them."""
+
+    #: The original executes any command in its file; here this is damage
+    #: (cluster protocol, section 14.6).
+    stricter = ("ping_command",)
+
+    def content(self, edit: dict[str, Any]) -> bytes:
+        data = vector("aof/node0.aof")
+        data = data[: edit.get("truncate_to", len(data))]
+        at = edit.get("insert_at", len(data))
+        data = data[:at] + bytes.fromhex(edit.get("insert_hex", "")) + data[at:]
+        return data + bytes.fromhex(edit.get("append_hex", ""))
+
+    def test_cases(self) -> None:
+        """Each case loads, is cut, or is refused, as with the original."""
+        for case in vector_json("aof/aof-cases.json")["cases"]:
+            name, load = case["name"], case["load"]
+            content = self.content(case["edit"])
+            self.assertEqual(case["size"], len(content), name)
+            bench = Bench(MemoryFiles(), settings())
+            bench.files.replace(PATH, content)
+            done = bench.start()
+            if load["exit_code"] == 1 or name in self.stricter:
+                self.failureResultOf(done, ConfigError)
+                self.assertEqual(content, bench.files.open(PATH).read(0, 10_000), name)
+                continue
+            self.successResultOf(done)
+            self.assertEqual(load["registered_jobs"], len(bench.node.jobs), name)
+            self.assertEqual(load["file_size_after"], bench.files.open(PATH).size(), name)
+
+    def test_tail_is_kept(self) -> None:
+        """What is cut off is kept, for whoever wants to know what was lost."""
+        whole = vector("aof/node0.aof")
+        files = MemoryFiles()
+        files.put(PATH, whole[:3693])
+        bench = Bench(files, settings())
+        self.successResultOf(bench.start())
+        files.crash()
+        self.assertEqual(whole[:3640], files.content(PATH))
+        self.assertEqual(whole[3640:3693], files.content(PATH + ".cut-3640"))
+
+    def test_no_cut_without_permission(self) -> None:
+        """With ``aof-load-truncated no`` the operator decides, and learns how."""
+        bench = loaded(vector("aof/node0.aof")[:3693])
+        bench = Bench(MemoryFiles(), settings(aof_load_truncated=False))
+        bench.files.replace(PATH, vector("aof/node0.aof")[:3693])
+        error = self.failureResultOf(bench.start(), ConfigError).value
+        self.assertEqual(
+            f"The append only file {PATH} ends within the record at offset 3640. Make a copy of"
+            f" it, then run 'disque-check-aof --fix {PATH}', or set 'aof-load-truncated yes', and"
+            " start again.",
+            str(error),
+        )
+
+    def test_damage_is_named(self) -> None:
+        """The operator learns file, offset, and what to do."""
+        bench = Bench(MemoryFiles(), settings())
+        bench.files.replace(PATH, vector("aof/node0.aof") + b"\0")
+        error = self.failureResultOf(bench.start(), ConfigError).value
+        self.assertEqual(
+            f"Bad file format: the append only file {PATH} is damaged at offset 3703: expected"
+            " '*', found '\\x00' in the record at offset 3703. Make a copy of it, then run"
+            f" 'disque-check-aof --fix {PATH}' and start again.",
+            str(error),
+        )
+        self.assertFalse(bench.aof.loading)
+
+    def test_wrong_length_is_no_tail(self) -> None:
+        """One flipped digit must not throw away every job behind it."""
+        content = vector("aof/node0.aof").replace(b"$138\r\n", b"$9138\r\n", 1)
+        self.assertNotEqual(vector("aof/node0.aof"), content)
+        files = MemoryFiles()
+        files.put(PATH, content)
+        error = self.failureResultOf(Bench(files, settings()).start(), ConfigError).value
+        self.assertIn("the record is incomplete, but others follow it", str(error))
+        self.assertEqual(content, files.content(PATH))
+
+    def test_arguments_are_counted(self) -> None:
+        """A record with too much or too little in it is damage."""
+        for record in (b"*1\r\n$7\r\nLOADJOB\r\n", b"*3\r\n$6\r\nDELJOB\r\n$1\r\na\r\n$1\r\nb\r\n"):
+            bench = Bench(MemoryFiles(), settings())
+            bench.files.replace(PATH, record)
+            self.failureResultOf(bench.start(), ConfigError)
+
+
+class StartTests(SynchronousTestCase):
+    """Which file is loaded, and when."""
+
+    def test_off(self) -> None:
+        """Without a log nothing is read, made or recorded."""
+        files = MemoryFiles()
+        files.put(PATH, b"not looked at")
+        bench = Bench(files, settings(appendonly=False))
+        self.successResultOf(bench.start())
+        bench.turn(bench.add)
+        self.assertEqual(b"not looked at", files.content(PATH))
+
+    def test_new(self) -> None:
+        """A first start makes the file, and it is there after a crash."""
+        files = MemoryFiles()
+        bench = Bench(files, settings())
+        self.successResultOf(bench.start())
+        files.crash()
+        self.assertEqual([PATH], files.paths())
+
+    def test_nothing_to_enqueue(self) -> None:
+        """Who asks for the jobs of a file that is missing is told, log on or off."""
+        for appendonly in (True, False):
+            files = MemoryFiles()
+            bench = Bench(files, settings(aof_enqueue_jobs_once=True, appendonly=appendonly))
+            error = self.failureResultOf(bench.start(), ConfigError).value
+            self.assertIn(f"Can't open the append only file {PATH}: No such file", str(error))
+            self.assertEqual([], files.paths())
+
+    def test_slices(self) -> None:
+        """A large file is loaded in slices, between which clients are answered; INFO shows how far
+        it is, and nothing is recorded meanwhile."""
+        source = loaded(b"")
+        records = b""
+        for _ in range(20):
+            source.begin()
+            job = source.node.jobs.get(source.add())
+            assert job is not None
+            records += load_record(job)
+        files = MemoryFiles()
+        files.put(PATH, records)
+        bench = Bench(files, settings(), SteppingTime(SLICE_S / 4))
+        done = bench.aof.load()
+        bench.clock.turn()
+        self.assertNoResult(done)
+        self.assertTrue(bench.aof.loading)
+        self.assertEqual(("1", "0"), (bench.field("loading"), bench.field("aof_enabled")))
+        self.assertEqual(str(len(records)), bench.field("loading_total_bytes"))
+        self.assertTrue(0 < int(bench.field("loading_loaded_bytes")) < len(records))
+        self.assertIsNone(bench.node.outbox.log)
+        turns = 1
+        while bench.aof.loading:
+            bench.clock.turn()
+            turns += 1
+        self.successResultOf(done)
+        self.assertGreater(turns, 5)
+        self.assertEqual(20, len(bench.node.jobs))
+        self.assertEqual("on", bench.field("aof_state"))
+        self.assertEqual([], bench.clock.getDelayedCalls())
+
+    def test_stop_while_loading(self) -> None:
+        """The process can be stopped before the load is done; the file stays as it is."""
+        content = vector("aof/node0.aof")
+        files = MemoryFiles()
+        files.put(PATH, content)
+        bench = Bench(files, settings(), SteppingTime(SLICE_S))
+        done: Deferred[None] = bench.aof.load()
+        bench.clock.turn()
+        bench.aof.stopService()
+        self.assertNoResult(done)
+        self.assertEqual([], bench.clock.getDelayedCalls())
+        self.assertEqual(content, files.content(PATH))
+
+    def test_large_record(self) -> None:
+        """A body much larger than what is read at once comes back whole."""
+        source = loaded(b"")
+        source.begin()
+        body = b"x" * 5_000_000
+        job = source.node.jobs.get(source.add(body=body))
+        assert job is not None
+        bench = loaded(load_record(job))
+        back = bench.node.jobs.get(job.id)
+        assert back is not None
+        self.assertEqual(body, back.body)
+
+    def test_unreadable(self) -> None:
+        """A folder in place of the file is reported as what it is."""
+        bench = Bench(_Forbidding(), settings())
+        error = self.failureResultOf(bench.start(), ConfigError).value
+        self.assertIn(f"Can't open the append only file {PATH}: Permission denied", str(error))
+
+    def test_queue_state(self) -> None:
+        """Without the option nothing is queued by a load: somebody may work on it already."""
+        bench = loaded(vector("aof/node0.aof"))
+        states = [job.state for job in bench.node.jobs.table.values()]
+        self.assertNotIn(QUEUED, states)
+
+
+class _Forbidding(MemoryFiles):
+    """Files that may not be read."""
+
+    def open(self, path: str, may_be_new: bool = False) -> Any:
+        raise PermissionError(13, "Permission denied", path)

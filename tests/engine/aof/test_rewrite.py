@@ -1,0 +1,409 @@
+"""Rewriting the log while everything goes on."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.engine.aof import rewrite
+from disque_tx.errors import CommandError, LocalError
+from disque_tx.messages import QUEUED
+from disque_tx.services.host.files import RealFiles
+from disque_tx.services.host.memoryfiles import MemoryFiles
+from tests.engine.aof.bench import PATH, Bench, loaded, settings, vector
+from tests.engine.aof.test_loader import SteppingTime
+
+TEMPORARY = f"/data/temp-rewriteaof-{os.getpid()}.aof"
+
+
+class RewriteCase(SynchronousTestCase):
+    """A node with a log that can be made shorter."""
+
+    def setUp(self) -> None:
+        self.files = MemoryFiles()
+        # Every look at the clock ends a slice.
+        self.bench = Bench(self.files, settings(), SteppingTime(rewrite.SLICE_S))
+        self.successResultOf(self.bench.start())
+
+    def fill(self, jobs: int) -> None:
+        """Jobs, and as many that are gone already."""
+        bench = self.bench
+        bench.turn(*[bench.add] * (2 * jobs))
+        bench.remove(bench.ids()[::2])
+
+    def survivors(self) -> list[bytes]:
+        """The jobs that are there after a power failure."""
+        self.files.crash()
+        return loaded(self.files.content(PATH)).ids()
+
+
+class BackgroundTests(RewriteCase):
+    """BGREWRITEAOF."""
+
+    def test_shorter(self) -> None:
+        """The file holds the jobs that exist and nothing else, durably; INFO tells of it."""
+        bench = self.bench
+        self.fill(200)
+        before = len(self.files.content(PATH))
+        bench.aof.rewrite()
+        self.assertEqual("1", bench.field("aof_rewrite_in_progress"))
+        bench.now_ms += 1_500
+        bench.turn()
+        self.assertEqual("1", bench.field("aof_current_rewrite_time_sec"))
+        bench.settle()
+        size = len(self.files.content(PATH))
+        self.assertLess(size, before // 2)
+        self.assertEqual(str(size), bench.field("aof_current_size"))
+        self.assertEqual(str(size), bench.field("aof_base_size"))
+        self.assertEqual("1", bench.field("aof_last_rewrite_time_sec"))
+        self.assertEqual(0, self.files.content(PATH).count(b"DELJOB"))
+        self.assertEqual([PATH], self.files.paths())
+        self.assertEqual(1, self.files.open_files)
+        self.assertEqual(bench.ids(), self.survivors())
+
+    def test_slices(self) -> None:
+        """Clients have their turn between slices, and what they do is in the new file."""
+        bench = self.bench
+        self.fill(500)
+        bench.aof.rewrite()
+        turns = 0
+        while bench.clock.turn():
+            turns += 1
+            bench.turn(bench.add, lambda: bench.node.delete(bench.ids()[:2]))
+        self.assertGreater(turns, 5)
+        self.assertEqual("ok", bench.field("aof_last_bgrewrite_status"))
+        self.assertEqual(bench.ids(), self.survivors())
+
+    def test_states(self) -> None:
+        """Only what can be delivered is written, with its flags and counters as they are."""
+        bench = self.bench
+        bench.turn(lambda: bench.add(retry_s=0), lambda: bench.add(b"other", delay_s=9))
+        bench.turn(bench.get)
+        wanted = sorted(
+            (job.id, job.state, job.flags, job.nacks) for job in bench.node.jobs.table.values()
+        )
+        bench.aof.rewrite()
+        bench.settle()
+        self.assertNotIn(QUEUED, [state for _, state, _, _ in wanted])
+        again = loaded(self.files.content(PATH))
+        back = sorted(
+            (job.id, job.state, job.flags, job.nacks) for job in again.node.jobs.table.values()
+        )
+        self.assertEqual(wanted, back)
+
+    def test_refused_while_running(self) -> None:
+        """One at a time."""
+        self.bench.aof.rewrite()
+        error = self.assertRaises(CommandError, self.bench.aof.rewrite)
+        self.assertEqual(
+            b"ERR Background append only file rewriting already in progress", error.reply()
+        )
+
+    def test_dump(self) -> None:
+        """With the log off it is a single dump; afterwards nothing is recorded or open."""
+        files = MemoryFiles()
+        bench = Bench(files, settings(appendonly=False))
+        bench.turn(bench.add)
+        bench.aof.rewrite()
+        bench.turn(bench.add)
+        bench.settle()
+        self.assertEqual(bench.ids(), loaded(files.content(PATH)).ids())
+        self.assertIsNone(bench.node.outbox.log)
+        self.assertEqual(0, files.open_files)
+        self.assertEqual("off", bench.field("aof_state"))
+
+    def test_old_log_stays_safe(self) -> None:
+        """Until the new file has its name a crash costs nothing: the old one goes on."""
+        bench = self.bench
+        self.fill(10)
+        bench.aof.rewrite()
+        bench.clock.turn()
+        bench.turn(bench.add)
+        self.assertEqual(bench.ids(), self.survivors())
+
+    def test_real_disk(self) -> None:
+        """The same on the disk of this machine."""
+        folder = self.mktemp()
+        os.mkdir(folder)
+        bench = Bench(RealFiles(), settings(dir=folder))
+        self.successResultOf(bench.start())
+        bench.turn(bench.add, bench.add)
+        bench.remove(bench.ids()[:1])
+        bench.aof.rewrite()
+        bench.turn(bench.add)
+        bench.settle()
+        bench.turn(bench.add)
+        bench.aof.stopService()
+        again = Bench(RealFiles(), settings(dir=folder))
+        self.successResultOf(again.start())
+        self.addCleanup(again.aof.stopService)
+        self.assertEqual(bench.ids(), again.ids())
+        self.assertEqual(["disque.aof"], os.listdir(folder))
+
+
+class FailureTests(RewriteCase):
+    """A rewrite that fails changes nothing."""
+
+    def assert_failed(self) -> None:
+        """The old log goes on, and nothing of the new one is left."""
+        bench = self.bench
+        self.assertEqual("err", bench.field("aof_last_bgrewrite_status"))
+        self.assertEqual("0", bench.field("aof_rewrite_in_progress"))
+        self.assertEqual([PATH], self.files.paths())
+        self.assertEqual(1, self.files.open_files)
+        bench.turn(bench.add)
+        self.assertEqual(bench.ids(), self.survivors())
+
+    def test_full(self) -> None:
+        """No room for a second file."""
+        self.fill(5)
+        self.bench.aof.rewrite()
+        self.files.room_bytes = 100
+        self.bench.settle()
+        self.files.room_bytes = -1
+        self.assert_failed()
+
+    def test_sync(self) -> None:
+        """A new file that did not reach the disk does not replace one that did."""
+        self.fill(5)
+        self.bench.aof.rewrite()
+        self.files.sync_error = errno.EIO
+        self.bench.settle()
+        self.files.sync_error = 0
+        self.assert_failed()
+
+    def test_rename(self) -> None:
+        """The new file cannot get its name."""
+        self.fill(5)
+        self.bench.aof.rewrite()
+        self.files.rename_error = errno.EACCES
+        self.bench.settle()
+        self.assert_failed()
+
+    def test_cannot_begin(self) -> None:
+        """The client learns why no rewrite was begun."""
+        self.files.write_error = errno.EROFS
+        error = self.assertRaises(CommandError, self.bench.aof.rewrite)
+        self.assertEqual(
+            b"ERR Can't write the append only file: Read-only file system", error.reply()
+        )
+
+    def test_name_not_durable(self) -> None:
+        """If the folder cannot be synced after the renaming, ``always`` ends the process."""
+        bench = self.bench
+        bench.turn(bench.add)
+        bench.aof.rewrite()
+        bench.threads.held = True
+        bench.settle()
+        self.files.sync_folder = self._broken  # type: ignore[method-assign]
+        bench.threads.release()
+        self.assertEqual(1, len(bench.died))
+        self.assertRaises(LocalError, bench.turn, bench.add)
+
+    def _broken(self, path: str) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+
+class SyncTests(SynchronousTestCase):
+    """How the new file reaches the disk without standing in anybody's way."""
+
+    def setUp(self) -> None:
+        self.patch(rewrite, "SYNC_BYTES", 2_000)
+        self.patch(rewrite, "_LEFT_BYTES_MAX", 300)
+        self.files = MemoryFiles()
+        self.bench = Bench(self.files, settings(appendonly=False), SteppingTime(rewrite.SLICE_S))
+        self.bench.turn(*[self.bench.add] * 300)
+        self.bench.threads.held = True
+        self.bench.aof.rewrite()
+
+    def test_incremental(self) -> None:
+        """What was written is synced from time to time in a thread; nothing is written meanwhile,
+        records wait in memory."""
+        bench = self.bench
+        bench.settle()
+        self.assertEqual(1, bench.threads.waiting)
+        size = len(self.files.content(TEMPORARY))
+        bench.turn(bench.add)
+        bench.settle()
+        self.assertEqual(size, len(self.files.content(TEMPORARY)))
+        while bench.threads.waiting:
+            bench.threads.release()
+            bench.settle()
+        self.assertEqual(bench.ids(), loaded(self.files.content(PATH)).ids())
+
+    def test_not_incremental(self) -> None:
+        """With ``aof-rewrite-incremental-fsync no`` there is one sync, at the end."""
+        self.bench.settings.aof_rewrite_incremental_fsync = False
+        self.bench.settle()
+        self.bench.threads.release()
+        self.assertEqual(1, self.files.syncs)
+        self.assertEqual([PATH], self.files.paths())
+
+    def test_much_at_the_end(self) -> None:
+        """While much comes during the last sync, that is synced in a thread once more instead of
+        stopping the node."""
+        bench = self.bench
+        bench.settings.aof_rewrite_incremental_fsync = False
+        bench.settle()
+        bench.turn(*[bench.add] * 10)
+        bench.threads.release()
+        self.assertEqual([PATH, TEMPORARY], self.files.paths())
+        self.assertEqual(b"", self.files.content(PATH))
+        bench.turn(bench.add)
+        bench.threads.release()
+        self.assertEqual([PATH], self.files.paths())
+        self.files.crash()
+        self.assertEqual(bench.ids(), loaded(self.files.content(PATH)).ids())
+
+    def test_stopped_while_syncing(self) -> None:
+        """A file is closed only when no thread uses it any more."""
+        self.bench.settle()
+        self.bench.aof.stopService()
+        self.assertEqual(2, self.files.open_files)  # and the one that has the name
+        self.bench.threads.release()
+        self.bench.threads.release()
+        self.assertEqual(0, self.files.open_files)
+        self.assertEqual([], self.files.paths())
+
+    def test_suspended(self) -> None:
+        """``no-appendfsync-on-rewrite`` leaves the disk to the rewrite; when it is over, what was
+        not synced is."""
+        self.bench.aof.disable()
+        files = MemoryFiles()
+        bench = Bench(files, settings(no_appendfsync_on_rewrite=True))
+        self.successResultOf(bench.start())
+        bench.aof.rewrite()
+        bench.turn(bench.add)
+        self.assertEqual(0, files.syncs)
+        files.rename_error = errno.EACCES
+        bench.settle()
+        bench.pass_ms(100)
+        files.crash()
+        self.assertEqual(bench.ids(), loaded(files.content(PATH)).ids())
+
+
+class AutomaticTests(SynchronousTestCase):
+    """When the log is rewritten without anybody asking."""
+
+    def grown(self, **values: int) -> Bench:
+        """A log that was 3703 bytes at the start and is a little more than twice that now."""
+        files = MemoryFiles()
+        files.put(PATH, vector("aof/node0.aof"))
+        wanted = {"auto_aof_rewrite_min_size": 5000, **values}
+        bench = Bench(files, settings(**wanted))
+        self.successResultOf(bench.start())
+        bench.turn(lambda: bench.add(body=b"x" * 3703))
+        bench.pass_ms(100)
+        return bench
+
+    def test_doubled(self) -> None:
+        """By default when it has doubled, and then not again."""
+        bench = self.grown()
+        self.assertEqual("1", bench.field("aof_rewrite_in_progress"))
+        bench.settle()
+        bench.pass_ms(1000)
+        self.assertEqual("0", bench.field("aof_rewrite_in_progress"))
+        self.assertEqual(13, len(bench.ids()))
+
+    def test_not_enough(self) -> None:
+        """Not below the size or the growth that is configured, and never with percentage 0."""
+        for values in (
+            {"auto_aof_rewrite_min_size": 8000},
+            {"auto_aof_rewrite_percentage": 150},
+            {"auto_aof_rewrite_percentage": 0},
+        ):
+            bench = self.grown(**values)
+            self.assertEqual("0", bench.field("aof_rewrite_in_progress"), values)
+
+    def test_pause_after_failure(self) -> None:
+        """A failing disk is not worn out: the next attempt is ten seconds later."""
+        bench = self.grown()
+        assert isinstance(bench.files, MemoryFiles)
+        bench.files.rename_error = errno.EACCES
+        bench.settle()
+        bench.pass_ms(9_900)
+        self.assertEqual("0", bench.field("aof_rewrite_in_progress"))
+        bench.pass_ms(200)
+        self.assertEqual("1", bench.field("aof_rewrite_in_progress"))
+
+
+class NowTests(SynchronousTestCase):
+    """SHUTDOWN REWRITE-AOF."""
+
+    def test_log_off(self) -> None:
+        """The upgrade recipe works without a log: stop with a dump, start with it."""
+        files = MemoryFiles()
+        bench = Bench(files, settings(appendonly=False))
+        bench.turn(*[bench.add] * 100)
+        bench.aof.rewrite_now()
+        bench.aof.stopService()
+        files.crash()
+        again = Bench(files, settings(appendonly=False, aof_enqueue_jobs_once=True))
+        self.successResultOf(again.start())
+        self.assertEqual(bench.ids(), again.ids())
+        states = {job.state for job in again.node.jobs.table.values()}
+        self.assertEqual({QUEUED}, states)
+        self.assertEqual(0, files.open_files)
+
+    def test_log_on(self) -> None:
+        """The log goes on in the new file, if the node goes on; a rewrite under way is dropped."""
+        files = MemoryFiles()
+        bench = Bench(files, settings())
+        self.successResultOf(bench.start())
+        bench.turn(bench.add)
+        bench.aof.rewrite()
+        bench.aof.rewrite_now()
+        bench.turn(bench.add)
+        self.assertEqual([], bench.clock.getDelayedCalls())
+        files.crash()
+        self.assertEqual([PATH], files.paths())
+        self.assertEqual(bench.ids(), loaded(files.content(PATH)).ids())
+
+    def test_fails(self) -> None:
+        """If it fails the caller learns it, and the old log goes on."""
+        files = MemoryFiles()
+        bench = Bench(files, settings())
+        self.successResultOf(bench.start())
+        bench.turn(bench.add)
+        files.room_bytes = 20
+        self.assertRaises(OSError, bench.aof.rewrite_now)
+        files.room_bytes = -1
+        bench.turn(bench.add)
+        files.crash()
+        self.assertEqual([PATH], files.paths())
+        self.assertEqual(bench.ids(), loaded(files.content(PATH)).ids())
+
+    def test_large(self) -> None:
+        """Bodies of any size are written in pieces, none is lost."""
+        files = MemoryFiles()
+        bench = Bench(files, settings(appendonly=False))
+        bench.turn(*[lambda: bench.add(body=b"x" * 60_000)] * 100)
+        bench.aof.rewrite_now()
+        self.assertEqual(bench.ids(), loaded(files.content(PATH)).ids())
+
+
+class ConsistencyTests(SynchronousTestCase):
+    """The argument for a rewrite without a frozen memory, tried."""
+
+    @hypothesis_settings(max_examples=60, deadline=None)
+    @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=40))
+    def test_any_interleaving(self, turns: list[tuple[int, int]]) -> None:
+        """However many jobs come and go between two slices, the new file holds those that are
+        there at its end."""
+        files = MemoryFiles()
+        bench = Bench(files, settings(), SteppingTime(rewrite.SLICE_S))
+        bench.start()
+        bench.turn(*[bench.add] * 300)
+        bench.aof.rewrite()
+        for added, removed in turns:
+            bench.turn(*[bench.add] * added)
+            bench.remove(bench.ids()[::3][:removed])
+            bench.clock.turn()
+        bench.settle()
+        self.assertEqual([PATH], files.paths())
+        self.assertEqual(bench.ids(), loaded(files.content(PATH)).ids())

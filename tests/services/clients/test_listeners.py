@@ -1,0 +1,333 @@
+"""Where clients connect."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import socket
+import stat
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.epollreactor import EPollReactor
+from twisted.internet.error import ConnectionLost
+from twisted.internet.interfaces import IWriteDescriptor
+from twisted.internet.protocol import Factory
+from twisted.internet.testing import MemoryReactorClock
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+from zope.interface.verify import verifyObject
+
+from disque_tx.errors import ConfigError
+from disque_tx.services.net import unixsockets as unixports
+from disque_tx.services.net.hub import Hub
+from disque_tx.services.net.sockets import Connecting, FastPort, connect_tcp, listen_tcp
+from tests.acceptance.daemon import free_port
+from tests.services.doubles import Recorder, Turns
+from tests.services.nodebench import drive
+from tests.services.rootbench import RootCase
+
+
+class OpenTests(RootCase):
+    """Ports that the configuration asks for."""
+
+    def connected(self, host: str, port: int) -> bytes:
+        """What PING is answered at an address."""
+        with socket.create_connection((host, port), 5) as client:
+            client.sendall(b"PING\r\n")
+            drive(self.reactor)
+            return client.recv(100)
+
+    def test_addresses(self) -> None:
+        """Every address of ``bind``, of both families."""
+        self.settings = self.make_settings(
+            port=free_port(), bind=["127.0.0.1", "::1"], unixsocket=""
+        )
+        self.started()
+        for host in ("127.0.0.1", "::1"):
+            self.assertEqual(b"+PONG\r\n", self.connected(host, self.settings.port), host)
+
+    def test_wildcards(self) -> None:
+        """Without ``bind`` both families are served."""
+        self.settings = self.make_settings(port=free_port(), unixsocket="")
+        self.started()
+        for host in ("127.0.0.1", "::1"):
+            self.assertEqual(b"+PONG\r\n", self.connected(host, self.settings.port), host)
+
+    def test_taken(self) -> None:
+        """Of the addresses that were asked for none may be missing; the missing one is named."""
+        port = free_port()
+        self.settings = self.make_settings(port=port, bind=["127.0.0.1"])
+        with socket.create_server(("127.0.0.1", port)):
+            root = self.make()
+            self.addCleanup(root.stopService)
+            with self.assertRaisesRegex(ConfigError, f"127.0.0.1:{port}: Address already in use"):
+                root.privilegedStartService()
+
+    def test_too_high(self) -> None:
+        """The bus needs its port, too."""
+        self.settings.port = 55_536
+        root = self.make()
+        self.addCleanup(root.stopService)
+        with self.assertRaisesRegex(ConfigError, "at most 55535"):
+            root.privilegedStartService()
+
+    def test_nowhere(self) -> None:
+        """A node that nobody can reach does not start."""
+        self.settings.unixsocket = ""
+        root = self.make()
+        self.addCleanup(root.stopService)
+        with self.assertRaisesRegex(ConfigError, "not listen anywhere"):
+            root.privilegedStartService()
+
+    def test_unix_socket(self) -> None:
+        """A stale socket is replaced, and the mode is what was asked for."""
+        self.settings.unixsocketperm = 0o600
+        with socket.socket(socket.AF_UNIX) as stale:
+            stale.bind(self.settings.unixsocket)
+        self.started()
+        self.assertEqual(0o600, stat.S_IMODE(os.stat(self.settings.unixsocket).st_mode))
+        self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
+
+    def test_unix_socket_of_another_node(self) -> None:
+        """A socket that somebody listens on is not stolen, nor removed by who was refused."""
+        first = self.started()
+        nodes = {"dir": str(self.folder), "cluster_config_file": str(self.folder / "other.conf")}
+        for changes in ({}, {"listen": [("resp", f"unix:{self.settings.unixsocket}")]}):
+            self.settings = self.make_settings(**nodes, **changes, port=free_port())
+            if changes:
+                self.settings.unixsocket = ""
+            second = self.make()
+            with self.assertRaisesRegex(ConfigError, "another process listens there"):
+                second.privilegedStartService()
+            self.successResultOf(second.stopService())
+            self.settings = self.make_settings()
+            self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
+        self.stopped(first)
+        self.assertFalse((self.folder / "d.sock").exists())
+
+    def test_unix_socket_is_a_file(self) -> None:
+        """A file that somebody needs is no stale socket."""
+        (self.folder / "d.sock").write_text("precious")
+        root = self.make()
+        self.addCleanup(root.stopService)
+        with self.assertRaisesRegex(ConfigError, "a file that is no socket has this name"):
+            root.privilegedStartService()
+        self.assertEqual("precious", (self.folder / "d.sock").read_text())
+
+    def test_unix_socket_was_replaced(self) -> None:
+        """A node that stops leaves the socket of who came after it."""
+        first = self.started()
+        (self.folder / "d.sock").unlink()
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(self.settings.unixsocket)
+            self.stopped(first)
+            self.assertTrue((self.folder / "d.sock").exists())
+
+    def test_busy_folder(self) -> None:
+        """A folder that somebody has locked is waited for, not for ever."""
+        fd = os.open(self.folder, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        self.patch(unixports, "_PATIENCE_S", 0.02)
+        self.started()
+        self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
+
+    def test_unix_socket_impossible(self) -> None:
+        """A path that cannot be had is named."""
+        self.settings.unixsocket = "/no/such/folder/d.sock"
+        root = self.make()
+        self.addCleanup(root.stopService)
+        with self.assertRaisesRegex(ConfigError, r"/no/such/folder/d\.sock.*No such file"):
+            root.privilegedStartService()
+
+    def test_endpoint(self) -> None:
+        """``listen`` directives add ports, served by the fast acceptor as well."""
+        path = self.path("extra.sock")
+        self.settings.listen = [("resp", f"unix:{path}")]
+        self.started()
+        self.assertEqual(b"+PONG\r\n", self.ask(self.dial(path), "PING"))
+        self.assertIn(f"accept connections at unix:{path}", self.logged())
+
+    def test_bad_endpoints(self) -> None:
+        """The directive is shown with what is wrong about it."""
+        for endpoint in (
+            "nonsense:1",
+            "tcp:",
+            "unix:/no/such/folder/x",
+            "systemd:domain=INET:index=9",
+        ):
+            self.settings = self.make_settings(listen=[("resp", endpoint)])
+            root = self.make()
+            with self.assertRaises(ConfigError) as caught:
+                root.privilegedStartService()
+            self.assertTrue(str(caught.exception).startswith(f"listen resp {endpoint}: "))
+            self.successResultOf(root.stopService())
+
+    def test_no_socket_from_systemd(self) -> None:
+        """Whoever starts a node by hand that systemd should start is told what is missing."""
+        self.settings = self.make_settings(listen=[("resp", "systemd:domain=INET:index=9")])
+        root = self.make()
+        with self.assertRaisesRegex(ConfigError, "systemd has passed no such socket"):
+            root.privilegedStartService()
+        self.successResultOf(root.stopService())
+
+    def test_closed(self) -> None:
+        """A stopped node is not connected to any more."""
+        self.settings = self.make_settings(port=free_port(), bind=["127.0.0.1"])
+        self.stopped(self.started())
+        with self.assertRaises(ConnectionRefusedError):
+            self.connected("127.0.0.1", self.settings.port)
+
+
+class PortTests(SynchronousTestCase):
+    """One listening socket."""
+
+    def setUp(self) -> None:
+        """A port with a hub behind it."""
+        self.reactor = MemoryReactorClock()
+        self.hub = Hub(self.reactor, Turns())
+        self.hub.start()
+        self.addCleanup(self.hub.stop)
+        self.protocols: list[Recorder] = []
+        self.sock = listen_tcp("127.0.0.1", 0, 10)
+        self.port = FastPort(self.reactor, self.hub, self.sock, Factory.forProtocol(self.protocol))
+        self.port.startListening()
+
+    def protocol(self) -> Recorder:
+        """One more."""
+        self.protocols.append(Recorder())
+        return self.protocols[-1]
+
+    def client(self) -> socket.socket:
+        """A connection to the port."""
+        client = socket.create_connection(self.sock.getsockname())
+        self.addCleanup(client.close)
+        return client
+
+    def read_without_descriptors(self) -> None:
+        """Let the port look at a client for which the process has no descriptor left."""
+        self.client()
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+        try:
+            self.port.doRead()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+    def test_accepts_all(self) -> None:
+        """Everybody who waits is let in at once."""
+        for _ in range(5):
+            self.client()
+        self.port.doRead()
+        self.assertEqual(5, len(self.protocols))
+        self.port.stopListening()
+
+    def test_out_of_descriptors(self) -> None:
+        """Without descriptors it looks again a moment later, and does not spin meanwhile."""
+        self.read_without_descriptors()
+        self.assertNotIn(self.port, self.reactor.getReaders())
+        self.reactor.advance(0.2)
+        drive(self.reactor)
+        self.assertEqual(1, len(self.protocols))
+        self.port.stopListening()
+
+    def test_stopped_without_descriptors(self) -> None:
+        """A port that was stopped meanwhile does not come back."""
+        self.read_without_descriptors()
+        self.port.stopListening()
+        self.reactor.advance(1)
+        self.assertEqual(
+            ([self.hub], []), (self.reactor.getReaders(), self.reactor.getDelayedCalls())
+        )
+
+    def test_names(self) -> None:
+        """A host may be given by its name."""
+        with listen_tcp("localhost", 0, 10) as sock:
+            self.assertIn(sock.getsockname()[0], ("127.0.0.1", "::1"))
+        self.port.stopListening()
+
+
+class ConnectTests(SynchronousTestCase):
+    """Connections to others."""
+
+    def setUp(self) -> None:
+        """Somebody who listens, with room for one who waits."""
+        self.reactor = MemoryReactorClock()
+        self.server = listen_tcp("127.0.0.1", 0, 0)
+        self.addCleanup(self.server.close)
+
+    def connect(self, source: str = "") -> Deferred[socket.socket]:
+        """A connection that has had time to be made."""
+        connecting = connect_tcp(self.reactor, self.server.getsockname(), source, 2)
+        drive(self.reactor)
+        return connecting
+
+    def tearDown(self) -> None:
+        """Whatever came of it, nothing is left in the reactor."""
+        self.assertEqual(([], []), (self.reactor.getWriters(), self.reactor.getDelayedCalls()))
+
+    def test_made(self) -> None:
+        """The socket is connected, from the address that was asked for."""
+        with self.successResultOf(self.connect("127.0.0.2")) as sock:
+            self.assertEqual("127.0.0.2", sock.getsockname()[0])
+            self.assertEqual(self.server.getsockname(), sock.getpeername())
+            self.assertFalse(sock.getblocking())
+
+    def test_refused(self) -> None:
+        """Nobody listens."""
+        address = self.server.getsockname()
+        self.server.close()
+        connecting = connect_tcp(self.reactor, address, "", 2)
+        drive(self.reactor)
+        self.failureResultOf(connecting, ConnectionRefusedError)
+
+    def test_refused_under_epoll(self) -> None:
+        """Some reactors say that a refused connection is lost, not that it can be written to."""
+        address = self.server.getsockname()
+        self.server.close()
+        reactor = EPollReactor()
+        self.addCleanup(self.close_reactor, reactor)
+        connecting = connect_tcp(reactor, address, "", 2)
+        reactor.doIteration(2)
+        self.failureResultOf(connecting, ConnectionRefusedError)
+
+    def close_reactor(self, reactor: EPollReactor) -> None:
+        """Give its descriptors back."""
+        for reader in reactor.removeAll():
+            reader.connectionLost(Failure(ConnectionLost()))
+        reactor._poller.close()
+
+    def hang(self) -> Deferred[socket.socket]:
+        """A connection that nobody lets in."""
+        for _ in range(10):
+            connecting = self.connect()
+            if not connecting.called:
+                return connecting
+            self.addCleanup(self.successResultOf(connecting).close)
+        raise AssertionError("everybody was let in")
+
+    def test_takes_too_long(self) -> None:
+        """After the time that it may take it is given up."""
+        connecting = self.hang()
+        self.reactor.advance(1.9)
+        self.assertNoResult(connecting)
+        self.reactor.advance(0.2)
+        self.failureResultOf(connecting, TimeoutError)
+
+    def test_cancelled(self) -> None:
+        """It can be given up at any time."""
+        connecting = self.hang()
+        connecting.cancel()
+        self.failureResultOf(connecting, CancelledError)
+
+    def test_impossible(self) -> None:
+        """Names are not looked up, and a source that is not ours is refused at once."""
+        connecting = connect_tcp(self.reactor, ("localhost", 1), "", 2)
+        self.assertIn("no literal address", str(self.failureResultOf(connecting, OSError)))
+        self.failureResultOf(self.connect("192.0.2.1"), OSError)
+
+    def test_interface(self) -> None:
+        """Every reactor can watch it."""
+        with socket.socket() as sock:
+            verifyObject(IWriteDescriptor, Connecting(self.reactor, sock))

@@ -1,0 +1,122 @@
+"""Files on disk and in memory: what only one of them has."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.services.host.files import RealFiles
+from disque_tx.services.host.memoryfiles import MemoryFiles
+from tests.engine.filescontract import FilesContract
+
+
+class MemoryFilesTests(FilesContract, SynchronousTestCase):
+    """The double, and the bad days it can have."""
+
+    def setUp(self) -> None:
+        self.files = self.memory = MemoryFiles()
+        self.folder = "/folder"
+
+    def test_crash_loses_unsynced(self) -> None:
+        """A program that does not sync loses data in tests, too; synced data is never lost."""
+        file = self.files.create(self.path("a"))
+        self.files.sync_folder(self.path("a"))
+        file.append(b"123")
+        file.sync()
+        file.append(b"4567")
+        self.memory.crash()
+        self.assertEqual(b"123", self.content("a"))
+
+    def test_crash_keeps_some(self) -> None:
+        """A crash may leave any part of what was not synced: the end of a record is torn off."""
+        file = self.files.create(self.path("a"))
+        self.files.sync_folder(self.path("a"))
+        file.append(b"1234")
+        self.memory.crash(0.5)
+        self.assertEqual(b"12", self.content("a"))
+
+    def test_crash_loses_names(self) -> None:
+        """A new or renamed file is only there for sure once its folder was synced."""
+        self.files.replace(self.path("a"), b"old")
+        self.files.create(self.path("b")).close()
+        self.files.rename(self.path("b"), self.path("a"))
+        self.memory.crash()
+        self.assertEqual([self.path("a")], self.memory.paths())
+        self.assertEqual(b"old", self.content("a"))
+
+    def test_full(self) -> None:
+        """A full disk takes a part and says so; cutting makes room again."""
+        self.memory.room_bytes = 4
+        file = self.files.create(self.path("a"))
+        with self.assertRaises(OSError) as caught:
+            file.append(b"123456")
+        self.assertEqual(errno.ENOSPC, caught.exception.errno)
+        self.assertEqual(4, file.size())
+        file.truncate(0)
+        file.append(b"1234")
+        self.assertEqual(4, file.size())
+
+    def test_broken(self) -> None:
+        """Every operation the log depends on can fail, and then has no effect."""
+        file = self.files.create(self.path("a"))
+        self.files.sync_folder(self.path("a"))
+        file.append(b"1")
+        self.memory.write_error = self.memory.sync_error = errno.EIO
+        self.memory.truncate_error = self.memory.rename_error = errno.EIO
+        self.assertRaises(OSError, file.append, b"2")
+        self.assertRaises(OSError, file.truncate, 0)
+        self.assertRaises(OSError, file.sync)
+        self.assertRaises(OSError, self.files.rename, self.path("a"), self.path("b"))
+        self.assertRaises(OSError, self.files.replace, self.path("a"), b"x")
+        self.assertEqual(b"1", self.content("a"))
+        self.memory.crash()
+        self.assertEqual(b"", self.content("a"))
+
+
+class RealFilesTests(FilesContract, SynchronousTestCase):
+    """The disk of this machine."""
+
+    def setUp(self) -> None:
+        self.files = RealFiles()
+        self.folder = self.mktemp()
+        os.mkdir(self.folder)
+
+    def test_replace_keeps_permissions(self) -> None:
+        """A configuration file that only its owner may read stays so when it is rewritten."""
+        Path(self.path("a")).write_bytes(b"requirepass secret")
+        os.chmod(self.path("a"), 0o600)
+        self.files.replace(self.path("a"), b"new")
+        self.assertEqual(0o600, os.stat(self.path("a")).st_mode & 0o777)
+
+    def test_replace_follows_links(self) -> None:
+        """A configuration file that is a link into another folder stays one."""
+        Path(self.path("a")).write_bytes(b"old")
+        os.symlink("a", self.path("link"))
+        self.files.replace(self.path("link"), b"new")
+        self.assertTrue(os.path.islink(self.path("link")))
+        self.assertEqual(b"new", self.content("a"))
+
+    def test_replace_cleans_up(self) -> None:
+        """A failed replacement leaves nothing behind."""
+        os.mkdir(self.path("a"))
+        self.assertRaises(OSError, self.files.replace, self.path("a"), b"new")
+        self.assertEqual(["a"], os.listdir(self.folder))
+
+    def test_relative_path(self) -> None:
+        """A path without a folder is one in the working folder."""
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        os.chdir(self.folder)
+        self.files.replace("a", b"new")
+        self.assertEqual(b"new", Path("a").read_bytes())
+
+    def test_write_error_has_reason(self) -> None:
+        """What the operator reads is what the system says, not that a number differs."""
+        file = self.files.open("/dev/full")
+        self.addCleanup(file.close)
+        with self.assertRaises(OSError) as caught:
+            file.append(b"x")
+        self.assertEqual(errno.ENOSPC, caught.exception.errno)

@@ -1,0 +1,175 @@
+"""Certificates that end, and new ones without a restart."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from twisted.internet import tcp
+from twisted.protocols.tls import TLSMemoryBIOFactory
+
+from disque_tx.services.bus.tls import tls_options
+from disque_tx.services.net.certificates import Certificates, Identity
+from disque_tx.services.root import NodeRoot
+from tests.acceptance.daemon import free_port
+from tests.services.bus.tlsbench import AdoptingReactor, TlsCase
+from tests.services.net.certificates import Authority
+from tests.services.nodebench import drive
+from tests.services.rootbench import RootCase, RootReactor
+
+DAY_S = 86_400
+
+
+class ExpiryTests(TlsCase):
+    """Warnings, in time to do something."""
+
+    def certificates(self, days: int) -> Certificates:
+        """The watch over a certificate that holds for so many days and an hour."""
+        self.authority.days = days
+        settings = self.settings
+        settings.cluster_bus_tls_cert, settings.cluster_bus_tls_key = self.authority.issue("own")
+        identity = Identity("the bus", lambda: tls_options(settings))
+        now_s = datetime.now().timestamp() - 3600
+        return Certificates(
+            lambda: [identity], self.log, self.reactor, lambda: now_s + self.reactor.seconds()
+        )
+
+    def test_long(self) -> None:
+        """A certificate that holds for more than 30 days is no reason to say anything."""
+        self.certificates(31).check()
+        self.assertNotIn("certificate", self.logged())
+
+    def test_soon(self) -> None:
+        """One that ends soon is told each day, with what to do, until it has ended."""
+        watch = self.certificates(2)
+        watch.startService()
+        self.reactor.pump([DAY_S] * 3)
+        watch.stopService()
+        lines = [line for line in self.logged().splitlines() if "the bus: the certificate" in line]
+        for line, left in zip(
+            lines, ("in 2 days", "in 1 days", "in 0 days", "expired"), strict=True
+        ):
+            self.assertIn(left, line)
+            self.assertIn("send SIGHUP", line)
+        self.assertEqual([], self.reactor.getDelayedCalls())
+
+    def test_nothing_to_watch(self) -> None:
+        """A node without TLS has nothing to do."""
+        watch = Certificates(list, self.log, self.reactor)
+        watch.startService()
+        watch.reload()
+        watch.stopService()
+        self.assertIn("no certificates", self.logged())
+
+
+class ListeningReactor(RootReactor, AdoptingReactor):
+    """A reactor in memory with real sockets."""
+
+    def listenSSL(
+        self,
+        port: int,
+        factory: Any,
+        contextFactory: Any,
+        backlog: int = 50,
+        interface: str = "",
+    ) -> Any:
+        secure = TLSMemoryBIOFactory(contextFactory, False, factory, self)
+        listening = tcp.Port(port, secure, backlog, interface, self)
+        listening.startListening()
+        return listening
+
+
+class ReloadTests(RootCase):
+    """SIGHUP, as far as a node without a process can show it."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.reactor = ListeningReactor()
+        self.port = free_port()
+        self.certificate, self.key = str(self.folder / "now.crt"), str(self.folder / "now.key")
+        self.first = Authority(self.folder, "first")
+        self.second = Authority(self.folder, "second")
+        self.use(self.first)
+
+    def stopped(self, root: NodeRoot) -> None:
+        """Let it stop; connections with TLS take their time."""
+        stopped = root.stopService()
+        self.reactor.advance(2)
+        drive(self.reactor)
+        self.successResultOf(stopped)
+
+    def use(self, authority: Authority) -> None:
+        """Put a certificate in place."""
+        certificate, key = authority.issue("node")
+        shutil.copy(certificate, self.certificate)
+        shutil.copy(key, self.key)
+
+    def listening(self, *endpoint: str, **settings: object) -> None:
+        """A node with these listeners."""
+        self.settings = self.make_settings(listen=[("resp", each) for each in endpoint], **settings)
+        self.root = self.started()
+
+    def shown(self, port: int) -> bytes | None:
+        """The certificate that is shown at a port, whoever signed it."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        client = socket.create_connection(("127.0.0.1", port))
+        client.setblocking(False)
+        with context.wrap_socket(client, do_handshake_on_connect=False) as secure:
+            for _ in range(20):
+                drive(self.reactor)
+                try:
+                    secure.do_handshake()
+                except ssl.SSLWantReadError:
+                    continue
+                return secure.getpeercert(True)
+        raise AssertionError("no handshake")
+
+    def now(self) -> bytes:
+        """The certificate that is in the file."""
+        return ssl.PEM_cert_to_DER_cert(Path(self.certificate).read_text())
+
+    def check(self, port: int) -> None:
+        """The new certificate is shown after a reload, and a bad file changes nothing."""
+        old = self.now()
+        self.assertEqual(old, self.shown(port))
+        self.use(self.second)
+        self.assertEqual(old, self.shown(port))
+        self.root.certificates.reload()
+        self.assertEqual(self.now(), self.shown(port))
+        self.assertIn("the certificate was read anew", self.logged())
+        new = self.now()
+        Path(self.certificate).write_text("nonsense")
+        self.root.certificates.reload()
+        self.assertEqual(new, self.shown(port))
+        self.assertIn("the old certificate stays in use", self.logged())
+
+    def test_listener(self) -> None:
+        """A listener for clients with TLS."""
+        self.listening(
+            f"ssl:{self.port}:privateKey={self.key}:certKey={self.certificate}:interface=127.0.0.1"
+        )
+        self.check(self.port)
+
+    def test_bus(self) -> None:
+        """The bus."""
+        self.listening(
+            port=self.port,
+            bind=["127.0.0.1"],
+            cluster_bus_tls=True,
+            cluster_bus_tls_cert=self.certificate,
+            cluster_bus_tls_key=self.key,
+            cluster_bus_tls_ca=self.first.path,
+        )
+        self.check(self.port + 10_000)
+
+    def test_none(self) -> None:
+        """Without TLS there is nothing to be read."""
+        self.listening()
+        self.root.certificates.reload()
+        self.assertIn("There are no certificates to be read anew", self.logged())

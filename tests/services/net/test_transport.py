@@ -1,0 +1,314 @@
+"""The contract of a transport, for the fast one and for Twisted's own."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from twisted.internet import tcp
+from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
+from twisted.internet.error import ConnectionAborted, ConnectionDone, ConnectionLost
+from twisted.internet.interfaces import IConsumer, ITransport
+from twisted.internet.protocol import Factory
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+from zope.interface.verify import verifyObject
+
+from disque_tx.services.net.hub import Hub
+from disque_tx.services.net.transport import address_of
+from tests.services.doubles import Producer, Recorder, Refusing, Turns
+from tests.services.nodebench import NodeCase, drive
+
+LARGE = bytes(range(256)) * 40_000
+
+
+class Contract:
+    """What a protocol relies on; ``peer`` is the other end."""
+
+    transport: Any
+    protocol: Recorder
+    peer: socket.socket
+    reactor: MemoryReactorClock
+
+    def open(self) -> None:
+        """Set the above up over a pair of sockets."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Let everything happen that can happen."""
+        drive(self.reactor)
+
+    def received(self) -> bytes:
+        """Everything that reaches the other end, read while the transport goes on writing."""
+        self.peer.setblocking(False)
+        data = b""
+        while True:
+            self.settle()
+            try:
+                piece = self.peer.recv(1 << 20)
+            except BlockingIOError:
+                return data
+            if not piece:
+                return data + b"<end>"
+            data += piece
+
+
+class ContractTests(Contract):
+    """Mixed into a test case for each transport."""
+
+    def test_interfaces(self: Any) -> None:
+        """Protocols of others can be served."""
+        self.assertTrue(ITransport.providedBy(self.transport))
+        self.assertTrue(IConsumer.providedBy(self.transport))
+
+    def test_order(self: Any) -> None:
+        """Bytes leave in the order of the writes, whether the socket took them at once or not."""
+        for data in (b"first", LARGE, b"between", LARGE):
+            self.transport.write(data)
+        self.transport.writeSequence([b"la", b"st"])
+        self.assertTrue(self.received() == b"first" + LARGE + b"between" + LARGE + b"last")
+
+    def test_receives(self: Any) -> None:
+        """All that was sent arrives, however much it is, and then the end."""
+        self.peer.sendall(b"x" * 150_000)
+        self.settle()
+        self.peer.close()
+        self.settle()
+        self.assertEqual(150_000, len(self.protocol.received))
+        self.assertEqual([ConnectionDone], self.protocol.lost)
+
+    def test_half_closed(self: Any) -> None:
+        """What was sent before the other side stopped sending arrives before the end is told."""
+        self.peer.sendall(b"x" * 150_000)
+        self.peer.shutdown(socket.SHUT_WR)
+        self.settle()
+        self.assertEqual(150_000, len(self.protocol.received))
+        self.assertEqual([ConnectionDone], self.protocol.lost)
+
+    def test_lose_flushes(self: Any) -> None:
+        """loseConnection lets everything out first."""
+        self.transport.write(LARGE)
+        self.transport.loseConnection()
+        self.assertTrue(self.received() == LARGE + b"<end>")
+        self.assertEqual([ConnectionDone], self.protocol.lost)
+
+    def test_lose_twice(self: Any) -> None:
+        """The protocol hears of the end once."""
+        self.transport.loseConnection()
+        self.transport.loseConnection()
+        self.settle()
+        self.transport.abortConnection()
+        self.settle()
+        self.assertEqual([ConnectionDone], self.protocol.lost)
+
+    def test_abort(self: Any) -> None:
+        """abortConnection drops what was not sent."""
+        self.transport.write(LARGE)
+        self.transport.abortConnection()
+        self.settle()
+        self.assertEqual([ConnectionAborted], self.protocol.lost)
+
+    def test_write_after_the_end(self: Any) -> None:
+        """Writing to a connection that is gone does nothing."""
+        self.transport.abortConnection()
+        self.settle()
+        self.transport.write(b"too late")
+        self.settle()
+        self.assertEqual([ConnectionAborted], self.protocol.lost)
+
+    def test_broken(self: Any) -> None:
+        """A socket that breaks while it is written to is told as a lost connection, once."""
+        self.transport.write(LARGE)
+        self.peer.close()
+        self.settle()
+        self.transport.write(b"more")
+        self.settle()
+        self.assertEqual(1, len(self.protocol.lost))
+        self.assertTrue(issubclass(self.protocol.lost[0], (ConnectionLost, ConnectionDone)))
+
+    def test_producer(self: Any) -> None:
+        """A producer pauses while the other side does not read, and goes on when it did."""
+        producer = Producer()
+        self.transport.registerProducer(producer, True)
+        self.transport.write(LARGE)
+        self.assertEqual(["pause"], producer.asked)
+        self.assertTrue(self.received() == LARGE)
+        self.assertEqual(["pause", "resume"], producer.asked)
+
+    def test_pull_producer(self: Any) -> None:
+        """A producer that waits to be asked is asked at once."""
+        producer = Producer()
+        self.transport.registerProducer(producer, False)
+        self.settle()
+        self.assertEqual("resume", producer.asked[0])
+        self.transport.unregisterProducer()
+
+    def test_producer_is_stopped(self: Any) -> None:
+        """A producer hears that the connection is gone."""
+        producer = Producer()
+        self.transport.registerProducer(producer, True)
+        self.transport.abortConnection()
+        self.settle()
+        self.assertEqual(["stop"], producer.asked)
+
+    def test_second_producer(self: Any) -> None:
+        """Two producers would mix their bytes."""
+        self.transport.registerProducer(Producer(), True)
+        with self.assertRaises(RuntimeError):
+            self.transport.registerProducer(Producer(), True)
+        self.transport.unregisterProducer()
+
+
+class TwistedTransportTests(ContractTests, SynchronousTestCase):
+    """The contract holds for the transport that protocols are written for."""
+
+    def setUp(self) -> None:
+        """A connection of Twisted's, driven by hand."""
+        self.reactor = MemoryReactorClock()
+        self.peer, its = socket.socketpair()
+        self.addCleanup(self.peer.close)
+        its.setblocking(False)
+        self.protocol = Recorder()
+        self.transport = tcp.Connection(its, self.protocol, self.reactor)
+        self.transport.connected = 1
+        self.transport.startReading()
+        self.protocol.makeConnection(self.transport)
+        self.addCleanup(its.close)
+
+
+class FastTransportTests(ContractTests, SynchronousTestCase):
+    """The contract holds for the fast one."""
+
+    def setUp(self) -> None:
+        """A connection of a hub."""
+        self.reactor = MemoryReactorClock()
+        self.turns = Turns()
+        self.hub = Hub(self.reactor, self.turns)
+        self.hub.start()
+        self.addCleanup(self.hub.stop)
+        self.peer, its = socket.socketpair()
+        self.addCleanup(self.peer.close)
+        self.protocol = Recorder()
+        self.hub.adopt(its, Factory.forProtocol(lambda: self.protocol))
+        self.transport = self.protocol.transport
+
+    def test_verified(self) -> None:
+        """The methods are there with the right arguments."""
+        verifyObject(ITransport, self.transport)
+        verifyObject(IConsumer, self.transport)
+
+    def test_unsent(self) -> None:
+        """What the socket did not take is counted as the client's output."""
+        self.transport.write(LARGE)
+        unsent = self.transport.unsent_bytes()
+        self.assertGreater(unsent, len(LARGE) // 2)
+        self.assertTrue(self.received() == LARGE)
+        self.assertEqual(0, self.transport.unsent_bytes())
+
+    def test_lose_waits_for_the_producer(self) -> None:
+        """loseConnection lets a producer finish, as the interface says."""
+        self.transport.registerProducer(Producer(), True)
+        self.transport.loseConnection()
+        self.settle()
+        self.assertEqual([], self.protocol.lost)
+        self.transport.write(b"last words")
+        self.transport.unregisterProducer()
+        self.assertEqual(b"last words<end>", self.received())
+        self.assertEqual([ConnectionDone], self.protocol.lost)
+
+    def test_turns(self) -> None:
+        """Every batch of input is one turn, and every turn ends."""
+        self.peer.sendall(b"x")
+        self.settle()
+        self.assertEqual((1, 1), (self.turns.begun, self.turns.ended))
+
+    def test_error_in_a_protocol(self) -> None:
+        """A protocol that fails loses its own connection; the hub goes on, and the error shows."""
+        other, its = socket.socketpair()
+        self.addCleanup(other.close)
+        second = Recorder()
+        self.hub.adopt(its, Factory.forProtocol(lambda: second))
+        self.protocol.error = ZeroDivisionError()
+        self.peer.sendall(b"x")
+        other.sendall(b"y")
+        self.hub.doRead()
+        self.assertEqual(([ConnectionAborted], b"y"), (self.protocol.lost, second.received))
+        self.assertRaises(ZeroDivisionError, self.reactor.advance, 0)
+
+    def test_refused(self) -> None:
+        """A factory may refuse a connection."""
+        other, its = socket.socketpair()
+        self.addCleanup(other.close)
+        self.assertFalse(self.hub.adopt(its, Refusing()))
+        self.assertEqual(b"", other.recv(1))
+
+    def test_gone_already(self) -> None:
+        """A connection may be gone before it is looked at."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            client = socket.create_connection(server.getsockname())
+            its, _name = server.accept()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            client.close()
+            self.assertFalse(self.hub.adopt(its, Factory.forProtocol(Recorder)))
+            self.settle()
+        self.assertEqual(-1, its.fileno())
+
+    def test_stop(self) -> None:
+        """The end of the hub is the end of every connection, and nothing is left in the reactor."""
+        hub = Hub(self.reactor, self.turns)
+        hub.start()
+        other, its = socket.socketpair()
+        self.addCleanup(other.close)
+        protocol = Recorder()
+        hub.adopt(its, Factory.forProtocol(lambda: protocol))
+        hub.stop()
+        self.assertEqual([ConnectionAborted], protocol.lost)
+        self.assertEqual([self.hub], self.reactor.getReaders())
+
+    def test_keepalive(self) -> None:
+        """The system finds out about dead peers (client protocol, section 2)."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            client = socket.create_connection(server.getsockname())
+            self.addCleanup(client.close)
+            its, _name = server.accept()
+            protocol = Recorder()
+            self.hub.adopt(its, Factory.forProtocol(lambda: protocol))
+            transport: Any = protocol.transport
+            transport.set_keepalive(90)
+            transport.setTcpNoDelay(True)
+            options = [
+                its.getsockopt(socket.IPPROTO_TCP, option)
+                for option in (
+                    socket.TCP_KEEPIDLE,
+                    socket.TCP_KEEPINTVL,
+                    socket.TCP_KEEPCNT,
+                    socket.TCP_NODELAY,
+                )
+            ]
+        self.assertEqual([90, 30, 3, 1], options)
+
+
+class AddressTests(SynchronousTestCase):
+    """Addresses as Twisted's programs know them."""
+
+    def test_families(self) -> None:
+        """Each family has its kind."""
+        with socket.socket() as sock:
+            self.assertEqual(IPv4Address("TCP", "1.2.3.4", 5), address_of(sock, ("1.2.3.4", 5)))
+        with socket.socket(socket.AF_INET6) as sock:
+            self.assertEqual(IPv6Address("TCP", "::1", 5, 0, 0), address_of(sock, ("::1", 5, 0, 0)))
+        with socket.socket(socket.AF_UNIX) as sock:
+            self.assertEqual(UNIXAddress(None), address_of(sock, ""))
+
+
+class FastClientTests(NodeCase):
+    """RESP clients on the fast acceptor."""
+
+    def test_closed_in_a_turn(self) -> None:
+        """A client that another one kills in the same turn is not served any more."""
+        killer, victim = self.dial(), self.dial()
+        killer.sendall(b"CLIENT KILL ID 2\r\n")
+        victim.sendall(b"PING\r\n")
+        drive(self.reactor)
+        self.assertEqual(b":1\r\n", killer.recv(100))
+        self.assertEqual([1], list(self.server.clients))

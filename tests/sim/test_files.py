@@ -1,0 +1,18 @@
+"""The files of a simulated process."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.sim.disk import Disk
+from disque_tx.sim.files import SimFiles
+from disque_tx.sim.world import World
+from tests.engine.filescontract import FilesContract
+
+
+class SimFilesTests(FilesContract, SynchronousTestCase):
+    """What the log relies on holds on a simulated disk as on a real one."""
+
+    def setUp(self) -> None:
+        self.files = SimFiles(Disk(World(1), "machine"))
+        self.folder = "/folder"

@@ -1,0 +1,188 @@
+"""The page about queues."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import attrs
+from click.testing import CliRunner
+from markupsafe import escape
+from pyspark.sql import Row
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.spark.pipeline.cli.program import command
+from disque_tx.spark.pipeline.errors import BadTable
+from disque_tx.spark.pipeline.lifecycle.audit import Audit, Suspect
+from disque_tx.spark.pipeline.lifecycle.parts import lifecycle
+from disque_tx.spark.pipeline.report.figures import COUNTED, FINDINGS, Axis, Checked, Figures
+from disque_tx.spark.pipeline.report.page import HEADINGS, CannotWrite, Flow, rendered, report
+from tests.spark.pipeline import shop
+from tests.spark.pipeline.cases import PipelineCase
+
+GOLDEN = Path(__file__).with_name("golden") / "report.html"
+#: What makes a browser ask somebody for something.
+_LOADS = re.compile(r"""https?:|\b(?:src|srcset|poster|action)=|@import|url\(|<script|<iframe""")
+_HOW_TO = Path(__file__).resolve().parents[4] / "docs" / "how-to" / "report-on-queues.md"
+_EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_NAMES = ("week", "history", "told.html")
+_RANKS = ("p50", "p95", "p99", "p999")
+
+
+def nothing() -> Figures:
+    """What tables without rows tell."""
+    summary = Row(
+        jobs=0,
+        bytes=None,
+        begin_us=None,
+        end_us=None,
+        nodes=0,
+        deliveries=0,
+        nacks=0,
+        redelivered_jobs=0,
+        added=0,
+        queues=0,
+    )
+    return Figures(
+        summary=summary,
+        outcomes={},
+        axis=Axis(0, 60, 1),
+        rates={name: [0] for name in COUNTED},
+        backlog={"": [0]},
+        waits={},
+        runs={},
+        totals=[],
+        worst=[],
+        flow={},
+        found={finding: (0, []) for finding in FINDINGS},
+        checked=None,
+    )
+
+
+def total(queue: str) -> Row:
+    """A row of the table ``totals``."""
+    times = {f"{k}_{r}_ms": 20 for k in ("wait", "run", "total") for r in _RANKS}
+    counts = dict.fromkeys(("nacks", "retries", "expired", "lost", "pending"), 1)
+    fields: dict[str, Any] = {"queue": queue, "jobs": 3, "bytes": 12, "redelivered_jobs": 2}
+    return Row(**fields, retry_s_min=60, **counts, **times)
+
+
+def named(name: str, advice: str = "Look.") -> Figures:
+    """A report in which this name is everywhere."""
+    finding = Row(queue=name, job_id=name, node=name, peer=name, advice=advice)
+    suspect = Suspect("lost", "violated", name, name)
+    return attrs.evolve(
+        nothing(),
+        summary=Row(**{**nothing().summary.asDict(), "jobs": 3, "queues": 1}),
+        outcomes={"acked": 3},
+        rates={kind: [3] for kind in COUNTED},
+        backlog={"": [1], name: [1]},
+        waits={(0, 4): 3},
+        totals=[total(name)],
+        worst=[total(name)],
+        flow={(name, "b" * 40): (2, 1)},
+        found={kind: (1, [finding]) for kind in FINDINGS},
+        checked=Checked(Audit(3, {("lost", "violated"): 1}, [suspect]), {name: 7}),
+    )
+
+
+class PageTests(SynchronousTestCase):
+    """What the page is made of."""
+
+    def test_nothing(self) -> None:
+        """Where there is nothing, the page says so, in every part."""
+        page = rendered(nothing())
+        for words in ("There are no jobs in this table", "Nothing happened in any queue"):
+            self.assertIn(words, page)
+        for words in ("No job went from one node to another", "with <code>--events</code>"):
+            self.assertIn(words, page)
+        self.assertNotIn("<svg", page)
+
+    def test_hostile_names(self) -> None:
+        """Names are texts wherever they stand, also within plots: anybody can name a queue."""
+        for name in ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a&b"):
+            page = rendered(named(name, advice=name))
+            self.assertNotIn("<script", page)
+            self.assertNotIn("<img", page)
+            self.assertIn(escape(name), page)
+
+    def test_unseen_characters(self) -> None:
+        """Characters that cannot be seen do not reach the page, nor names of any length."""
+        hidden = "a\0\x1b[31m\u202ereversed"
+        page = rendered(named(hidden, advice=hidden))
+        for character in ("\0", "\x1b", "\u202e"):
+            self.assertNotIn(character, page)
+        self.assertNotIn("y" * 61, rendered(named("y" * 5000)))
+
+    def test_loads_nothing(self) -> None:
+        """The page can be read without a network, and tells nobody that it is read."""
+        for page in (rendered(nothing()), rendered(named("mail"))):
+            self.assertEqual([], _LOADS.findall(page))
+
+    def test_plots_have_titles(self) -> None:
+        """Who cannot see a plot hears what it shows, and finds its numbers in a table."""
+        page = rendered(named("mail"))
+        plots = re.findall(r"<svg[^>]*>\s*<title id=[^>]*>[^<]+</title>", page)
+        self.assertEqual(page.count("<svg"), len(plots))
+        self.assertEqual(4, len(plots))
+        self.assertGreaterEqual(page.count("<caption>"), len(plots))
+
+    def test_verdict(self) -> None:
+        """A violation is said at the top of the audit, with the jobs."""
+        self.assertIn("Something happened that should not have", rendered(named("mail")))
+        fine = attrs.evolve(named("mail"), checked=Checked(Audit(3, {}, []), {}))
+        self.assertIn("Nothing is wrong with 3 jobs", rendered(fine))
+        self.assertIn("No number is missing", rendered(fine))
+
+    def test_flow_is_bounded(self) -> None:
+        """Of many nodes the busiest are shown, and it is said that there are others."""
+        pairs = {(f"{node:040x}", "f" * 40): (node, node) for node in range(1, 31)}
+        flow = Flow.of(pairs)
+        self.assertEqual((12, 19), (len(flow.nodes), flow.left_out))
+        self.assertEqual((30, 30, 5), flow.cell(f"{30:040x}", "f" * 40))
+        self.assertEqual((0, 0, 0), flow.cell("f" * 40, f"{30:040x}"))
+
+
+class ReportTests(PipelineCase):
+    """From tables to a page."""
+
+    def test_golden(self) -> None:
+        """The same events give the same page, to the byte."""
+        table, out = self.ingested(*shop.nodes()), str(self.folder / "out")
+        lifecycle(self.spark, table, out)
+        html = self.folder / "report.html"
+        html.write_text("of yesterday")
+        report(self.spark, out, html, table)
+        page = html.read_text(encoding="utf-8")
+        for heading in HEADINGS.values():
+            self.assertIn(f">{heading}</h2>", page)
+        self.assertTrue(
+            page == GOLDEN.read_text(encoding="utf-8"),
+            f"{html} differs from {GOLDEN}; if it should, put it there.",
+        )
+        self.assertEqual([html], list(self.folder.glob("*.html")))
+        with self.assertRaises(CannotWrite) as raised:
+            report(self.spark, out, self.folder / "no" / "such" / "report.html")
+        self.assertIn("No such file or directory", str(raised.exception))
+
+    def test_no_lifecycle(self) -> None:
+        """A folder of something else is told, with what makes the right one."""
+        with self.assertRaises(BadTable) as raised:
+            report(self.spark, str(self.folder), self.folder / "report.html")
+        self.assertIn("has no jobs, queues", str(raised.exception))
+        self.assertFalse((self.folder / "report.html").exists())
+
+    def test_how_to(self) -> None:
+        """The program in the guide makes the page, and the command makes the same one."""
+        self.write(*shop.nodes())
+        (program,) = _EXAMPLE.findall(_HOW_TO.read_text())
+        for name in ("events", "history", "week", "week.html"):
+            program = program.replace(f'"{name}"', f'"{self.folder / name}"')
+        exec(program, {})
+        words = ["report", "week", "--events", "history", "--html", "told.html"]
+        paths = [str(self.folder / word) if word in _NAMES else word for word in words]
+        told = CliRunner().invoke(command, ["--master", "local[2]", "--no-progress", *paths])
+        self.assertEqual((0, f"{self.folder}/told.html\n"), (told.exit_code, told.output))
+        pages = [(self.folder / name).read_text() for name in ("week.html", "told.html")]
+        self.assertTrue(pages[0] == pages[1])

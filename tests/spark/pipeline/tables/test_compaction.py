@@ -1,0 +1,226 @@
+"""Tables that are written every hour: small files are merged, and nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.spark.pipeline.errors import BadTable, Conflict
+from disque_tx.spark.pipeline.ingest.ingestion import ingest, missing
+from disque_tx.spark.pipeline.tables import compaction
+from disque_tx.spark.pipeline.tables.commits import Commit, CommitLog, Span, joined
+from disque_tx.spark.pipeline.tables.compaction import Compacted, compact
+from disque_tx.spark.pipeline.tables.table import Table
+from tests.spark.pipeline.cases import PipelineCase
+from tests.spark.pipeline.logs import Event, Node, job_id, write
+
+STEPS = ("merged", "committed", "settled", "removed", "checkpointed")
+
+
+class Killed(Exception):
+    """The process is gone."""
+
+
+class CompactionCase(PipelineCase):
+    """A table of several small ingests. ``events``: all that was ever ingested."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.node = Node("a")
+        self.events: list[Event] = self.node.events
+
+    def grow(self, times: int, day_s: int = 0) -> None:
+        """Ingest some more, ten events each time; ``day_s``: when they happened."""
+        for _ in range(times):
+            before = len(self.events)
+            for number in range(5):
+                self.node.tell(day_s + number, "delivered", job_id(before + number))
+                self.node.tell(day_s + number, "acked", job_id(before + number))
+            path = write(self.folder / "logs" / f"{before}.jsonl", self.events[before:])
+            ingest(self.spark, [str(path)], self.table)
+
+    def compact(self, later_s: float = 0.0, kept_ms: int = compaction.KEPT_MS) -> Compacted:
+        """Now, or later."""
+        return compact(self.spark, self.table, clock=lambda: time.time() + later_s, kept_ms=kept_ms)
+
+    def commits(self) -> list[str]:
+        """The names of the files with commits."""
+        return sorted(path.name for path in Path(self.table, "_commits").glob("[!._]*"))
+
+    def files(self) -> list[Path]:
+        """The files with events that lie in the table."""
+        return sorted(Path(self.table).glob("dt=*/*.parquet"))
+
+
+class CompactionTests(CompactionCase):
+    """What it does."""
+
+    def test_merged(self) -> None:
+        """Small files of a day become one, the commits become one, and each event is there once."""
+        self.grow(3)
+        self.grow(2, day_s=86_400)
+        self.assertEqual(Compacted(merged=5, new=2, removed=0, files=2), self.compact())
+        self.assertEqual(["checkpoint-000000000005.json"], self.commits())
+        self.assert_each_once(self.events)
+
+    def test_ingest_goes_on(self) -> None:
+        """After it, files that were read are still known, new ones are taken, and numbers that are
+        missing are still counted."""
+        self.grow(3)
+        lost = self.node.tell(9, "acked", job_id(999))
+        self.events.remove(lost)
+        self.compact()
+        report = ingest(self.spark, [str(self.folder / "logs")], self.table)
+        self.assertEqual((0, 0), (report.files, report.new))
+        self.assertEqual([0], list(report.missing.values()))
+        copy = write(self.folder / "copy.jsonl", self.events)
+        report = ingest(self.spark, [str(copy)], self.table)
+        self.assertEqual((0, 30), (report.new, report.duplicates))
+        self.grow(1)
+        self.assert_each_once(self.events)
+
+    def test_nothing_to_do(self) -> None:
+        """A table with one file a day is left as it is."""
+        self.grow(2)
+        self.compact()
+        before = self.files()
+        self.assertEqual(Compacted(merged=0, new=0, removed=0, files=1), self.compact())
+        self.assertEqual(before, self.files())
+
+    def test_readers(self) -> None:
+        """Who reads the table as it was can go on doing so for a day; then the files go."""
+        self.grow(3)
+        reader = Table(self.spark, self.table).events()
+        self.compact()
+        self.assertEqual(30, reader.count())
+        self.assertEqual(4, len(self.files()))
+        self.assertEqual(0, self.compact(later_s=80_000).removed)
+        self.assertEqual(3, self.compact(later_s=90_000).removed)
+        self.assertEqual(1, len(self.files()))
+        self.assertEqual(0, self.compact(later_s=90_000).removed)
+        self.assert_each_once(self.events)
+
+    def test_by_itself(self) -> None:
+        """An ingest merges when there is much to merge, so that what the next one has to look at
+        does not grow."""
+        self.patch(compaction, "_FILES_MAX", 3)
+        self.patch(compaction, "_COMMITS_MAX", 4)
+        commits, files = 0, 0
+        for _ in range(9):
+            self.grow(1)
+            commits = max(commits, len(self.commits()))
+            files = max(files, len(Table(self.spark, self.table).log.live()))
+        self.assertLessEqual(commits, 5)
+        self.assertLessEqual(files, 3)
+        self.assert_each_once(self.events)
+
+    def test_large_files_stay(self) -> None:
+        """What is large already is not written again and again."""
+        self.patch(compaction, "_SMALL_BYTES", 1)
+        self.grow(3)
+        self.assertEqual(0, self.compact().merged)
+
+    def test_no_table(self) -> None:
+        """A folder with something else is left alone."""
+        self.assertRaises(BadTable, compact, self.spark, str(self.folder))
+
+
+class InterruptedTests(CompactionCase):
+    """Killed, or disturbed, between any two steps."""
+
+    def test_every_step(self) -> None:
+        """Nothing is lost, nothing comes twice, and the next run does the rest."""
+        for name in STEPS:
+            self.grow(2)
+
+            def step(done: str, name: str = name) -> None:
+                if done == name:
+                    raise Killed
+
+            self.assertRaises(Killed, compact, self.spark, self.table, step)
+            self.assert_each_once(self.events)
+            self.compact()
+            self.assertEqual(1, len(Table(self.spark, self.table).log.live()))
+            self.assert_each_once(self.events)
+
+    def test_ingest_meanwhile(self) -> None:
+        """Somebody who ingests while files are merged goes first; the merge is given up."""
+        self.grow(3)
+
+        def step(done: str) -> None:
+            if done == "merged":
+                self.grow(1)
+
+        self.assertRaises(Conflict, compact, self.spark, self.table, step)
+        self.assert_each_once(self.events)
+        self.assertEqual([], list(Path(self.table, "_staging").iterdir()))
+
+    def test_writer_of_yesterday(self) -> None:
+        """Who opened the table before commits were put together can't add under a number that was
+        removed, where nobody would look."""
+        self.grow(3)
+        old = Table(self.spark, self.table)
+        self.grow(2)
+        self.compact()
+        self.assertFalse(old.log.publish(Commit(old.log.next_number, "x", [], [], [], 0, 0)))
+        self.assertEqual(["checkpoint-000000000005.json"], self.commits())
+
+    def test_reader_meanwhile(self) -> None:
+        """Who opens the table while commits are put together sees all of it."""
+        self.grow(3)
+        test = self
+
+        class Late(CommitLog):
+            """Commits that disappear after they were listed, the first time."""
+
+            def _commit(self, path: str) -> Commit:
+                if len(test.commits()) > 1:
+                    test.compact()
+                return super()._commit(path)
+
+        table = Table(self.spark, self.table)
+        log = Late(table.storage, table.root)
+        self.assertEqual(["checkpoint-000000000003.json"], self.commits())
+        self.assertEqual(30, sum(s.events for commit in log.commits for s in commit.spans))
+
+    def test_missing_commit(self) -> None:
+        """A commit that somebody removed is noticed: its events would be missing silently."""
+        self.grow(3)
+        Path(self.table, "_commits", "000000000001.json").unlink()
+        error = self.assertRaises(BadTable, Table, self.spark, self.table)
+        self.assertIn("commit 1 of", str(error))
+
+    def test_earlier_version(self) -> None:
+        """A table that the version before wrote is read, ingested into, and merged."""
+        self.grow(3)
+        for path in Path(self.table, "_commits").glob("*.json"):
+            fields = json.loads(path.read_text())
+            for name in ("sizes", "replaces", "replaced", "at_ms"):
+                del fields[name]
+            path.write_text(json.dumps({**fields, "version": 1}))
+        self.assert_each_once(self.events)
+        self.grow(1)
+        self.assertEqual((4, 1), (self.compact().merged, len(self.commits())))
+        self.assert_each_once(self.events)
+
+
+class JoinedTests(SynchronousTestCase):
+    """Spans that are put together say the same."""
+
+    @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30), st.integers(0, 5))))
+    def test_same(self, given: list[tuple[str, int, int]]) -> None:
+        """Every number that was in one of them is in one of them still, and no number more; so
+        what is known is found, and what is missing is counted."""
+        spans = [Span(node, 1, first, first + more, more + 1) for node, first, more in given]
+        numbers = {(s.node, n) for s in spans for n in range(s.first, s.last + 1)}
+        found = joined(spans)
+        told = [(s.node, n) for s in found for n in range(s.first, s.last + 1)]
+        self.assertEqual(sorted(numbers), sorted(told))
+        before = Commit(0, "", [], [], spans, 0, 0)
+        after = Commit(0, "", [], [], found, 0, 0)
+        self.assertEqual(missing([before]), missing([after]))

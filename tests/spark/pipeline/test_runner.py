@@ -1,0 +1,63 @@
+"""Bars per stage."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import attrs
+from rich.console import Console
+from rich.progress import Progress
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.spark.pipeline.runner import StageBars, stages_shown
+
+
+@attrs.frozen
+class Stage:
+    """What Spark says of a stage."""
+
+    name: str
+    numTasks: int
+    numCompletedTasks: int
+
+
+class Tracker:
+    """Spark's status tracker, with stages that a test sets."""
+
+    def __init__(self) -> None:
+        self.stages: dict[int, Stage | None] = {}
+
+    def getActiveStageIds(self) -> list[int]:
+        return list(self.stages)
+
+    def getStageInfo(self, stage: int) -> Any:
+        return self.stages[stage]
+
+
+class BarTests(SynchronousTestCase):
+    """What people see while they wait."""
+
+    def test_stages(self) -> None:
+        """Each stage has a bar that follows its tasks, and goes with it; one that Spark has
+        forgotten in between has none."""
+        tracker, progress = Tracker(), Progress(console=Console(file=io.StringIO()))
+        bars = StageBars(tracker, progress)  # type: ignore[arg-type]
+        tracker.stages = {3: Stage("parquet at Native.java:0", 10, 2), 4: None}
+        bars.update()
+        tracker.stages[3] = Stage("parquet at Native.java:0", 10, 7)
+        bars.update()
+        (task,) = progress.tasks
+        shown = (task.description, task.completed, task.total)
+        self.assertEqual(("stage 3 parquet", 7, 10), shown)
+        tracker.stages = {}
+        bars.update()
+        self.assertEqual([], progress.tasks)
+
+    def test_only_on_terminals(self) -> None:
+        """In a log file bars would be noise, unless somebody asks for them."""
+        for wanted, expected in ((None, False), (True, True)):
+            output = io.StringIO()
+            with stages_shown(Tracker(), Console(file=output), wanted):  # type: ignore[arg-type]
+                pass
+            self.assertEqual(expected, bool(output.getvalue()))

@@ -1,0 +1,102 @@
+"""What tasks of a write say to nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.types import IntegerType, StringType, StructType
+
+from disque_tx.spark.errors import BadColumn, WriteRefused
+from disque_tx.spark.options import Writing, writing
+from disque_tx.spark.sink import columns
+from disque_tx.spark.sink.writer import JobWriter
+from tests.client.scripted import HANG_UP, ScriptedNode, bulk
+from tests.spark.nodes import IDS, NodesTestCase, at, shown
+
+_STAGED = {"ttl": b":900\r\n", "delay": b":899\r\n", "next_requeue_within": b":899000\r\n"}
+
+
+def batch(**values: list[object]) -> pa.RecordBatch:
+    """Rows as Spark hands them over."""
+    return pa.RecordBatch.from_pydict(values)
+
+
+class WriterTests(NodesTestCase):
+    """ADDJOB, by the script."""
+
+    def options(self, node: ScriptedNode, **options: str) -> Writing:
+        """Of a write to this node."""
+        return writing({"disque.servers": node.address, **options})
+
+    def test_words(self) -> None:
+        """Columns go before options, the option queue before its column; nothing that nobody
+        asked for is said."""
+        node = self.node(ADDJOB=bulk(IDS[0]))
+        writer = JobWriter(self.options(node, queue="o", ttl="50"))
+        rows = batch(queue=["a", "b"], body=["\u00e9", "y"], retry=[None, 3], ttl=[7, None])
+        self.assertEqual(2, writer.add([rows], 0).jobs)
+        first, second = (b" ".join(words) for words in node.heard)
+        self.assertEqual(b"ADDJOB o \xc3\xa9 5000 TTL 7", first)
+        self.assertEqual(b"ADDJOB o y 5000 RETRY 3 TTL 50", second)
+
+    def test_staged(self) -> None:
+        """A staged job is hidden for all its TTL but a second; the driver learns which it is."""
+        node = self.node(ADDJOB=[bulk(IDS[0]), bulk(IDS[1])])
+        written = JobWriter(self.options(node, deliverymode="staged")).add(
+            [batch(queue=["q", "q"], body=["x", "y"], ttl=[None, 10])], 0
+        )
+        self.assertEqual(
+            (at(node), 2, tuple(IDS[:2])), (written.node, written.jobs, written.staged)
+        )
+        self.assertIn(b"DELAY 86399 TTL 86400", b" ".join(node.heard[0]))
+        self.assertIn(b"DELAY 9 TTL 10", b" ".join(node.heard[1]))
+
+    def test_refused(self) -> None:
+        """A refusal fails the task and says how many jobs are there already."""
+        node = self.node(ADDJOB=[bulk(IDS[0]), b"-PAUSED try later\r\n"])
+        with self.assertRaises(WriteRefused) as raised:
+            JobWriter(self.options(node)).add([batch(queue=["q"] * 2, body=["x"] * 2)], 0)
+        for words in ("PAUSED", "The 1 jobs that this task added before stay"):
+            self.assertIn(words, str(raised.exception))
+
+    def test_lost(self) -> None:
+        """A node that goes away fails the task; nothing is said twice."""
+        node = self.node(ADDJOB=HANG_UP)
+        with self.assertRaises(WriteRefused):
+            JobWriter(self.options(node)).add([batch(queue=["q"], body=["x"])], 0)
+        self.assertEqual(["ADDJOB"], node.commands())
+
+    def test_staged_and_failed(self) -> None:
+        """A task that fails half-way takes back what it staged."""
+        node = self.node(ADDJOB=bulk(IDS[0]), SHOW=shown(IDS[0], **_STAGED), ACKJOB=b":1\r\n")
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            yield batch(queue=["q"], body=["x"])
+            raise RuntimeError("broken")
+
+        with self.assertRaises(RuntimeError):
+            JobWriter(self.options(node, deliverymode="staged")).add(rows(), 0)
+        self.assertEqual(["ADDJOB", "SHOW", "ACKJOB"], node.commands())
+
+    def test_bad_values(self) -> None:
+        """A batch with a null or a number that cannot be is refused as a whole."""
+        node = self.node()
+        for rows in (
+            batch(queue=["q", None], body=["x", "y"]),
+            batch(queue=["q", "q"], body=["x", None]),
+            batch(queue=["q"], body=["x"], ttl=[0]),
+            batch(queue=["q"], body=["x"], delay=[-1]),
+        ):
+            with self.assertRaises(BadColumn):
+                JobWriter(self.options(node)).add([rows], 0)
+        self.assertEqual([], node.heard)
+
+    def test_bad_columns(self) -> None:
+        """What is wrong with a table is said all at once."""
+        options = self.options(self.node(), deliverymode="staged")
+        schema = StructType().add("body", IntegerType()).add("x", StringType())
+        with self.assertRaises(BadColumn) as raised:
+            columns.check(schema.add("delay", IntegerType()), options)
+        for words in ("'body' is int", "'x' is not known", "neither a column", "staged"):
+            self.assertIn(words, str(raised.exception))

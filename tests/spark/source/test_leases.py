@@ -1,0 +1,99 @@
+"""Which jobs are renewed, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from disque_tx.client.options import ConnectionOptions
+from disque_tx.spark.servers import Servers
+from disque_tx.spark.source.leases import Leases
+from tests.client.scripted import ScriptedNode
+from tests.spark.nodes import GONE, IDS, NodesTestCase, at
+
+_LATE = b"-TOOLATE Half of job TTL already elapsed\r\n"
+
+
+class LeasesTests(NodesTestCase):
+    """WORKING, by the script."""
+
+    def renewed(self, node: ScriptedNode) -> list[bytes]:
+        """The jobs it was asked to postpone; forgets them."""
+        ids = [words[1] for words in node.heard]
+        node.heard.clear()
+        return ids
+
+    def test_shortest_retry(self) -> None:
+        """Three beats fall into the shortest RETRY of the batch; jobs with RETRY 0 need none."""
+        node = self.node(WORKING=[b":60\r\n", b":6\r\n", b":0\r\n", b":60\r\n"])
+        servers = self.servers(node)
+        leases = Leases()
+        leases.take({at(node): IDS[:3]}, servers)
+        self.assertEqual(2.0, leases.beat_s)
+        self.renewed(node)
+        leases.renew(servers)
+        self.assertEqual([job_id.encode() for job_id in IDS[:2]], self.renewed(node))
+
+    def test_nothing_to_renew(self) -> None:
+        """Without jobs, or with RETRY 0 alone, nothing beats."""
+        node = self.node(WORKING=b":0\r\n")
+        leases = Leases()
+        leases.take({at(node): IDS[:2]}, self.servers(node))
+        self.assertIsNone(leases.beat_s)
+        leases.take({}, self.servers(node))
+        self.assertIsNone(leases.beat_s)
+
+    def test_refused(self) -> None:
+        """Jobs that are old, done or unknown are not asked for again; that they are old is said
+        once."""
+        node = self.node(WORKING=[_LATE, GONE, b"-ACKED done\r\n", b":60\r\n", _LATE])
+        servers = self.servers(node)
+        leases = Leases()
+        with self.assertLogs("disque_tx.spark.source.leases", "WARNING") as logged:
+            leases.take({at(node): IDS[:4]}, servers)
+            self.renewed(node)
+            leases.renew(servers)
+        self.assertEqual([IDS[3].encode()], self.renewed(node))
+        self.assertEqual(1, len(logged.output))
+        self.assertIn("half of the TTL", logged.output[0])
+
+    def test_away(self) -> None:
+        """When the node is away for a while, its jobs are renewed when it is back."""
+        node = self.node(WORKING=b":60\r\n")
+        servers = self.servers(node)
+        leases = Leases()
+        leases.take({at(node): IDS[:1]}, servers)
+        node.answer("WORKING", b"<hang up>")
+        leases.renew(servers)
+        self.assertEqual(20.0, leases.beat_s)
+        node.answer("WORKING", b":6\r\n")
+        leases.renew(servers)
+        self.assertEqual(2.0, leases.beat_s)
+
+    def test_next_batch_meanwhile(self) -> None:
+        """A renewal that is overtaken by the next batch, as it runs in a thread of its own, does
+        not bring the jobs of the last one back."""
+        node = self.node(WORKING=b":60\r\n")
+        leases = Leases()
+        leases.take({at(node): IDS[:1]}, self.servers(node))
+        leases.renew(Overtaken(node, lambda: leases.take({at(node): IDS[1:3]}, self.servers(node))))
+        self.renewed(node)
+        leases.renew(self.servers(node))
+        self.assertEqual([job_id.encode() for job_id in IDS[1:3]], self.renewed(node))
+        leases.renew(Overtaken(node, lambda: leases.take({}, self.servers(node))))
+        self.assertIsNone(leases.beat_s)
+
+
+class Overtaken(Servers):
+    """While it asks a node, something else happens, once."""
+
+    def __init__(self, node: ScriptedNode, meanwhile: Callable[[], object]) -> None:
+        super().__init__([at(node)], ConnectionOptions())
+        self._meanwhile = [meanwhile]
+
+    def ask_holders(self, *words: Any) -> Any:
+        answers = super().ask_holders(*words)
+        if self._meanwhile:
+            self._meanwhile.pop()()
+        self.close()
+        return answers

@@ -1,0 +1,55 @@
+"""What is installed, and tested elsewhere, is all that is there."""
+
+from __future__ import annotations
+
+from configparser import ConfigParser
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+class SetupTests(SynchronousTestCase):
+    """setup.cfg beside the folders."""
+
+    def setUp(self) -> None:
+        self.setup = ConfigParser()
+        self.setup.read(_ROOT / "setup.cfg")
+
+    def words(self, section: str, key: str) -> list[str]:
+        return self.setup[section][key].split()
+
+    def test_packages(self) -> None:
+        """Packages are found where there is an ``__init__.py``: a folder of modules without one
+        would be missing where the package is installed, and only there."""
+        source = _ROOT / "src"
+        folders = {path.parent for path in (source / "disque_tx").rglob("*.py")}
+        packages = {path.parent for path in source.rglob("__init__.py")}
+        self.assertEqual(packages, folders)
+        modules = sorted(path.stem for path in source.glob("*.py"))
+        self.assertEqual(modules, sorted(self.words("options", "py_modules")))
+
+    def test_dev_is_everything(self) -> None:
+        """``pip install -e .[dev]`` leaves nothing out that a target of make installs, but for the
+        fuzzer, which has no wheels for the newest Pythons."""
+        (everything,) = [
+            line for line in self.words("options.extras_require", "dev") if "disque-tx" in line
+        ]
+        named = set(everything.removeprefix("disque-tx[").removesuffix("]").split(","))
+        extras = set(self.setup["options.extras_require"])
+        self.assertEqual(extras - {"dev", "fuzz"}, named)
+
+
+class ToxTests(SynchronousTestCase):
+    """tox.ini beside the folders."""
+
+    def test_same_unit_tests(self) -> None:
+        """On other Pythons tox runs the tests that ``make unit`` finds by itself."""
+        tox = ConfigParser(interpolation=None)
+        tox.read(_ROOT / "tox.ini")
+        tests = _ROOT / "tests"
+        packages = {f"tests.{path.parent.name}" for path in tests.glob("*/__init__.py")}
+        packages -= {"tests.acceptance", "tests.fuzz", "tests.mutants", "tests.spark"}
+        modules = {f"tests.{path.stem}" for path in tests.glob("test_*.py")}
+        self.assertEqual(sorted(packages | modules), sorted(tox["unit"]["tests"].split()))

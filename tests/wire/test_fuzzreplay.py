@@ -1,0 +1,44 @@
+"""What the fuzzers found can be looked at again."""
+
+from __future__ import annotations
+
+import sys
+from io import StringIO
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.fuzz import checks
+from tests.fuzz.__main__ import NAMES, main
+
+
+class ReplayTests(SynchronousTestCase):
+    """``python -m tests.fuzz TARGET FILE``, which needs no fuzzer."""
+
+    def setUp(self) -> None:
+        self.patch(sys, "stdout", StringIO())
+        self.file = Path(self.mktemp())
+
+    def test_every_target(self) -> None:
+        """Inputs that a fuzzer starts from pass the check of every target."""
+        self.assertEqual(set(checks.TARGETS), set(NAMES))
+        for name, (_, seeds) in checks.TARGETS.items():
+            self.file.write_bytes(seeds()[0])
+            main([name, str(self.file)])
+
+    def test_failing(self) -> None:
+        """A defect shows itself as it did in the fuzzer: with its traceback."""
+
+        def check(data: bytes) -> None:
+            raise AssertionError(data)
+
+        self.patch(checks, "TARGETS", {"job": (check, list)})
+        self.file.write_bytes(b"found")
+        self.assertEqual(
+            (b"found",), self.assertRaises(AssertionError, main, ["job", str(self.file)]).args
+        )
+
+    def test_usage(self) -> None:
+        """A target that does not exist is named with those that do."""
+        for words in ([], ["buss"]):
+            self.assertIn("bus|job|nodesfile", str(self.assertRaises(SystemExit, main, words)))
