@@ -46,6 +46,7 @@ class NodeEntry:
     for this node, 0 for an original; ``start_seen_ms``: when that spoke. ``twin_start``: the same
     of another process under its ID; ``twin_first_ms``, ``twin_ms``, ``twin_ip``: since when, when
     last, and from where that speaks; ``doubled``: it does so now (see ``core/twins``).
+    ``newest_link``: the number, as it says, of the latest link that it made to this node.
     """
 
     __slots__ = (
@@ -71,6 +72,7 @@ class NodeEntry:
         "twin_ms",
         "twin_ip",
         "doubled",
+        "newest_link",
     )
 
     def __init__(self, node_id: bytes, ip: bytes, port: i64, flags: i64, created_ms: i64) -> None:
@@ -96,6 +98,7 @@ class NodeEntry:
         self.twin_ms: i64 = 0
         self.twin_ip: bytes = b""
         self.doubled: bool = False
+        self.newest_link: i64 = 0
 
     @property
     def connected(self) -> bool:
@@ -126,8 +129,9 @@ class Link:
     the other side that called. ``speaker``: the ID under which the other side speaks, empty until a
     node that we know has spoken. ``peer_ip``, ``local_ip``: its two ends. ``created_ms``: steady
     clock, when it was up. ``epoch``, ``serial``: its number among all links of this node, and how
-    many numbered messages were sent on it (see ``busmessages``). ``muted``: whoever speaks on it is
-    another process than the node whose ID it uses.
+    many numbered messages were sent on it (see ``busmessages``). ``number``: the other side's
+    number of a link that it made, 0 if it gave none. ``muted``: whoever speaks on it is another
+    process than the node whose ID it uses.
     """
 
     __slots__ = (
@@ -139,6 +143,7 @@ class Link:
         "created_ms",
         "epoch",
         "serial",
+        "number",
         "muted",
     )
 
@@ -159,6 +164,7 @@ class Link:
         self.created_ms: i64 = created_ms
         self.epoch: i64 = epoch
         self.serial: i64 = 0
+        self.number: i64 = 0
         self.muted: bool = False
 
 

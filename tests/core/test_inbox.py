@@ -15,18 +15,21 @@ from disque_tx.busmessages import (
     NEEDJOBS,
     NOREPLY,
     PAUSE,
+    PING,
     REPLJOB,
     SETACK,
     WILLQUEUE,
     WORKING,
     YOURJOBS,
+    Gossip,
     JobSignal,
     NodeFailed,
     QueueSignal,
 )
 from disque_tx.busmessages import QUEUED as QUEUED_THERE
+from disque_tx.core.twins import START_SPAN
 from disque_tx.errors import CommandError
-from disque_tx.nodetable import FAIL, Link
+from disque_tx.nodetable import FAIL, MYSELF, Link
 from tests import profiles  # noqa: F401
 from tests.core.bench import ME
 from tests.core.peerbench import B, C, D, PeerCase, SaidList, theirs
@@ -93,6 +96,64 @@ class SpeakerTests(PeerCase):
         """A node that a majority found failing is failing here."""
         self.receive(B, NodeFailed(C))
         self.assertTrue(self.node.membership.nodes[C].flags & FAIL)
+
+
+class ReplacedLinkTests(PeerCase):
+    """What was under way on a link when its node made a new one, and arrives after all."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.old = self.accepted[B]
+        self.ping(self.old, 7)
+        self.new = Link(SaidList(), None, self.old.peer_ip, b"10.0.0.1", self.now_ms, 99)
+
+    def ping(self, link: Link, number: int) -> None:
+        """B sends its first message on the link, which is the one with this number for B."""
+        message = Gossip(PING, [])
+        message.sender, message.flags, message.port, message.epoch = B, MYSELF, 7711, number
+        self.node.receive(link, message)
+
+    def replaced(self) -> None:
+        """B has made a new link."""
+        self.ping(self.new, 8)
+        self.forget_sent()
+
+    def test_given(self) -> None:
+        """A job that was given before is not queued any more: it may be done and forgotten by now,
+        and its giver kept a copy, which it queues again if it has to."""
+        self.replaced()
+        self.receive_jobs(B, YOURJOBS, theirs(1, (B, ME)))
+        self.assertEqual([], self.get(b"q"))
+        self.accepted[B] = self.new
+        self.receive_jobs(B, YOURJOBS, theirs(1, (B, ME)))
+        self.assertEqual([theirs(1, ()).id], self.get(b"q"))
+
+    def test_moved(self) -> None:
+        """A job with RETRY 0 is taken all the same: there is no other copy of it."""
+        self.replaced()
+        job = theirs(1, (B, ME), once=True)
+        self.receive_jobs(B, YOURJOBS, job, serial=1)
+        self.assertEqual([job.id], self.get(b"q"))
+
+    def test_copy(self) -> None:
+        """A copy is not kept: its sender asks again as long as it wants one."""
+        self.replaced()
+        self.receive_jobs(B, REPLJOB, theirs(1, (B, ME)))
+        self.assertEqual(([], 0), (self.sent(B), len(self.node.jobs)))
+
+    def test_restarted(self) -> None:
+        """Another start of the node, or a twin of it, numbers its links anew: its messages count,
+        and so do those on the link from before."""
+        self.ping(self.new, 7 + 2 * START_SPAN)
+        self.receive_jobs(B, YOURJOBS, theirs(1, (B, ME)))
+        self.assertEqual([theirs(1, ()).id], self.get(b"q"))
+
+    def test_unnumbered(self) -> None:
+        """An original does not number its links; it is taken at its word, as it always was."""
+        self.ping(self.old, 0)
+        self.ping(self.new, 0)
+        self.receive_jobs(B, YOURJOBS, theirs(1, (B, ME)))
+        self.assertEqual([theirs(1, ()).id], self.get(b"q"))
 
 
 class Bench(PeerCase):

@@ -143,12 +143,15 @@ class Federation:
 
     # -- taking ------------------------------------------------------------------------------
 
-    def take(self, sender: NodeEntry, message: JobsMessage, now_ms: i64, wall_us: i64) -> None:
-        """YOURJOBS: queue what came."""
+    def take(
+        self, sender: NodeEntry, message: JobsMessage, late: bool, now_ms: i64, wall_us: i64
+    ) -> None:
+        """YOURJOBS: queue what came; if ``late``, only what its sender did not keep."""
         first = self._received.first(message)
         for place in range(len(message.jobs)):
             record = message.jobs[place]
-            if not valid_id(record.id) or (record.retry_s == 0 and not first):
+            unwanted = not first if record.retry_s == 0 else late
+            if unwanted or not valid_id(record.id):
                 continue
             job = self._jobs.get(record.id)
             fresh = job is None

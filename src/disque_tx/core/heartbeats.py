@@ -20,7 +20,7 @@ from disque_tx.core.links import Links
 from disque_tx.core.membership import Membership
 from disque_tx.core.peers import Peers
 from disque_tx.core.strangers import Strangers
-from disque_tx.core.twins import is_that_node
+from disque_tx.core.twins import is_that_node, note_number
 from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, Link, NodeEntry
 
 #: Handshakes that others may have under way here; those of CLUSTER MEET count, but have no limit.
@@ -59,6 +59,7 @@ class Heartbeats:
             if message.type != PONG and not self._answer(link, message, sender, now_ms):
                 return
             if sender is not None and message.type == PING:
+                note_number(sender, link, message.epoch)
                 self._update_address(sender, link, message)
         elif entry.flags & HANDSHAKE:
             self._complete_handshake(entry, sender, link, message, now_ms)

@@ -2,6 +2,8 @@
 
 1. Senders are checked: a link stands for one node, and never for this one.
 2. PING, PONG and MEET may come from strangers; everything else only from nodes in the table.
+3. A job that was under way when its sender made a new link may be done and forgotten by now: if it
+   still matters, its sender sends it again.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from disque_tx.core.holders import Holders
 from disque_tx.core.queues import PAUSE_ALL
 from disque_tx.core.replication import Replication
 from disque_tx.core.state import State
+from disque_tx.core.twins import is_replaced
 from disque_tx.nodetable import Link, NodeEntry
 
 
@@ -69,10 +72,11 @@ class Inbox:
         if isinstance(message, JobSignal):
             self._job(sender, message, now_ms)
         elif isinstance(message, JobsMessage):
-            if message.type == REPLJOB:
+            late = is_replaced(sender, link)
+            if message.type != REPLJOB:
+                self._federation.take(sender, message, late, now_ms, wall_us)
+            elif not late:
                 self._replication.keep(sender, message, now_ms, wall_us)
-            else:
-                self._federation.take(sender, message, now_ms, wall_us)
         elif isinstance(message, QueueSignal):
             if message.type == NEEDJOBS:
                 self._federation.give(sender, message, now_ms)

@@ -41,6 +41,20 @@ def same_start(one: i64, other: i64) -> bool:
     return -START_SPAN < apart < START_SPAN
 
 
+def note_number(entry: NodeEntry, link: Link, number: i64) -> None:
+    """The node made ``link`` to this one, and gave its number (0: an original)."""
+    link.number = number
+    if number > entry.newest_link or not same_start(number, entry.newest_link):
+        entry.newest_link = number
+
+
+def is_replaced(entry: NodeEntry, link: Link) -> bool:
+    """Whether the node has made another link to this one since it made ``link``, so that what
+    arrives on this one was sent before all that came on the other."""
+    newest = entry.newest_link
+    return 0 < link.number < newest and same_start(link.number, newest)
+
+
 def has_twin(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
     """Whether another process than the node used its ID lately."""
     certain = entry.twin_ms - entry.twin_first_ms >= _CERTAIN_MS
