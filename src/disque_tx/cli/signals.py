@@ -8,14 +8,16 @@ cleaner of work queues, end with status 0 instead: they were started to be ended
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final, NoReturn
+from typing import BinaryIO, Final, NoReturn
 
 NUMBERS: Final = (signal.SIGINT, signal.SIGTERM)
+_READ_BYTES: Final = 64 * 1024
 
 
 def status(number: int) -> int:
@@ -52,3 +54,45 @@ def forget() -> None:
 def _at_once(number: int, frame: FrameType | None) -> NoReturn:
     sys.stderr.flush()
     os._exit(status(number))
+
+
+def lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a pipe or a terminal, as they arrive, each with its line end.
+
+    Nothing may have been read from ``file`` before. Iterating over the file itself would miss a
+    signal that arrives a moment before the read begins: it would wait on for the next line.
+    """
+    with _wakeup() as wakeup:
+        begun: list[bytes] = []
+        while True:
+            ready, _, _ = select.select((file.fileno(), wakeup), (), ())
+            if wakeup in ready:
+                os.read(wakeup, _READ_BYTES)  # the handler has run by now, and did not raise
+            if file.fileno() not in ready:
+                continue
+            data = os.read(file.fileno(), _READ_BYTES)
+            if not data:
+                break
+            *ended, rest = data.split(b"\n")
+            for line in ended:
+                begun.append(line)
+                yield b"".join(begun) + b"\n"
+                begun.clear()
+            begun.append(rest)
+        last = b"".join(begun)
+        if last:
+            yield last
+
+
+@contextmanager
+def _wakeup() -> Iterator[int]:
+    """A descriptor that can be read as soon as any signal has arrived, in whichever thread."""
+    near, far = os.pipe()
+    os.set_blocking(far, False)
+    before = signal.set_wakeup_fd(far, warn_on_full_buffer=False)
+    try:
+        yield near
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(near)
+        os.close(far)

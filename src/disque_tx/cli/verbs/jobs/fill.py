@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
 import click
 
+from disque_tx.cli import signals
 from disque_tx.cli.options import Options
 from disque_tx.cli.verbs.jobs.lines import NotAJob, Record, parsed
 from disque_tx.cli.verbs.jobs.tail import Seen
@@ -38,18 +39,18 @@ class BadLine(DisqueError):
 
 
 class Lines:
-    """The lines of ``file`` with their numbers, from ``first`` on; empty ones are left out.
+    """The lines of ``source`` with their numbers, from ``first`` on; empty ones are left out.
     ``bad``: where those go that are no jobs; ``None``: they end it. ``rejected``: how many were."""
 
-    def __init__(self, file: BinaryIO, first: int, bad: BinaryIO | None) -> None:
-        self._file = file
+    def __init__(self, source: Iterable[bytes], first: int, bad: BinaryIO | None) -> None:
+        self._source = source
         self._first = first
         self._bad = bad
         self.rejected = 0
 
     def __iter__(self) -> Iterator[tuple[int, Record]]:
         """:raises BadLine: for the first that is no job."""
-        for number, line in enumerate(self._file, 1):
+        for number, line in enumerate(self._source, 1):
             if number < self._first or not line.strip():
                 continue
             try:
@@ -129,13 +130,16 @@ def _aside(path: str | None) -> Iterator[BinaryIO | None]:
         yield file
 
 
-def _checked(file: BinaryIO, first: int) -> int | None:
-    """How many jobs there are, if that can be found out before: a file is read twice.
+def _is_regular(file: BinaryIO) -> bool:
+    """Whether it is a file, which can be read twice, and not a pipe or a terminal."""
+    return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+
+
+def _checked(file: BinaryIO, first: int) -> int:
+    """How many jobs there are in a regular file, which is read twice.
 
     :raises BadLine: a line is none; nothing was added yet.
     """
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        return None
     start = file.tell()
     try:
         count = sum(1 for _ in Lines(file, first, None))
@@ -171,9 +175,10 @@ def command(
     --from-line goes on.
     """
     with _opened(file) as source, _aside(bad) as rejects, Members(options) as members:
-        total = None if bad else _checked(source, first)
+        regular = _is_regular(source)
+        total = _checked(source, first) if regular and not bad else None
         fill = Fill(members.cluster(), queue, replicate)
-        lines = Lines(source, first, rejects)
+        lines = Lines(source if regular else signals.lines(source), first, rejects)
         done = False
         with progress("fill", total) as advance:
             try:

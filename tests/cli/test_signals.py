@@ -1,0 +1,93 @@
+"""Signals end what ``disque`` waits for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from types import FrameType
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli import signals
+
+_LIMIT_S = 60
+
+
+class _Signalled(Exception):
+    """The signal arrived."""
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    raise _Signalled
+
+
+class LineTests(SynchronousTestCase):
+    """Lines of a pipe."""
+
+    def setUp(self) -> None:
+        source, self.sink = os.pipe()
+        self.source = os.fdopen(source, "rb")
+        self.addCleanup(self.source.close)
+        self.addCleanup(self.end)
+
+    def end(self) -> None:
+        """The writer closes the pipe, once."""
+        if self.sink >= 0:
+            os.close(self.sink)
+            self.sink = -1
+
+    def test_lines(self) -> None:
+        """They are what iterating over the file gives, a line in pieces and an unfinished last one
+        included."""
+        lines = signals.lines(self.source)
+        os.write(self.sink, b"one\ntwo\n\nth")
+        self.assertEqual([b"one\n", b"two\n", b"\n"], [next(lines) for _ in range(3)])
+        os.write(self.sink, b"r")
+        os.write(self.sink, b"ee\nlast")
+        self.end()
+        self.assertEqual([b"three\n", b"last"], list(lines))
+
+    def test_signal_that_interrupts_no_read(self) -> None:
+        """A signal that arrives a moment before the read begins, or in another thread, does not
+        interrupt it; yet nobody has to press the key again."""
+        before = signal.signal(signal.SIGUSR1, _raise)
+        self.addCleanup(signal.signal, signal.SIGUSR1, before)
+        begins, ended = threading.Event(), threading.Event()
+
+        def send() -> None:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
+            begins.wait()
+            os.kill(os.getpid(), signal.SIGUSR1)
+            if not ended.wait(_LIMIT_S):
+                self.end()
+
+        def wait() -> None:
+            begins.set()
+            next(lines)
+
+        os.write(self.sink, b"line\n")
+        lines = signals.lines(self.source)
+        next(lines)
+        sender = threading.Thread(target=send)
+        sender.start()
+        # The kernel gives the signal to the other thread, so that no system call of this one ends.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        self.addCleanup(signal.pthread_sigmask, signal.SIG_UNBLOCK, [signal.SIGUSR1])
+        try:
+            self.assertRaises(_Signalled, wait)
+        finally:
+            ended.set()
+            sender.join()
+        self.assertGreaterEqual(self.sink, 0, "it waited until the pipe was closed")
+
+    def test_other_signal(self) -> None:
+        """A signal whose handler returns, as when a terminal changes its size, ends nothing."""
+        before = signal.signal(signal.SIGUSR1, lambda number, frame: None)
+        self.addCleanup(signal.signal, signal.SIGUSR1, before)
+        lines = signals.lines(self.source)
+        os.write(self.sink, b"one\n")
+        next(lines)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        os.write(self.sink, b"two\n")
+        self.assertEqual(b"two\n", next(lines))
