@@ -1,7 +1,7 @@
 """The documentation as a site: ``make site``.
 
-Pages are those of this folder and some of the folder above, as they are. The lists in every
-``index.md`` are the navigation of the site, so each page stands in one of them.
+Pages are those of this folder and some of the folder above, as they are. The lists and tables in
+every ``index.md`` are the navigation of the site, so each page stands in one of them.
 """
 
 from __future__ import annotations
@@ -51,16 +51,19 @@ html_theme_options = {"top_of_page_buttons": []}
 copybutton_prompt_text = "$ "
 
 _SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
-_ITEM = re.compile(r"^- \[[^\]]*\]\(([^)#:\s]+\.(?:md|rst))\)", re.MULTILINE)
+#: A list item that is a link, or a row of a table with a link in its first two columns.
+_ITEM = re.compile(
+    r"^(?:- |\|[^|]*\| ?)\[[^\]]*\]\(([^)#:\s]+\.(?:md|rst))(?:#[^)]*)?\)", re.MULTILINE
+)
 
 
 def navigate(_app: Sphinx, page: str, source: list[str]) -> None:
-    """The lists of an index are its part of the navigation, a group per heading."""
+    """The lists and tables of an index are its part of the navigation, a group per heading."""
     if not page.endswith("/index"):
         return
     _, *sections = _SECTION.split(source[0])
     for caption, text in zip(sections[::2], sections[1::2], strict=True):
-        names = "\n".join(_ITEM.findall(text))
+        names = "\n".join(dict.fromkeys(_ITEM.findall(text)))
         if names:
             source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{names}\n```\n"
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from disque_tx.client.blocking.client import Disque
+from disque_tx.client.blocking.client import Disque, Queue, TakenJob
 
-__all__ = ["Disque"]
+__all__ = ["Disque", "Queue", "TakenJob"]
