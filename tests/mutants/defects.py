@@ -69,9 +69,9 @@ from tests.mutants.plants import (
 )
 
 _ORDER: Final = "OldestFirst"
-_PAUSE: Final = "PauseHeeded"
-_COUNTERS: Final = "CountersFit"
-_TOTALS: Final = "TotalsFit"
+_PAUSE: Final = "PauseRespected"
+_COUNTERS: Final = "CountersMatch"
+_TOTALS: Final = "TotalsMatch"
 
 
 class Mutant:
@@ -176,7 +176,7 @@ MUTANTS: Final = [
         Holders,
         "_postponed",
         winner_keeps,
-        "Heeded",
+        "WorkingRespected",
         ("nack-and-working", ""),
     ),
     Mutant(
@@ -224,9 +224,16 @@ MUTANTS: Final = [
     Mutant(
         "delivered-twice", "deliveries count twice", Delivery, "delivered", count_twice, _TOTALS
     ),
-    Mutant("open-door", "no password is needed", Command, "before_auth", pretend, "Locked"),
     Mutant(
-        "deaf-to-working", "WORKING is not heard", Holders, "receive", deaf_to_working, "Heeded"
+        "open-door", "no password is needed", Command, "before_auth", pretend, "PasswordRequired"
+    ),
+    Mutant(
+        "deaf-to-working",
+        "WORKING is not heard",
+        Holders,
+        "receive",
+        deaf_to_working,
+        "WorkingRespected",
     ),
     Mutant(
         "leaving-keeps",

@@ -54,7 +54,7 @@ def answer_early(right: Any) -> Any:
 def confirm_without_copy(right: Any) -> Any:
     def keep(self: Any, sender: Any, message: Any, now_ms: int, wall_us: int) -> None:
         if not message.mflags & NOREPLY and message.jobs:
-            self._peers.tell(sender.id, JobSignal(GOTJOB, message.jobs[0].id))
+            self._peers.send(sender.id, JobSignal(GOTJOB, message.jobs[0].id))
 
     return keep
 

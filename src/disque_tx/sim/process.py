@@ -25,11 +25,9 @@ from disque_tx.errors import ConfigError, LocalError
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import NodeEntry
 from disque_tx.sim.bus import Bus
-from disque_tx.sim.control import SimControl
+from disque_tx.sim.control import SimControl, TracedReports
 from disque_tx.sim.files import SimFiles
-from disque_tx.sim.loop import Loop
-from disque_tx.sim.reports import TracedReports
-from disque_tx.sim.scheduler import SimScheduler
+from disque_tx.sim.loop import Loop, SimScheduler
 from disque_tx.sim.sessions import Sessions
 from disque_tx.wire.aoflog import LogDecoder
 from disque_tx.wire.aofrecords import understand
@@ -177,8 +175,8 @@ class Process:
         self._serves = True
 
     def refuse(self) -> None:
-        """Accept nobody any more."""
-        self.network.deafen(self.ip)
+        """Accept no more connections."""
+        self.network.stop_listening(self.ip)
 
     def nodes_lost(self, error: OSError) -> None:
         """The nodes file cannot be written: end, or do not begin."""
@@ -248,7 +246,7 @@ class Process:
         self.fail(f"{what}: {''.join(traceback.format_exception(error))}")
 
     def leaves(self, what: str) -> None:
-        """Something is sent: nothing may tell of what is not written down."""
+        """Something is sent: it may depend on nothing that was not written to disk."""
         if self.log.is_behind():
             self.fail(f"{what} left before the log was written")
         if self.node.membership.changed:
@@ -269,10 +267,10 @@ class Process:
         self._ending = lambda: self.machine.die(why)
 
     def stop(self, rewrite: bool) -> bool:
-        """Send everybody away and write everything down; ``False`` when that failed, and
+        """Disconnect all clients and write everything to disk; ``False`` when that failed, and
         ``PowerLostError`` when it was cut short.
 
-        ``rewrite``: the log shall say for every job whether it is queued.
+        ``rewrite``: the log is rewritten, so that it records for every job whether it is queued.
         """
         try:
             written = self.lifecycle.end() and not self.turns.dead

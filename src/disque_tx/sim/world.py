@@ -37,7 +37,7 @@ class World:
     ``counters``: how often what happened: every fault as ``fault.<name>``, every bus message as
     ``bus.<TYPE>`` when it is written and ``bus.<TYPE>.<what>`` for what became of it.
     ``failures``: what must not happen and did. ``stop_at_failure``: the first one ends the run, and
-    ``stopped`` tells that it is over.
+    ``stopped`` is set then.
     ``longest_transit_us``: what a message between nodes took at the most, until now.
     ``keep_trace``: keep the lines of the trace in ``lines``, not only their hash.
     """
@@ -108,8 +108,8 @@ class World:
         """A number for all that was noted so far."""
         return self._hash.copy().hexdigest()
 
-    def took(self, us: int) -> None:
-        """A message between nodes arrived that was on its way for so long."""
+    def record_transit(self, us: int) -> None:
+        """A message between nodes arrived after so long in transit."""
         self.longest_transit_us = max(self.longest_transit_us, us)
 
     def count_fault(self, name: str, *where: object) -> None:
