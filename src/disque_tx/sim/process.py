@@ -167,18 +167,18 @@ class Process:
         """The machine decides what to do about it."""
         raise error
 
-    def take_part(self) -> None:
+    def start_serving(self) -> None:
         """Listen."""
         port = self.machine.port
         self.network.listen(self.ip, port, self.sessions.accept)
         self.network.listen(self.ip, port + BUS_PORT_OFFSET, self.bus.accept, messages=True)
         self._serves = True
 
-    def refuse(self) -> None:
+    def stop_accepting(self) -> None:
         """Accept no more connections."""
         self.network.stop_listening(self.ip)
 
-    def nodes_lost(self, error: OSError) -> None:
+    def nodes_file_failed(self, error: OSError) -> None:
         """The nodes file cannot be written: end, or do not begin."""
         if not self._serves:
             raise error

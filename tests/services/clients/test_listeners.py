@@ -19,7 +19,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from disque_tx.errors import ConfigError
-from disque_tx.services.net import unixsockets as unixports
+from disque_tx.services.net import listening as unixports
 from disque_tx.services.net.hub import Hub
 from disque_tx.services.net.sockets import Connecting, FastPort, connect_tcp, listen_tcp
 from tests.acceptance.daemon import free_port
@@ -129,7 +129,7 @@ class OpenTests(RootCase):
         fd = os.open(self.folder, os.O_RDONLY)
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
-        self.patch(unixports, "_PATIENCE_S", 0.02)
+        self.patch(unixports, "_TIMEOUT_S", 0.02)
         self.started()
         self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
 

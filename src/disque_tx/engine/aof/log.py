@@ -1,4 +1,4 @@
-"""The append only file of a node: what it recorded, on the disk (cluster protocol, section 14).
+"""The append only file of a node: its records on the disk (cluster protocol, section 14).
 
 The node records to ``outbox.log``. At the end of every turn :meth:`AppendOnlyLog.commit` takes the
 records once and gives them to the log and to a rewrite under way; they are on the disk as far as
@@ -20,7 +20,7 @@ from disque_tx.engine.aof.loader import Loader, open_log, reload_log
 from disque_tx.engine.aof.rewrite import write_snapshot
 from disque_tx.engine.aof.rewrites import Rewrites
 from disque_tx.engine.aof.writer import LogWriter
-from disque_tx.engine.files import IFile
+from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim
 from disque_tx.errors import CommandError, ConfigError, LocalError
 from disque_tx.wire.aoflog import LogEncoder
@@ -110,7 +110,7 @@ class AppendOnlyLog:
     # -- start and stop ----------------------------------------------------------------------
 
     def open_and_load(self, done: Callable[[Exception | None], object]) -> None:
-        """Load the log, if there is to be one or what it holds is wanted, and begin to record.
+        """Load the log, if it is on or ``aof-enqueue-jobs-once`` asks for it, and begin to record.
 
         ``done`` is called, perhaps at once, with ``None`` or the reason why that failed: a
         ``ConfigError`` says what is wrong where, and what to do about it.
@@ -173,7 +173,7 @@ class AppendOnlyLog:
         try:
             self.commit()
         except LocalError:
-            pass  # was told when it happened; the writer refuses everything from then on
+            pass  # was logged when it happened; the writer refuses everything from then on
 
     def close(self) -> None:
         """Write and sync what is left, and close everything."""
@@ -199,7 +199,7 @@ class AppendOnlyLog:
         self._record_if_needed()
 
     def _release(self) -> None:
-        """Have no log."""
+        """Close the log; it is off from now on."""
         if self._writer is not None:
             self._writer.retire()
             self._writer = None
@@ -223,7 +223,7 @@ class AppendOnlyLog:
         self.state = "wait-rewrite"
 
     def disable(self) -> None:
-        """Have no log any more; what it holds is written and synced, if the disk lets us."""
+        """Turn the log off; what it holds is written and synced, if the disk allows it."""
         if self.state == "off":
             return
         self._rewrites.abandon()
@@ -262,7 +262,8 @@ class AppendOnlyLog:
         self._rewritten(write_snapshot(self._environment, self._path(), self._claim_name()))
 
     def _rewrite_reason(self) -> str:
-        """Why the log must be rewritten without anybody asking; empty when it must not be."""
+        """Why the log must be rewritten although no client asked for it; empty when it need not
+        be."""
         writer = self._writer
         if self.state == "wait-rewrite":
             return "the first one is not written yet"
@@ -282,7 +283,7 @@ class AppendOnlyLog:
         return self._writer.reclaim(self._path())
 
     def _rewritten(self, file: IFile) -> None:
-        """The new file has its name: go on with it, or just let it be."""
+        """The new file has its name: use it as the log, or only close it if the log is off."""
         self._reports.notice(f"The append only file was rewritten: {file.size()} bytes")
         recording = self.state != "off"
         if recording:

@@ -1,9 +1,9 @@
-"""Writing the log: one open file, the records that still have to go there, and when it is synced.
+"""Writing the log: one open file, the records still to be written, and when it is synced.
 
 Cluster protocol, section 14.4. Case by case:
 
-1. ``always``: every turn is written and synced before anybody hears of it. An error is fatal: after
-   a failed sync nobody knows what the disk holds, so it is never tried again.
+1. ``always``: every turn is written and synced before any reply or message is sent. An error is
+   fatal: after a failed sync nobody knows what the disk holds, so it is never tried again.
 2. ``everysec``: a turn is written at once, a thread syncs once a second. While it is at work a
    write could block, so it is postponed, by two seconds at most: that much can be lost.
 3. ``no``: the system decides when data reaches the disk.
@@ -24,7 +24,7 @@ from typing import Final
 
 from disque_tx.config.paths import os_error_text
 from disque_tx.engine.aof.environment import Environment
-from disque_tx.engine.files import IFile
+from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim_name
 from disque_tx.errors import LocalError
 
@@ -76,7 +76,8 @@ class LogWriter:
         return b"".join(self._chunks)
 
     def is_behind(self) -> bool:
-        """What was added is not as safe as ``always`` promises; by other policies nothing is."""
+        """Whether something added is not yet as safe as ``always`` promises; never with other
+        policies."""
         if self._environment.settings.appendfsync != "always":
             return False
         return bool(self._chunks) or (self._dirty and not self._suspended())
@@ -139,7 +140,7 @@ class LogWriter:
             if self._file.is_at(path):
                 return
         except OSError:
-            return  # nobody knows; what fails for good shows when it is written
+            return  # unknown; a lasting failure shows at the next write
         self.name_error = f"{path} is not the file that this node has open"
         self._environment.reports.warning(
             f"The append only file was removed, moved or replaced: {self.name_error}. Jobs are"
@@ -175,7 +176,7 @@ class LogWriter:
         try:
             self._sync_broken(error)
         except LocalError:
-            pass  # said already; every later flush says it again
+            pass  # logged already; every later flush raises it again
 
     def _sync_broken(self, error: OSError) -> None:
         text = os_error_text(error)

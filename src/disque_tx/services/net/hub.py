@@ -50,7 +50,7 @@ class Hub:
 
     def adopt(self, sock: socket.socket, factory: IProtocolFactory) -> bool:
         """Serve a connected socket with a protocol of ``factory``; ``False`` when it was closed
-        before the protocol heard of it."""
+        before the protocol was made."""
         sock.setblocking(False)
         transport = FastTransport(sock, self)
         try:
@@ -78,7 +78,7 @@ class Hub:
         transport.abortConnection()
 
     def want_writes(self, transport: FastTransport, wanted: bool) -> None:
-        """Tell when the socket takes bytes, or no longer."""
+        """Watch for the socket to take bytes, or no longer."""
         events = _WATCHED | select.EPOLLOUT if wanted else _WATCHED
         self._epoll.modify(transport.fd, events)
 
@@ -87,7 +87,7 @@ class Hub:
         self._reactor.callLater(0, self.close, transport, reason)
 
     def close(self, transport: FastTransport, reason: Failure) -> None:
-        """Forget a connection and tell its protocol."""
+        """Forget a connection and notify its protocol."""
         if transport.disconnected:
             return
         fd = transport.fd

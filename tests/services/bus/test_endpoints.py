@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disque_tx.config.settings import Settings
 from disque_tx.errors import ConfigError
-from disque_tx.services.bus.listening import bus_port, is_loopback, listen_bus
+from disque_tx.services.bus.endpoints import bus_port, is_loopback, listen_bus
 from tests.acceptance.daemon import free_port
 from tests.services.nodebench import NodeCase
 

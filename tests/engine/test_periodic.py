@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.memory import Memory
-from disque_tx.engine.memorywatch import PAUSE_MS, MemoryWatch
+from disque_tx.engine.periodic import PAUSE_MS, MemoryWatch
 from disque_tx.services.host.log import DaemonLog
 
 

@@ -1,21 +1,27 @@
-"""What the process knows about itself, for INFO (client protocol, section 10)."""
+"""The process: facts for INFO (client protocol, section 10), and notifications for systemd that the
+service is ready and alive (``Type=notify``).
+"""
 
 from __future__ import annotations
 
 import os
 import platform
 import resource
+import socket
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
+
+from twisted.application.service import Service
+from twisted.internet.task import LoopingCall
 
 from disque_tx import __version__
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
 
-#: The version whose behaviour clients may expect; what this program is stands in its own field.
+#: The version whose behaviour clients may expect; the version of this program has its own field.
 DISQUE_VERSION: Final = "1.0-rc1"
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
@@ -68,7 +74,7 @@ class ProcessInfo:
 
 
 def build_id() -> str:
-    """Tells builds apart: version and interpreter, as hex."""
+    """A hash that differs between builds: of version and interpreter, as hex."""
     return f"{crc32(f'{__version__}-{platform.python_version()}'.encode()):016x}"
 
 
@@ -79,3 +85,39 @@ def resident_bytes() -> int:
             return int(file.read().split()[1]) * _PAGE_BYTES
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def notify(state: str) -> None:
+    """Send ``state`` to the service manager, if one waits for it."""
+    path = os.environ.get("NOTIFY_SOCKET", "")
+    if not path:
+        return
+    address = "\0" + path[1:] if path.startswith("@") else path
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
+        try:
+            sock.sendto(state.encode(), address)
+        except OSError:
+            pass  # nothing listens: the service runs all the same
+
+
+class Watchdog(Service):
+    """Notifies systemd twice per period that the reactor still runs; never without
+    ``WATCHDOG_USEC``."""
+
+    def __init__(self, reactor: Any) -> None:
+        period_us = int(os.environ.get("WATCHDOG_USEC", "0") or 0)
+        self._period_s = period_us / 2_000_000
+        self._loop = LoopingCall(notify, "WATCHDOG=1")
+        self._loop.clock = reactor
+
+    def startService(self) -> None:
+        """Begin."""
+        super().startService()
+        if self._period_s:
+            self._loop.start(self._period_s)
+
+    def stopService(self) -> None:
+        """Notify no more."""
+        super().stopService()
+        if self._loop.running:
+            self._loop.stop()

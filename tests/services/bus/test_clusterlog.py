@@ -1,9 +1,9 @@
-"""What the log says about other nodes."""
+"""What is logged about other nodes and about strangers."""
 
 from __future__ import annotations
 
 from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, NOADDR, PFAIL, NodeEntry
-from disque_tx.services.bus.observer import Observer
+from disque_tx.services.bus.clusterlog import ClusterLog, StrangerLog
 from disque_tx.services.host.log import DaemonLog
 from tests.services.nodebench import NodeCase
 
@@ -11,7 +11,7 @@ OTHER = b"b" * 40
 NAME = f"Node {OTHER.decode()} (10.0.0.2:7711)"
 
 
-class ObserverTests(NodeCase):
+class ClusterLogTests(NodeCase):
     """One node comes, changes, and goes."""
 
     def setUp(self) -> None:
@@ -19,16 +19,16 @@ class ObserverTests(NodeCase):
         self.lines: list[str] = []
         log = DaemonLog("notice", self.mktemp(), lambda level, text: self.lines.append(text))
         self.membership = self.node.membership
-        self.observer = Observer(self.node, log)
+        self.cluster_log = ClusterLog(self.node, log)
         self.entry = NodeEntry(OTHER, b"10.0.0.2", 7711, 0, 0)
         self.membership.add(self.entry)
-        self.observer.look()
+        self.cluster_log.update()
 
     def told(self, flags: int) -> list[str]:
         """What is written when the node has these flags from now on."""
         self.lines.clear()
         self.entry.flags = flags
-        self.observer.look()
+        self.cluster_log.update()
         return self.lines
 
     def test_comes_and_goes(self) -> None:
@@ -76,7 +76,7 @@ class ObserverTests(NodeCase):
         self.entry.doubled, self.entry.twin_ip = True, b"10.0.0.9"
         (line,) = self.told(0)
         self.assertTrue(line.startswith(f"Node {OTHER.decode()} at 10.0.0.2:7711 has a twin"), line)
-        self.assertIn("from 10.0.0.9", line)
+        self.assertIn("at 10.0.0.9", line)
         self.entry.doubled = False
         standing = self.membership.standing
         standing.doubled, standing.twin_ip = True, b"10.0.0.8"
@@ -114,3 +114,25 @@ class ObserverTests(NodeCase):
         """A greeting that reached a known node is no failure."""
         self.membership.remove(self.greeted(500))
         self.assertEqual([], self.told(0))
+
+
+class StrangerLogTests(NodeCase):
+    """How often they are written."""
+
+    def test_rate(self) -> None:
+        """One line about each address in ten seconds."""
+        complaints = StrangerLog(self.log, "Cluster bus")
+        for now_ms in (0, 1, 9_999, 10_000):
+            complaints.warn("10.0.0.1", f"at {now_ms}", now_ms)
+        complaints.warn("10.0.0.2", "at 1", 1)
+        lines = [line.split(" # ")[1] for line in self.logged().splitlines()]
+        about = "Cluster bus, 10.0.0."
+        self.assertEqual([f"{about}1: at 0", f"{about}1: at 10000", f"{about}2: at 1"], lines)
+
+    def test_many(self) -> None:
+        """Strangers with many addresses take no memory without end."""
+        complaints = StrangerLog(self.log, "Cluster bus")
+        for number in range(1_001):
+            complaints.warn(str(number), "x", 0)
+        complaints.warn("0", "y", 1)
+        self.assertIn("Cluster bus, 0: y", self.logged())
