@@ -82,7 +82,7 @@ class ClusterLogTests(NodeCase):
         standing.doubled, standing.twin_ip = True, b"10.0.0.8"
         (line,) = self.told(0)
         self.assertIn("the ID of this node", line)
-        self.assertIn("from 10.0.0.8", line)
+        self.assertIn("at 10.0.0.8", line)
         standing.aside = True
         self.assertEqual([], self.told(0))
         self.node.begin(self.node.now_ms + 60_000, self.node.wall_us)

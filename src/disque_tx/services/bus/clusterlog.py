@@ -22,7 +22,10 @@ _TEXTS: Final = (
 )
 _NOTED: Final = PFAIL | FAIL | NOADDR | LEAVING
 
+#: How often the same is logged about a node ID, and about a stranger's address.
 _TWIN_PERIOD_MS: Final = 60_000
+PERIOD_MS: Final = 10_000
+_ADDRESSES_MAX: Final = 1_000
 _SETTLE: Final = (
     "A nodes file was copied: stop the copy, remove its nodes file and its log, and start it again"
     " (docs/how-to/run-a-cluster.md)."
@@ -93,8 +96,8 @@ class ClusterLog:
         elif standing.doubled:
             self._warn(
                 self._node.id,
-                f"Another process also has the ID of this node, {self._node.id.decode()}"
-                f"{_from(standing.twin_ip)}. {_SETTLE}",
+                f"Another process{_at(standing.twin_ip)} also has the ID of this node,"
+                f" {self._node.id.decode()}. {_SETTLE}",
             )
 
     def _warn(self, node_id: bytes, text: str) -> None:
@@ -129,12 +132,8 @@ def _address(entry: NodeEntry) -> str:
     return shown_address(entry.ip.decode(), int(entry.port)) if entry.ip else ""
 
 
-def _from(ip: bytes) -> str:
-    return f" at {ip.decode()}" if ip else ""
-
-
-PERIOD_MS: Final = 10_000
-_ADDRESSES_MAX: Final = 1_000
+def _at(ip: bytes) -> str:
+    return f", at {ip.decode()}," if ip else ""
 
 
 class StrangerLog:

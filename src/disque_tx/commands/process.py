@@ -1,27 +1,74 @@
-"""DEBUG: for tests and emergencies (client protocol, section 8)."""
+"""Commands on the running process: CONFIG (client protocol, section 9), and DEBUG, for tests and
+emergencies (section 8).
+"""
 
 from __future__ import annotations
 
 from math import isfinite
 from typing import Final
 
-from disque_tx.commands.arguments import required_integer
+from disque_tx.commands.arguments import quoted, required_integer
 from disque_tx.commands.context import Server
-from disque_tx.commands.refusals import shown
-from disque_tx.commands.subcommands import ANY, Subcommand, run
+from disque_tx.commands.registry import ANY, Subcommand, run_subcommand
 from disque_tx.core.client import Client
 from disque_tx.core.node import Node
 from disque_tx.errors import CommandError
 from disque_tx.messages import JobRecord
 
 
+def config(server: Server, client: Client, argv: list[bytes]) -> None:
+    """CONFIG GET pattern | SET name value | RESETSTAT | REWRITE."""
+    found = _CONFIG.get(argv[1].lower())
+    if found is None:
+        raise CommandError("ERR", "CONFIG subcommand must be one of GET, SET, RESETSTAT, REWRITE")
+    if not found.accepts(len(argv)):
+        raise CommandError("ERR", f"Wrong number of arguments for CONFIG {quoted(argv[1])}")
+    found.handler(server, client, argv)
+
+
+def _get(server: Server, client: Client, argv: list[bytes]) -> None:
+    parameters = server.control.config_get(argv[2])
+    client.replies.mapping(len(parameters))
+    for name, value in parameters:
+        client.replies.bulk(name)
+        client.replies.bulk(value)
+
+
+def _set(server: Server, client: Client, argv: list[bytes]) -> None:
+    server.control.config_set(argv[2], argv[3])
+    client.replies.status(b"OK")
+
+
+def _resetstat(server: Server, client: Client, argv: list[bytes]) -> None:
+    server.stats.reset()
+    server.node.totals.reset()
+    server.control.reset_statistics()
+    for command in server.registry.table:
+        command.calls = 0
+        command.ns = 0
+    client.replies.status(b"OK")
+
+
+def _rewrite(server: Server, client: Client, argv: list[bytes]) -> None:
+    server.control.config_rewrite()
+    client.replies.status(b"OK")
+
+
+_CONFIG: Final = {
+    b"get": Subcommand(_get, 3, 3),
+    b"set": Subcommand(_set, 4, 4),
+    b"resetstat": Subcommand(_resetstat, 2, 2),
+    b"rewrite": Subcommand(_rewrite, 2, 2),
+}
+
+
 def debug(server: Server, client: Client, argv: list[bytes]) -> None:
     """DEBUG sub-command [argument ...]; what is too much is ignored, as far as it was before."""
     refusal = CommandError(
         "ERR",
-        f"Unknown DEBUG subcommand or wrong number of arguments for '{shown(argv[1])}'",
+        f"Unknown DEBUG subcommand or wrong number of arguments for '{quoted(argv[1])}'",
     )
-    run(_SUBCOMMANDS, server, client, argv, refusal)
+    run_subcommand(_DEBUG, server, client, argv, refusal)
 
 
 def _flushall(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -64,7 +111,7 @@ def _crash(server: Server, client: Client, argv: list[bytes]) -> None:
     server.control.crash(argv[1].lower().decode())
 
 
-_SUBCOMMANDS: Final = {
+_DEBUG: Final = {
     b"flushall": Subcommand(_flushall, 2, ANY),
     b"loadaof": Subcommand(_loadaof, 2, ANY),
     b"sleep": Subcommand(_sleep, 3, 3),
