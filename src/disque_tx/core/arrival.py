@@ -1,6 +1,6 @@
 """Jobs that come from other nodes (cluster protocol, section 5).
 
-A received job lives as long as its message says, counted from now; RETRY and DELAY start anew. IDs
+A received job lives as long as its message says, counted from now; RETRY and DELAY start again. IDs
 of holders are kept even if this node does not know them (yet): they are looked up when a message is
 to be sent to them.
 """

@@ -1,7 +1,7 @@
 """Making room when memory is above 95 % (client protocol, section 13.6; cluster protocol, 12).
 
-Policy ``acks``: random jobs go which nobody will miss, those that are acknowledged and those with
-RETRY 0 that were delivered. Nothing else is ever evicted.
+Policy ``acks``: random jobs are removed that are no longer needed: those that are acknowledged, and
+those with RETRY 0 that were delivered. Nothing else is ever evicted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _QUEUES_PER_SWEEP: Final = 100
 
 
 def evictable(job: Job) -> bool:
-    """Whether nobody will miss the job."""
+    """Whether the job is no longer needed."""
     return job.state == ACKED or (job.retry_s == 0 and job.flags & DELIVERED != 0)
 
 

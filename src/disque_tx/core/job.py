@@ -117,7 +117,7 @@ def valid_id(job_id: bytes) -> bool:
 
 
 def life_minutes(job_id: bytes) -> int:
-    """The TTL in the ID, in minutes; what is no hexadecimal digit counts as 0."""
+    """The TTL in the ID, in minutes; other characters than hexadecimal digits count as 0."""
     minutes = 0
     for digit in job_id[36:40]:
         minutes *= 16

@@ -1,12 +1,12 @@
-"""How long a job lives and is held back, when no clock of another machine, and not even this one's
-time of day since the job was recorded, can be relied on.
+"""How long a job lives and is delayed, when neither the clock of another machine nor this one's
+time of day since the job was recorded can be relied on.
 
 1. While a node runs, all this lies on its steady clock.
 2. ``ctime`` is the time of day of another machine, or of this one before its clock was set. It
    orders jobs; the difference to a time of day of this machine proves nothing.
 3. The ID of a job holds its TTL in minutes, rounded. That bounds what is computed from clocks.
-4. After a restart DELAY begins anew, as with the original: the job may be late, never early. But
-   not so late that its life would end before somebody could take it.
+4. After a restart DELAY starts again, as with the original: the job may be late, never early. But
+   not so late that its life would end before a client could get it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mypy_extensions import i64
 from disque_tx.core.job import Job, life_minutes
 
 _FOREVER_S: Final = 4_294_967_295
-#: How much of its life a copy may have had behind it when it came.
+#: How much of its life may have passed for a copy when it arrived.
 _ARRIVED_S: Final = 10
 #: The most that an ID can hold.
 _MINUTES_MAX: Final = 65_534
@@ -40,8 +40,8 @@ def whole_life_s(job_id: bytes, clocks_s: i64) -> i64:
     return max(life_s_min(job_id), min(clocks_s, life_s_max(job_id)))
 
 
-def delay_ms_anew(job: Job, mine: bool, left_ms: i64) -> i64:
-    """For how long a job that comes from the log is held back.
+def delay_left_ms(job: Job, mine: bool, left_ms: i64) -> i64:
+    """For how long a job that comes from the log is delayed.
 
     ``mine``: this node made it, so both ends of its life are by one clock. ``left_ms``: what is
     left of that. Of the time between DELAY and the end of its life, half is kept for its delivery,

@@ -29,8 +29,7 @@ from disque_tx.sim.control import SimControl, TracedReports
 from disque_tx.sim.files import SimFiles
 from disque_tx.sim.loop import Loop, SimScheduler
 from disque_tx.sim.sessions import Sessions
-from disque_tx.wire.aoflog import LogDecoder
-from disque_tx.wire.aofrecords import understand
+from disque_tx.wire.aoflog import LogDecoder, parse_record
 from disque_tx.wire.jobid import JobIdSource
 from disque_tx.wire.nodesfile import parse, render
 
@@ -306,7 +305,7 @@ class Process:
         name = self.config.appendfilename
         decoder.feed(self._disk.read(name)[: self.log.size] + self.log.unwritten())
         while (words := decoder.next()) is not None:
-            record = understand(words)
+            record = parse_record(words)
             if isinstance(record, JobRecord):
                 jobs[record.id] = record
             else:

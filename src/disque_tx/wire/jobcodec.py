@@ -33,7 +33,7 @@ _LENGTHS: Final = [_LENGTH.pack(n) for n in range(4096)]
 _ONE: Final = _LENGTH.pack(1)
 _MINIMUM: Final = 84
 _CTIME_END: Final = 1 << 63
-#: DELIVERED is about this node alone and does not travel.
+#: DELIVERED is about this node alone and is not sent.
 _MOVING_FLAGS: Final = 0xFF ^ DELIVERED
 
 
@@ -94,7 +94,7 @@ def decode_stored(data: bytes) -> JobRecord:
 def decode_moving(data: bytes, at: i64, end: i64) -> tuple[JobRecord, i64, i64]:
     """The job that starts at ``at`` of a message whose jobs end at ``end``.
 
-    Answers the job, without an expiry, the seconds it has left, and where the next one starts.
+    Returns the job, without an expiry, the seconds it has left, and where the next one starts.
     Raises ``PeerError`` when lengths and content disagree.
     """
     job, behind = _decode(data, at, end)

@@ -19,8 +19,7 @@ from disque_tx.engine.interfaces import IFile, IFiles
 from disque_tx.engine.ownership import claim
 from disque_tx.errors import CommandError, ConfigError, PeerError
 from disque_tx.messages import JobRecord
-from disque_tx.wire.aoflog import LogDecoder
-from disque_tx.wire.aofrecords import holds_records, understand
+from disque_tx.wire.aoflog import LogDecoder, holds_records, parse_record
 
 SLICE_S: Final = 0.010
 _PIECE_BYTES: Final = 1024 * 1024
@@ -71,7 +70,7 @@ class Loader:
                 read_bytes += len(data)
                 decoder.feed(data)
                 while (words := decoder.next()) is not None:
-                    understand(words)
+                    parse_record(words)
                     offset = int(decoder.offset)
         except PeerError as error:
             raise self._damaged(str(error), offset) from error
@@ -120,7 +119,7 @@ class Loader:
             words = decoder.next()
             if words is None:
                 return self._refill()
-            self._apply(understand(words))
+            self._apply(parse_record(words))
         except PeerError as error:
             raise self._damaged(str(error), offset) from error
         self.loaded_bytes = int(decoder.offset)
