@@ -82,7 +82,7 @@ class Message:
 class GossipEntry:
     """What one node reports about another (section 4.1).
 
-    ``ping_sent_ms``, ``pong_received_ms``: low 32 bits of unix milliseconds, nobody reads them.
+    ``ping_sent_ms``, ``pong_received_ms``: low 32 bits of unix milliseconds; no program reads them.
     ``bus_port``: 0 when it is ``port`` + 10000.
     """
 

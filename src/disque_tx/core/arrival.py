@@ -12,8 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.delivery import Delivery
-from disque_tx.core.job import Job
-from disque_tx.core.lifetime import whole_life_s
+from disque_tx.core.job import Job, whole_life_s
 from disque_tx.core.state import State
 from disque_tx.messages import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, JobRecord
 

@@ -102,7 +102,7 @@ class ImportSchedule:
         return self.asked_givers_ms < 0 or now_ms - self.asked_givers_ms > self._givers_pause_ms()
 
     def next_ms(self, now_ms: i64) -> i64:
-        """When somebody may be asked next, if all goes on as it is; whoever is a giver was asked
+        """When a node may be asked next, if all goes on as it is; whoever is a giver was asked
         before."""
         at_ms = now_ms + 1
         if self.asked_all_ms >= 0:

@@ -3,7 +3,7 @@
 1. What is expired is dropped. A second record of a job takes the place of the first: it is the
    same job at a later time.
 2. RETRY > 0: queued again RETRY after the load; if all that happened to it is that it waits for its
-   DELAY, this starts again (:mod:`disque_tx.core.lifetime`), and a copy is queued RETRY later.
+   DELAY, this starts again (:mod:`disque_tx.core.job`), and a copy is queued RETRY later.
 3. RETRY 0: it is unknown whether it was delivered since the record was written, so it is not
    queued again; except one whose DELAY is still running, by the record and by the clock, and one
    that an orderly stop left in the queue when the operator asked for that
@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from disque_tx.core.job import Job
-from disque_tx.core.lifetime import delay_left_ms, life_s_max, whole_life_s
+from disque_tx.core.job import Job, delay_left_ms, life_s_max, whole_life_s
 from disque_tx.core.node import Node
 from disque_tx.errors import PeerError
 from disque_tx.events import BY_RESTART

@@ -25,7 +25,7 @@ from disque_tx.core.queues import PAUSE_OUT, Queue, Queues
 from disque_tx.core.schedule import Schedule
 from disque_tx.errors import CommandError
 
-#: Time-outs above this are no time-outs (about 100 years, in milliseconds).
+#: Time-outs above this mean none (about 100 years, in milliseconds).
 NO_TIMEOUT_MS = 100 * 366 * 86_400_000
 
 

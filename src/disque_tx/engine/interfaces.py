@@ -34,8 +34,8 @@ class IFile(Interface):
         """What was appended survives a power failure."""
 
     def lock() -> None:
-        """Nobody else can lock the file until it is closed; ``BlockingIOError`` when somebody
-        has."""
+        """Lock the file until it is closed; ``BlockingIOError`` when another process has locked
+        it."""
 
     def is_at(path: str) -> bool:
         """Whether the name ``path`` is this file's."""

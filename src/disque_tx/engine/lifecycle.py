@@ -118,7 +118,7 @@ class Lifecycle:
             self._log.flush_and_sync()
         except OSError as error:
             reason = os_error_text(error)
-            self._reports.warning(f"The log could not be written at the end: {reason}")
+            self._reports.warning(f"The log could not be written at shutdown: {reason}")
             return False
         return True
 
@@ -130,6 +130,6 @@ class Lifecycle:
             self._host.save_nodes()
         except OSError as error:
             reason = os_error_text(error)
-            self._reports.warning(f"The nodes file could not be written at the end: {reason}")
+            self._reports.warning(f"The nodes file could not be written at shutdown: {reason}")
             return False
         return True

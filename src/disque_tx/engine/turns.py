@@ -8,7 +8,7 @@ made and closed after that. Input of clients that a turn unblocks belongs to the
 A turn ends in any case, and at once:
 
 1. A fault while the input is executed is raised, after what was done before it has left.
-2. A fault while effects are written to disk ends the process: nobody knows what the disk holds, so
+2. A fault while effects are written to disk ends the process: it is unknown what the disk holds, so
    nothing leaves that depends on it, neither now nor later.
 3. A fault while effects are sent costs the connection or the message that it met.
 4. What closing connections changes is input of the turn under way, and leaves with the next one,

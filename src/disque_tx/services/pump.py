@@ -45,7 +45,7 @@ class Session(Client):
 
     ``connection``: the Twisted protocol it belongs to. ``recv`` and ``send``: receive and send at
     once what the socket has and takes; ``None`` when only the transport can. ``paused``: the
-    socket is full, replies stay in ``writer`` until the protocol says otherwise. ``late``: it sent
+    socket is full, replies stay in ``writer`` until the protocol resumes. ``late``: it sent
     more requests than its share of a turn allows; until they are executed, nothing more is
     received, and a disconnect goes unnoticed.
     """
@@ -205,7 +205,7 @@ class Pump:
         self.late.append(session)
 
     def _fail(self, session: Session, fault: Exception) -> None:
-        """A fault of ours: it costs this client its connection, and nobody else anything."""
+        """A fault of this program: only the connection of this client ends."""
         session.connection.failed(fault)
         session.doomed = True
         self._node.outbox.touch(session)

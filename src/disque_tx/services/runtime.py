@@ -117,7 +117,7 @@ class Runtime:
 
     def _broken(self, error: Exception) -> None:
         self.fatal(
-            "A fault in this program: nobody knows what was written down, so the node stops"
+            "A fault in this program: it is unknown what was written to disk, so the node stops"
             f" here and answers nothing more. {Failure(error).getTraceback()}"
         )
 

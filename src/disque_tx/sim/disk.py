@@ -25,8 +25,8 @@ _SECTOR_BYTES: Final = 512
 
 
 class PowerLostError(BaseException):
-    """The power failed while the disk was at work: nothing of the process runs on, so it is no
-    exception that a program may catch."""
+    """The power failed while the disk was at work: the process stops at once, so a program must not
+    catch this exception."""
 
 
 class StoredFile:

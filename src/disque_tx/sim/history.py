@@ -138,8 +138,8 @@ class History:
 
 
 class Copies:
-    """Who had a copy of a job when a node answered its client. ``seen``: ID of a job for which
-    nobody waits any more → who had a copy then; ``down``: who did not run then."""
+    """Who had a copy of a job when a node answered its client. ``seen``: ID of a job for which no
+    client waits any more → who had a copy then; ``down``: who did not run then."""
 
     def __init__(self) -> None:
         self.seen: dict[bytes, frozenset[bytes]] = {}

@@ -8,11 +8,10 @@ from typing import Final
 import attrs
 
 from disque_tx.events import EventSink
-from disque_tx.sim.clocks import Clocks
 from disque_tx.sim.disk import Disk, PowerLostError
 from disque_tx.sim.network import Network
 from disque_tx.sim.process import DamagedError, Process
-from disque_tx.sim.world import World
+from disque_tx.sim.world import Clocks, World
 
 _START_AGAIN_US: Final = 1_000_000
 _LIMIT_BYTES_MIN: Final = 64 * 1024

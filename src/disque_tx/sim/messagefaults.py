@@ -42,7 +42,7 @@ class MessageFaults:
             self._later(way, message, made_us, _LATE_US_MAX)
 
     def forget(self, ip: bytes) -> None:
-        """The process at ``ip`` is no more, and gets nothing that comes late."""
+        """The process at ``ip`` is gone, and gets nothing that comes late."""
         self._starts[ip] = self._starts.get(ip, 0) + 1
         for way in [way for way in self._held if way[1] == ip]:
             del self._held[way]

@@ -187,7 +187,7 @@ class Network:
         self._kick()
 
     def kill(self, ip: bytes, power: bool) -> None:
-        """The program at ``ip`` is no more: its connections are reset, or, by chance and always
+        """The program at ``ip`` is gone: its connections are reset, or, by chance and always
         when it was the power, the other side does not know it yet."""
         self.stop_listening(ip)
         self._frozen.pop(ip, None)

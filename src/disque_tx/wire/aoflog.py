@@ -129,7 +129,7 @@ class LogDecoder:
             return None
         digits = data[pos + 1 : end].rstrip(b"\r")
         if not digits.isdigit() or len(digits) > 15:
-            raise PeerError(f"{digits!r} is no number, in the record at offset {self.offset}")
+            raise PeerError(f"{digits!r} is not a number, in the record at offset {self.offset}")
         return int(digits), end + 1
 
 

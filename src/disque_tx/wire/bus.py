@@ -250,12 +250,12 @@ class BusParser:
         if size - start < _START_BYTES:
             return -1
         if not data.startswith(_SIGNATURE, start):
-            raise PeerError("what came on the bus does not start with the bus signature")
+            raise PeerError("the data on the bus does not start with the bus signature")
         length: i64 = _START.unpack_from(data, start)[1]
         if length < _HEADER_BYTES:
             raise PeerError(f"bus message of {length} bytes, shorter than its header")
         if length > self.limit_bytes:
-            raise PeerError(f"bus message of {length} bytes, {self.limit_bytes} are the limit")
+            raise PeerError(f"bus message of {length} bytes, the limit is {self.limit_bytes}")
         return length
 
     def _keep(self, start: i64, length: i64) -> None:

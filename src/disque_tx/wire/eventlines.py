@@ -46,7 +46,7 @@ class Segment:
 
     def __init__(self, data: bytes) -> None:
         if len(data) < HEADER.size or data[:8] != MAGIC:
-            raise PeerError("this is no segment of an event log")
+            raise PeerError("this is not a segment of an event log")
         _, node, boot, first, bodies = HEADER.unpack_from(data)
         self.node: str = _text(node)
         self.position: i64 = HEADER.size
@@ -78,7 +78,7 @@ class Segment:
         return writer.getvalue()
 
     def _line(self) -> str:
-        """The lines of the next record; empty if there is no whole one."""
+        """The lines of the next record; empty if none is complete."""
         data, at = self._data, self.position
         if len(data) - at < _HEAD:
             return ""

@@ -110,7 +110,7 @@ def _decode(data: bytes, at: i64, limit: i64) -> tuple[JobRecord, i64]:
         raise PeerError(f"job record of {room} bytes, at least {_MINIMUM} are needed")
     fixed = _FIXED.unpack_from(data, at)
     if int(fixed[6]) >= _CTIME_END:
-        raise PeerError("job record with a creation time behind the year 2262")
+        raise PeerError("job record with a creation time after the year 2262")
     size: i64 = 4 + int(fixed[0])
     if size > room:
         raise PeerError(f"job record announces {size} bytes, {room} are there")
@@ -133,7 +133,7 @@ def _nodes(data: bytes, at: i64, end: i64) -> tuple[bytes, ...]:
     count = int(_LENGTH.unpack_from(data, at)[0])
     first = at + 4
     if first + NODE_ID_LENGTH * count != end:
-        raise PeerError(f"job record does not end behind its {count} node IDs")
+        raise PeerError(f"job record does not end after its {count} node IDs")
     return tuple([data[n : n + NODE_ID_LENGTH] for n in range(first, end, NODE_ID_LENGTH)])
 
 

@@ -37,7 +37,7 @@ class ClusterLogTests(NodeCase):
         self.assertEqual([], self.told(0))
         self.membership.remove(self.entry)
         self.assertEqual(
-            [f"Node {OTHER.decode()} is no member of the cluster any more"], self.told(0)
+            [f"Node {OTHER.decode()} is no longer a member of the cluster"], self.told(0)
         )
 
     def test_failure(self) -> None:

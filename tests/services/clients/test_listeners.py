@@ -111,7 +111,7 @@ class OpenTests(RootCase):
         (self.folder / "d.sock").write_text("precious")
         root = self.make()
         self.addCleanup(root.stopService)
-        with self.assertRaisesRegex(ConfigError, "a file that is no socket has this name"):
+        with self.assertRaisesRegex(ConfigError, "a file that is not a socket has this name"):
             root.privilegedStartService()
         self.assertEqual("precious", (self.folder / "d.sock").read_text())
 
@@ -324,7 +324,7 @@ class ConnectTests(SynchronousTestCase):
     def test_impossible(self) -> None:
         """Names are not looked up, and a source that is not ours is refused at once."""
         connecting = connect_tcp(self.reactor, ("localhost", 1), "", 2)
-        self.assertIn("no literal address", str(self.failureResultOf(connecting, OSError)))
+        self.assertIn("not a literal address", str(self.failureResultOf(connecting, OSError)))
         self.failureResultOf(self.connect("192.0.2.1"), OSError)
 
     def test_interface(self) -> None:

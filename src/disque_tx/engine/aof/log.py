@@ -113,7 +113,7 @@ class AppendOnlyLog:
         """Load the log, if it is on or ``aof-enqueue-jobs-once`` asks for it, and begin to record.
 
         ``done`` is called, perhaps at once, with ``None`` or the reason why that failed: a
-        ``ConfigError`` says what is wrong where, and what to do about it.
+        ``ConfigError`` says what is wrong, where, and what to do about it.
         """
         try:
             loader = self._begin_to_load()
@@ -183,7 +183,7 @@ class AppendOnlyLog:
             self.flush_and_sync()
         except OSError as error:
             self._reports.warning(
-                f"The log could not be written at the end: {os_error_text(error)}"
+                f"The log could not be written at shutdown: {os_error_text(error)}"
             )
         self._rewrites.abandon()
         self._release()
@@ -233,7 +233,7 @@ class AppendOnlyLog:
                 self._writer.flush_and_sync()
         except OSError as error:
             self._reports.warning(
-                "The append only file is turned off, but lacks the last records:"
+                "The append only file is turned off, but the last records are missing:"
                 f" {os_error_text(error)}"
             )
         self._rewrites.scheduled = False
@@ -276,10 +276,8 @@ class AppendOnlyLog:
     def _claim_name(self) -> IFile | None:
         """What keeps other nodes off the name of the log until a new one has it; ``None`` when the
         log does that itself. ``OSError`` when another node has the name."""
-        if self._writer is None:
-            return claim(
-                self._environment.files, self._path()
-            )  # what an earlier run of this node left
+        if self._writer is None:  # an earlier run of this node may have left a file
+            return claim(self._environment.files, self._path())
         return self._writer.reclaim(self._path())
 
     def _rewritten(self, file: IFile) -> None:
@@ -316,7 +314,9 @@ class AppendOnlyLog:
                 self._writer.flush_and_sync()
         except OSError as error:
             reason = os_error_text(error)
-            raise CommandError("ERR", f"The log lacks the last records: {reason}") from error
+            raise CommandError(
+                "ERR", f"The last records are missing in the log: {reason}"
+            ) from error
         try:
             reload_log(self._environment, self._path(), self._writer is None, self._forget)
         finally:

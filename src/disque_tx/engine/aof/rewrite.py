@@ -31,7 +31,7 @@ from disque_tx.wire.aoflog import load_record
 
 SLICE_S: Final = 0.002
 SYNC_BYTES: Final = 32 * 1024 * 1024
-#: What a slice, or the last step, writes at most, bar the jobs that lie together in the table.
+#: What a slice, or the last step, writes at most, plus jobs of one bucket of the table.
 _PIECE_BYTES: Final = 1024 * 1024
 _LEFT_BYTES_MAX: Final = 64 * 1024
 _ROUNDS_MAX: Final = 8

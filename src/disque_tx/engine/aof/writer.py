@@ -3,7 +3,7 @@
 Cluster protocol, section 14.4. Case by case:
 
 1. ``always``: every turn is written and synced before any reply or message is sent. An error is
-   fatal: after a failed sync nobody knows what the disk holds, so it is never tried again.
+   fatal: after a failed sync it is unknown what the disk holds, so it is never tried again.
 2. ``everysec``: a turn is written at once, a thread syncs once a second. While it is at work a
    write could block, so it is postponed, by two seconds at most: that much can be lost.
 3. ``no``: the system decides when data reaches the disk.
@@ -11,8 +11,8 @@ Cluster protocol, section 14.4. Case by case:
    every second. Until that works, clients are refused.
 5. A sync fails, 2 or 3: what the file holds is uncertain, a later success would not change that.
    Clients are refused until a rewrite has made a new file of what is in memory.
-6. The name of the log is not that of the open file any more, because somebody removed, moved or
-   replaced it: what is written would be gone after a restart. This is noticed within two seconds.
+6. The name of the log is not that of the open file any more, because it was removed, moved or
+   replaced: what is written would be gone after a restart. This is noticed within two seconds.
    Clients are refused, by every policy, until a rewrite has put a new file there.
 """
 
@@ -83,7 +83,7 @@ class LogWriter:
         return bool(self._chunks) or (self._dirty and not self._suspended())
 
     def flush(self) -> None:
-        """Write what was added and sync it, as far as the policy says so now.
+        """Write what was added and sync it, if the policy asks for it now.
 
         Raises ``LocalError`` once the log failed under ``always``: nothing may be answered then.
         """

@@ -61,7 +61,7 @@ class ClusterLog:
             return
         before, self._known = self._known, known
         for node_id in before.keys() - known.keys():
-            self._log.notice(f"Node {node_id.decode()} is no member of the cluster any more")
+            self._log.notice(f"Node {node_id.decode()} is no longer a member of the cluster")
         for node_id, (now, address) in known.items():
             flags, earlier = before.get(node_id, (0, ""))
             entry = self._membership.nodes[node_id]
@@ -71,7 +71,7 @@ class ClusterLog:
                 self._log_node(entry, address, f"has a new address, it was {earlier}")
             changed = now ^ flags
             for flag, set_text, cleared_text in _TEXTS:
-                # One that failed is not also said to answer again.
+                # For a node that failed, it is not also logged that it answers again.
                 if changed & flag and not (flag == PFAIL and now & FAIL):
                     text = set_text if now & flag else cleared_text
                     self._log_node(entry, address or earlier, text)

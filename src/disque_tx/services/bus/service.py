@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Bus(Service):
     """The connections of one node to others.
 
-    ``open`` takes possession of the port; nobody is served before the service is started.
+    ``open`` takes possession of the port; connections are served once the service is started.
     ``in_thread``: calls a function in a thread, for looking up host names. ``first_epoch``: see
     ``BusLinks``. ``identity``: the certificate that it shows to others; ``None`` without TLS.
     """

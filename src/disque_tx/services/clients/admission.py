@@ -28,7 +28,7 @@ _PROTECTED: Final = (
 
 #: Added for a client of this host that connected to an address which others could use, too.
 _BY_LOOPBACK: Final = (
-    b" You are on its own host, but came by one of its addresses in the network: connect to a"
+    b" You are on its own host, but connected to one of its network addresses: connect to a"
     b" loopback address, such as 127.0.0.1 or ::1, or to the Unix socket."
 )
 

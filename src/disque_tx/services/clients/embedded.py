@@ -58,7 +58,7 @@ class NodeService(Service):
         job is lost by it.
         """
         runtime = self._runtime
-        # Negative IDs: these rows are no connections and CLIENT LIST does not show them.
+        # Negative IDs: these rows are not connections, and CLIENT LIST does not show them.
         self._last_id -= 1
         client = Client(self._last_id, ValueReplies(), b"embedded", runtime.node.now_ms)
         client.authenticated = True

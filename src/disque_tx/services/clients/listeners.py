@@ -114,7 +114,7 @@ class FastReactor:
     def adoptStreamPort(
         self, fileDescriptor: int, addressFamily: int, factory: IProtocolFactory
     ) -> FastPort:
-        """Listen on a socket that somebody else opened, such as systemd."""
+        """Listen on a socket that another program opened, such as systemd."""
         return self.serve(socket.fromfd(fileDescriptor, addressFamily, socket.SOCK_STREAM), factory)
 
 

@@ -25,7 +25,7 @@ _NICE_MAX: Final = 19
 def convert(path: str) -> str | None:
     """Convert one segment and remove it; returns the path of its lines, ``None`` if it had none.
 
-    What is no segment is kept under a name that begins with ``_bad-``.
+    A file that is not a segment is kept under a name that begins with ``_bad-``.
 
     :raises OSError: when the disk refuses; the segment stays.
     """
@@ -43,7 +43,7 @@ def convert(path: str) -> str | None:
     temporary = os.path.join(os.path.dirname(target), "_tmp-" + os.path.basename(target))
     _write(temporary, segment)
     if segment.torn_bytes:
-        print(f"{path}: {segment.torn_bytes} bytes at the end are no event", file=sys.stderr)
+        print(f"{path}: {segment.torn_bytes} bytes at the end are not an event", file=sys.stderr)
     if segment.count:
         os.replace(temporary, target)
         _sync_folder(os.path.dirname(target))

@@ -54,7 +54,7 @@ class SegmentWriter:
         self._begun_s = 0
 
     def left_behind(self, folder: str) -> list[str]:
-        """Segments of this node that nobody writes to any more, oldest first: rotated ones, and
+        """Segments of this node that are not written to any more, oldest first: rotated ones, and
         the open one of a process that was killed."""
         os.makedirs(folder, exist_ok=True)
         mine = self._short_id() + "-"
@@ -69,7 +69,7 @@ class SegmentWriter:
         return found
 
     def _take_over(self, path: str, full: str) -> bool:
-        """Rotate what nobody writes to; another process that does has it locked."""
+        """Rotate a segment that is not written to; a process that writes to it has it locked."""
         try:
             file = claim(self._files, path, False)
         except (BlockingIOError, FileNotFoundError):

@@ -84,7 +84,7 @@ class EventLog(Service):
     # -- start and stop -------------------------------------------------------------------
 
     def startService(self) -> None:
-        """Begin to record, if the settings say so."""
+        """Begin to record, if the event log is on."""
         super().startService()
         self.settings_changed()
 

@@ -94,7 +94,7 @@ class Certificates(Service):
             if left_days >= _SOON_DAYS:
                 continue
             if left_days < 0:
-                problem = f"expired on {date}: whoever checks it refuses to connect"
+                problem = f"expired on {date}: clients and nodes that check it refuse to connect"
             else:
                 problem = f"expires on {date}, in {left_days} days"
             self._log.warning(

@@ -72,7 +72,7 @@ class Hub:
         return True
 
     def _give_up(self, transport: FastTransport) -> None:
-        """A protocol failed: its connection ends, the error shows, and everybody else goes on."""
+        """A protocol failed: its connection ends, the error is logged, and all others go on."""
         failure = Failure()
         self._reactor.callLater(0, failure.raiseException)
         transport.abortConnection()
@@ -121,7 +121,7 @@ class Hub:
         for _ in range(_ROUNDS):
             events = poll(0, _EVENTS_PER_TURN)
             if pump.again:
-                # Those that had to wait come first, so that nobody waits for ever.
+                # Those that had to wait come first, so that none waits for ever.
                 events = pump.again + events
                 pump.again = []
             if not events:
@@ -134,7 +134,7 @@ class Hub:
             if self._epoll.closed:
                 return
             if pump.is_turn_over():
-                break  # whoever connects, and all timers, come between two long turns
+                break  # new connections and timers are served between two long turns
         if pump.again:
             self._reactor.callLater(0, self._go_on)
 

@@ -27,7 +27,7 @@ from disque_tx.config.paths import os_error_text
 from disque_tx.errors import ConfigError
 from disque_tx.services.net.sockets import Adopter, FastPort, listen_tcp
 
-#: What the system says for an address of a family that is turned off.
+#: Errors of the system for an address of a family that is turned off.
 _FAMILY_LACKING: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 _PORT_RANGE: Final = "/proc/sys/net/ipv4/ip_local_port_range"
 
@@ -91,7 +91,7 @@ def _advice(port: int, directive: str, failures: list[tuple[str, OSError]]) -> s
 
 def outgoing_ports(path: str = _PORT_RANGE) -> tuple[int, int]:
     """First and last of the ports that the system uses for outgoing connections; ``(0, -1)`` when
-    it does not say."""
+    that is unknown."""
     try:
         with open(path, encoding="ascii") as file:
             first, last = map(int, file.read().split())
@@ -143,7 +143,7 @@ def listen_unix(path: str, backlog: int, mode: int) -> socket.socket:
     """A socket that listens at ``path``; a stale one of a process that died is replaced.
 
     ``mode``: permissions, 0 for those of the process. Raises ``OSError`` when that is not possible,
-    also because somebody listens there.
+    also when another process listens there.
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -187,7 +187,7 @@ def _remove_stale(path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(kind):
-        raise OSError(errno.EEXIST, "a file that is no socket has this name", path)
+        raise OSError(errno.EEXIST, "a file that is not a socket has this name", path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)  # a full queue means that a process listens, too
         try:

@@ -207,7 +207,7 @@ def connect_tcp(
     The Deferred is that of :class:`Connecting`.
     """
     if not isIPAddress(address[0]) and not isIPv6Address(address[0]):
-        return fail(OSError(errno.EINVAL, f"{address[0]!r} is no literal address"))
+        return fail(OSError(errno.EINVAL, f"{address[0]!r} is not a literal address"))
     family = socket.AF_INET6 if isIPv6Address(address[0]) else socket.AF_INET
     try:
         sock = socket.socket(family, socket.SOCK_STREAM)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from disque_tx.sim.checkers.cluster import PasswordRequired, SameViews, WithinBudget
+from disque_tx.sim.checkers.cluster import (
+    AcksCollected,
+    Drained,
+    LogEqualsMemory,
+    PasswordRequired,
+    SameViews,
+    WithinBudget,
+)
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
 from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, WorkingRespected
 from disque_tx.sim.checkers.jobs import EnoughCopies, NothingLost, NothingUnexpected, UniqueIds
 from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
-from disque_tx.sim.checkers.state import AcksCollected, Drained, LogEqualsMemory
 from disque_tx.sim.run import Checker
 
 

@@ -140,7 +140,8 @@ class InTime(Checker):
     Clocks may drift by 500 ppm. A message carries how long a job still lives, so a copy may live
     longer by the time that its message was on the way, and by up to a second, for every hop it
     made. On disk stands the time of day at which it ends: who restarts with a wrong clock cannot
-    know better. DELAY begins anew then, unless the life of the job, by that clock, would end first.
+    know better. DELAY starts again then, unless the life of the job, by that clock, would end
+    first.
     """
 
     def judge(self, run: Run) -> list[str]:

@@ -53,7 +53,7 @@ def _ended_by_clock(run: Run, added: Added, machine: Machine) -> bool:
 
 
 class NothingUnexpected(Checker):
-    """Nothing is delivered that nobody added, and every job arrives as it was added."""
+    """Nothing is delivered that was not added, and every job arrives as it was added."""
 
     def judge(self, run: Run) -> list[str]:
         """Deliveries that fit no ADDJOB."""
@@ -62,7 +62,7 @@ class NothingUnexpected(Checker):
             added = run.history.added.get(delivery.body)
             name = delivery.job_id.decode("latin-1")
             if added is None:
-                breaches.append(f"{name}: delivered with a body nobody added")
+                breaches.append(f"{name}: delivered with a body that was never added")
             elif added.queue != delivery.queue:
                 breaches.append(f"{name}: delivered from another queue than it was added to")
             elif added.job_id and added.job_id != delivery.job_id:
