@@ -42,14 +42,14 @@ INCR_DELIV: Final = 4
 
 @mypyc_attr(acyclic=True)
 class Message:
-    """What every message says of its sender.
+    """The fields that every message has about its sender.
 
     ``sender``: node ID. ``port``: for clients. ``flags``: node flags of the sender. ``ip`` and
-    ``bus_port``: what the sender wants to be called at, empty and 0 when that is where it calls
-    from and ``port`` + 10000. ``epoch`` and ``serial``: which connection of the sender, and the
-    how manieth of the messages on it that must not be taken twice; 0 when it is not numbered. The
-    original leaves ``ip`` to ``serial`` zero, and ignores them.
-    ``encoded``: its bytes, once somebody needed them; a message that was sent does not change.
+    ``bus_port``: where others should connect to the sender, empty and 0 when that is the address it
+    connects from and ``port`` + 10000. ``epoch`` and ``serial``: the number of the sender's
+    connection, and the sequence number, on that connection, of a message that must not be processed
+    twice; 0 when it is not numbered. The original leaves ``ip`` to ``serial`` zero, and ignores
+    them. ``encoded``: its bytes, once they were needed; a message that was sent does not change.
     """
 
     __slots__ = (
@@ -80,9 +80,9 @@ class Message:
 
 @mypyc_attr(acyclic=True)
 class GossipEntry:
-    """What one node says of another (section 4.1).
+    """What one node reports about another (section 4.1).
 
-    ``ping_sent_ms``, ``pong_received_ms``: low 32 bits of unix milliseconds, nobody reads them.
+    ``ping_sent_ms``, ``pong_received_ms``: low 32 bits of unix milliseconds; no program reads them.
     ``bus_port``: 0 when it is ``port`` + 10000.
     """
 

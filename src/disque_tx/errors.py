@@ -19,7 +19,7 @@ class LocalError(DisqueError):
 class PeerError(DisqueError):
     """Input from outside is malformed; the text is safe to show and to log.
 
-    ``silent``: the peer is not told, its connection just ends.
+    ``silent``: the connection is closed without an error reply.
     """
 
     def __init__(self, text: str, silent: bool = False) -> None:

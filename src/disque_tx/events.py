@@ -1,7 +1,7 @@
-"""What happens to jobs, for whoever keeps a record of it: kinds of events, reasons, and the sink.
+"""What happens to jobs: kinds of events, reasons, and the sink that records them.
 
 Nothing depends on events: a node without a sink works the same. A kind is named in
-:data:`KIND_NAMES`; ``docs/reference/events.md`` says what each tells.
+:data:`KIND_NAMES`; ``docs/reference/events.md`` describes each.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ REASON_NAMES: Final = (
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class EventSink:
-    """Where a node tells what happened. ``wall_us``: the time of the turn, set by the node."""
+    """Where a node reports what happened. ``wall_us``: the time of the turn, set by the node."""
 
     def __init__(self) -> None:
         self.wall_us: i64 = 0
@@ -82,5 +82,5 @@ class EventSink:
         raise NotImplementedError
 
     def flushed(self, jobs: i64) -> None:
-        """The node forgot all its jobs, so many."""
+        """The node forgot all its jobs; ``jobs``: how many."""
         raise NotImplementedError

@@ -1,8 +1,8 @@
 """The values that travel between layers: the job record, and the sinks for what leaves a node.
 
-A sink is how the state machine says something to the outside without knowing bytes: it calls the
-method, and whoever owns the sink (``wire`` for bytes, the embedding API for Python values) keeps
-it until the runtime lets it out in the right order.
+A sink is how the state machine sends something to the outside without knowing bytes: it calls a
+method, and the owner of the sink (``wire`` for bytes, the embedding API for Python values) keeps
+the data until the runtime sends it in the right order.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ DELIVERED: Final = 4
 
 @mypyc_attr(acyclic=True)
 class Linked:
-    """Something that can stand in a ring of the schedule: its neighbours, both ``None`` while it
-    stands in none. Kept in the object itself, for there are millions of them."""
+    """Something that can be in a ring of the schedule: its neighbours, both ``None`` while it is in
+    none. Kept in the object itself, for there are millions of them."""
 
     __slots__ = ("next", "prev")
 
@@ -115,7 +115,7 @@ class IdSource:
 class RequestSource:
     """Where the requests of a client come from, each a list of words, the command first.
 
-    ``restricted``: set while the client has not given the password it needs; small limits apply.
+    ``restricted``: set while the client has not authenticated, but must; small limits apply.
     """
 
     __slots__ = ("restricted",)
@@ -126,7 +126,7 @@ class RequestSource:
     def next(self) -> list[bytes] | None:
         """The next complete request, never empty; ``None`` when there is none.
 
-        Raises ``PeerError`` when the client sent something that is none.
+        Raises ``PeerError`` when the client sent something that is not a request.
         """
         raise NotImplementedError
 
@@ -179,7 +179,7 @@ class ReplySink:
         raise NotImplementedError
 
     def rewind(self, mark: int) -> None:
-        """Forget everything said since ``mark``."""
+        """Forget everything written since ``mark``."""
         raise NotImplementedError
 
     def speaking(self, version: int) -> ReplySink:
@@ -197,5 +197,5 @@ class LogSink:
         raise NotImplementedError
 
     def delete_job(self, job_id: bytes) -> None:
-        """The job is no more."""
+        """The job is gone."""
         raise NotImplementedError

@@ -40,13 +40,13 @@ class NodeEntry:
     ``ping_sent_ms``: the first unanswered PING, 0 when there is none. ``pong_received_ms``: the
     last PONG, 0 for never. ``failed_ms``: when FAIL was set. ``link``: our own connection to it
     while it is up. ``connecting``: one is being made. ``attempts``: connections in a row that
-    failed; ``retry_ms``: none is made before. ``reports``: ID of a node that says this one
-    fails → when it last said so. ``numbers``: it says on which link it speaks, as the original does
-    not: it is a node of ours. ``start``: the number of the latest link of the process that is taken
-    for this node, 0 for an original; ``start_seen_ms``: when that spoke. ``twin_start``: the same
-    of another process under its ID; ``twin_first_ms``, ``twin_ms``, ``twin_ip``: since when, when
-    last, and from where that speaks; ``doubled``: it does so now (see ``core/twins``).
-    ``newest_link``: the number, as it says, of the latest link that it made to this node.
+    failed; ``retry_ms``: none is made before. ``reports``: ID of a node that reports that this one
+    fails → when it last did. ``numbers``: it numbers its links, which the original does not: it
+    runs this program. ``start``: the number of the latest link of the process that is accepted as
+    this node, 0 for an original; ``start_seen_ms``: when that last sent a message. ``twin_start``:
+    the same of another process under its ID; ``twin_first_ms``, ``twin_ms``, ``twin_ip``: since
+    when, when last, and from where that sends; ``doubled``: it does so now (see ``core/twins``).
+    ``newest_link``: the number that it gave of the latest link that it made to this node.
     """
 
     __slots__ = (
@@ -125,13 +125,13 @@ class NodeEntry:
 class Link:
     """One connection of the bus.
 
-    ``sink``: where what we say on it goes. ``entry``: the node that we called; ``None`` when it was
-    the other side that called. ``speaker``: the ID under which the other side speaks, empty until a
-    node that we know has spoken. ``peer_ip``, ``local_ip``: its two ends. ``created_ms``: steady
+    ``sink``: where messages sent on it go. ``entry``: the node that we connected to; ``None`` when
+    the other side connected. ``speaker``: the node ID that the other side uses, empty until a node
+    that we know has sent a message. ``peer_ip``, ``local_ip``: its two ends. ``created_ms``: steady
     clock, when it was up. ``epoch``, ``serial``: its number among all links of this node, and how
     many numbered messages were sent on it (see ``busmessages``). ``number``: the other side's
-    number of a link that it made, 0 if it gave none. ``muted``: whoever speaks on it is another
-    process than the node whose ID it uses.
+    number of a link that it made, 0 if it gave none. ``muted``: the other side is another process
+    than the node whose ID it uses.
     """
 
     __slots__ = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from disque_tx.commands.arguments import MASK
 from disque_tx.commands.dispatch import SHARE_NS, TURN_NS, Dispatcher
-from disque_tx.commands.secrets import MASK
 from disque_tx.commands.values import Error, Status, Value, ValueReplies
 from disque_tx.core.client import NOT_BLOCKED, REPLY_ON, Client
 from disque_tx.errors import PeerError

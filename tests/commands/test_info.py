@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from disque_tx import __version__
 from disque_tx.commands.cluster import cluster
-from disque_tx.commands.config import config
 from disque_tx.commands.info import human, info
+from disque_tx.commands.process import config
 from disque_tx.nodetable import NodeEntry
 from tests.commands.desk import DeskCase
 

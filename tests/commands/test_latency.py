@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.commands.diagnosis import latency
-from disque_tx.commands.latency import SAMPLES_MAX, LatencyMonitor
-from disque_tx.commands.latencyreport import age_text
+from disque_tx.commands.latency import SAMPLES_MAX, LatencyMonitor, age_text
 from tests.commands.desk import UNIX_S, DeskCase
 
 

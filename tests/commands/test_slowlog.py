@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from disque_tx.commands.arguments import mask
 from disque_tx.commands.diagnosis import slowlog
-from disque_tx.commands.secrets import mask
 from disque_tx.commands.slowlog import shorten
 from tests.commands.desk import OK, DeskCase
 

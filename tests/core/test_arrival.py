@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from disque_tx.commands.show import show_job
+from disque_tx.commands.jobs import show_job
 from disque_tx.commands.values import ValueReplies
 from disque_tx.core.arrival import ETIME_MAX, Arrivals
 from disque_tx.core.job import Job

@@ -251,7 +251,7 @@ class DetectionTests(NetCase):
         self.assertEqual([0] * 4, [peer.sees(other) for other in self.nodes[:-1]])
 
     def test_minority(self) -> None:
-        """The smaller side of a split suspects the larger one, but may not condemn it."""
+        """The smaller side of a split suspects the larger one, but may not mark_failed it."""
         for a in self.nodes[:2]:
             for b in self.nodes[2:]:
                 self.net.cut(a, b)

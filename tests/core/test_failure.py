@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.busmessages import BusSink
-from disque_tx.core.failure import acquit, condemn, failing, link_is_stale, outvoted, overdue
+from disque_tx.core.failure import (
+    clear_failure,
+    failing,
+    link_is_stale,
+    majority_agrees,
+    mark_failed,
+    overdue,
+)
 from disque_tx.nodetable import FAIL, LEAVING, PFAIL, Link, NodeEntry
 
 T_MS = 1_000
@@ -57,27 +64,27 @@ class VerdictTests(SynchronousTestCase):
         """Two majorities always share a node, so a split cluster never condemns on both sides."""
         node = entry(PFAIL)
         node.reports = {b"%040d" % number: 100 for number in range(reports)}
-        self.assertEqual(2 * (reports + 1) > size, outvoted(node, size, 100, T_MS))
+        self.assertEqual(2 * (reports + 1) > size, majority_agrees(node, size, 100, T_MS))
 
     def test_own_opinion(self) -> None:
         """What others say is not enough: this node must find it failing, too, and only once."""
         for flags in (0, FAIL):
             node = entry(flags)
             node.reports = {b"%040d" % number: 100 for number in range(9)}
-            self.assertEqual(False, outvoted(node, 5, 100, T_MS))
+            self.assertEqual(False, majority_agrees(node, 5, 100, T_MS))
 
     def test_old_reports(self) -> None:
         """What was said long ago is no evidence."""
         node = entry(PFAIL)
         node.reports = {b"x" * 40: 100, b"y" * 40: 101}
-        self.assertEqual(False, outvoted(node, 5, 101 + 2 * T_MS, T_MS))
+        self.assertEqual(False, majority_agrees(node, 5, 101 + 2 * T_MS, T_MS))
         self.assertEqual({b"y" * 40: 101}, node.reports)
 
     def test_condemn_and_acquit(self) -> None:
         """A node is suspected or condemned, never both; an answer ends either at once."""
         node = entry(PFAIL | LEAVING)
-        condemn(node, 77)
+        mark_failed(node, 77)
         self.assertEqual((FAIL | LEAVING, 77, True), (node.flags, node.failed_ms, failing(node)))
-        self.assertEqual(True, acquit(node))
+        self.assertEqual(True, clear_failure(node))
         self.assertEqual((LEAVING, False), (node.flags, failing(node)))
-        self.assertEqual(False, acquit(node))
+        self.assertEqual(False, clear_failure(node))

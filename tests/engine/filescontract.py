@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from disque_tx.engine.files import IFile, IFiles
+from disque_tx.engine.interfaces import IFile, IFiles
 from disque_tx.engine.ownership import IN_USE, claim, claim_empty, claim_name
 
 # The contract becomes a test case only together with an implementation.

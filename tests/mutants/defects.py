@@ -37,12 +37,12 @@ from tests.mutants.plants import (
     count_both,
     count_no_nacks,
     count_twice,
-    deaf_to_working,
     delay_by_clock,
-    forget_given,
     forget_hand,
+    forget_moved,
     forget_some_acks,
     hand_out_expired,
+    ignore_working,
     keep_when_leaving,
     leak,
     live_longer,
@@ -69,9 +69,9 @@ from tests.mutants.plants import (
 )
 
 _ORDER: Final = "OldestFirst"
-_PAUSE: Final = "PauseHeeded"
-_COUNTERS: Final = "CountersFit"
-_TOTALS: Final = "TotalsFit"
+_PAUSE: Final = "PauseRespected"
+_COUNTERS: Final = "CountersMatch"
+_TOTALS: Final = "TotalsMatch"
 
 
 class Mutant:
@@ -142,7 +142,7 @@ MUTANTS: Final = [
     Mutant("once-by-nack", "RETRY 0 is queued again on demand", Delivery, "may_queue", queue_again),
     Mutant(
         "taken-twice",
-        "copies of messages are taken",
+        "duplicated messages are processed",
         Received,
         "first",
         take_twice,
@@ -154,29 +154,37 @@ MUTANTS: Final = [
     Mutant("long-life", "jobs live a minute longer", JobStore, "add", hand_out_expired),
     Mutant("short-body", "copies lose a byte", Arrivals, "job", other_body),
     Mutant("wrong-queue", "copies go to another queue", Arrivals, "job", other_queue),
-    Mutant("same-id", "an ID is given again", JobIdSource, "next_id", same_id),
+    Mutant("same-id", "an ID is assigned twice", JobIdSource, "next_id", same_id),
     Mutant("never-again", "jobs are not queued again after RETRY", Delivery, "awake", nothing),
-    Mutant("given-away", "who gives a job keeps no copy", Federation, "give", forget_given),
-    Mutant("storm", "silent nodes are asked all the time", Replication, "retry", resend_at_once),
+    Mutant("given-away", "a node that moves a job keeps no copy", Federation, "give", forget_moved),
+    Mutant(
+        "storm",
+        "nodes that do not answer are asked all the time",
+        Replication,
+        "retry",
+        resend_at_once,
+    ),
     Mutant("no-resend", "ASYNC copies are not repeated", Replication, "_resend_async", nothing),
     Mutant(
-        "no-hand-off", "nobody is told to queue an external job", Replication, "hand_off", pretend
+        "no-hand-off", "no node is asked to queue an external job", Replication, "hand_off", pretend
     ),
     Mutant("no-gotack", "GOTACK is not sent for unknown jobs", Acks, "_answer", silent_to_unknown),
-    Mutant("no-setack", "acknowledgements are told once and never again", Acks, "awake", nothing),
-    Mutant("no-gotack-heard", "GOTACK is not heard", Acks, "confirmed", nothing),
-    Mutant("no-setack-heard", "SETACK is not heard", Acks, "set", nothing),
+    Mutant("no-setack", "acknowledgements are sent once and never again", Acks, "awake", nothing),
+    Mutant("gotack-ignored", "GOTACK is ignored", Acks, "confirmed", nothing),
+    Mutant("setack-ignored", "SETACK is ignored", Acks, "set", nothing),
     Mutant("raise", "a message makes the node fail", Holders, "_postponed", raise_on_working),
-    Mutant("no-gossip", "nobody learns of others", Heartbeats, "_read_gossip", nothing),
-    Mutant("no-forgiveness", "a node that is back is not forgiven", Heartbeats, "_pong", nothing),
+    Mutant("no-gossip", "nodes do not learn of others", Heartbeats, "_read_gossip", nothing),
+    Mutant(
+        "no-recovery", "a node that is back still counts as failed", Heartbeats, "_pong", nothing
+    ),
     Mutant("no-calls", "links are not made", Links, "call", nothing),
     Mutant(
         "winner-keeps",
-        "who wins against the sender ignores WORKING",
+        "the winner of two queued copies ignores WORKING",
         Holders,
         "_postponed",
         winner_keeps,
-        "Heeded",
+        "WorkingRespected",
         ("nack-and-working", ""),
     ),
     Mutant(
@@ -202,8 +210,8 @@ MUTANTS: Final = [
     Mutant("no-pause-in", "ADDJOB ignores PAUSE", adding, "PAUSE_IN", never, _PAUSE),
     Mutant("no-bcast", "PAUSE BCAST stays here", Node, "pause_everywhere", nothing, _PAUSE),
     Mutant(
-        "ack-unheeded",
-        "some ACKJOBs are answered only",
+        "ack-ignored",
+        "some ACKJOBs are answered and not executed",
         Acks,
         "acknowledge",
         forget_some_acks,
@@ -213,7 +221,7 @@ MUTANTS: Final = [
     Mutant("all-nacks", "RETRY counts as a NACK, too", Delivery, "count", count_both, _COUNTERS),
     Mutant(
         "counters-not-learnt",
-        "a job that is given again keeps its old counters",
+        "a job that is moved back keeps its old counters",
         Delivery,
         "merge_counters",
         nothing,
@@ -224,13 +232,20 @@ MUTANTS: Final = [
     Mutant(
         "delivered-twice", "deliveries count twice", Delivery, "delivered", count_twice, _TOTALS
     ),
-    Mutant("open-door", "no password is needed", Command, "before_auth", pretend, "Locked"),
     Mutant(
-        "deaf-to-working", "WORKING is not heard", Holders, "receive", deaf_to_working, "Heeded"
+        "open-door", "no password is needed", Command, "before_auth", pretend, "PasswordRequired"
+    ),
+    Mutant(
+        "working-ignored",
+        "WORKING is ignored",
+        Holders,
+        "receive",
+        ignore_working,
+        "WorkingRespected",
     ),
     Mutant(
         "leaving-keeps",
-        "a leaving node gives nothing",
+        "a leaving node moves no jobs away",
         Federation,
         "give",
         keep_when_leaving,
@@ -240,14 +255,14 @@ MUTANTS: Final = [
         "replies-first",
         "replies leave before the log is written",
         Turns,
-        "_write_down",
+        "_commit",
         replies_first,
     ),
     Mutant(
         "bus-first",
         "messages leave before the log is written",
         Turns,
-        "_write_down",
+        "_commit",
         messages_first,
     ),
     Mutant("nodes-last", "the nodes file is written after the bus", Turns, "end", nodes_last),

@@ -19,7 +19,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.sim.checked import checked_run
+from disque_tx.sim.campaign import checked_run
 from disque_tx.sim.shape import Pair, Shape, draw_shape
 from disque_tx.sim.world import World
 from tests.mutants.defects import MUTANTS, Mutant

@@ -1,4 +1,4 @@
-"""The wrong methods: each takes the right one and gives what is planted in its place."""
+"""The wrong methods: each function takes the right one and returns its replacement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def nothing(right: Any) -> Any:
 
 
 def pretend(right: Any) -> Any:
-    """The method says that it did it."""
+    """The method reports success and does nothing."""
 
     def wrong(*args: Any) -> bool:
         return True
@@ -33,9 +33,9 @@ def forget_some_acks(right: Any) -> Any:
     """One in sixteen is answered and nothing else."""
 
     def acknowledge(self: Any, ids: list[bytes], *rest: Any) -> int:
-        heeded = [job_id for job_id in ids if job_id[20] % 16]
-        done: int = right(self, heeded, *rest)
-        return done + len(ids) - len(heeded)
+        executed = [job_id for job_id in ids if job_id[20] % 16]
+        done: int = right(self, executed, *rest)
+        return done + len(ids) - len(executed)
 
     return acknowledge
 
@@ -54,7 +54,7 @@ def answer_early(right: Any) -> Any:
 def confirm_without_copy(right: Any) -> Any:
     def keep(self: Any, sender: Any, message: Any, now_ms: int, wall_us: int) -> None:
         if not message.mflags & NOREPLY and message.jobs:
-            self._peers.tell(sender.id, JobSignal(GOTJOB, message.jobs[0].id))
+            self._peers.send(sender.id, JobSignal(GOTJOB, message.jobs[0].id))
 
     return keep
 
@@ -134,12 +134,12 @@ def same_id(right: Any) -> Any:
     return next_id
 
 
-def forget_given(right: Any) -> Any:
+def forget_moved(right: Any) -> Any:
     def give(self: Any, sender: Any, message: Any, now_ms: int) -> None:
         right(self, sender, message, now_ms)
         for job in list(self._jobs.table.values()):
-            given = job.queue == message.queue and sender.id in job.nodes
-            if given and job.state == ACTIVE and job.flags & DELIVERED:
+            moved = job.queue == message.queue and sender.id in job.nodes
+            if moved and job.state == ACTIVE and job.flags & DELIVERED:
                 self._delivery.remove(job)
 
     return give
@@ -243,12 +243,12 @@ def forget_hand(right: Any) -> Any:
     return put_down
 
 
-def deaf_to_working(right: Any) -> Any:
-    def heard(self: Any, sender: Any, message: Any, now_ms: int) -> None:
+def ignore_working(right: Any) -> Any:
+    def receive(self: Any, sender: Any, message: Any, now_ms: int) -> None:
         if message.type != WORKING:
             right(self, sender, message, now_ms)
 
-    return heard
+    return receive
 
 
 def count_twice(right: Any) -> Any:
@@ -291,7 +291,7 @@ def replies_first(right: Any) -> Any:
 
 
 def messages_first(right: Any) -> Any:
-    """Other nodes are told before the log is written."""
+    """Messages leave before the log is written."""
 
     def wrong(self: Any) -> None:
         self.links.flush()

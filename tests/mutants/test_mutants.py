@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.sim.checked import checked_run
+from disque_tx.sim.campaign import checked_run
 from tests.mutants import hunt
 from tests.mutants.defects import MUTANTS, Mutant
 from tests.mutants.hunt import SEEDS_MAX, caught, healthy, read_table, small
@@ -27,8 +27,14 @@ class MutantTests(SynchronousTestCase):
         checkers = {type(checker).__name__ for checker in checked_run(1).checkers}
         planted = {mutant.checker for mutant in MUTANTS if mutant.checker}
         self.assertLessEqual(planted, checkers)
-        wanted = {"Heeded", "NotAfterAck", "PauseHeeded", "OldestFirst", "CountersFit"}
-        self.assertLessEqual({*wanted, "TotalsFit", "Locked"}, planted)
+        wanted = {
+            "WorkingRespected",
+            "NotAfterAck",
+            "PauseRespected",
+            "OldestFirst",
+            "CountersMatch",
+        }
+        self.assertLessEqual({*wanted, "TotalsMatch", "PasswordRequired"}, planted)
 
     def test_found(self) -> None:
         """A checker that became blind would let a defect pass."""

@@ -9,8 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from disque_tx.errors import LocalError
-from disque_tx.services.cron import Cron
 from disque_tx.services.interfaces import IClock, ITurn
+from disque_tx.services.periodic import Cron
 from disque_tx.services.pump import Session
 from disque_tx.services.runtime import Runtime, SystemClock
 from disque_tx.wire.eventrecords import EventRecorder

@@ -37,7 +37,7 @@ class OptionsTests(RootCase):
     def test_unbalanced(self) -> None:
         """A directive that cannot be read is shown; nothing at all is none."""
         for text in ('requirepass "two', "", "  "):
-            with self.assertRaisesRegex(UsageError, "no directive with its value"):
+            with self.assertRaisesRegex(UsageError, "not a directive with a value"):
                 Options().parseOptions(["--set", text])
 
     def test_nothing(self) -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.sim.checked import checked_run
-from disque_tx.sim.checker import Checker
-from disque_tx.sim.checkers.acked import NotAfterAck
-from disque_tx.sim.checkers.counters import CountersFit
-from disque_tx.sim.checkers.locked import Locked
-from disque_tx.sim.checkers.order import OldestFirst
-from disque_tx.sim.checkers.paused import PauseHeeded
-from disque_tx.sim.checkers.working import Heeded
-from disque_tx.sim.history import Added, Deed, Delivered, Paused, Shown
+from disque_tx.sim.campaign import checked_run
+from disque_tx.sim.checkers.cluster import PasswordRequired
+from disque_tx.sim.checkers.counters import CountersMatch
+from disque_tx.sim.checkers.delivery import NotAfterAck, WorkingRespected
+from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
+from disque_tx.sim.history import Added, Delivered, JobRequest, Paused, ShownCounters
+from disque_tx.sim.run import Checker
 
 _S = 1_000_000
 HERE, THERE = b"10.0.0.1", b"10.0.0.2"
@@ -38,10 +36,10 @@ class CheckerCase(SynchronousTestCase):
             Delivered(job, job, b"q", node, us, us + 1_000, nacks, 0, answer)
         )
 
-    def deed(self, word: bytes, at_s: float, node: bytes = HERE, reply: int = 1) -> None:
+    def request(self, word: bytes, at_s: float, node: bytes = HERE, reply: int = 1) -> None:
         """Something is done with the job, and answered a millisecond later."""
         us = int(at_s * _S)
-        self.history.deeds.append(Deed(word, b"D", node, us, us + 1_000, reply))
+        self.history.job_requests.append(JobRequest(word, b"D", node, us, us + 1_000, reply))
 
     def fault(self, name: str) -> None:
         """A fault struck."""
@@ -57,7 +55,7 @@ class AckedTests(CheckerCase):
 
     def test_again(self) -> None:
         """No node delivers an acknowledged job, a moment after it can have heard of that."""
-        self.deed(b"ACKJOB", 1)
+        self.request(b"ACKJOB", 1)
         self.deliver(1.01, THERE)
         self.assertEqual(0, self.found(NotAfterAck()))
         self.deliver(2, THERE)
@@ -66,14 +64,14 @@ class AckedTests(CheckerCase):
 
     def test_excuses(self) -> None:
         """Others may be cut off; the node itself may have lost its memory; 0 promises nothing."""
-        self.deed(b"ACKJOB", 1)
+        self.request(b"ACKJOB", 1)
         self.deliver(2, THERE)
         self.deliver(2, HERE)
         self.fault("partition")
         self.assertEqual(1, self.found(NotAfterAck()))
         self.run_.machines[0]._since_us = 3 * _S
         self.assertEqual(0, self.found(NotAfterAck()))
-        self.history.deeds[0].reply = 0
+        self.history.job_requests[0].reply = 0
         self.run_.plan.history.clear()
         self.assertEqual(0, self.found(NotAfterAck()))
 
@@ -97,15 +95,15 @@ class PausedTests(CheckerCase):
         for at_s in (0.9, 2, 4):
             self.deliver(at_s)
         self.deliver(2, THERE)
-        self.assertEqual(1, self.found(PauseHeeded()))
+        self.assertEqual(1, self.found(PauseRespected()))
 
     def test_everywhere(self) -> None:
         """With BCAST nothing leaves it on any node; where messages get lost nobody can say."""
         self.pause(1, 2, everywhere=True)
         self.deliver(2, THERE)
-        self.assertEqual(1, self.found(PauseHeeded()))
+        self.assertEqual(1, self.found(PauseRespected()))
         self.fault("partition")
-        self.assertEqual(0, self.found(PauseHeeded()))
+        self.assertEqual(0, self.found(PauseRespected()))
 
     def test_in(self) -> None:
         """A queue that is paused in input takes no job, and gives those it has."""
@@ -113,18 +111,18 @@ class PausedTests(CheckerCase):
         self.deliver(2)
         added = Added(b"D", b"q", HERE, 2 * _S, 1, 1, 9, 0, False, accepted_us=3 * _S)
         self.history.added[b"D"] = added
-        self.assertEqual(1, self.found(PauseHeeded()))
+        self.assertEqual(1, self.found(PauseRespected()))
 
     def test_excuses(self) -> None:
         """A request that was never answered may be heard late, a restart forgets the flags."""
         self.pause(1, 3)
         self.deliver(2)
         self.run_.machines[0].started_us = 1_500_000
-        self.assertEqual(0, self.found(PauseHeeded()))
+        self.assertEqual(0, self.found(PauseRespected()))
         self.run_.machines[0].started_us = 0
-        self.assertEqual(1, self.found(PauseHeeded()))
-        self.pause(1.5, 0).said_us = -1
-        self.assertEqual(0, self.found(PauseHeeded()))
+        self.assertEqual(1, self.found(PauseRespected()))
+        self.pause(1.5, 0).answered_us = -1
+        self.assertEqual(0, self.found(PauseRespected()))
 
 
 class CountersTests(CheckerCase):
@@ -133,21 +131,21 @@ class CountersTests(CheckerCase):
     def test_too_many(self) -> None:
         """Nobody said NACK, so there is none to count; messages that are doubled count twice."""
         self.deliver(1, nacks=1)
-        self.assertEqual(1, self.found(CountersFit()))
+        self.assertEqual(1, self.found(CountersMatch()))
         self.fault("message_loss")
-        self.assertEqual(0, self.found(CountersFit()))
+        self.assertEqual(0, self.found(CountersMatch()))
 
     def test_too_few(self) -> None:
         """A second delivery has a reason, an answered NACK counts, and nothing is forgotten."""
         self.deliver(1)
         self.deliver(2)
-        self.assertEqual(1, self.found(CountersFit()))
-        self.deed(b"NACK", 1.5)
-        self.assertEqual(2, self.found(CountersFit()))
-        self.history.shown.append(Shown(b"D", HERE, 1_900_000, 1, 0))
-        self.assertEqual(3, self.found(CountersFit()))
+        self.assertEqual(1, self.found(CountersMatch()))
+        self.request(b"NACK", 1.5)
+        self.assertEqual(2, self.found(CountersMatch()))
+        self.history.shown_counters.append(ShownCounters(b"D", HERE, 1_900_000, 1, 0))
+        self.assertEqual(3, self.found(CountersMatch()))
         self.fault("kill")
-        self.assertEqual(0, self.found(CountersFit()))
+        self.assertEqual(0, self.found(CountersMatch()))
 
 
 class OtherTests(CheckerCase):
@@ -155,11 +153,11 @@ class OtherTests(CheckerCase):
 
     def test_enqueued(self) -> None:
         """WORKING keeps the job from everybody, unless somebody says ENQUEUE or NACK."""
-        self.deed(b"WORKING", 1, reply=4)
+        self.request(b"WORKING", 1, reply=4)
         self.deliver(2, THERE)
-        self.assertEqual(1, self.found(Heeded()))
-        self.deed(b"ENQUEUE", 1.5, THERE)
-        self.assertEqual(0, self.found(Heeded()))
+        self.assertEqual(1, self.found(WorkingRespected()))
+        self.request(b"ENQUEUE", 1.5, THERE)
+        self.assertEqual(0, self.found(WorkingRespected()))
 
     def test_one_answer(self) -> None:
         """Within one answer the older job stands first; between answers anything may happen."""
@@ -174,6 +172,6 @@ class OtherTests(CheckerCase):
 
     def test_stranger(self) -> None:
         """Whatever a stranger is answered but an error is a breach."""
-        self.assertEqual(0, self.found(Locked()))
+        self.assertEqual(0, self.found(PasswordRequired()))
         self.history.admitted.append("INFO: ...")
-        self.assertEqual(1, self.found(Locked()))
+        self.assertEqual(1, self.found(PasswordRequired()))

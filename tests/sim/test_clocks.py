@@ -1,11 +1,10 @@
-"""Tests for :mod:`disque_tx.sim.clocks`."""
+"""Tests for :mod:`disque_tx.sim.world`."""
 
 from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.sim.clocks import DRIFT_PPM_MAX, Clocks
-from disque_tx.sim.world import World
+from disque_tx.sim.world import DRIFT_PPM_MAX, Clocks, World
 
 SECOND = 1_000_000
 

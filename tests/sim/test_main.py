@@ -6,7 +6,7 @@ from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim import __main__ as program
-from disque_tx.sim.checkers.ids import UniqueIds
+from disque_tx.sim.checkers.jobs import UniqueIds
 
 
 class MainTests(SynchronousTestCase):

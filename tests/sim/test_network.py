@@ -125,7 +125,7 @@ class LiveTests(SynchronousTestCase):
         pair.world.run_for(10 * SECOND)
         self.assertGreaterEqual(pair.failures[0], 2 * SECOND)
         pair.network.heal()
-        pair.network.deafen(B)
+        pair.network.stop_listening(B)
         before_us = pair.world.now_us
         pair.connect()
         pair.world.run_for(SECOND)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.sim.campaign import Outcome, Summary, outcome
-from disque_tx.sim.checked import checked_run
+from disque_tx.sim.campaign import Outcome, Summary, checked_run, minimise, outcome
 from disque_tx.sim.history import Added, Delivered, History
-from disque_tx.sim.minimise import minimise
-from disque_tx.sim.shape import Shape, draw_shape
-from disque_tx.sim.workloads import WORKLOADS
+from disque_tx.sim.shape import WORKLOADS, Shape, draw_shape
 from disque_tx.sim.world import World
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from hmac import compare_digest
 
+from mypy_extensions import i64
+
+from disque_tx.commands.arguments import mask, wrong_arguments
 from disque_tx.commands.context import Server
-from disque_tx.commands.refusals import wrong_arguments
+from disque_tx.commands.registry import Command
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError, syntax_error
+from disque_tx.messages import ReplySink
+from disque_tx.quoting import quote
 
 
 def password_matches(server: Server, client: Client, password: bytes) -> bool:
-    """Authenticate the client, or take its authentication away; refused when nobody needs any."""
+    """Authenticate the client, or end its authentication; an error when no password is set."""
     expected = server.control.password()
     if not expected:
         raise CommandError("ERR", "Client sent AUTH, but no password is set")
@@ -58,5 +63,57 @@ def bgrewriteaof(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def loadjob(server: Server, client: Client, argv: list[bytes]) -> None:
-    """LOADJOB: only the log may say it."""
+    """LOADJOB: only the log may contain it."""
     raise CommandError("ERR", "LOADJOB is a special command only processed from AOF")
+
+
+def command(server: Server, client: Client, argv: list[bytes]) -> None:
+    """COMMAND | COMMAND COUNT | COMMAND INFO [name ...]; names as they are after renames."""
+    by_name = server.registry.by_name
+    word = argv[1].lower() if len(argv) > 1 else b""
+    if len(argv) == 1:
+        _describe_all(client.replies, list(by_name.values()))
+    elif word == b"count" and len(argv) == 2:
+        client.replies.integer(len(by_name))
+    elif word == b"info":
+        _describe_all(client.replies, [by_name.get(name.lower()) for name in argv[2:]])
+    else:
+        raise CommandError("ERR", "Unknown subcommand or wrong number of arguments.")
+
+
+def _describe_all(replies: ReplySink, commands: list[Command | None]) -> None:
+    replies.array(len(commands))
+    for entry in commands:
+        if entry is None:
+            replies.null()
+        else:
+            _describe(replies, entry)
+
+
+def _describe(replies: ReplySink, entry: Command) -> None:
+    replies.array(6)
+    replies.bulk(entry.name)
+    replies.integer(entry.arity)
+    replies.array(len(entry.flags))
+    for flag in entry.flags:
+        replies.status(flag.encode())
+    for _ in ("first key", "last key", "key step"):
+        replies.integer(0)
+
+
+def monitor_line(client: Client, argv: list[bytes], wall_us: i64, name: bytes = b"") -> bytes:
+    """The line monitors see for a request of ``client``; passwords are hidden.
+
+    ``wall_us``: unix time. ``name`` as in :func:`arguments.mask`.
+    """
+    words = b" ".join([quote(word) for word in mask(argv, name)])
+    seconds, micros = wall_us // 1_000_000, wall_us % 1_000_000
+    return b"%d.%06d [%s] %s" % (seconds, micros, client.monitor_addr, words)
+
+
+def monitor(server: Server, client: Client, argv: list[bytes]) -> None:
+    """MONITOR: from the next request on, the client sees them all; asking twice does no harm."""
+    if not client.monitor:
+        client.monitor = True
+        server.monitors.append(client)
+    client.replies.status(b"OK")

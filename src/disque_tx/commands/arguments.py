@@ -1,4 +1,6 @@
-"""What the words of a request mean: numbers, time-outs, job IDs, cursors (client protocol, 6)."""
+"""The words of a request: numbers, time-outs, job IDs and cursors (client protocol, section 6); how
+error texts quote them (section 4); and which of them are passwords.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from disque_tx.errors import CommandError
 
 _INT64_MAX: Final = (1 << 63) - 1
 _INT64_MIN: Final = -(1 << 63)
-#: A number that no 64-bit word holds; what :func:`integer` answers for anything that is none.
+#: A number that no 64-bit word holds: what :func:`integer` returns for what is not a number.
 NOT_A_NUMBER: Final = 1 << 64
 #: Nothing below waits longer than this; larger time-outs are none (milliseconds).
 _FOREVER_MS: Final = 1 << 61
@@ -40,7 +42,7 @@ def integer(word: bytes) -> int:
 
 
 def required_integer(word: bytes) -> int:
-    """Like :func:`integer`; raises the generic error for anything that is no number."""
+    """Like :func:`integer`; raises the generic error for anything that is not a number."""
     value = integer(word)
     if value == NOT_A_NUMBER:
         raise CommandError("ERR", "value is not an integer or out of range")
@@ -58,7 +60,7 @@ def timeout_ms(word: bytes) -> i64:
 
 
 def job_ids(argv: list[bytes]) -> list[bytes]:
-    """All words behind the command as job IDs; nothing is done when one of them is none."""
+    """All words after the command as job IDs; refused as a whole when one of them is malformed."""
     ids = argv[1:]
     for job_id in ids:
         if not valid_id(job_id):
@@ -77,3 +79,49 @@ def cursor(word: bytes) -> int:
             raise CommandError("ERR", "invalid cursor or option name")
         return int(word)
     return value & ((1 << 64) - 1)
+
+
+def quoted(word: bytes) -> str:
+    """A word of the request as an error text quotes it: up to its first NUL."""
+    return word.partition(b"\0")[0].decode("latin-1")
+
+
+def wrong_arguments(name: bytes) -> CommandError:
+    """The error for a wrong number of words; ``name``: the original lower-case command name."""
+    return CommandError("ERR", f"wrong number of arguments for '{name.decode('latin-1')}' command")
+
+
+MASK: Final = b"(redacted)"
+
+
+def mask(argv: list[bytes], name: bytes = b"") -> list[bytes]:
+    """The request with its passwords replaced; the same list when it has none.
+
+    ``name``: the command's original name in lower case, for one that goes by another name;
+    otherwise the first word counts.
+    """
+    hidden = _hidden(name if name else argv[0].lower(), argv)
+    if not hidden:
+        return argv
+    return [MASK if place in hidden else word for place, word in enumerate(argv)]
+
+
+def _hidden(name: bytes, argv: list[bytes]) -> list[int]:
+    """The positions of the passwords."""
+    if name == b"auth":
+        return list(range(1, len(argv)))
+    if name == b"config":
+        secret = [word.lower() for word in argv[1:3]] == [b"set", b"requirepass"]
+        return list(range(3, len(argv))) if secret else []
+    if name == b"hello":
+        return _hidden_in_hello(argv)
+    return []
+
+
+def _hidden_in_hello(argv: list[bytes]) -> list[int]:
+    """User and password after every AUTH, even where the request is malformed."""
+    places: list[int] = []
+    for place in range(2, len(argv)):
+        if argv[place].lower() == b"auth":
+            places += [place + 1, place + 2]
+    return places

@@ -1,17 +1,17 @@
-"""CLIENT: what is known about connections, and what may be done to them (client protocol, 8)."""
+"""CLIENT: what is known about connections, and what may be done to them (client protocol, section
+8)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from disque_tx.commands.arguments import integer, timeout_ms
-from disque_tx.commands.clientkill import kill
+from disque_tx.commands.arguments import integer, quoted, required_integer, timeout_ms
 from disque_tx.commands.context import Server
-from disque_tx.commands.subcommands import ANY, Subcommand, run
+from disque_tx.commands.registry import ANY, Subcommand, run_subcommand
 from disque_tx.core.client import NOT_BLOCKED, REPLY_OFF, REPLY_ON, REPLY_SKIP_NEXT, Client
 from disque_tx.errors import CommandError, syntax_error
 
-#: Nobody lives to see the end of a longer pause; its end still fits in 63 bits.
+#: Longer than anybody waits; the end of such a pause still fits in 63 bits.
 _PAUSE_MS_MAX: Final = 1 << 61
 
 
@@ -21,7 +21,7 @@ def client(server: Server, caller: Client, argv: list[bytes]) -> None:
         "ERR",
         "Syntax error, try CLIENT (LIST | KILL ip:port | GETNAME | SETNAME connection-name)",
     )
-    run(_SUBCOMMANDS, server, caller, argv, refusal)
+    run_subcommand(_SUBCOMMANDS, server, caller, argv, refusal)
 
 
 def _list(server: Server, caller: Client, argv: list[bytes]) -> None:
@@ -81,7 +81,7 @@ def _setname(server: Server, caller: Client, argv: list[bytes]) -> None:
 
 
 def check_name(name: bytes) -> None:
-    """Refuse a name that would break the lines of CLIENT LIST."""
+    """Raise an error for a name that would break the lines of CLIENT LIST."""
     for byte in name:
         if not 33 <= byte <= 126:
             raise CommandError(
@@ -110,11 +110,78 @@ def _reply(server: Server, caller: Client, argv: list[bytes]) -> None:
         caller.reply_mode = REPLY_SKIP_NEXT
 
 
+class KillFilter:
+    """Which connections to close; a criterion that is ``None`` matches all."""
+
+    __slots__ = ("id", "addr", "skip_me")
+
+    def __init__(self) -> None:
+        self.id: int | None = None
+        self.addr: bytes | None = None
+        self.skip_me: bool = True
+
+    def matches(self, client: Client, caller: Client) -> bool:
+        """Whether the connection is one of those to close."""
+        if self.id is not None and client.id != self.id:
+            return False
+        if self.addr is not None and client.addr != self.addr:
+            return False
+        return not (self.skip_me and client is caller)
+
+
+def _kill(server: Server, caller: Client, argv: list[bytes]) -> None:
+    """CLIENT KILL ip:port | CLIENT KILL option value [option value ...]."""
+    if len(argv) == 3:
+        chosen = KillFilter()
+        chosen.addr = argv[2]
+        chosen.skip_me = False
+        if not _close(server, caller, chosen):
+            raise CommandError("ERR", "No such client")
+        caller.replies.status(b"OK")
+    else:
+        caller.replies.integer(_close(server, caller, _parse(argv)))
+
+
+def _parse(argv: list[bytes]) -> KillFilter:
+    if len(argv) < 4 or len(argv) % 2:
+        raise syntax_error()
+    chosen = KillFilter()
+    for place in range(2, len(argv), 2):
+        _parse_option(chosen, argv[place].lower(), argv[place + 1])
+    return chosen
+
+
+def _parse_option(chosen: KillFilter, option: bytes, value: bytes) -> None:
+    if option == b"id":
+        chosen.id = required_integer(value)
+    elif option == b"addr":
+        chosen.addr = value
+    elif option == b"type":
+        if value.lower() != b"normal":
+            raise CommandError("ERR", f"Unknown client type '{quoted(value)}'")
+    elif option == b"skipme" and value.lower() in (b"yes", b"no"):
+        chosen.skip_me = value.lower() == b"yes"
+    else:
+        raise syntax_error()
+
+
+def _close(server: Server, caller: Client, chosen: KillFilter) -> int:
+    """Close what matches and count it; the caller itself still gets its reply."""
+    matching = [c for c in server.clients.values() if chosen.matches(c, caller)]
+    for client in matching:
+        if client is caller:
+            client.closing = True
+        else:
+            client.doomed = True
+        server.node.outbox.touch(client)
+    return len(matching)
+
+
 _SUBCOMMANDS: Final = {
     b"list": Subcommand(_list, 2, 2),
     b"getname": Subcommand(_getname, 2, 2),
     b"setname": Subcommand(_setname, 3, 3),
-    b"kill": Subcommand(kill, 2, ANY),
+    b"kill": Subcommand(_kill, 2, ANY),
     b"pause": Subcommand(_pause, 3, 3),
     b"reply": Subcommand(_reply, 3, 3),
 }

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from disque_tx.commands.arguments import NOT_A_NUMBER, integer
+from disque_tx.commands.arguments import NOT_A_NUMBER, integer, quoted
 from disque_tx.commands.context import Server
-from disque_tx.commands.refusals import shown
-from disque_tx.commands.subcommands import Subcommand, run
+from disque_tx.commands.registry import Subcommand, run_subcommand
 from disque_tx.core.addresses import PORT_MAX, ports_usable
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.messages import NODE_ID_LENGTH
 
 _HOST_BYTES_MAX: Final = 253
-_NO_LETTERS: Final = b"0123456789._-"
-_HOST_BYTES: Final = _NO_LETTERS + b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_NON_LETTERS: Final = b"0123456789._-"
+_HOST_BYTES: Final = _NON_LETTERS + b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def cluster(server: Server, client: Client, argv: list[bytes]) -> None:
     """CLUSTER MEET | NODES | MYID | INFO | FORGET | RESET | LEAVING | SAVECONFIG."""
     refusal = CommandError("ERR", "Wrong CLUSTER subcommand or number of arguments")
-    run(_SUBCOMMANDS, server, client, argv, refusal)
+    run_subcommand(_SUBCOMMANDS, server, client, argv, refusal)
 
 
 def _meet(server: Server, client: Client, argv: list[bytes]) -> None:
     """MEET ip port [bus-port]; beyond the original, ``ip`` may be a host name."""
     ip, port, bus_port = argv[2], integer(argv[3]), 0
     if port == NOT_A_NUMBER:
-        raise CommandError("ERR", f"Invalid TCP port specified: {shown(argv[3])}")
+        raise CommandError("ERR", f"Invalid TCP port specified: {quoted(argv[3])}")
     if len(argv) == 5:
         bus_port = _bus_port(argv[4])
     node = server.node
@@ -37,22 +36,22 @@ def _meet(server: Server, client: Client, argv: list[bytes]) -> None:
             raise CommandError("ERR", "A bus port can only be given with a literal address")
         node.outbox.resolves.append((ip, int(port)))
     elif not node.membership.meet(ip, port, bus_port, node.now_ms):
-        raise CommandError("ERR", f"Invalid node address specified: {shown(ip)}:{port}")
+        raise CommandError("ERR", f"Invalid node address specified: {quoted(ip)}:{port}")
     client.replies.status(b"OK")
 
 
 def _bus_port(text: bytes) -> int:
     port = integer(text)
     if port == NOT_A_NUMBER or not 1 <= port <= PORT_MAX:
-        raise CommandError("ERR", f"Invalid bus port specified: {shown(text)}")
+        raise CommandError("ERR", f"Invalid bus port specified: {quoted(text)}")
     return int(port)
 
 
 def _is_host_name(text: bytes) -> bool:
-    """Not a literal address, yet something that a resolver may be asked for."""
+    """Whether this is not a literal address, but may be a host name to resolve."""
     if len(text) > _HOST_BYTES_MAX or text.strip(_HOST_BYTES) or b"" in text.split(b"."):
         return False
-    return text.strip(_NO_LETTERS) != b""
+    return text.strip(_NON_LETTERS) != b""
 
 
 def _nodes(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -86,7 +85,7 @@ def _forget(server: Server, client: Client, argv: list[bytes]) -> None:
         raise CommandError("ERR", "Invalid node identifier")
     entry = node.membership.nodes.get(node_id)
     if entry is None:
-        raise CommandError("ERR", f"Unknown node {shown(node_id)}")
+        raise CommandError("ERR", f"Unknown node {quoted(node_id)}")
     if entry is node.membership.myself:
         raise CommandError("ERR", "I tried hard but I can't forget myself...")
     node.cluster.forget(node_id, node.now_ms)

@@ -1,4 +1,4 @@
-"""What a command may use besides the node: the table of clients, statistics, and the outside.
+"""What a command may use besides the node: the table of clients, statistics, and the process.
 
 ``Control`` is the only way from a command to input and output; the services implement it.
 """
@@ -96,7 +96,7 @@ class Control:
         raise NotImplementedError
 
     def crash(self, how: str) -> None:
-        """Die on purpose: ``segfault``, ``assert`` or ``oom``."""
+        """Crash on purpose: ``segfault``, ``assert`` or ``oom``."""
         raise NotImplementedError
 
     def reset_statistics(self) -> None:
@@ -123,7 +123,7 @@ class Server:
     ``registry``: the commands in force. ``paused_until_ms``: CLIENT PAUSE, on the node's steady
     clock; 0 when not paused. ``guarded``: clients must give a password. ``eviction_allowed``:
     ``maxmemory-policy`` is not noeviction. ``troubled``: the log is being loaded or cannot be
-    written, so commands must ask about it.
+    written, so commands must check that.
     """
 
     def __init__(

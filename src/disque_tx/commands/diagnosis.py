@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from disque_tx.commands.arguments import required_integer
+from disque_tx.commands.arguments import quoted, required_integer
 from disque_tx.commands.context import Server
-from disque_tx.commands.latencyreport import doctor, graph
-from disque_tx.commands.refusals import shown
+from disque_tx.commands.latency import doctor, graph
+from disque_tx.commands.registry import ANY, Subcommand, run_subcommand
 from disque_tx.commands.slowlog import SlowEntry
-from disque_tx.commands.subcommands import ANY, Subcommand, run
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.messages import ReplySink
@@ -22,7 +21,7 @@ def slowlog(server: Server, client: Client, argv: list[bytes]) -> None:
     refusal = CommandError(
         "ERR", "Unknown SLOWLOG subcommand or wrong # of args. Try GET, RESET, LEN."
     )
-    run(_SLOWLOG, server, client, argv, refusal)
+    run_subcommand(_SLOWLOG, server, client, argv, refusal)
 
 
 def _slowlog_len(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -55,7 +54,7 @@ def _slow_entry(replies: ReplySink, entry: SlowEntry) -> None:
 
 def latency(server: Server, client: Client, argv: list[bytes]) -> None:
     """LATENCY LATEST | HISTORY event | RESET [event ...] | GRAPH event | DOCTOR."""
-    run(_LATENCY, server, client, argv, syntax_error())
+    run_subcommand(_LATENCY, server, client, argv, syntax_error())
 
 
 def _latency_doctor(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -94,7 +93,7 @@ def _latency_history(server: Server, client: Client, argv: list[bytes]) -> None:
 def _latency_graph(server: Server, client: Client, argv: list[bytes]) -> None:
     series = server.latency.series.get(argv[2])
     if series is None:
-        raise CommandError("ERR", f"No samples available for event '{shown(argv[2])}'")
+        raise CommandError("ERR", f"No samples available for event '{quoted(argv[2])}'")
     client.replies.bulk(graph(argv[2], series, server.node.wall_us // 1_000_000))
 
 

@@ -1,4 +1,4 @@
-"""Every request on its way to its handler: the checks in the original's order, then the books.
+"""Every request on its way to its handler: the checks in the original's order, then statistics.
 
 Client protocol, section 5. This is the hot path of the daemon: one clock reading per request, and
 nothing that is not needed.
@@ -11,8 +11,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.commands.admin import monitor_line
 from disque_tx.commands.context import Server
-from disque_tx.commands.monitor import monitor_line
 from disque_tx.commands.registry import Command, Registry
 from disque_tx.core.client import (
     NOT_BLOCKED,
@@ -22,14 +22,14 @@ from disque_tx.core.client import (
     REPLY_SKIP_NEXT,
     Client,
 )
-from disque_tx.core.eviction import evict
+from disque_tx.core.memory import evict
 from disque_tx.errors import CommandError
 from disque_tx.messages import RequestSource
 
-_SHOWN_NAME_MAX: Final = 128
-#: How long one client's requests may take before the others have their turn.
+_QUOTED_NAME_MAX: Final = 128
+#: How long one client's requests may take before those of others are executed.
 SHARE_NS: Final = 2_000_000
-#: How long the requests of all clients may take before what is answered leaves.
+#: How long the requests of all clients may take before the replies are sent.
 TURN_NS: Final = 8_000_000
 
 
@@ -47,7 +47,7 @@ class Dispatcher:
         self.names_changed()
 
     def names_changed(self) -> None:
-        """The table of names was changed: names are found as given in lower and upper case."""
+        """The table of names was changed: index them in lower and in upper case."""
         self._exact = {}
         for name, command in self._registry.by_name.items():
             self._exact[name] = command
@@ -58,7 +58,7 @@ class Dispatcher:
         self._turn_ns = self._last_ns = self._clock_ns()
 
     def is_turn_over(self) -> bool:
-        """The requests of this turn took so long that their answers should leave first."""
+        """The requests of this turn took so long that their replies should be sent first."""
         return self._last_ns - self._turn_ns >= TURN_NS
 
     def drain(self, client: Client, source: RequestSource) -> bool:
@@ -85,7 +85,7 @@ class Dispatcher:
                 return True
 
     def run(self, client: Client, argv: list[bytes]) -> None:
-        """Run one request and leave its answer with the client's sink."""
+        """Run one request and write its reply to the client's sink."""
         self._last_ns = self._clock_ns()
         self._run(client, argv)
 
@@ -133,8 +133,8 @@ class Dispatcher:
             client.reply_mode = REPLY_ON
             client.replies.status(b"OK")
             return
-        shown = name.split(b"\0")[0][:_SHOWN_NAME_MAX].decode("latin-1")
-        client.replies.error(CommandError("ERR", f"unknown command '{shown}'").reply())
+        quoted = name.split(b"\0")[0][:_QUOTED_NAME_MAX].decode("latin-1")
+        client.replies.error(CommandError("ERR", f"unknown command '{quoted}'").reply())
         self._last_ns = self._clock_ns()
 
     def _check(self, client: Client, command: Command, argv: list[bytes]) -> None:
@@ -165,7 +165,7 @@ class Dispatcher:
         return enough
 
     def _check_log(self, command: Command) -> None:
-        """Something is wrong with the log, or it is being loaded."""
+        """Raises ``CommandError`` while the log cannot be written or is being loaded."""
         reason = self._server.control.write_error()
         if reason and (command.write or command.name == b"ping"):
             raise CommandError("MISCONF", f"Errors writing to the AOF file: {reason}")

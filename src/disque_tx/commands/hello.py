@@ -1,4 +1,4 @@
-"""HELLO: Disque's own, bare, and the one of Redis, which also chooses the protocol.
+"""HELLO: Disque's own without arguments, and that of Redis, which also chooses the protocol.
 
 Client protocol, section 11. ``HELLO`` alone lists the nodes. ``HELLO 2|3 [AUTH user password]
 [SETNAME name]`` is how clients of Redis begin a connection; it is answered their way.
@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from disque_tx.commands.admin import password_matches
-from disque_tx.commands.arguments import integer
+from disque_tx.commands.arguments import integer, quoted
 from disque_tx.commands.clients import check_name
 from disque_tx.commands.context import Server
-from disque_tx.commands.refusals import shown
 from disque_tx.core.client import Client
 from disque_tx.core.membership import priority
 from disque_tx.errors import CommandError
@@ -30,7 +29,8 @@ _UNAUTHENTICATED: Final = (
 def hello(server: Server, client: Client, argv: list[bytes]) -> None:
     """HELLO | HELLO version [AUTH user password] [SETNAME name].
 
-    The bare form comes here authenticated; the other one may authenticate, so it checks itself.
+    The bare form needs an authenticated client; the other one may authenticate, so it checks that
+    itself.
     """
     if len(argv) == 1:
         _nodes(server, client)
@@ -55,14 +55,14 @@ def _nodes(server: Server, client: Client) -> None:
 
 
 def _own_ip(server: Server, client: Client) -> bytes:
-    """Never empty: a client that asks has reached this node somehow."""
+    """Never empty: at least the address at which the client reached this node is known."""
     membership = server.node.membership
     known = membership.announced_ip or membership.myself.ip
     return known or server.control.local_ip(client)
 
 
 class _Options:
-    """What the words after the version ask for; ``None`` where they do not."""
+    """The options after the version; ``None`` where one is missing."""
 
     __slots__ = ("user", "password", "name")
 
@@ -84,7 +84,7 @@ def _options(argv: list[bytes]) -> _Options:
             options.name = argv[place + 1]
             place += 2
         else:
-            raise CommandError("ERR", f"syntax error in HELLO option '{shown(argv[place])}'")
+            raise CommandError("ERR", f"syntax error in HELLO option '{quoted(argv[place])}'")
     return options
 
 
@@ -106,7 +106,7 @@ def _begin(server: Server, client: Client, version: int, options: _Options) -> N
 
 
 def _introduce(server: Server, client: Client) -> None:
-    """Say who we are in the words a Redis client looks for."""
+    """Describe this server in the fields that a Redis client looks for."""
     replies = client.replies
     version = dict(server.control.info_server())["disque_version"]
     replies.mapping(7)

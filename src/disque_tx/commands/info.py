@@ -80,7 +80,7 @@ def _memory(server: Server) -> Fields:
 
 
 def _jobs(server: Server) -> Fields:
-    """A leaving node also tells what is still to be done before it can be stopped."""
+    """A leaving node also reports what is still to be done before it can be stopped."""
     registered = [("registered_jobs", str(len(server.node.jobs)))]
     return registered + _drain(server) if server.node.membership.leaving else registered
 
@@ -95,7 +95,7 @@ def _drain(server: Server) -> Fields:
 
 
 def _cluster(server: Server) -> Fields:
-    """What the original's CLUSTER INFO, whose fields are fixed, does not tell."""
+    """Fields that the original's CLUSTER INFO, whose fields are fixed, does not have."""
     membership = server.node.membership
     return [
         ("cluster_stats_messages_ignored", str(membership.messages_ignored)),
@@ -181,7 +181,7 @@ def _calls(command: Command) -> str:
 
 #: What the thresholds at 75 and 95 % of maxmemory mean.
 _LEVELS: Final = ("normal", "above-75-percent", "above-95-percent")
-#: Sections that are only shown to those who ask.
+#: Sections that are only included when they are asked for.
 _OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog", "Listening")
 _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Server": _server,

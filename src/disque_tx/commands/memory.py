@@ -1,4 +1,4 @@
-"""The outside as seen from commands, in memory: for tests and simulations."""
+"""A ``Control`` in memory, for tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from disque_tx.errors import CommandError
 
 
 class MemoryControl(Control):
-    """Does nothing outside, and remembers what it was asked for.
+    """Has no effects outside, and records what it was asked for.
 
     ``settings``: name and value, set and read by CONFIG; any value is taken for a known name.
     ``performed``: every operation with an effect, as a short text, in order. ``refusal``: raised

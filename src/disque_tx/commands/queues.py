@@ -6,7 +6,7 @@ from typing import Final
 
 from disque_tx.commands.arguments import cursor, required_integer
 from disque_tx.commands.context import Server
-from disque_tx.commands.show import show_job
+from disque_tx.commands.jobs import show_job
 from disque_tx.core.client import Client
 from disque_tx.core.job import Job
 from disque_tx.core.queues import PAUSE_ALL, PAUSE_IN, PAUSE_NAMES, PAUSE_NONE, PAUSE_OUT, Queue
@@ -60,13 +60,13 @@ def qstat(server: Server, client: Client, argv: list[bytes]) -> None:
     for name, value in numbers:
         replies.bulk(name)
         replies.integer(value)
-    givers: list[bytes] = []
+    sources: list[bytes] = []
     if queue.imports is not None:
-        givers = queue.imports.recent_givers(now_ms)
+        sources = queue.imports.recent_givers(now_ms)
     replies.bulk(b"import-from")
-    replies.array(len(givers))
-    for giver in givers:
-        replies.bulk(giver)
+    replies.array(len(sources))
+    for source in sources:
+        replies.bulk(source)
     numbers = [
         (b"import-rate", queue.import_rate(now_ms)),
         (b"jobs-in", queue.jobs_in),
@@ -134,7 +134,7 @@ class _Scan:
             at += 1
 
     def _filter(self, word: bytes, value: bytes) -> None:
-        """Check a filter where it stands: the first word that is wrong gives the error."""
+        """Check a filter where it occurs: the first malformed word determines the error."""
         if word == b"STATE":
             if value.lower() not in STATE_NAMES:
                 raise CommandError("ERR", "Invalid job state name")
@@ -156,7 +156,7 @@ class _Scan:
         return result
 
     def finished(self, items: int, parts: int) -> bool:
-        """Whether this call has given, or looked at, as much as it was asked for."""
+        """Whether this call has returned, or scanned, as much as it was asked for."""
         if self.busy_loop or self.count < 0:
             return False
         return items >= self.count or parts >= self.count * _PARTS_PER_ITEM

@@ -1,4 +1,6 @@
-"""The command table: name, arity, flags and handler of a command (client protocol, section 7)."""
+"""The command table: name, arity, flags and handler of a command (client protocol, section 7), and
+tables of sub-commands.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from mypy_extensions import i64
 
 from disque_tx.commands.context import Server
 from disque_tx.core.client import Client
+from disque_tx.errors import CommandError
 
 Handler = Callable[[Server, Client, list[bytes]], None]
 
@@ -61,7 +64,7 @@ class Command:
         return argc == self.arity if self.arity > 0 else argc >= -self.arity
 
     def run(self, server: Server, client: Client, argv: list[bytes]) -> None:
-        """Hand the request to the handler."""
+        """Call the handler."""
         self.handler(server, client, argv)
 
     def before_auth(self, argv: list[bytes]) -> bool:
@@ -91,3 +94,36 @@ class Registry:
         if new:
             self.by_name[new] = command
         return True
+
+
+#: For sub-commands that take any number of words.
+ANY: Final = 1 << 30
+
+
+class Subcommand:
+    """``words_min``, ``words_max``: words of the request, with command and sub-command."""
+
+    __slots__ = ("handler", "words_min", "words_max")
+
+    def __init__(self, handler: Handler, words_min: int, words_max: int) -> None:
+        self.handler: Handler = handler
+        self.words_min: int = words_min
+        self.words_max: int = words_max
+
+    def accepts(self, words: int) -> bool:
+        """Whether the request has the right number of words."""
+        return self.words_min <= words <= self.words_max
+
+
+def run_subcommand(
+    table: dict[bytes, Subcommand],
+    server: Server,
+    client: Client,
+    argv: list[bytes],
+    refusal: CommandError,
+) -> None:
+    """Run the sub-command; raises ``refusal`` when none has that name and number of words."""
+    found = table.get(argv[1].lower())
+    if found is None or not found.accepts(len(argv)):
+        raise refusal
+    found.handler(server, client, argv)

@@ -7,7 +7,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.commands.secrets import mask
+from disque_tx.commands.arguments import mask
 
 WORDS_MAX: Final = 32
 WORD_BYTES_MAX: Final = 128
@@ -38,7 +38,7 @@ class SlowLog:
         self._next_id: i64 = 0
 
     def note(self, argv: list[bytes], unix_s: i64, duration_us: i64, name: bytes = b"") -> None:
-        """A request ran; kept when it was slow. ``name`` as in :func:`secrets.mask`."""
+        """A request ran; kept when it was slow. ``name`` as in :func:`arguments.mask`."""
         if self.slower_than_us >= 0 and duration_us >= self.slower_than_us:
             words = shorten(mask(argv, name))
             self.entries.appendleft(SlowEntry(self._next_id, unix_s, duration_us, words))

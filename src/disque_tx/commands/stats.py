@@ -32,7 +32,7 @@ class Rate:
 
 
 class Stats:
-    """Plain counters, for whoever sees the event to count up. ``latest_fork_us``: how long the
+    """Plain counters, incremented where the event happens. ``latest_fork_us``: how long the
     last rewrite of the log took to start. The rates follow when :meth:`tick` is called often."""
 
     __slots__ = (

@@ -58,16 +58,16 @@ class _Open:
 
 
 class _IncompleteError(Exception):
-    """The elements of an array or map were not all said yet."""
+    """The elements of an array or map are not complete yet."""
 
 
 class ValueReplies(ReplySink):
     """Collects replies; :attr:`values` holds those that are complete, oldest first."""
 
-    __slots__ = ("_said", "_pos")
+    __slots__ = ("_items", "_pos")
 
     def __init__(self) -> None:
-        self._said: list[Value | _Open] = []
+        self._items: list[Value | _Open] = []
         self._pos: int = 0
 
     @property
@@ -76,20 +76,20 @@ class ValueReplies(ReplySink):
         values: list[Value] = []
         self._pos = 0
         try:
-            while self._pos < len(self._said):
+            while self._pos < len(self._items):
                 values.append(self._next())
         except _IncompleteError:
             pass
         return values
 
     def clear(self) -> None:
-        """Forget everything said so far."""
-        self._said.clear()
+        """Forget everything collected so far."""
+        self._items.clear()
 
     def _next(self) -> Value:
-        if self._pos >= len(self._said):
+        if self._pos >= len(self._items):
             raise _IncompleteError
-        item = self._said[self._pos]
+        item = self._items[self._pos]
         self._pos += 1
         if not isinstance(item, _Open):
             return item
@@ -102,43 +102,43 @@ class ValueReplies(ReplySink):
         return [self._next() for _ in range(item.size)]
 
     def status(self, text: bytes) -> None:
-        self._said.append(Status(text))
+        self._items.append(Status(text))
 
     def error(self, line: bytes) -> None:
-        self._said.append(Error(line))
+        self._items.append(Error(line))
 
     def integer(self, value: int) -> None:
-        self._said.append(value)
+        self._items.append(value)
 
     def bulk(self, data: bytes) -> None:
-        self._said.append(data)
+        self._items.append(data)
 
     def null(self) -> None:
-        self._said.append(None)
+        self._items.append(None)
 
     def null_array(self) -> None:
-        self._said.append(None)
+        self._items.append(None)
 
     def array(self, size: int) -> None:
-        self._said.append(_Open(size, False))
+        self._items.append(_Open(size, False))
 
     def mapping(self, size: int) -> None:
-        self._said.append(_Open(size, True))
+        self._items.append(_Open(size, True))
 
     def jobs(self, jobs: list[JobRecord], with_counters: bool) -> None:
         self.array(len(jobs))
         for job in jobs:
-            self._said.append(_job_value(job, with_counters))
+            self._items.append(_job_value(job, with_counters))
 
     def mark(self) -> int:
-        return len(self._said)
+        return len(self._items)
 
     def rewind(self, mark: int) -> None:
-        del self._said[mark:]
+        del self._items[mark:]
 
     def speaking(self, version: int) -> ValueReplies:
         replies = ValueReplies()  # values are the same in both protocols
-        replies._said, self._said = self._said, []
+        replies._items, self._items = self._items, []
         return replies
 
 

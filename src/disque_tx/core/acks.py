@@ -57,7 +57,7 @@ class Acks:
             elif job.state == ACKED:
                 self.attempt(job, now_ms)
             elif job.nodes is self._membership.only_me and job.state != WAIT_REPL:
-                count += 1  # nobody else has it, nor will
+                count += 1  # no other node has it, or will
                 self._tell(events.ACKED, job, now_ms)
                 self._delivery.remove(job)
             else:
@@ -94,7 +94,8 @@ class Acks:
         return count
 
     def _deleted(self, job: Job, reason: i64) -> None:
-        """Forget a job that somebody deletes; waiting for copies, it was never there."""
+        """Forget a job that a client deletes; one that still waits for copies counts as never
+        added."""
         if job.state != ACKED and job.state != WAIT_REPL:
             if reason == events.BY_COMMAND:
                 self._totals.dropped += 1
@@ -108,7 +109,7 @@ class Acks:
             sink.job(kind, job, events.NO_REASON, 0, worked_ms(job, now_ms))
 
     def _remember(self, job_id: bytes, now_ms: i64, wall_us: i64) -> None:
-        """Make a dummy acknowledgement, if somebody else may hold the job."""
+        """Make a dummy acknowledgement, if another node may hold the job."""
         membership = self._membership
         if membership.size < 2 or membership.leaving or not may_repeat(job_id):
             return
@@ -127,7 +128,7 @@ class Acks:
     def _done(self, job: Job, now_ms: i64) -> None:
         """The job is not delivered any more."""
         if job.state == WAIT_REPL:
-            self._waiters.copies_made(job)  # somebody works with it: its client may know the ID
+            self._waiters.copies_made(job)  # a consumer has it: its client may know the ID
         elif job.state == QUEUED:
             self._delivery.dequeue(job)
         self._jobs.acknowledge(job)
@@ -244,7 +245,7 @@ class Acks:
             self._delivery.remove(job)
 
     def deleted(self, message: JobSignal) -> None:
-        """DELJOB: nobody needs to know the job any more (section 7.11)."""
+        """DELJOB: no node needs to remember the job any more (section 7.11)."""
         job = self._jobs.get(message.job_id)
         if job is not None:
             self._deleted(job, events.BY_PEER)

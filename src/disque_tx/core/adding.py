@@ -3,8 +3,8 @@
 1. Kept here and nowhere else: queued, or held back by its DELAY, and the client has its ID.
 2. Copies wanted, synchronous: the client waits for them (``replication``).
 3. ASYNC: as 1, and copies are sent meanwhile.
-4. This node must not keep it: as 2, but all copies are elsewhere; with ASYNC nobody waits, but the
-   job is followed here until they are.
+4. This node must not keep it: as 2, but all copies are elsewhere; with ASYNC no client waits, but
+   the job is followed here until they are.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Adding:
     def _wait(
         self, client: Client | None, job: Job, elsewhere: i64, timeout_ms: i64, now_ms: i64
     ) -> None:
-        """Let the client, or nobody, wait for ``elsewhere`` copies."""
+        """Wait for ``elsewhere`` copies, for the client or for no client."""
         job.confirmed = set(job.nodes)
         job.nodes = self._replication.draw(job.nodes, elsewhere)
         self._waiters.wait_for_copies(client, job, timeout_ms, now_ms)

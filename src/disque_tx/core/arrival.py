@@ -1,6 +1,6 @@
 """Jobs that come from other nodes (cluster protocol, section 5).
 
-A received job lives as long as its message says, counted from now; RETRY and DELAY start anew. IDs
+A received job lives as long as its message says, counted from now; RETRY and DELAY start again. IDs
 of holders are kept even if this node does not know them (yet): they are looked up when a message is
 to be sent to them.
 """
@@ -12,8 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.delivery import Delivery
-from disque_tx.core.job import Job
-from disque_tx.core.lifetime import whole_life_s
+from disque_tx.core.job import Job, whole_life_s
 from disque_tx.core.state import State
 from disque_tx.messages import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, JobRecord
 

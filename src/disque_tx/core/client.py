@@ -86,5 +86,5 @@ class Client(Linked):
         self.soft_limit_ms: i64 = -1
 
     def speak(self, version: int) -> None:
-        """Answer in RESP2 or RESP3 from now on; who holds ``replies`` must take them anew."""
+        """Answer in RESP2 or RESP3 from now on; this replaces ``replies``."""
         self.replies = self.replies.speaking(version)

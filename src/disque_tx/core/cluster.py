@@ -21,13 +21,12 @@ from mypy_extensions import i64
 
 from disque_tx.busmessages import MEET, PING, PONG, Gossip, Message, NodeFailed
 from disque_tx.core import failure, gossip
-from disque_tx.core.addresses import normal_ip, plain_ip
+from disque_tx.core.addresses import Network, normal_ip, plain_ip
 from disque_tx.core.heartbeats import Heartbeats
 from disque_tx.core.links import Links
 from disque_tx.core.membership import Membership
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.peers import Peers
-from disque_tx.core.strangers import Network
 from disque_tx.core.twins import has_twin
 from disque_tx.nodetable import HANDSHAKE, MYSELF, NOADDR, PFAIL, Link, NodeEntry
 from disque_tx.nodetable import MEET as INTRODUCE
@@ -176,7 +175,7 @@ class Cluster:
         sender = message.sender
         if entry.flags & HANDSHAKE:
             if sender == self.membership.myself.id or not sender.isalnum():
-                self._links.drop(entry)  # nobody whom the nodes file could name
+                self._links.drop(entry)  # the nodes file never names such a node
                 return False
         elif sender != entry.id:
             self._links.lose_address(entry)

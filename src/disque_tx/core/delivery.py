@@ -42,7 +42,7 @@ _JITTER_MS: Final = 500
 
 
 def worked_ms(job: Job, now_ms: i64) -> i64:
-    """For how long somebody has worked on the job; -1 if it was not delivered here last."""
+    """How long ago the job was delivered; -1 if it was not delivered here last."""
     if job.state != ACTIVE or not job.flags & DELIVERED or job.moved_ms == 0:
         return -1
     return now_ms - job.moved_ms
@@ -51,7 +51,7 @@ def worked_ms(job: Job, now_ms: i64) -> i64:
 class Delivery:
     """Queueing and handing out.
 
-    ``emptied``: queues that import jobs and whose last job was taken, until somebody looked.
+    ``emptied``: queues that import jobs and whose last job was taken, until this is read.
     """
 
     def __init__(self, state: State) -> None:
@@ -186,7 +186,7 @@ class Delivery:
         job.moved_ms = now_ms
 
     def remove(self, job: Job) -> None:
-        """Forget a job, wherever it is; whoever waits for its copies is refused."""
+        """Forget a job, wherever it is; a client that waits for its copies gets an error."""
         if job.state == QUEUED:
             self._unqueue(job)
         elif job.state == WAIT_REPL:
@@ -211,7 +211,7 @@ class Delivery:
             queue.ready = False
             while queue.waiters and queue.jobs.size > 0 and not queue.paused & PAUSE_OUT:
                 client = next(iter(queue.waiters))
-                if client.doomed:  # nobody would read the answer
+                if client.doomed:  # the answer would not be read
                     self._waiters.leave(client)
                     continue
                 job = self.fetch(queue, now_ms)

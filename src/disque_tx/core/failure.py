@@ -5,7 +5,7 @@ One node alone cannot tell a dead peer from a broken connection, so there are tw
 1. PFAIL: this node's own opinion, after a PING went unanswered for the node time-out.
 2. FAIL: a majority of the cluster, this node included, holds that opinion at the same time.
 
-A PONG takes back both at once. Everything here decides on one entry and knows no table.
+A PONG clears both at once. Everything here decides on one entry and knows no table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def overdue(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
 
 
 def link_is_stale(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
-    """The link is old enough to have worked, yet brings no PONG: a new one may do better."""
+    """The link is old enough to have worked, yet no PONG comes on it: a new one may work."""
     link = entry.link
     if link is None or entry.ping_sent_ms == 0:
         return False
@@ -40,7 +40,7 @@ def link_is_stale(entry: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> bool:
     )
 
 
-def outvoted(entry: NodeEntry, size: i64, now_ms: i64, node_timeout_ms: i64) -> bool:
+def majority_agrees(entry: NodeEntry, size: i64, now_ms: i64, node_timeout_ms: i64) -> bool:
     """A majority of ``size`` nodes, this one included, finds that the suspected node fails.
 
     Reports older than twice the time-out no longer count and are dropped.
@@ -52,14 +52,14 @@ def outvoted(entry: NodeEntry, size: i64, now_ms: i64, node_timeout_ms: i64) -> 
     return len(entry.reports) + 1 >= size // 2 + 1
 
 
-def condemn(entry: NodeEntry, now_ms: i64) -> None:
+def mark_failed(entry: NodeEntry, now_ms: i64) -> None:
     """From now on the node counts as failed."""
     entry.flags = (entry.flags & ~PFAIL) | FAIL
     entry.failed_ms = now_ms
 
 
-def acquit(entry: NodeEntry) -> bool:
-    """The node answered, so it does not fail; whether that is news."""
+def clear_failure(entry: NodeEntry) -> bool:
+    """The node answered, so it does not fail; returns whether it was thought to."""
     news = failing(entry)
     entry.flags &= ~_FAILING
     return news

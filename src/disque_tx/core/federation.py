@@ -1,6 +1,6 @@
 """Jobs move to where they are wanted (cluster protocol, sections 11.3 to 11.5).
 
-1. A client finds a queue empty: everybody is asked for one job of it, at once and then at growing
+1. A client finds a queue empty: all nodes are asked for one job of it, at once and then at growing
    intervals for as long as a client waits.
 2. Nodes that gave lately are asked for more, often, and as many as would last about a second.
 3. Who is asked gives from the head of the queue, half of it at the most, unless it is importing
@@ -39,7 +39,7 @@ _LATER_MS: Final = 2_000
 
 class Federation:
     """Asks for jobs, gives them, takes them. ``wanting``: queues at which clients wait, by when
-    somebody is asked again."""
+    nodes are asked again."""
 
     def __init__(self, state: State, delivery: Delivery, arrivals: Arrivals, acks: Acks) -> None:
         self.wanting: Schedule[Queue] = Schedule()
@@ -87,7 +87,7 @@ class Federation:
                 self._peers.send(giver, message)
 
     def _again(self, queue: Queue, now_ms: i64) -> None:
-        """If somebody waits at the queue, ask again when it is time."""
+        """If a client waits at the queue, ask again when it is time."""
         self.wanting.remove(queue)
         if not queue.waiters:
             return

@@ -14,12 +14,11 @@ from mypy_extensions import i64
 
 from disque_tx.busmessages import MEET, PING, PONG, Gossip, GossipEntry, Message, NodeFailed
 from disque_tx.core import failure
-from disque_tx.core.addresses import normal_ip, plain_ip, ports_usable, short_bus_port
+from disque_tx.core.addresses import Strangers, normal_ip, plain_ip, ports_usable, short_bus_port
 from disque_tx.core.gossip import news
 from disque_tx.core.links import Links
 from disque_tx.core.membership import Membership
 from disque_tx.core.peers import Peers
-from disque_tx.core.strangers import Strangers
 from disque_tx.core.twins import is_that_node, note_number
 from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, Link, NodeEntry
 
@@ -128,7 +127,7 @@ class Heartbeats:
         """A PONG came on our own link to the node."""
         entry.pong_received_ms = now_ms
         entry.ping_sent_ms = 0
-        if failure.acquit(entry):
+        if failure.clear_failure(entry):
             self._membership.changed = True
 
     def _update_address(self, entry: NodeEntry, link: Link, message: Message) -> None:
@@ -188,8 +187,8 @@ class Heartbeats:
     def _fail_if_majority(self, about: NodeEntry, now_ms: i64, node_timeout_ms: i64) -> None:
         """Mark a node as failed, and broadcast it, if a majority reports it (cluster protocol,
         section 8.6)."""
-        if failure.outvoted(about, self._membership.size, now_ms, node_timeout_ms):
-            failure.condemn(about, now_ms)
+        if failure.majority_agrees(about, self._membership.size, now_ms, node_timeout_ms):
+            failure.mark_failed(about, now_ms)
             self._membership.changed = True
             self._peers.broadcast(NodeFailed(about.id))
 
@@ -200,7 +199,7 @@ class Heartbeats:
         if self._peers.entry(message.sender) is None or about is None:
             return
         if not about.flags & (MYSELF | FAIL):
-            failure.condemn(about, now_ms)
+            failure.mark_failed(about, now_ms)
             self._membership.changed = True
 
 

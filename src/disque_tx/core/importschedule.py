@@ -94,7 +94,7 @@ class ImportSchedule:
         return min(_GIVERS_MS * (i64(1) << doublings), _GIVERS_MS_MAX)
 
     def may_ask_all(self, now_ms: i64) -> bool:
-        """Whether it is time to ask everybody."""
+        """Whether it is time to ask all nodes."""
         return self.asked_all_ms < 0 or now_ms - self.asked_all_ms > self._all_pause_ms()
 
     def may_ask_givers(self, now_ms: i64) -> bool:
@@ -102,7 +102,7 @@ class ImportSchedule:
         return self.asked_givers_ms < 0 or now_ms - self.asked_givers_ms > self._givers_pause_ms()
 
     def next_ms(self, now_ms: i64) -> i64:
-        """When somebody may be asked next, if all goes on as it is; whoever is a giver was asked
+        """When a node may be asked next, if all goes on as it is; whoever is a giver was asked
         before."""
         at_ms = now_ms + 1
         if self.asked_all_ms >= 0:

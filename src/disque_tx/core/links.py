@@ -1,8 +1,8 @@
-"""Our own links to other nodes: having them made, again and again, and dropping them.
+"""Our own links to other nodes: asking for connections, with backoff, and dropping them.
 
 Cluster protocol, sections 2, 8.4 and 8.7. Making a link takes time, and what it was made for may be
 gone by then: the node was forgotten, or lives elsewhere. Connections that fail are repeated less
-and less often, up to every two seconds, with some jitter so that many nodes do not call at once.
+and less often, up to every two seconds, with some jitter so that many nodes do not connect at once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Links:
         self._membership: Membership = membership
         self._outbox: Outbox = outbox
         self._random: Callable[[], float] = random
-        #: Nodes whose address changed while they were called at the old one.
+        #: Nodes whose address changed while a connection to the old one was being made.
         self._moved: set[NodeEntry] = set()
 
     def call(self, entry: NodeEntry, now_ms: i64) -> None:
@@ -67,7 +67,8 @@ class Links:
             self._back_off(entry, now_ms, node_timeout_ms)
 
     def lost(self, link: Link, now_ms: i64, node_timeout_ms: i64) -> None:
-        """A link broke, of whichever side; one on which nobody ever answered was no success."""
+        """A link broke, of whichever side; one on which no message ever came counts as a
+        failure."""
         entry = link.entry
         if entry is not None and entry.link is link:
             entry.link = None
@@ -97,7 +98,7 @@ class Links:
         self.hang_up(entry)
 
     def readdress(self, entry: NodeEntry, ip: bytes, port: i64, bus_port: i64) -> None:
-        """The node is to be called elsewhere from now on, at once (section 8.7)."""
+        """Connect to the node at another address from now on, at once (section 8.7)."""
         entry.ip = ip
         entry.port = port
         entry.bus_port = bus_port
@@ -109,7 +110,7 @@ class Links:
         self._membership.changed = True
 
     def lose_address(self, entry: NodeEntry) -> None:
-        """Somebody else answers at the node's address (section 7.1 B)."""
+        """Another node answers at this node's address (section 7.1 B)."""
         entry.flags |= NOADDR
         entry.ip = b""
         entry.port = 0
@@ -118,6 +119,6 @@ class Links:
         self._membership.changed = True
 
     def forgive(self, entry: NodeEntry) -> None:
-        """The node lives: failed calls do not count any more."""
+        """The node is alive: end the backoff of earlier failures."""
         entry.attempts = 0
         entry.retry_ms = 0

@@ -4,7 +4,7 @@ Cluster protocol, sections 8.2, 8.3, 8.8 to 8.10. The table changes in these way
 
 1. MEET: an entry with a random ID stands for the peer until its real ID is known. It is dropped
    when the peer stays silent for too long.
-2. FORGET: the entry goes, and for a minute nobody's gossip can bring it back.
+2. FORGET: the entry goes, and for a minute no gossip can bring it back.
 3. RESET: all others go; a hard one also gives this node a new ID.
 4. LEAVING: this node stays a member, but takes no new jobs.
 
@@ -135,7 +135,8 @@ class Membership:
     # -- handshakes --------------------------------------------------------------------------
 
     def meet(self, ip: bytes, port: i64, bus_port: i64, now_ms: i64) -> bool:
-        """Introduce this node to whoever answers there, unless that is under way (section 8.3).
+        """Introduce this node to the node that answers there, unless that is under way (section
+        8.3).
 
         ``bus_port`` 0 stands for ``port`` + 10000. ``False``: this is not a literal address with
         ports that exist.
@@ -182,7 +183,7 @@ class Membership:
         self.refresh()
 
     def expire_handshakes(self, now_ms: i64, node_timeout_ms: i64) -> list[NodeEntry]:
-        """Drop the handshakes nobody completed in time, and return them."""
+        """Drop the handshakes that were not completed in time, and return them."""
         limit_ms = max(node_timeout_ms, HANDSHAKE_MS_MIN)
         expired = [
             entry

@@ -246,7 +246,7 @@ class Node:
             worked = worked_ms(job, self.now_ms)
             self.outbox.events.job(events.WORKING, job, events.NO_REASON, job.retry_s, worked)
         if job.retry_s == 0:
-            # A queued one was never delivered: nobody works on it, and it could not come back.
+            # A queued one was never delivered: no consumer has it, and it could not come back.
             return 0
         if job.state == QUEUED:
             self.delivery.dequeue(job)
@@ -320,8 +320,8 @@ class Node:
             self._releasing.waiting_for_jobs(leaving(), DUE_PER_TURN)
 
     def dismiss(self, error: CommandError) -> list[Client]:
-        """Send away and return all clients that wait; what they wanted to add is given up."""
-        return self._releasing.everybody(error)
+        """Disconnect and return all clients that wait; jobs they wanted to add are given up."""
+        return self._releasing.all_clients(error)
 
     def flush_all(self) -> None:
         """Forget every job and queue; waiting clients get no jobs (DEBUG FLUSHALL, RESET)."""

@@ -1,4 +1,4 @@
-"""What a step wants done by the outside: the runtime performs it after the whole batch.
+"""What a turn leaves to be done outside: the runtime performs it after the whole batch.
 
 Plain lists that are reused: this is the hot path. The order in which the runtime performs them is
 fixed: the log first, then the bus, then the replies (cluster protocol, section 13.1).
@@ -33,7 +33,7 @@ class Outbox:
         self.resolves: list[tuple[bytes, int]] = []
 
     def note(self, kind: i64, job: JobRecord, reason: i64 = NO_REASON, number: i64 = 0) -> None:
-        """Tell that something happened to a job, if anybody wants to know."""
+        """Record that something happened to a job, if there is an event log."""
         if self.events is not None:
             self.events.job(kind, job, reason, number, -1)
 

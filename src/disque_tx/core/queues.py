@@ -24,17 +24,17 @@ PAUSE_NAMES: Final = (b"none", b"in", b"out", b"all")
 #: How long an empty queue without clients lives, by memory level, in milliseconds
 #: (cluster protocol, section 11.7).
 IDLE_MS: Final = (300_000, 10_000, 2_000)
-#: Up to so many queues are all looked at when somebody asks how long jobs have waited.
+#: Up to so many queues are all looked at when INFO reports how long jobs have waited.
 _LOOKED_AT_MAX: Final = 1_000
 
 
 class Queue(Keyed):
     """One queue, found by its name.
 
-    ``created_ms`` and ``used_ms`` (last enqueue or fetch): the steady clock.
-    ``waiters``: clients blocked here, in the order in which they came; ``None`` while nobody ever
-    waited. ``ready``: stands in the node's list of queues whose waiters may be served.
-    ``imports``: what is asked of other nodes and comes from them; ``None`` before anything was.
+    ``created_ms`` and ``used_ms`` (last enqueue or fetch): the steady clock. ``waiters``: clients
+    blocked here, in the order in which they came; ``None`` while no client ever waited. ``ready``:
+    stands in the node's list of queues whose waiters may be served. ``imports``: what is asked of
+    other nodes and comes from them; ``None`` before anything was.
     """
 
     __slots__ = (
@@ -75,7 +75,7 @@ class Queue(Keyed):
         return self.imports.rate(now_ms) if self.imports is not None else 0
 
     def idle(self, now_ms: i64, limit_ms: i64) -> bool:
-        """Whether nobody would miss this queue (client protocol, section 13.7)."""
+        """Whether this queue may be forgotten (client protocol, section 13.7)."""
         return (
             self.jobs.size == 0
             and not self.waiters

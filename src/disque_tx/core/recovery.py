@@ -3,8 +3,8 @@
 1. What is expired is dropped. A second record of a job takes the place of the first: it is the
    same job at a later time.
 2. RETRY > 0: queued again RETRY after the load; if all that happened to it is that it waits for its
-   DELAY, this begins anew (:mod:`disque_tx.core.lifetime`), and a copy is queued RETRY later.
-3. RETRY 0: nobody can know whether it was delivered since the record was written, so it is not
+   DELAY, this starts again (:mod:`disque_tx.core.job`), and a copy is queued RETRY later.
+3. RETRY 0: it is unknown whether it was delivered since the record was written, so it is not
    queued again; except one whose DELAY is still running, by the record and by the clock, and one
    that an orderly stop left in the queue when the operator asked for that
    (``aof-enqueue-jobs-once``).
@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from disque_tx.core.job import Job
-from disque_tx.core.lifetime import delay_ms_anew, life_s_max, whole_life_s
+from disque_tx.core.job import Job, delay_left_ms, life_s_max, whole_life_s
 from disque_tx.core.node import Node
 from disque_tx.errors import PeerError
 from disque_tx.events import BY_RESTART
@@ -82,7 +81,7 @@ def _requeue_ms(node: Node, job: Job, recorded_state: i64, left_ms: i64) -> i64:
         mine = job.id[2:10] == node.id[:8]
         queued = job.flags & BCAST_QUEUED  # by this node, if it made the job, else by another one
         if not (mine and queued):
-            at_ms += delay_ms_anew(job, mine, left_ms)
+            at_ms += delay_left_ms(job, mine, left_ms)
         if not queued and (job.retry_s > 0 or _still_delayed(node, job)):
             return at_ms
     if job.retry_s == 0:

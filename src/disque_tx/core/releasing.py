@@ -1,8 +1,8 @@
-"""How blocked clients are let go without what they wanted (client protocol, section 20).
+"""How blocked clients are released without what they waited for (client protocol, section 20).
 
 1. GETJOB: an empty answer when its time is over, an error when it has to go elsewhere.
-2. ADDJOB: an error, and the job is taken back, here and from those who got a copy. Not so a job
-   that nobody waits for any more because its client has the ID: others shall have it.
+2. ADDJOB: an error, and the job is withdrawn, here and from the nodes that got a copy. A job whose
+   client has the ID already, so that nobody waits, is not withdrawn: it is to be delivered.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Releasing:
         self._delivery = delivery
 
     def gone(self, client: Client) -> None:
-        """The connection is lost: nobody is answered."""
+        """The connection is lost: no answer is sent."""
         wait = self._waiters.copies.get(client.blocked_job)
         self._waiters.leave(client)
         if wait is not None:
@@ -51,7 +51,8 @@ class Releasing:
         self._let_go(client)
 
     def waiting_for_jobs(self, error: CommandError, limit: i64) -> None:
-        """Send up to ``limit`` clients that wait for jobs to other nodes (section 12.3), with this.
+        """Release up to ``limit`` clients that wait for jobs with this error, which sends them to
+        other nodes (section 12.3).
 
         Those that wait for copies get them: a leaving node keeps none itself.
         """
@@ -59,8 +60,8 @@ class Releasing:
         for client in waiting[:limit]:
             self._refuse(client, error)
 
-    def everybody(self, error: CommandError) -> list[Client]:
-        """Send away and return all."""
+    def all_clients(self, error: CommandError) -> list[Client]:
+        """Release all with an error, and return them."""
         clients = list(self._waiters.blocked)
         self._give_up_copies(error)
         for client in list(self._waiters.blocked):

@@ -169,7 +169,7 @@ class Replication:
         job.qtime_ms = now_ms + RETRY_MS
         self._jobs.reschedule(job)
 
-    # -- copies that nobody waits for --------------------------------------------------------
+    # -- copies that no client waits for -----------------------------------------------------
 
     def begin_async(self, job: Job, wanted: i64, now_ms: i64) -> None:
         """Send an ASYNC job to its nodes, and see that ``wanted`` of them confirm it."""

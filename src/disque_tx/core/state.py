@@ -1,4 +1,4 @@
-"""What the parts of a node share: its jobs, queues, clients and peers, and its chance."""
+"""What the parts of a node share: its jobs, queues, clients, peers and source of randomness."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What became of the jobs of a node, counted: INFO's section Totals.
 
-``queued`` and ``in_hand`` are what is the case now; the others count since the start, or since the
-last CONFIG RESETSTAT.
+``queued`` and ``in_hand`` are the numbers of the moment; the others count since the start, or since
+the last CONFIG RESETSTAT.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ class Totals:
     """``added``: by clients of this node. ``delivered``: to clients of this node; one job may be
     delivered several times. ``acked``: by clients of this node, with ACKJOB or FASTACK. ``nacked``:
     put back with NACK. ``requeued``: queued again for another reason, nearly always because RETRY
-    passed without an acknowledgement. ``expired``: their life ended before anybody acknowledged
-    them. ``evicted``: removed to make room. ``dropped``: given up because too few copies could be
-    made, or deleted by command.
+    passed without an acknowledgement. ``expired``: their life ended before they were acknowledged.
+    ``evicted``: removed to make room. ``dropped``: given up because too few copies could be made,
+    or deleted by command.
 
     ``queued``: jobs in queues. ``in_hand``: jobs that a client of this node fetched and that are
     neither done nor queued here again.
@@ -40,7 +40,7 @@ class Totals:
         self.reset()
 
     def reset(self) -> None:
-        """Count from zero again; what is the case now stays."""
+        """Count from zero again; the numbers of the moment stay."""
         self.added: i64 = 0
         self.delivered: i64 = 0
         self.acked: i64 = 0

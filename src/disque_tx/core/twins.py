@@ -109,7 +109,7 @@ def _take(entry: NodeEntry, start: i64, now_ms: i64) -> None:
 class Standing:
     """What this process knows of others that use its own ID.
 
-    ``start``: the number from which it numbers its connections. ``aside``: it must not take part.
+    ``start``: the number from which it numbers its connections. ``aside``: it must not serve.
     ``doubled``: there was a sign of another one lately. ``twin_ip``: its address, as far as known.
     ``twin_messages``: how many showed one.
     """

@@ -25,7 +25,7 @@ from disque_tx.core.queues import PAUSE_OUT, Queue, Queues
 from disque_tx.core.schedule import Schedule
 from disque_tx.errors import CommandError
 
-#: Time-outs above this are no time-outs (about 100 years, in milliseconds).
+#: Time-outs above this mean none (about 100 years, in milliseconds).
 NO_TIMEOUT_MS = 100 * 366 * 86_400_000
 
 
@@ -62,7 +62,7 @@ class Waiters:
     def wait_for_jobs(
         self, client: Client, names: list[bytes], counters: bool, timeout_ms: i64, now_ms: i64
     ) -> None:
-        """Let ``client`` stand in line at every queue named; 0 waits for ever."""
+        """Put ``client`` into the wait list of every queue named; 0 waits for ever."""
         client.blocked = BLOCKED_GETJOB
         client.blocked_queues = names
         client.blocked_counters = counters
@@ -127,11 +127,11 @@ class Waiters:
         self._outbox.resumed.append(client)
 
     def expired(self, now_ms: i64, limit: i64) -> list[Client]:
-        """Clients whose time is over, taken out of the schedule but not yet out of line."""
+        """Clients whose time-out is over, out of the schedule but still in wait lists."""
         return self.timeouts.due(now_ms, limit)
 
     def note_ready(self, queue: Queue) -> None:
-        """Jobs came or a pause ended: somebody in the queue's line may be served."""
+        """Jobs came or a pause ended: clients that wait at the queue may be served."""
         if queue.waiters and not queue.ready and not queue.paused & PAUSE_OUT:
             queue.ready = True
             self.ready.append(queue)

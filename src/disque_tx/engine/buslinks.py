@@ -1,9 +1,9 @@
-"""Links to other nodes: what is kept of them, and what leaves in a turn (cluster protocol,
+"""Links to other nodes: their state, and what is sent in a turn (cluster protocol,
 sections 2 and 6).
 
 The policy for nodes that are slow to read: what their socket does not take is kept, up to
-``cluster-link-buffer-limit`` per connection, and beyond that the connection is closed. Nothing is
-lost by that which the bus had promised: all that is sent on it is sent again, or best effort.
+``cluster-link-buffer-limit`` per connection, and beyond that the connection is closed. This loses
+nothing that the bus guarantees: everything on it is sent again, or is best effort.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from disque_tx.errors import PeerError
 from disque_tx.nodetable import Link, NodeEntry
 from disque_tx.wire.bus import PEER_BYTES_MAX, BusParser, BusWriter
 
-#: Connections on which no known node has spoken yet; of more, the oldest is closed.
+#: Connections on which no known node has sent a message yet; of more, the oldest is closed.
 STRANGERS_MAX: Final = 256
 
 
 class LinkConnection(Protocol):
-    """A connection to another node. ``entry``: the node that was called, ``None`` when the other
-    side called. ``link``: the connection as the node knows it, while it is up. ``trusted``: a known
-    node has spoken on it."""
+    """A connection to another node. ``entry``: the node that we connected to, ``None`` when the
+    other side connected. ``link``: the connection as the node knows it, while it is up.
+    ``trusted``: a known node has sent a message on it."""
 
     entry: NodeEntry | None
     link: Link | None
@@ -60,7 +60,7 @@ class LinkNetwork(Protocol):
     """Where connections come from."""
 
     def connect(self, entry: NodeEntry) -> None:
-        """Call a node."""
+        """Connect to a node."""
 
     def resolve(self, host: bytes, port: int) -> None:
         """Find the address of a host, and meet the node there."""
@@ -74,7 +74,7 @@ class LinkSettings(Protocol):
 
 class BusLinks:
     """All links of one node. ``active``: connections may be made. ``written``: writers that hold
-    messages. ``take``: is called with each message, as ``Node.receive``. ``first_epoch``: a number
+    messages. ``take``: called with each message, as ``Node.receive``. ``first_epoch``: a number
     that no other start of any node had, higher for a later one.
 
     All methods are called within a turn.
@@ -105,7 +105,7 @@ class BusLinks:
     # -- from connections --------------------------------------------------------------------
 
     def opened(self, connection: LinkConnection) -> None:
-        """A connection is there; nothing can be sent on it yet."""
+        """A connection exists; nothing can be sent on it yet."""
         if connection.entry is None:
             self._strangers[connection] = None
             if len(self._strangers) > self.strangers_max:
@@ -150,7 +150,7 @@ class BusLinks:
         parser.received = parser.ignored = 0
 
     def _execute(self, connection: LinkConnection, link: Link, parser: BusParser) -> None:
-        """Hand over every complete message, until the node has enough of this link."""
+        """Hand over every complete message, until the node wants this link closed."""
         outbox = self._outbox
         while not outbox.hangups or link not in outbox.hangups:
             message = parser.next()
@@ -163,7 +163,7 @@ class BusLinks:
                 self._strangers.pop(connection, None)
 
     def lost(self, connection: LinkConnection) -> None:
-        """A connection is gone, or is not to be counted on any more."""
+        """A connection is gone, or must not be used any more."""
         self._strangers.pop(connection, None)
         link, entry = connection.link, connection.entry
         connection.link = connection.entry = None
@@ -195,7 +195,7 @@ class BusLinks:
         self.written[:] = kept
 
     def perform(self) -> bool:
-        """Make and close connections; whether there were any to make or close."""
+        """Make and close connections; returns whether there were any to make or close."""
         if not self.active:
             return False
         outbox = self._outbox

@@ -1,10 +1,10 @@
-"""The order in which a node begins and ends (cluster protocol, section 16).
+"""The order in which a node starts and stops (cluster protocol, section 16).
 
-Begin: load the log, while clients get LOADING; prepare whatever else must be there; write the nodes
-file; only then take part. A node whose start fails before that leaves its files as they were.
+Start: load the log, while clients get LOADING; prepare whatever else must be there; write the nodes
+file; only then start to serve. A node whose start fails before that leaves its files as they were.
 
-End: accept nobody; send blocked clients away; write and sync the log; close the connections; write
-the nodes file.
+Stop: accept no more connections; disconnect blocked clients; write and sync the log; close the
+connections; write the nodes file.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ class Host(Protocol):
         """Load the log."""
 
     def prepare(self, done: Done) -> None:
-        """The log is loaded: make ready what is still missing."""
+        """The log is loaded: prepare everything else that must be ready."""
 
-    def take_part(self) -> None:
-        """The node is somebody: talk to other nodes, serve clients."""
+    def start_serving(self) -> None:
+        """The node is ready: connect to other nodes, serve clients."""
 
     def start_failed(self, error: Exception) -> None:
         """The node cannot start."""
 
-    def refuse(self) -> None:
-        """Accept nobody any more."""
+    def stop_accepting(self) -> None:
+        """Accept no more connections."""
 
     def save_nodes(self, sync: bool = False) -> None:
         """Write the nodes file; ``OSError`` when it is out of date."""
 
-    def nodes_lost(self, error: OSError) -> None:
-        """The nodes file cannot be written: a node that cannot write down who it is must end."""
+    def nodes_file_failed(self, error: OSError) -> None:
+        """The nodes file cannot be written: a node that cannot store its own ID must end."""
 
 
 class Lifecycle:
-    """The beginning and the end of one node. ``member``: it takes part, so the nodes file is its
-    own to write. ``turn``: the block of a turn."""
+    """The start and the stop of one node. ``member``: it serves, so the nodes file is its own to
+    write. ``turn``: the block of a turn."""
 
     def __init__(
         self,
@@ -95,22 +95,22 @@ class Lifecycle:
             return
         self.member = True
         self.nodes_changed()
-        self._host.take_part()
+        self._host.start_serving()
 
     def nodes_changed(self) -> None:
-        """Write the nodes file. A node that does not take part yet leaves it as it is."""
+        """Write the nodes file. A node that does not serve yet leaves it as it is."""
         if not self.member:
             return
         try:
             self._host.save_nodes()
         except OSError as error:
             self._server.node.membership.saved()
-            self._host.nodes_lost(error)
+            self._host.nodes_file_failed(error)
 
     def end(self) -> bool:
-        """Accept nobody, send blocked clients away, write and sync the log; whether the log holds
-        everything. Connections are closed after that."""
-        self._host.refuse()
+        """Accept no more connections, disconnect blocked clients, write and sync the log; returns
+        whether the log holds everything. Connections are closed after that."""
+        self._host.stop_accepting()
         with self._turn() as node:
             for client in node.dismiss(CommandError("LEAVING", _STOPPING)):
                 client.closing = True
@@ -118,7 +118,7 @@ class Lifecycle:
             self._log.flush_and_sync()
         except OSError as error:
             reason = os_error_text(error)
-            self._reports.warning(f"The log could not be written at the end: {reason}")
+            self._reports.warning(f"The log could not be written at shutdown: {reason}")
             return False
         return True
 
@@ -130,6 +130,6 @@ class Lifecycle:
             self._host.save_nodes()
         except OSError as error:
             reason = os_error_text(error)
-            self._reports.warning(f"The nodes file could not be written at the end: {reason}")
+            self._reports.warning(f"The nodes file could not be written at shutdown: {reason}")
             return False
         return True

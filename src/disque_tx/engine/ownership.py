@@ -1,7 +1,7 @@
-"""Files that belong to one node: taken before they are used, so that no other node uses them.
+"""Files that belong to one node: locked before they are used, so that no other node uses them.
 
-A file is taken by locking it, as the nodes file is. The lock belongs to the file, not to its name,
-and the original locks no log: so whoever has a name must also look whether it still is that file's.
+The lock belongs to the file, not to its name, and the original locks no log: so after locking a
+file, the node also checks that the name still is that file's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from typing import Final
 
-from disque_tx.engine.files import IFile, IFiles
+from disque_tx.engine.interfaces import IFile, IFiles
 
 IN_USE: Final = "another node uses it"
 #: Each try fails only when another process gave the name to another file in that very moment.
@@ -17,7 +17,7 @@ _TRIES: Final = 10
 
 
 def claim(files: IFiles, path: str, may_be_new: bool = True) -> IFile:
-    """The file of this name, as it is, for nobody else until it is closed.
+    """Open and lock the file of this name; no other node can until it is closed.
 
     Raises ``OSError``: with the text ``IN_USE`` when another node has it, ``FileNotFoundError``
     when there is none and ``may_be_new`` is not set.
@@ -50,8 +50,8 @@ def claim_empty(files: IFiles, path: str) -> IFile:
 
 
 def claim_name(files: IFiles, path: str, aside: str) -> IFile:
-    """The file of this name, which is about to be replaced. One that holds anything is not ours: it
-    gets the name ``aside``.
+    """The file of this name, which is about to be replaced. One that is not empty is not ours: it
+    is renamed to ``aside``.
 
     Raises ``OSError`` as :func:`claim` does.
     """

@@ -8,12 +8,52 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from disque_tx.core.client import NOT_BLOCKED, Client
+from disque_tx.core.memory import Memory
 from disque_tx.engine.interfaces import Reports
-from disque_tx.engine.memorywatch import MemoryWatch
 
 if TYPE_CHECKING:
     from disque_tx.commands.context import Server
     from disque_tx.config.lists import OutputLimit
+
+#: Memory that goes up and down around a threshold is reported once in so many milliseconds.
+PAUSE_MS: Final = 10_000
+_MEANINGS: Final = (
+    "below 75 %: new jobs are kept on this node again",
+    "above 75 %: this node keeps no new jobs. ADDJOB places them on other nodes, and fails with"
+    " NOREPL if there are too few. Let workers catch up, or raise maxmemory",
+    "above 95 %: ADDJOB fails with OOM when no acknowledged job is left to be evicted. Let workers"
+    " catch up, or raise maxmemory",
+)
+
+
+class MemoryWatch:
+    """Logs when memory crosses the thresholds at 75 and 95 % of ``maxmemory``, both ways.
+
+    Above the first one ADDJOB behaves differently, above the second one it may fail: an operator
+    must not have to learn that from the programs that add jobs (client protocol, section 13.6).
+    """
+
+    def __init__(self, memory: Memory, reports: Reports) -> None:
+        self._memory = memory
+        self._reports = reports
+        self._logged = 0
+        self._next_ms = 0
+
+    def look(self, now_ms: int) -> None:
+        """Log the level if it is another one; ``now_ms``: the steady clock."""
+        level = int(self._memory.level())
+        if level == self._logged or now_ms < self._next_ms:
+            return
+        self._logged = level
+        self._next_ms = now_ms + PAUSE_MS
+        write = self._reports.warning if level else self._reports.notice
+        if not self._memory.limit:
+            write("Memory is no longer limited: new jobs are kept on this node again")
+            return
+        used, limit = int(self._memory.used), int(self._memory.limit)
+        percent = used * 100 // limit
+        write(f"{percent} % of maxmemory is used ({used} of {limit} bytes), {_MEANINGS[level]}.")
+
 
 _CLIENTS_PER_RUN_MIN: Final = 5
 _QUEUES_PER_RUN: Final = 200
@@ -28,7 +68,7 @@ class PeriodicSettings(Protocol):
 
 
 class TickingLog(Protocol):
-    """The log of the jobs, as far as it has work of its own."""
+    """The log of the jobs, as far as it has periodic work."""
 
     @property
     def loading(self) -> bool:
@@ -108,7 +148,7 @@ class PeriodicWork:
         return (ids[start:] + ids[:start])[:count]
 
     def _check_idle(self, client: Client) -> None:
-        """Close who has been silent for longer than ``timeout`` (whole seconds, strictly)."""
+        """Close a client that was idle for longer than ``timeout`` (whole seconds, strictly)."""
         limit_s = self._settings.timeout
         if limit_s and client.blocked == NOT_BLOCKED:
             if self._node.now_ms // 1000 - client.seen_ms // 1000 > limit_s:
@@ -117,7 +157,7 @@ class PeriodicWork:
                 self._node.outbox.touch(client)
 
     def _check_output(self, client: Client) -> None:
-        """Close who does not read its replies (``client-output-buffer-limit``)."""
+        """Close a client that does not read its replies (``client-output-buffer-limit``)."""
         limit = self._settings.client_output_buffer_limit
         if not limit.hard_bytes and not limit.soft_bytes:
             return

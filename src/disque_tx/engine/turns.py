@@ -8,9 +8,9 @@ made and closed after that. Input of clients that a turn unblocks belongs to the
 A turn ends in any case, and at once:
 
 1. A fault while the input is executed is raised, after what was done before it has left.
-2. A fault while it is written down ends the process: nobody knows what the disk holds, so nothing
-   leaves that depends on it, neither now nor later.
-3. A fault while it leaves costs the connection or the message that it met.
+2. A fault while effects are written to disk ends the process: it is unknown what the disk holds, so
+   nothing leaves that depends on it, neither now nor later.
+3. A fault while effects are sent costs the connection or the message that it met.
 4. What closing connections changes is input of the turn under way, and leaves with the next one,
    which is never inside this one.
 """
@@ -35,7 +35,7 @@ class Clients(Protocol):
         """These were unblocked: execute what they sent meanwhile."""
 
     def flush(self, clients: list[Client]) -> bool:
-        """Let the replies to these leave; whether input waits for another turn."""
+        """Send the replies to these; returns whether input waits for another turn."""
 
 
 class CommittedLog(Protocol):
@@ -64,11 +64,11 @@ class EventLog(Protocol):
     """The log of what happens to jobs."""
 
     def turn_ended(self) -> None:
-        """Take the events, if there are many."""
+        """Write the events collected so far, if there are many."""
 
 
 class Deadline(Protocol):
-    """A part of the node that has something to do at times of its own; steady clock."""
+    """A part of the node with deadlines of its own, on the steady clock."""
 
     def next_due_ms(self) -> int:
         """When :meth:`run_due` has something to do next, -1 for never."""
@@ -81,11 +81,11 @@ class Turns:
     """The turns of one node, one after the other. ``active``: one is under way.
 
     ``log``: ``None`` without one. ``save_nodes``: writes the node table to disk. ``links``:
-    ``None`` for a node that is alone. ``eventlog``: ``None`` without one. ``deadlines``: what is
-    to be run on time besides the node. ``dead``: what a turn did could not be written down.
+    ``None`` for a node that is alone. ``eventlog``: ``None`` without one. ``deadlines``: what is to
+    be run on time besides the node. ``dead``: what a turn did could not be written to disk.
 
-    ``fatal``: is called with a fault met while writing down that was not logged where it happened;
-    the process must end. ``report``: is called with what could not be done, and the fault.
+    ``fatal``: called with a fault met while writing to disk that was not logged where it happened;
+    the process must end. ``report``: called with what could not be done, and the fault.
     """
 
     def __init__(
@@ -136,24 +136,24 @@ class Turns:
         self._dispatcher.begin()
 
     def end(self) -> bool:
-        """The input is executed: let everything out, in order; whether another turn should follow
-        soon. Raises what was met while it was written down."""
+        """The input is executed: write and send its effects, in order; returns whether another turn
+        should follow soon. Raises a fault met while writing to disk."""
         try:
             if self.dead:
                 return False
             try:
-                self._write_down()
+                self._commit()
             except Exception as error:
                 self.dead = True
                 if not isinstance(error, LocalError):
                     self._fatal(error)
                 raise
-            return self._let_out()
+            return self._send_effects()
         finally:
             self.active = False
 
-    def _write_down(self) -> None:
-        """What nothing may leave before."""
+    def _commit(self) -> None:
+        """Write everything to disk that must be there before anything is sent."""
         outbox = self._outbox
         while outbox.resumed:
             resumed, outbox.resumed = outbox.resumed, []
@@ -166,7 +166,7 @@ class Turns:
         if self._node.membership.changed:
             self.save_nodes()
 
-    def _let_out(self) -> bool:
+    def _send_effects(self) -> bool:
         """Messages, replies and connections."""
         outbox = self._outbox
         links = self.links

@@ -1,4 +1,6 @@
-"""The append only file of a node as a service: the log of the engine on real files."""
+"""The append only file of a node as a service: the log of the engine on real files, with the
+reactor and its threads.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,36 @@ from typing import Any
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
+from twisted.python.failure import Failure
 
 from disque_tx.commands.latency import LatencyMonitor
 from disque_tx.core.node import Node
 from disque_tx.engine.aof.environment import Environment, LogSettings
 from disque_tx.engine.aof.log import AppendOnlyLog
-from disque_tx.engine.files import IFiles
-from disque_tx.engine.interfaces import Reports
-from disque_tx.services.scheduler import ReactorScheduler
+from disque_tx.engine.interfaces import IFiles, Reports
+
+
+class ReactorScheduler:
+    """The engine's ``Scheduler``. ``defer_to_thread``: runs a function off the reactor."""
+
+    def __init__(self, clock: IReactorTime, defer_to_thread: Callable[..., Deferred[Any]]) -> None:
+        self._clock = clock
+        self._defer_to_thread = defer_to_thread
+
+    def soon(self, work: Callable[[], object]) -> Callable[[], object]:
+        """In the next turn of the reactor."""
+        return self._clock.callLater(0, work).cancel
+
+    def in_background(
+        self, work: Callable[[], object], done: Callable[[Exception | None], object]
+    ) -> None:
+        """In the thread pool."""
+
+        def failed(failure: Failure) -> object:
+            error = failure.value
+            return done(error if isinstance(error, Exception) else RuntimeError(str(error)))
+
+        self._defer_to_thread(work).addCallbacks(lambda _result: done(None), failed)
 
 
 class AppendOnlyFile(AppendOnlyLog, Service):

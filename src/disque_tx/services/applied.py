@@ -1,4 +1,4 @@
-"""What a setting changes in the running node, at start and after CONFIG SET."""
+"""How each setting is applied to the running node, at start and after CONFIG SET."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.core.addresses import normal_ip, plain_ip
-from disque_tx.core.eviction import evict
+from disque_tx.core.memory import evict
 
 if TYPE_CHECKING:
     from disque_tx.commands.context import Server
@@ -65,7 +65,7 @@ def _meet_allow(settings: Settings, server: Server, log: DaemonLog) -> None:
 
 
 def _announce(settings: Settings, server: Server, log: DaemonLog) -> None:
-    """What other nodes are told about where this one is."""
+    """The address that this node announces to others."""
     server.node.membership.announce(
         plain_ip(normal_ip(settings.cluster_announce_ip.encode())),
         settings.cluster_announce_port or settings.port,

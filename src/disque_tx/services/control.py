@@ -1,4 +1,4 @@
-"""What commands may ask of the process: configuration, files, its end."""
+"""What commands may ask of the process: configuration, files, stopping."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from disque_tx.services.pump import Session
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
-    from disque_tx.engine.files import IFiles
+    from disque_tx.engine.interfaces import IFiles
     from disque_tx.services.aof import AppendOnlyFile
     from disque_tx.services.events.service import EventLog
     from disque_tx.services.host.log import DaemonLog
-    from disque_tx.services.host.processinfo import ProcessInfo
+    from disque_tx.services.host.process import ProcessInfo
 
 #: File descriptors the process needs besides those of its clients (client protocol, section 2).
 RESERVED_FDS = 32
@@ -54,7 +54,7 @@ class Supervisor(Protocol):
         """End the process in an orderly way."""
 
     def request_restart(self, graceful: bool, delay_ms: int) -> None:
-        """End it and begin anew."""
+        """End it and start again."""
 
 
 class NodeControl(Control):

@@ -24,12 +24,13 @@ class IClock(Interface):
 
 
 class ITurn(Interface):
-    """A batch of input that is executed first and answered afterwards."""
+    """A batch of input: it is executed as a whole, and answered afterwards."""
 
     pump: Pump = Attribute("What moves requests in and replies out.")
 
     def turn() -> AbstractContextManager[object]:
-        """The block in which input is executed; behind it the log is written, then answered."""
+        """The block in which input is executed; at its end the log is written, then replies are
+        sent."""
 
 
 class IHost(Interface):
@@ -44,7 +45,7 @@ class IHost(Interface):
 
 
 class IClientProtocol(Interface):
-    """A protocol that listeners can speak; found by ``twisted.plugin.getPlugins``.
+    """A protocol that listeners can serve; found by ``twisted.plugin.getPlugins``.
 
     The directive ``listen <name> <endpoint>`` puts it to use.
     """

@@ -45,9 +45,9 @@ class Session(Client):
 
     ``connection``: the Twisted protocol it belongs to. ``recv`` and ``send``: receive and send at
     once what the socket has and takes; ``None`` when only the transport can. ``paused``: the
-    socket is full, replies stay in ``writer`` until the protocol says otherwise. ``late``: it sent
+    socket is full, replies stay in ``writer`` until the protocol resumes. ``late``: it sent
     more requests than its share of a turn allows; until they are executed, nothing more is
-    received, and nobody notices that it hung up.
+    received, and a disconnect goes unnoticed.
     """
 
     __slots__ = ("connection", "late", "parser", "paused", "recv", "room", "send", "writer")
@@ -65,7 +65,7 @@ class Session(Client):
         self.room: i64 = _RECEIVE_ONE
 
     def adapt(self, size: i64) -> None:
-        """Choose the buffer for the next read by the size of this one."""
+        """Choose the buffer for the next read by the size of the last one."""
         if size == self.room:
             self.room = _LARGER[size]
         elif size < _RECEIVE_LITTLE < self.room:
@@ -136,7 +136,7 @@ class Pump:
         return unusual
 
     def receive(self, session: Session, data: bytes) -> None:
-        """Take what a client sent and execute what is complete."""
+        """Parse what a client sent and execute what is complete."""
         size: i64 = len(data)
         session.seen_ms = self._node.now_ms
         self._stats.net_input_bytes += size
@@ -146,7 +146,7 @@ class Pump:
         if not session.late:
             self.drain(session)
         if size >= _LARGE_READ and session.parser.pending_bytes() > QUERY_BYTES_MAX:
-            self._refuse(session, "sent more than 1 GiB that is no complete request")
+            self._refuse(session, "sent more than 1 GiB without a complete request")
 
     def drain(self, session: Session) -> None:
         """Execute what is complete and may be executed now."""
@@ -168,7 +168,8 @@ class Pump:
 
     def hung_up(self, session: Session) -> bool:
         """The client will send nothing more. ``True`` when answers of this turn are still to leave:
-        they may hold jobs that the client wants to give back, so the connection ends behind them.
+        they may hold jobs that the client wants to return to their queue, so the connection ends
+        after them.
         """
         if session.paused or session.doomed or session.writer.size == 0:
             return False
@@ -204,7 +205,7 @@ class Pump:
         self.late.append(session)
 
     def _fail(self, session: Session, fault: Exception) -> None:
-        """A fault of ours: it costs this client its connection, and nobody else anything."""
+        """A fault of this program: only the connection of this client ends."""
         session.connection.failed(fault)
         session.doomed = True
         self._node.outbox.touch(session)
@@ -215,7 +216,7 @@ class Pump:
         self._node.outbox.touch(session)
 
     def flush_all(self, clients: list[Client]) -> list[Client]:
-        """Let the replies of a turn leave; returns the clients that are no sessions."""
+        """Send the replies of a turn; returns the clients that are not sessions."""
         others: list[Client] = []
         for client in clients:
             client.touched = False
@@ -229,7 +230,7 @@ class Pump:
         return others
 
     def flush(self, session: Session) -> None:
-        """Send what was answered, and end the connection if that is what is left to do."""
+        """Send the replies, and end the connection if it is to be closed."""
         if session.doomed:
             session.connection.abort()
             return

@@ -1,9 +1,9 @@
 """The whole node as one MultiService: what ``disque-server`` and ``twistd disque`` both run.
 
 Start (cluster protocol, section 16): lock and read the nodes file, listen, load the log while
-clients are told to wait, then write the nodes file, talk to other nodes and work. A node whose
-start fails before that leaves its files as they were. Stop: accept nobody, send blocked clients
-away, write and sync the log, close.
+clients get LOADING, then write the nodes file and serve clients and nodes. A node whose start fails
+before that leaves its files as they were. Stop: accept no more connections, disconnect blocked
+clients, write and sync the log, close.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ from disque_tx.engine.lifecycle import Done, Lifecycle
 from disque_tx.errors import CommandError, ConfigError, DisqueError
 from disque_tx.services.aof import AppendOnlyFile
 from disque_tx.services.applied import APPLY, apply_all
-from disque_tx.services.bus.federation import FederationService
-from disque_tx.services.bus.gossip import GossipService
 from disque_tx.services.bus.nodesfile import NodesFile
 from disque_tx.services.bus.service import Bus
 from disque_tx.services.clients.admission import Admission
@@ -44,15 +42,14 @@ from disque_tx.services.clients.embedded import NodeService
 from disque_tx.services.clients.listeners import Listeners
 from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.control import NodeControl, raise_fd_limit
-from disque_tx.services.cron import Cron
 from disque_tx.services.events.service import EventLog
 from disque_tx.services.host.files import RealFiles
 from disque_tx.services.host.log import DaemonLog
-from disque_tx.services.host.processinfo import DISQUE_VERSION, ProcessInfo
-from disque_tx.services.host.systemd import Watchdog, notify
+from disque_tx.services.host.process import DISQUE_VERSION, ProcessInfo, Watchdog, notify
 from disque_tx.services.interfaces import IHost
 from disque_tx.services.net.certificates import Certificates, Identity
 from disque_tx.services.net.hub import Hub
+from disque_tx.services.periodic import Cron, FederationService, GossipService
 from disque_tx.services.runtime import Runtime, SystemClock
 from disque_tx.wire.jobid import JobIdSource
 
@@ -63,18 +60,18 @@ def new_node_id() -> bytes:
 
 
 def first_epoch(wall_us: int) -> int:
-    """The number from which a start counts its connections: no other start has it, and later ones
-    have higher ones (see ``core/twins``)."""
+    """The number from which a start counts its connections: unique per start, and higher for later
+    ones (see ``core/twins``)."""
     return (wall_us // 1000) << 21 | secrets.randbits(20)
 
 
 @implementer(IHost)
 class NodeRoot(MultiService):
-    """A node and everything around it. ``cluster``: what talks to other nodes, a part of it from
-    the moment on at which the log is loaded.
+    """A node and everything around it. ``cluster``: the services that talk to other nodes; they
+    start once the log is loaded.
 
-    The orderly end stops the reactor; ``exit_status`` and ``restart_wanted`` tell the program how
-    to go on after that. ``die``: ends the process at once, with an exit status.
+    The orderly end stops the reactor; ``exit_status`` and ``restart_wanted`` are for the program
+    that goes on after that. ``die``: ends the process at once, with an exit status.
     """
 
     def __init__(
@@ -176,7 +173,7 @@ class NodeRoot(MultiService):
         return self.listeners.addresses(), self.bus.addresses()
 
     def _identities(self) -> list[Identity]:
-        """What this node shows where it has TLS."""
+        """The certificates that this node presents."""
         bus = self.bus.identity
         return [*self.listeners.identities(), *([bus] if bus is not None else [])]
 
@@ -186,8 +183,8 @@ class NodeRoot(MultiService):
     # -- start -------------------------------------------------------------------------------
 
     def privilegedStartService(self) -> None:
-        """Listen, before anything else happens; ``ConfigError`` when that is not possible, and
-        then nothing is held any more."""
+        """Listen, before anything else happens; ``ConfigError`` when that is not possible, and then
+        everything is released."""
         self._open = True
         super().privilegedStartService()
         try:
@@ -227,7 +224,7 @@ class NodeRoot(MultiService):
         gc.set_threshold(5_000, 5, 1_000_000_000)
 
     def startService(self) -> None:
-        """Load the log, then take part, and say that the node is ready."""
+        """Load the log, then serve, and notify the system that the node is ready."""
         if not self._open:  # "twist", unlike "twistd", has no privileged step
             self.privilegedStartService()
         super().startService()
@@ -253,8 +250,8 @@ class NodeRoot(MultiService):
         opened = self.listeners.opened().addCallback(lambda _result: done(None))
         opened.addErrback(self._not_started)
 
-    def take_part(self) -> None:
-        """All that the node needs is there: from now on it is somebody."""
+    def start_serving(self) -> None:
+        """Everything is ready: join the cluster and serve clients."""
         if self._stop_asked:
             return
         self.cluster.setServiceParent(self)
@@ -271,8 +268,8 @@ class NodeRoot(MultiService):
         else:
             self._fatal(f"The start failed: {failure.getTraceback()}")
 
-    def refuse(self) -> None:
-        """Accept nobody any more."""
+    def stop_accepting(self) -> None:
+        """Accept no more connections."""
         self.listeners.close()
         self.bus.close()
 
@@ -283,8 +280,8 @@ class NodeRoot(MultiService):
         self._nodes_file.save(entries, membership.unix_ms, sync or membership.must_sync)
         membership.saved()
 
-    def nodes_lost(self, error: OSError) -> None:
-        """A node that cannot write down who it is must not go on (cluster protocol, section 9)."""
+    def nodes_file_failed(self, error: OSError) -> None:
+        """A node that cannot store its own ID must not go on (cluster protocol, section 9)."""
         self._fatal(
             f"The nodes file {self._nodes_file.path} can't be written:"
             f" {os_error_text(error)}. Check 'dir' and 'cluster-config-file', and the disk."
@@ -312,19 +309,19 @@ class NodeRoot(MultiService):
             self._reactor.callLater(0, self._reactor.stop)
 
     def request_restart(self, graceful: bool, delay_ms: int) -> None:
-        """End this process and let the program begin anew with the same words."""
+        """End this process and let the program start again with the same arguments."""
         self.restart_wanted = (graceful, delay_ms)
         self.request_stop(0)
 
     def stopService(self) -> Deferred[Any]:
-        """Let go of everything, nothing accepted is lost."""
+        """Stop and close everything; nothing accepted is lost."""
         if not self._lifecycle.end():
             self.exit_status = 1
         self.runtime.stop()
         stopped: Deferred[Any] = super().stopService()
-        return stopped.addBoth(self._let_go)
+        return stopped.addBoth(self._release_files)
 
-    def _let_go(self, result: object) -> object:
+    def _release_files(self, result: object) -> object:
         if self._lifecycle.member:
             self._lifecycle.finish()
             self._nodes_file.close()

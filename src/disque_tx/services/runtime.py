@@ -1,7 +1,7 @@
 """The runtime: drives the turns of a node by a reactor.
 
-What a turn is, and in which order its effects leave, is said in ``engine/turns.py``. Here are the
-block that makes one, the clocks, the timer for what is due, and what comes back to clients that are
+``engine/turns.py`` says what a turn is, and in which order its effects leave. Here are the block
+that makes one, the clocks, the timer for what is due, and what comes back to clients that are
 no connections: the operations of programs that embed the node.
 """
 
@@ -47,7 +47,7 @@ class SystemClock:
 @implementer(ITurn)
 class Runtime:
     """One per node. ``turns``: what is to be done in each of them, and in which order. ``calls``:
-    operations of programs that embed the node, by client ID. ``fatal``: is called with the reason
+    operations of programs that embed the node, by client ID. ``fatal``: called with the reason
     why the process must end.
     """
 
@@ -88,7 +88,7 @@ class Runtime:
         return self.node
 
     def __exit__(self, *_fault: object) -> None:
-        """The input is executed: let everything out, and see to what comes next."""
+        """The input is executed: write and send its effects, and schedule what comes next."""
         turns = self.turns
         more = turns.end()
         if turns.dead:
@@ -108,7 +108,7 @@ class Runtime:
                 self.pump.drain_resumed(client)
 
     def flush(self, clients: list[Client]) -> bool:
-        """Let replies leave; whether requests wait for another turn."""
+        """Send replies; returns whether requests wait for another turn."""
         for client in self.pump.flush_all(clients):
             call = self.calls.get(client.id)
             if call is not None:
@@ -117,7 +117,7 @@ class Runtime:
 
     def _broken(self, error: Exception) -> None:
         self.fatal(
-            "A fault in this program: nobody knows what was written down, so the node stops"
+            "A fault in this program: it is unknown what was written to disk, so the node stops"
             f" here and answers nothing more. {Failure(error).getTraceback()}"
         )
 

@@ -31,11 +31,11 @@ class Options(usage.Options):
         given often, and overrides the file."""
         words = split(os.fsencode(directive))
         if not words:
-            raise usage.UsageError(f"--set '{directive}': this is no directive with its value")
+            raise usage.UsageError(f"--set '{directive}': this is not a directive with a value")
         self.setdefault("directives", []).append(list(map(os.fsdecode, words)))
 
     def words(self) -> list[str]:
-        """What ``disque-server`` would have been given."""
+        """The same arguments as ``disque-server`` would have."""
         words = [self["config"]] if self["config"] else []
         for directive in self.get("directives", []):
             name, *values = directive

@@ -1,4 +1,4 @@
-"""Redis work queues that the daemon cleans, if it is told to.
+"""Redis work queues that the daemon cleans, if it is configured to.
 
 Nothing here touches the node; Redis is another server, which may come and go.
 """
@@ -20,7 +20,7 @@ class WorkQueueCleaning(Service):
     """Cleans the work queues with the prefixes of ``workqueue-prefixes`` at the server of
     ``workqueue-redis``. Its password: in the URL, or in the variable REDIS_PASSWORD.
 
-    :raises ConfigError: for something that is no URL of a Redis server.
+    :raises ConfigError: when the URL is not that of a Redis server.
     """
 
     def __init__(self, settings: Settings, reactor: Any) -> None:

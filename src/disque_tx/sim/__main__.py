@@ -10,9 +10,7 @@ from typing import Final
 import attrs
 import click
 
-from disque_tx.sim.campaign import COVERAGE_RUNS, Outcome, Summary, outcomes
-from disque_tx.sim.checked import checked_run
-from disque_tx.sim.minimise import minimise
+from disque_tx.sim.campaign import COVERAGE_RUNS, Outcome, Summary, checked_run, minimise, outcomes
 from disque_tx.sim.run import Run
 from disque_tx.sim.shape import DEAL, Shape, table
 
@@ -39,7 +37,7 @@ def parse_range(text: str) -> list[int]:
 
 
 @click.command(help="Run a simulated cluster and check what it promises.")
-@click.option("--seed", type=int, help="One run, told in detail.")
+@click.option("--seed", type=int, help="One run, reported in detail.")
 @click.option("--seeds", metavar="A-B", help="A campaign over these seeds and the known ones.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Runs at the same time.")
 @click.option("--trace", is_flag=True, help="With --seed: print every event.")
@@ -84,7 +82,7 @@ def _one(seed: int, shape: Shape | None, trace: bool) -> bool:
     if trace:
         click.echo("\n".join(run.world.lines))
     elif breaches:
-        click.echo("\n".join(_telling(run, breaches)))
+        click.echo("\n".join(_relevant_lines(run, breaches)))
     click.echo(f"seed {seed}: {attrs.asdict(run.shape)}")
     click.echo(f"{len(run.history.added)} jobs added, {len(run.history.delivered)} deliveries")
     click.echo(f"trace {run.world.trace_hash()}")
@@ -93,7 +91,7 @@ def _one(seed: int, shape: Shape | None, trace: bool) -> bool:
     return not breaches
 
 
-def _telling(run: Run, breaches: list[str]) -> list[str]:
+def _relevant_lines(run: Run, breaches: list[str]) -> list[str]:
     """The last lines of the trace that speak of a job of the first breach, or all when none is."""
     job_id = breaches[0].split(":")[0]
     lines = [line for line in run.world.lines if job_id in line]

@@ -1,4 +1,4 @@
-"""Producers and consumers of a run: they do what its workload says, at random."""
+"""Producers and consumers of a run: they act at random, as its workload describes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import hiredis
 
 from disque_tx.sim.clients import LOST, SimClient, Then
-from disque_tx.sim.history import Added, Deed, Delivered, Shown
+from disque_tx.sim.history import Added, Delivered, JobRequest, ShownCounters
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
     from disque_tx.sim.run import Run
-    from disque_tx.sim.workloads import Workload
+    from disque_tx.sim.shape import Workload
 
 QUEUES: Final = (b"a", b"b", b"c d")
 _TIMEOUT_MS: Final = (200, 1_000, 3_000)
@@ -20,7 +20,7 @@ _LARGE: Final = 3_000
 
 
 class Actor:
-    """Does one thing after the other until the run says that it is over."""
+    """Does one thing after the other until the run is over."""
 
     def __init__(
         self, run: Run, name: str, workload: Workload, machine: Machine | None = None
@@ -34,7 +34,7 @@ class Actor:
 
     @staticmethod
     def password(run: Run) -> bytes:
-        """What it says to be let in."""
+        """The password that it authenticates with."""
         return run.password
 
     def rest(self, mean_us: int) -> None:
@@ -109,7 +109,7 @@ class Producer(Actor):
 
 
 class Consumer(Actor):
-    """Takes jobs and does with each what the workload says."""
+    """Takes jobs, and does with each one of the workload's actions."""
 
     def act(self) -> None:
         random, workload = self.random, self.workload
@@ -129,7 +129,7 @@ class Consumer(Actor):
                 self.client.leave()
             self.rest(self.run.pace_us)
             return
-        jobs = note_deliveries(self.run, self.client, reply)
+        jobs = record_deliveries(self.run, self.client, reply)
         self._handle(jobs)
 
     def _handle(self, jobs: list[bytes]) -> None:
@@ -138,38 +138,38 @@ class Consumer(Actor):
             self.rest(self.run.pace_us)
             return
         job_id = jobs.pop()
-        deed = self.random.choice(self.workload.deeds)
+        action = self.random.choice(self.workload.actions)
         work_us = int(self.random.expovariate(1 / 200_000))
-        self.run.world.at(work_us, lambda: self._do(deed, job_id, jobs))
+        self.run.world.at(work_us, lambda: self._do(action, job_id, jobs))
 
-    def _do(self, deed: str, job_id: bytes, jobs: list[bytes]) -> None:
+    def _do(self, action: str, job_id: bytes, jobs: list[bytes]) -> None:
         if not self.run.busy:
             return
-        if deed == "ignore":
+        if action == "ignore":
             self._handle(jobs)
             return
-        if deed.endswith("-elsewhere"):
+        if action.endswith("-elsewhere"):
             self.client.leave()
-        if deed == "show":
+        if action == "show":
             self.client.ask(lambda reply: self._shown(job_id, jobs, reply), b"SHOW", job_id)
             return
-        do_deed(
+        send_job_request(
             self.run,
             self.client,
-            _WORDS[deed],
+            _WORDS[action],
             [job_id],
-            lambda _: self._done(deed, job_id, jobs),
+            lambda _: self._done(action, job_id, jobs),
         )
 
-    def _done(self, deed: str, job_id: bytes, jobs: list[bytes]) -> None:
-        if deed == "working":
+    def _done(self, action: str, job_id: bytes, jobs: list[bytes]) -> None:
+        if action == "working":
             self.run.world.at(500_000, lambda: self._do("ack", job_id, jobs))
         else:
             self._handle(jobs)
 
     def _shown(self, job_id: bytes, jobs: list[bytes], reply: Any) -> None:
         if isinstance(reply, list):
-            note_shown(self.run, self.client, reply)
+            record_counters(self.run, self.client, reply)
         self._do("ack", job_id, jobs)
 
 
@@ -186,31 +186,35 @@ _WORDS: Final = {
 }
 
 
-def do_deed(run: Run, client: SimClient, word: bytes, ids: list[bytes], then: Then) -> None:
+def send_job_request(
+    run: Run, client: SimClient, word: bytes, ids: list[bytes], then: Then
+) -> None:
     """Send a request about jobs, and write down for each that it was sent, and what came back."""
-    deeds = [Deed(word, job_id, b"", run.world.now_us) for job_id in ids]
-    run.history.deeds += deeds
+    requests = [JobRequest(word, job_id, b"", run.world.now_us) for job_id in ids]
+    run.history.job_requests += requests
 
     def done(reply: Any) -> None:
-        for deed in deeds:
-            deed.node = client.node
+        for request in requests:
+            request.node = client.node
             if reply is not LOST:
-                deed.said_us = client.sent_us
+                request.answered_us = client.sent_us
                 if isinstance(reply, int) and (len(ids) == 1 or reply == len(ids)):
-                    deed.reply = reply if len(ids) == 1 else 1
+                    request.reply = reply if len(ids) == 1 else 1
         then(reply)
 
     client.ask(done, word, *ids)
 
 
-def note_shown(run: Run, client: SimClient, reply: list[Any]) -> None:
+def record_counters(run: Run, client: SimClient, reply: list[Any]) -> None:
     """Write down the counters in the answer to a SHOW."""
     row = dict(zip(reply[::2], reply[1::2], strict=True))
     counters = row[b"nacks"], row[b"additional-deliveries"]
-    run.history.shown.append(Shown(row[b"id"], client.node, client.sent_us, *counters))
+    run.history.shown_counters.append(
+        ShownCounters(row[b"id"], client.node, client.sent_us, *counters)
+    )
 
 
-def note_deliveries(run: Run, client: SimClient, reply: Any) -> list[bytes]:
+def record_deliveries(run: Run, client: SimClient, reply: Any) -> list[bytes]:
     """Write down the jobs in the answer to GETJOB WITHCOUNTERS, and return their IDs."""
     ids: list[bytes] = []
     answer = len(run.history.delivered)

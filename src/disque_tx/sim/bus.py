@@ -53,7 +53,7 @@ class BusConnection:
         self.connection.write(self.writer.take())
 
     def close(self) -> None:
-        """Hang up, after what was sent."""
+        """Close, after what was sent."""
         self.connection.close()
 
     def drop(self, why: str) -> None:
@@ -128,7 +128,7 @@ class Bus:
     # -- from the links ----------------------------------------------------------------------
 
     def connect(self, entry: NodeEntry) -> None:
-        """Call a node."""
+        """Connect to a node."""
         process = self.process
         process.network.connect(
             process.ip,
@@ -146,6 +146,6 @@ class Bus:
         """No names are known in this world."""
 
     def close(self) -> None:
-        """Hang up on everybody."""
+        """Close all connections."""
         for here in self._open:
             here.connection.close()

@@ -7,15 +7,16 @@ when over all its runs some fault never struck or some bus message was never sen
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Final
 
 import attrs
 
 from disque_tx.busmessages import TYPE_NAMES
-from disque_tx.sim.checked import checked_run
+from disque_tx.sim.checkers import all_checkers
 from disque_tx.sim.faults import FAULTS
+from disque_tx.sim.run import Run
 from disque_tx.sim.shape import DEAL, Pair, Shape, pairs
 
 #: Every run with such a seed is made twice and must be the same both times.
@@ -127,3 +128,55 @@ class Summary:
         lines += [f"  {name:<32}{self.counters[name]:>12}" for name in names]
         lines += ["", *(f"  {name:<32}{n:>12}" for name, n in sorted(self.workloads.items()))]
         return "\n".join(lines)
+
+
+def checked_run(seed: int, shape: Shape | None = None, keep_trace: bool = False) -> Run:
+    """The run of a seed, with all checkers; in this shape, if any is given."""
+    return Run(seed, all_checkers(), shape, keep_trace)
+
+
+def fails(seed: int, shape: Shape) -> bool:
+    """Whether this run breaks a promise."""
+    return bool(checked_run(seed, shape).execute())
+
+
+def smaller(shape: Shape) -> Iterator[Shape]:
+    """Shapes with a little less in them."""
+    if shape.clients > 2:
+        yield attrs.evolve(shape, clients=max(2, shape.clients // 2))
+    if shape.fault_s > 5:
+        yield attrs.evolve(shape, fault_s=shape.fault_s // 2)
+    names = sorted(shape.faults)
+    half = len(names) // 2
+    if half:
+        yield attrs.evolve(shape, faults=frozenset(names[:half]))
+        yield attrs.evolve(shape, faults=frozenset(names[half:]))
+    for name in names:
+        yield attrs.evolve(shape, faults=shape.faults - {name})
+    if shape.nodes > 2:
+        yield attrs.evolve(shape, nodes=shape.nodes - 1)
+    if shape.queues > 1:
+        yield attrs.evolve(shape, queues=1)
+    if shape.password:
+        yield attrs.evolve(shape, password=False)
+    if shape.appendonly:
+        yield attrs.evolve(shape, appendonly=False)
+
+
+def minimise(
+    seed: int, shape: Shape, tries: int, failing: Callable[[int, Shape], bool] = fails
+) -> Shape:
+    """The smallest failing shape found with at most ``tries`` runs."""
+    best = shape
+    left = tries
+    found = True
+    while found and left > 0:
+        found = False
+        for candidate in smaller(best):
+            left -= 1
+            if failing(seed, candidate):
+                best, found = candidate, True
+                break
+            if left <= 0:
+                break
+    return best

@@ -32,10 +32,10 @@ def request(*words: bytes) -> bytes:
 
 
 class SimClient:
-    """Talks to ``machine``, or to any one of the run's when it is ``None``.
+    """A client of ``machine``, or of any one of the run's when it is ``None``.
 
     ``node``: the address it is connected to, or was last. ``sent_us``: when the last answer left.
-    ``password``: what it says first on a connection, together with its request; empty for nothing.
+    ``password``: sent first on a connection, together with the request; empty for none.
     """
 
     def __init__(

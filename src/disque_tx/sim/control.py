@@ -1,4 +1,4 @@
-"""What commands may ask of a simulated process."""
+"""What commands may ask of a simulated process, and what it logs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from disque_tx.commands.context import Control
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError
+from disque_tx.sim.world import World
 
 if TYPE_CHECKING:
     from disque_tx.sim.process import Process
@@ -108,3 +109,22 @@ class SimControl(Control):
 
     def reset_statistics(self) -> None:
         """Nothing is counted here."""
+
+
+class TracedReports:
+    """The lines of one process."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world = world
+        self._name = name
+
+    def verbose(self, text: str) -> None:
+        """Of no interest here."""
+
+    def notice(self, text: str) -> None:
+        """What an operator wants to know."""
+        self._world.trace("notice", self._name, text)
+
+    def warning(self, text: str) -> None:
+        """What an operator must know."""
+        self._world.trace("warning", self._name, text)

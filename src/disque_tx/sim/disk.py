@@ -25,8 +25,8 @@ _SECTOR_BYTES: Final = 512
 
 
 class PowerLostError(BaseException):
-    """The power failed while the disk was at work: nothing of the process runs on, so it is no
-    exception that a program may catch."""
+    """The power failed while the disk was at work: the process stops at once, so a program must not
+    catch this exception."""
 
 
 class StoredFile:
@@ -64,7 +64,8 @@ class StoredFile:
 
 
 class Disk:
-    """The files of one machine, in one folder. A file is given by its name, or, open, as itself.
+    """The files of one machine, in one folder. A file is named by its path, or, once open, passed
+    as an object.
 
     ``full``: there is no room. ``sync_fails``: every sync does. ``short_writes``: some writes stop
     halfway. All raise ``OSError``; a missing file raises ``FileNotFoundError``.
@@ -205,15 +206,15 @@ class Disk:
 
     # -- what happens to them ----------------------------------------------------------------
 
-    def lose_power_in(self, works: int, tell: Callable[[], None]) -> None:
-        """The power will fail in the midst of the work that comes after so many others:
-        ``PowerLostError``, after ``tell`` was called. Negative: it will not."""
+    def lose_power_in(self, works: int, before_loss: Callable[[], None]) -> None:
+        """The power will fail during the operation that comes after so many others:
+        ``PowerLostError``, after ``before_loss`` was called. Negative: it will not."""
         self._works_left = works
-        self._before_loss = tell
+        self._before_loss = before_loss
 
     def settle(self) -> None:
-        """A new process looks: data whose sync failed is there for good, or it is gone, and nobody
-        has anything locked."""
+        """A new process starts: data whose sync failed is there for good or gone for good, and no
+        file is locked."""
         for name in self.names():
             file = self._files[name]
             file.locked = False

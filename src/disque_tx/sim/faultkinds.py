@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from disque_tx.sim.clocks import DRIFT_PPM_MAX, STEP_US_MAX
 from disque_tx.sim.connection import Connection
 from disque_tx.sim.network import End
+from disque_tx.sim.world import DRIFT_PPM_MAX, STEP_US_MAX
 
 if TYPE_CHECKING:
     from disque_tx.sim.faults import FaultPlan

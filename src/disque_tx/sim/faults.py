@@ -14,16 +14,16 @@ import attrs
 
 from disque_tx.sim.connection import Connection
 from disque_tx.sim.faultkinds import EFFECTS, FAULTS, Fault
+from disque_tx.sim.healing import MembershipRepair
 from disque_tx.sim.machine import Machine
 from disque_tx.sim.network import End, Network
-from disque_tx.sim.operator import Operator
 from disque_tx.sim.world import World
 
 __all__ = ["EFFECTS", "FAULTS", "Fault", "FaultPlan", "Planned"]
 
 _RESTART_US: Final = (500_000, 4_000_000)
-#: How long after a node is back its operator looks at it.
-_LOOK_US: Final = 300_000
+#: How long after a node is back its entry in the node tables is repaired.
+_REPAIR_US: Final = 300_000
 
 
 @attrs.frozen
@@ -55,7 +55,7 @@ class FaultPlan:
         self.planned: list[Planned] = []
         self.skip: set[int] = set()
         self.history: list[tuple[int, str, str]] = []
-        self._operator = Operator(machines)
+        self._repair = MembershipRepair(machines)
         self._random = world.random("faults")
         self._ends: dict[int, End] = {}
         self._healed = False
@@ -114,8 +114,8 @@ class FaultPlan:
             machine.start()
             machine.memory_pressure(0)
         self.world.trace("healed")
-        self._operator.look()
-        self.world.at(_LOOK_US, self._operator.look)
+        self._repair.run()
+        self.world.at(_REPAIR_US, self._repair.run)
 
     def alive_since(self, ip: bytes) -> int:
         """Since when the memory of the machine is unbroken, in true time; in the future while it is
@@ -141,9 +141,9 @@ class FaultPlan:
         return random.choice(able) if able else None
 
     def bring_back(self, machine: Machine) -> None:
-        """Start a machine; its operator looks whether it is still the node that it was."""
+        """Start a machine; the others meet it again in case it has another node ID now."""
         machine.start()
-        self.world.at(_LOOK_US, self._operator.look)
+        self.world.at(_REPAIR_US, self._repair.run)
 
     def _died(self, machine: Machine) -> None:
         self.world.at(self._random.randint(*_RESTART_US), lambda: self.bring_back(machine))

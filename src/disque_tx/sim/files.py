@@ -6,7 +6,7 @@ import errno
 
 from zope.interface import implementer
 
-from disque_tx.engine.files import IFile, IFiles
+from disque_tx.engine.interfaces import IFile, IFiles
 from disque_tx.sim.disk import Disk, StoredFile
 
 

@@ -1,57 +1,102 @@
 """The end of a run: the operator repairs, and consumers on every node take what is left.
 
-Everything is done as people do it: by commands to the nodes. Where the shape says so, nodes that
-are leaving go on with it: no client is theirs any more, and those of the others get their jobs.
+Nearly everything is done as people do it: by commands to the nodes. Where the shape says so, nodes
+that are leaving stay so: no client uses them any more, and clients of the others get their jobs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import hiredis
 
-from disque_tx.sim.actors import QUEUES, do_deed, note_deliveries
+from disque_tx.nodetable import HANDSHAKE
+from disque_tx.sim.actors import QUEUES, record_deliveries, send_job_request
 from disque_tx.sim.clients import LOST, SimClient
-from disque_tx.sim.operating import pause
-from disque_tx.sim.operator import Operator
+from disque_tx.sim.operator import pause
 
 if TYPE_CHECKING:
+    from disque_tx.core.node import Node
     from disque_tx.sim.machine import Machine
+    from disque_tx.sim.process import Process
     from disque_tx.sim.run import Run
+
+
+class MembershipRepair:
+    """Makes one cluster of all machines, as an operator would: a node that came back under another
+    ID is introduced again, and all others forget its old ID."""
+
+    def __init__(self, machines: list[Machine]) -> None:
+        self._machines = machines
+
+    def run(self) -> None:
+        """Let all running nodes forget old IDs and meet the nodes they do not know."""
+        running = [machine for machine in self._machines if machine.process is not None]
+        stale = [old for machine in running for old in machine.identities[:-1]]
+        for machine in running:
+            process = machine.process
+            if process is not None:
+                others = [other for other in running if other is not machine]
+                process.feed(partial(_forget, process, stale))
+                process.feed(partial(_introduce, process, others))
+
+
+def _forget(process: Process, stale: list[bytes]) -> None:
+    node = process.node
+    for old in stale:
+        if old in node.membership.nodes and old != node.id:
+            process.world.trace("forget", process.ip.decode(), old.decode())
+            node.cluster.forget(old, node.now_ms)
+
+
+def _introduce(process: Process, others: list[Machine]) -> None:
+    node = process.node
+    for other in others:
+        if not knows(node, other.identities[-1]):
+            process.world.trace("meet", process.ip.decode(), other.name)
+            node.cluster.meet_resolved(other.ip, other.port, node.now_ms)
+
+
+def knows(node: Node, other_id: bytes) -> bool:
+    """Whether the node has the other one in its table, and a way to reach it."""
+    entry = node.membership.nodes.get(other_id)
+    return entry is not None and not entry.flags & HANDSHAKE and bool(entry.ip)
+
 
 _DRAIN_US: Final = 400_000
 _AGAIN_US: Final = 5_000_000
 
 
 class Healing:
-    """One desk per node, with a client that only talks to it."""
+    """Repairs the cluster through one client per node."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._operator = Operator(run.machines)
-        self._desks = [Desk(run, machine) for machine in run.machines]
+        self._membership = MembershipRepair(run.machines)
+        self._orders = [NodeOrders(run, machine) for machine in run.machines]
 
     def meet(self) -> None:
         """The first node meets all others."""
         for machine in self._run.machines[1:]:
-            self._desks[0].order(b"CLUSTER", b"MEET", machine.ip, b"%d" % machine.port)
+            self._orders[0].order(b"CLUSTER", b"MEET", machine.ip, b"%d" % machine.port)
 
     def begin(self) -> None:
         """Repair now and every few seconds, and drain."""
         leaving = self._leaving()
-        for desk in self._desks:
+        for orders in self._orders:
             for queue in QUEUES:
-                desk.release(queue)
-            if desk.machine not in leaving:
-                desk.order(b"CLUSTER", b"LEAVING", b"no")
+                orders.release(queue)
+            if orders.machine not in leaving:
+                orders.order(b"CLUSTER", b"LEAVING", b"no")
         self._repair()
         for machine in self._run.machines:
             if machine not in leaving:
                 Drain(self._run, machine)
 
     def _leaving(self) -> list[Machine]:
-        """Those that are not called back; at least one node stays."""
+        """Nodes that stay in the leaving state; at least one node is not among them."""
         if not self._run.shape.stay_leaving:
             return []
         leaving = [m for m, node in self._run.nodes() if node.membership.leaving]
@@ -60,12 +105,12 @@ class Healing:
     def _repair(self) -> None:
         run = self._run
         if not run.over:
-            self._operator.look()
+            self._membership.run()
             run.world.at(_AGAIN_US, self._repair)
 
 
-class Desk:
-    """Orders to one node, one after the other, repeated until they are heard."""
+class NodeOrders:
+    """Commands to one node, one after the other, repeated until they are answered."""
 
     def __init__(self, run: Run, machine: Machine) -> None:
         self.machine = machine
@@ -74,19 +119,19 @@ class Desk:
         self._orders: list[Callable[[], None]] = []
 
     def order(self, *words: bytes) -> None:
-        """Say this as soon as all before it was said."""
-        self._add(lambda: self._client.ask(self._said, *words))
+        """Send this command once all before it were answered."""
+        self._add(lambda: self._client.ask(self._answered, *words))
 
     def release(self, queue: bytes) -> None:
-        """Pause the queue no longer; said in its turn."""
-        self._add(lambda: pause(self._run, self._client, queue, b"none", False, self._said))
+        """Resume the queue, once all commands before were answered."""
+        self._add(lambda: pause(self._run, self._client, queue, b"none", False, self._answered))
 
-    def _add(self, say: Callable[[], None]) -> None:
-        self._orders.append(say)
+    def _add(self, send: Callable[[], None]) -> None:
+        self._orders.append(send)
         if len(self._orders) == 1:
-            say()
+            send()
 
-    def _said(self, reply: Any) -> None:
+    def _answered(self, reply: Any) -> None:
         if reply is not LOST:
             self._orders.pop(0)
         if self._orders:
@@ -105,11 +150,11 @@ class Drain:
         if self._run.over:
             return
         words = [b"GETJOB", b"NOHANG", b"WITHCOUNTERS", b"COUNT", b"100", b"FROM", *QUEUES]
-        self._client.ask(self._took, *words)
+        self._client.ask(self._drained, *words)
 
-    def _took(self, reply: Any) -> None:
+    def _drained(self, reply: Any) -> None:
         if reply is None or reply is LOST or isinstance(reply, hiredis.ReplyError):
             self._run.world.at(_DRAIN_US, self._take)
             return
-        ids = note_deliveries(self._run, self._client, reply)
-        do_deed(self._run, self._client, b"ACKJOB", ids, lambda _: self._take())
+        ids = record_deliveries(self._run, self._client, reply)
+        send_job_request(self._run, self._client, b"ACKJOB", ids, lambda _: self._take())

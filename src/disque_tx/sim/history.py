@@ -1,4 +1,5 @@
-"""What the clients of a run saw, to be judged afterwards: every ADDJOB, every delivery.
+"""What is recorded of a run, to be judged afterwards: every ADDJOB and every delivery, as clients
+saw them, and who had a copy of a job when its client was answered.
 
 Each job has a body that no other job has, so a delivery says which ADDJOB it belongs to, also when
 the answer to that ADDJOB was lost on its way.
@@ -7,8 +8,14 @@ the answer to that ADDJOB was lost on its way.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
 import attrs
+
+if TYPE_CHECKING:
+    from disque_tx.sim.process import Process
+    from disque_tx.sim.run import Run
 
 
 @attrs.define
@@ -38,8 +45,8 @@ class Added:
 
 @attrs.frozen
 class Delivered:
-    """One job in the answer to a GETJOB. ``sent_us``: when the node said it; ``at_us``: when the
-    client heard it. ``answer``: a number that the jobs of one answer share."""
+    """One job in the answer to a GETJOB. ``sent_us``: when the node sent it; ``at_us``: when the
+    client received it. ``answer``: a number that the jobs of one answer share."""
 
     body: bytes
     job_id: bytes
@@ -53,68 +60,69 @@ class Delivered:
 
 
 @attrs.define
-class Deed:
+class JobRequest:
     """One job in a request that does something with it: ACKJOB, NACK, ENQUEUE, WORKING and so on.
 
-    ``asked_us``: sent. ``said_us``: when the node answered, -1 if nothing arrived; ``reply`` is the
-    number then, for this job, -1 for an error or if the answer does not say which jobs it counts.
+    ``asked_us``: sent. ``answered_us``: when the node answered, -1 if nothing arrived; ``reply`` is
+    the number then, for this job, -1 for an error or if the answer leaves open which jobs it
+    counts.
     """
 
     word: bytes
     job_id: bytes
     node: bytes
     asked_us: int
-    said_us: int = -1
+    answered_us: int = -1
     reply: int = -1
 
 
 @attrs.define
 class Paused:
-    """One PAUSE. ``flags``: 1 for in, 2 for out. ``everywhere``: all other nodes are told.
-    Times as in :class:`Deed`."""
+    """One PAUSE. ``flags``: 1 for in, 2 for out. ``everywhere``: broadcast to all other nodes.
+    Times as in :class:`JobRequest`."""
 
     queue: bytes
     node: bytes
     flags: int
     everywhere: bool
     asked_us: int
-    said_us: int = -1
+    answered_us: int = -1
 
 
 @attrs.frozen
-class Shown:
-    """The counters in an answer to SHOW, as the node said them at ``said_us``."""
+class ShownCounters:
+    """The counters in an answer to SHOW that the node sent at ``answered_us``."""
 
     job_id: bytes
     node: bytes
-    said_us: int
+    answered_us: int
     nacks: int
     deliveries: int
 
 
 @attrs.define
 class History:
-    """Everything in the order in which it happened. ``added``: by body. ``deeds``: in the order in
-    which they were asked for. ``admitted``: what those were answered who have no password, errors
-    apart."""
+    """Everything in the order in which it happened. ``added``: by body. ``job_requests``: in the
+    order in which they were asked for. ``admitted``: answers without errors to clients that have no
+    password."""
 
     added: dict[bytes, Added] = attrs.Factory(dict)
     delivered: list[Delivered] = attrs.Factory(list)
-    deeds: list[Deed] = attrs.Factory(list)
+    job_requests: list[JobRequest] = attrs.Factory(list)
     pauses: list[Paused] = attrs.Factory(list)
-    shown: list[Shown] = attrs.Factory(list)
+    shown_counters: list[ShownCounters] = attrs.Factory(list)
     admitted: list[str] = attrs.Factory(list)
 
     def accepted(self) -> Iterator[Added]:
         """The jobs whose clients have an ID."""
         return (added for added in self.added.values() if added.accepted_us >= 0)
 
-    def asked(self, *words: bytes) -> dict[bytes, list[Deed]]:
+    def asked(self, *words: bytes) -> dict[bytes, list[JobRequest]]:
         """The requests with these words, by job."""
-        result: dict[bytes, list[Deed]] = {}
-        for deed in self.deeds:
-            if deed.word in words:
-                result.setdefault(deed.job_id, []).append(deed)
+        result: dict[bytes, list[JobRequest]] = {}
+        for request in self.job_requests:
+            if request.word in words:
+                result.setdefault(request.job_id, []).append(request)
         return result
 
     def by_body(self) -> dict[bytes, list[Delivered]]:
@@ -127,3 +135,40 @@ class History:
     def duplicates(self) -> int:
         """Deliveries beyond the first one of each job."""
         return len(self.delivered) - len({delivery.body for delivery in self.delivered})
+
+
+class Copies:
+    """Who had a copy of a job when a node answered its client. ``seen``: ID of a job for which no
+    client waits any more → who had a copy then; ``down``: who did not run then."""
+
+    def __init__(self) -> None:
+        self.seen: dict[bytes, frozenset[bytes]] = {}
+        self.down: dict[bytes, frozenset[bytes]] = {}
+        self._waiting: dict[bytes, dict[bytes, None]] = {}
+
+    def watch(self, run: Run) -> None:
+        """Look at every turn in which the client of a job is answered."""
+        for machine in run.machines:
+            machine.on_turn.append(partial(self._turn, run))
+
+    def _turn(self, run: Run, process: Process) -> None:
+        waiting = process.node.waiters.copies
+        before = self._waiting.get(process.ip, {})
+        if not before and not waiting:
+            return
+        for job_id in before:
+            if job_id not in waiting:
+                self.seen[job_id] = self.holders(run, job_id)
+                self.down[job_id] = frozenset(m.ip for m in run.machines if m.process is None)
+        self._waiting[process.ip] = dict.fromkeys(waiting)
+
+    @staticmethod
+    def holders(run: Run, job_id: bytes) -> frozenset[bytes]:
+        """The machines that have a copy now."""
+        return frozenset(
+            machine.ip
+            for machine in run.machines
+            if machine.process is not None
+            and (job := machine.process.node.jobs.get(job_id)) is not None
+            and not job.dummy
+        )

@@ -8,11 +8,10 @@ from typing import Final
 import attrs
 
 from disque_tx.events import EventSink
-from disque_tx.sim.clocks import Clocks
 from disque_tx.sim.disk import Disk, PowerLostError
 from disque_tx.sim.network import Network
 from disque_tx.sim.process import DamagedError, Process
-from disque_tx.sim.world import World
+from disque_tx.sim.world import Clocks, World
 
 _START_AGAIN_US: Final = 1_000_000
 _LIMIT_BYTES_MIN: Final = 64 * 1024
@@ -35,15 +34,15 @@ class MachineSettings:
 class Machine:
     """``port``: for clients. ``process``: ``None`` while none runs. ``on_turn``: called at the end
     of every turn of any process. ``on_death``: called when a process ended by itself.
-    ``events``: makes what is told of the events of a process. ``identities``: every node ID it
+    ``events``: makes the sink for the events of a process. ``identities``: every node ID it
     ever started with, the last one last. ``started_us``: when the
     process that runs now, or ran last, was started.
 
     ``alive_since_us``: since when the memory of the node is unbroken. It is broken by the end of a
-    process, unless all that it had said it kept is found by the next one: that is so when it had a
+    process, unless the next one finds all that it had confirmed to keep: that is so when it had a
     log that had no trouble, and stopped or was killed (what was written survives that), or lost
     its power under ``always``. It is also broken when its disk is emptied, replaced by an old one,
-    or refused at the start. While it is broken and nobody runs, it lies in the future.
+    or refused at the start. While it is broken and no process runs, it lies in the future.
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class Machine:
         except OSError as error:
             self.world.counters["start.failed"] += 1
             self.world.trace("start failed", self.name, error)
-            self.network.deafen(self.ip)
+            self.network.stop_listening(self.ip)
             self.world.at(_START_AGAIN_US, self.start)
             return
         except PowerLostError:
@@ -162,23 +161,23 @@ class Machine:
         """The process ends itself at once."""
         self.world.trace("died", self.name, reason)
         self.kill()
-        self._tell_death()
+        self._report_death()
 
     def give_up(self, reason: str) -> None:
         """The process ends itself in an orderly way."""
         self.world.trace("gave up", self.name, reason)
         self.stop()
-        self._tell_death()
+        self._report_death()
 
     def lose_power(self) -> None:
         """The power fails while the process is at work."""
         self.kill(power=True)
-        self._tell_death()
+        self._report_death()
 
-    def _tell_death(self) -> None:
+    def _report_death(self) -> None:
         self.world.counters["process.died"] += 1
-        for tell in self.on_death:
-            tell(self)
+        for callback in self.on_death:
+            callback(self)
 
     # -- troubles ----------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Faults that TCP does not have: whole messages of the cluster bus are lost, doubled, overtaken.
+"""Faults beyond those of TCP: messages of the cluster bus are lost, duplicated and reordered.
 
 What arrives late may come on the next connection between the same two. But a process never gets
 what was sent to the one before it: no network could do that.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HEADER: Final = struct.Struct(">4xI4xH")
 _SOON_US_MAX: Final = 20_000
 _LATE_US_MAX: Final = 5_000_000
-#: Who says it to whom: two addresses, the port that was called, and whether the caller says it.
+#: From one address to another, on a connection to this port; whether the side that connected sends.
 _Way = tuple[bytes, bytes, int, bool]
 
 
@@ -42,7 +42,7 @@ class MessageFaults:
             self._later(way, message, made_us, _LATE_US_MAX)
 
     def forget(self, ip: bytes) -> None:
-        """The process at ``ip`` is no more, and gets nothing that comes late."""
+        """The process at ``ip`` is gone, and gets nothing that comes late."""
         self._starts[ip] = self._starts.get(ip, 0) + 1
         for way in [way for way in self._held if way[1] == ip]:
             del self._held[way]
@@ -87,7 +87,7 @@ class MessageFaults:
             return
         connection = self._latest[way]
         if connection.open and not connection.out.broken:
-            self._world.took(self._world.now_us - made_us)
+            self._world.record_transit(self._world.now_us - made_us)
             connection.out.push(message)
         else:
             self._held.setdefault(way, []).append((made_us, message))

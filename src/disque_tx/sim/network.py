@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from disque_tx.sim.connection import Connection
+from disque_tx.sim.connection import Connection, Pipe
 from disque_tx.sim.messagefaults import MessageFaults
-from disque_tx.sim.pipe import Pipe
 from disque_tx.sim.world import World
 
 __all__ = ["CONNECT_US_MAX", "Connection", "End", "Network"]
@@ -64,11 +63,12 @@ class Network:
     # -- for programs ------------------------------------------------------------------------
 
     def listen(self, ip: bytes, port: int, on_accept: Accept, messages: bool = False) -> None:
-        """Accept connections, until :meth:`deafen`. ``messages``: they carry those of the bus."""
+        """Accept connections, until :meth:`stop_listening`. ``messages``: they carry those of the
+        bus."""
         self._listeners[ip, port] = (on_accept, messages)
 
-    def deafen(self, ip: bytes) -> None:
-        """Nobody listens at this address any more."""
+    def stop_listening(self, ip: bytes) -> None:
+        """Accept no more connections at this address."""
         for key in [key for key in self._listeners if key[0] == ip]:
             del self._listeners[key]
 
@@ -139,7 +139,8 @@ class Network:
         return transit_us
 
     def refuse(self, connection: Connection) -> None:
-        """Something was said to an end that is no more: whoever said it is told, if that works."""
+        """Something was written to an end that is gone: the writer is notified if it can be
+        reached."""
         src_ip, ip = connection.local_ip, connection.peer_ip
         if self._reachable(src_ip, ip):
             delay_us = 2 * self.transit_us(src_ip, ip, 0)
@@ -175,7 +176,8 @@ class Network:
     # -- hosts -------------------------------------------------------------------------------
 
     def freeze(self, ip: bytes) -> None:
-        """The program at ``ip`` is stopped: its system works, but nobody reads."""
+        """The program at ``ip`` is stopped: its system still accepts bytes, but nothing reads
+        them."""
         self._frozen.setdefault(ip, [])
 
     def thaw(self, ip: bytes) -> None:
@@ -185,9 +187,9 @@ class Network:
         self._kick()
 
     def kill(self, ip: bytes, power: bool) -> None:
-        """The program at ``ip`` is no more: its connections are reset, or, by chance and always
+        """The program at ``ip`` is gone: its connections are reset, or, by chance and always
         when it was the power, the other side does not know it yet."""
-        self.deafen(ip)
+        self.stop_listening(ip)
         self._frozen.pop(ip, None)
         self.messages.forget(ip)
         if power:
@@ -207,7 +209,8 @@ class Network:
         return [end for end in ends if end.local_ip == ip and end.open]
 
     def _break(self, end: Connection, delay_us: int) -> None:
-        """What ``end`` wrote is lost from some place on; the other one hears in ``delay_us``."""
+        """What ``end`` wrote is lost from some place on; the other one notices after
+        ``delay_us``."""
         end.out.lose_tail()
         end.out.end(delay_us)
         end.other.out.lose_tail()
@@ -253,7 +256,7 @@ class Network:
         return lambda: self._slow.remove(entry) if entry in self._slow else None
 
     def reset(self, near: Connection) -> None:
-        """Both directions lose their tails; each side hears of it soon, or when it next writes."""
+        """Both directions lose their tails; each side notices soon, or when it next writes."""
         for end in (near, near.other):
             end.out.lose_tail()
         for end in (near, near.other):

@@ -1,54 +1,118 @@
-"""Who looks after the simulated cluster: a node that came back as somebody else is introduced
-again, and what it was before is forgotten by all."""
+"""The operator of a run, who pauses queues, lets nodes leave, moves jobs by hand; and a stranger,
+who has no password and tries everything."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from disque_tx.nodetable import HANDSHAKE
+import hiredis
+
+from disque_tx.sim.actors import QUEUES, Actor, record_counters, send_job_request
+from disque_tx.sim.clients import LOST, SimClient, Then
+from disque_tx.sim.history import Paused
 
 if TYPE_CHECKING:
-    from disque_tx.core.node import Node
-    from disque_tx.sim.machine import Machine
-    from disque_tx.sim.process import Process
+    from disque_tx.sim.run import Run
+
+_PAUSE_FLAGS: Final = {b"none": 0, b"in": 1, b"out": 2, b"all": 3}
+_PEEKED: Final = 5
+_REST_US: Final = 3_000_000
 
 
-class Operator:
-    """Wants one cluster of all machines, each of them under the ID that it has now."""
+class Operator(Actor):
+    """Does what the workload asks for, or else sends commands that only read."""
 
-    def __init__(self, machines: list[Machine]) -> None:
-        self._machines = machines
+    def act(self) -> None:
+        random = self.random
+        if self.workload.leaves and random.random() < 0.7:
+            answer = random.choice((b"yes", b"no", b"no"))
+            self.client.ask(self._done, b"CLUSTER", b"LEAVING", answer)
+        elif self.workload.pauses:
+            flags = random.choice(sorted(_PAUSE_FLAGS))
+            everywhere = random.random() < 0.5
+            queue = random.choice(QUEUES[: self.run.queues])
+            pause(self.run, self.client, queue, flags, everywhere, self._done)
+        elif self.workload.by_hand:
+            queue = random.choice(QUEUES[: self.run.queues])
+            self.client.ask(
+                self._peeked, b"QPEEK", queue, b"%d" % random.choice((_PEEKED, -_PEEKED))
+            )
+        else:
+            words = random.choice(((b"INFO",), (b"HELLO",), (b"CLUSTER", b"NODES")))
+            self.client.ask(self._done, *words)
 
-    def look(self) -> None:
-        """Ask all nodes that run to forget and to meet, whom they should."""
-        running = [machine for machine in self._machines if machine.process is not None]
-        stale = [old for machine in running for old in machine.identities[:-1]]
-        for machine in running:
-            process = machine.process
-            if process is not None:
-                others = [other for other in running if other is not machine]
-                process.feed(partial(_forget, process, stale))
-                process.feed(partial(_introduce, process, others))
+    def _done(self, reply: Any) -> None:
+        self.client.leave()
+        self.rest(_REST_US // 3 if self.workload.pauses else _REST_US)
+
+    def _peeked(self, reply: Any) -> None:
+        """Take some of these jobs out of the queue, put them back, or look at one."""
+        ids = [row[1] for row in reply] if isinstance(reply, list) else []
+        if not ids:
+            self.rest(_REST_US // 10)
+            return
+        word = self.random.choice((b"DEQUEUE", b"DEQUEUE", b"SHOW"))
+        if word == b"SHOW":
+            self.client.ask(self._looked, word, ids[0])
+        else:
+            send_job_request(self.run, self.client, word, ids, lambda _: self._taken(ids))
+
+    def _looked(self, reply: Any) -> None:
+        if isinstance(reply, list):
+            record_counters(self.run, self.client, reply)
+        self.rest(_REST_US // 10)
+
+    def _taken(self, ids: list[bytes]) -> None:
+        """Some go back at once, the others by themselves after RETRY."""
+        some = ids[: self.random.randint(0, len(ids))]
+        if some and self.run.busy:
+            send_job_request(self.run, self.client, b"ENQUEUE", some, self._done)
+        else:
+            self._done(LOST)
 
 
-def _forget(process: Process, stale: list[bytes]) -> None:
-    node = process.node
-    for old in stale:
-        if old in node.membership.nodes and old != node.id:
-            process.world.trace("forget", process.ip.decode(), old.decode())
-            node.cluster.forget(old, node.now_ms)
+def pause(
+    run: Run, client: SimClient, queue: bytes, flags: bytes, everywhere: bool, then: Then
+) -> None:
+    """Send a PAUSE, and write it down."""
+    paused = Paused(queue, b"", _PAUSE_FLAGS[flags], everywhere, run.world.now_us)
+    run.history.pauses.append(paused)
+
+    def done(reply: Any) -> None:
+        paused.node = client.node
+        if reply is not LOST:
+            paused.answered_us = client.sent_us
+        then(reply)
+
+    words = [b"PAUSE", queue, flags, *((b"bcast",) if everywhere else ())]
+    client.ask(done, *words)
 
 
-def _introduce(process: Process, others: list[Machine]) -> None:
-    node = process.node
-    for other in others:
-        if not knows(node, other.identities[-1]):
-            process.world.trace("meet", process.ip.decode(), other.name)
-            node.cluster.meet_resolved(other.ip, other.port, node.now_ms)
+class Stranger(Actor):
+    """Has no password, or a wrong one."""
 
+    @staticmethod
+    def password(run: Run) -> bytes:
+        return b""
 
-def knows(node: Node, other_id: bytes) -> bool:
-    """Whether the node has the other one in its table, and a way to reach it."""
-    entry = node.membership.nodes.get(other_id)
-    return entry is not None and not entry.flags & HANDSHAKE and bool(entry.ip)
+    def act(self) -> None:
+        queue = self.random.choice(QUEUES)
+        words: tuple[bytes, ...] = self.random.choice(
+            (
+                (b"AUTH", self.run.password[:-1]),
+                (b"ADDJOB", queue, b"from a stranger", b"0"),
+                (b"GETJOB", b"NOHANG", b"FROM", queue),
+                (b"QPEEK", queue, b"10"),
+                (b"PAUSE", queue, b"all", b"bcast"),
+                (b"CLUSTER", b"LEAVING", b"yes"),
+                (b"INFO",),
+            )
+        )
+        self.client.ask(lambda reply: self._answered(words, reply), *words)
+
+    def _answered(self, words: tuple[bytes, ...], reply: Any) -> None:
+        if reply is not LOST and not isinstance(reply, hiredis.ReplyError):
+            self.run.history.admitted.append(f"{b' '.join(words).decode()}: {reply!r}")
+        if self.random.random() < 0.5:
+            self.client.leave()
+        self.rest(_REST_US // 3)

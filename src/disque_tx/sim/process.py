@@ -25,14 +25,11 @@ from disque_tx.errors import ConfigError, LocalError
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import NodeEntry
 from disque_tx.sim.bus import Bus
-from disque_tx.sim.control import SimControl
+from disque_tx.sim.control import SimControl, TracedReports
 from disque_tx.sim.files import SimFiles
-from disque_tx.sim.loop import Loop
-from disque_tx.sim.reports import TracedReports
-from disque_tx.sim.scheduler import SimScheduler
+from disque_tx.sim.loop import Loop, SimScheduler
 from disque_tx.sim.sessions import Sessions
-from disque_tx.wire.aoflog import LogDecoder
-from disque_tx.wire.aofrecords import understand
+from disque_tx.wire.aoflog import LogDecoder, parse_record
 from disque_tx.wire.jobid import JobIdSource
 from disque_tx.wire.nodesfile import parse, render
 
@@ -169,18 +166,18 @@ class Process:
         """The machine decides what to do about it."""
         raise error
 
-    def take_part(self) -> None:
+    def start_serving(self) -> None:
         """Listen."""
         port = self.machine.port
         self.network.listen(self.ip, port, self.sessions.accept)
         self.network.listen(self.ip, port + BUS_PORT_OFFSET, self.bus.accept, messages=True)
         self._serves = True
 
-    def refuse(self) -> None:
-        """Accept nobody any more."""
-        self.network.deafen(self.ip)
+    def stop_accepting(self) -> None:
+        """Accept no more connections."""
+        self.network.stop_listening(self.ip)
 
-    def nodes_lost(self, error: OSError) -> None:
+    def nodes_file_failed(self, error: OSError) -> None:
         """The nodes file cannot be written: end, or do not begin."""
         if not self._serves:
             raise error
@@ -248,7 +245,7 @@ class Process:
         self.fail(f"{what}: {''.join(traceback.format_exception(error))}")
 
     def leaves(self, what: str) -> None:
-        """Something is sent: nothing may tell of what is not written down."""
+        """Something is sent: it may depend on nothing that was not written to disk."""
         if self.log.is_behind():
             self.fail(f"{what} left before the log was written")
         if self.node.membership.changed:
@@ -269,10 +266,10 @@ class Process:
         self._ending = lambda: self.machine.die(why)
 
     def stop(self, rewrite: bool) -> bool:
-        """Send everybody away and write everything down; ``False`` when that failed, and
+        """Disconnect all clients and write everything to disk; ``False`` when that failed, and
         ``PowerLostError`` when it was cut short.
 
-        ``rewrite``: the log shall say for every job whether it is queued.
+        ``rewrite``: the log is rewritten, so that it records for every job whether it is queued.
         """
         try:
             written = self.lifecycle.end() and not self.turns.dead
@@ -308,7 +305,7 @@ class Process:
         name = self.config.appendfilename
         decoder.feed(self._disk.read(name)[: self.log.size] + self.log.unwritten())
         while (words := decoder.next()) is not None:
-            record = understand(words)
+            record = parse_record(words)
             if isinstance(record, JobRecord):
                 jobs[record.id] = record
             else:

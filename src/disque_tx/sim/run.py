@@ -1,6 +1,6 @@
 """One run: a cluster, clients, faults, all from one seed; then healing, draining, judgement.
 
-1. Nodes start and meet. Clients come, and do what the drawn workload says.
+1. Nodes start and meet. Clients connect, and act as the drawn workload describes.
 2. For some time faults strike. Then everything is repaired, the operator removes nodes that do not
    exist any more, and consumers on every node take what is left.
 3. When nothing is left to be done, or after too long a time, the checkers judge.
@@ -9,23 +9,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from disque_tx.core.node import Node
-from disque_tx.messages import ACKED
+from disque_tx.messages import ACKED, ACTIVE, QUEUED, WAIT_REPL
 from disque_tx.sim.actors import Actor, Consumer, Producer
-from disque_tx.sim.checker import Checker
-from disque_tx.sim.copies import Copies
 from disque_tx.sim.faults import FaultPlan
 from disque_tx.sim.healing import Healing
-from disque_tx.sim.history import Added, History
+from disque_tx.sim.history import Added, Copies, History
 from disque_tx.sim.machine import Machine, MachineSettings
 from disque_tx.sim.network import Network
-from disque_tx.sim.operating import Operator, Stranger
-from disque_tx.sim.remaining import waits_for_copies, work_left
-from disque_tx.sim.shape import Shape, draw_shape
-from disque_tx.sim.workloads import WORKLOADS, Workload
+from disque_tx.sim.operator import Operator, Stranger
+from disque_tx.sim.shape import WORKLOADS, Shape, Workload, draw_shape
 from disque_tx.sim.world import World
+
+if TYPE_CHECKING:
+    from disque_tx.core.job import Job
 
 _SECOND: Final = 1_000_000
 _PORT: Final = 7711
@@ -37,7 +36,7 @@ DRAIN_S_MAX: Final = 1_500
 
 class Run:
     """``busy``: clients act. ``over``: the checkers judge. ``requests``: how many were sent.
-    ``lost``: how many of them nobody saw the answer to.
+    ``lost``: how many of them no client saw the answer to.
     ``evicts``: memory was short at some time, so that acknowledged jobs may have been dropped.
     ``verdicts``: what each checker found, by its name, once it is over.
     ``early``: IDs that were delivered before the client that added the job had its answer."""
@@ -125,7 +124,7 @@ class Run:
         healing = Healing(self)
         healing.meet()
         world.run_for(8 * _SECOND)
-        self._people()
+        self._start_clients()
         end_us = world.now_us + self.shape.fault_s * _SECOND
         self.plan.schedule(world.now_us, end_us, self.shape.first)
         world.run_for(self.shape.fault_s * _SECOND)
@@ -142,8 +141,8 @@ class Run:
         self.verdicts = {type(one).__name__: one.judge(self) for one in self.checkers}
         return [*world.failures, *(breach for some in self.verdicts.values() for breach in some)]
 
-    def _people(self) -> None:
-        """Clients come, at least one of each kind."""
+    def _start_clients(self) -> None:
+        """Start the clients, at least one of each kind."""
         workload = self.workload
         count = max(2, self.shape.clients)
         for number in range(count):
@@ -170,3 +169,39 @@ class Run:
                 if work_left(self, process.node, job) or job.state == ACKED:
                     return True
         return False
+
+
+class Checker:
+    """One promise. A checker gets the run and returns one sentence for every breach it finds. Some
+    look while the run goes on, all of them when it is over: healed, drained, and quiet."""
+
+    def watch(self, run: Run) -> None:
+        """The run begins: look whenever it matters. Most promises show in the end."""
+
+    def judge(self, run: Run) -> list[str]:
+        """The run is over: every breach, in one sentence each."""
+        raise NotImplementedError
+
+
+def work_left(run: Run, node: Node, job: Job) -> bool:
+    """Whether something should still happen with the job on that node."""
+    if job.state == WAIT_REPL:
+        return not _without_place(run, node, job)
+    return job.state == QUEUED or (job.state == ACTIVE and job.retry_s > 0)
+
+
+def waits_for_copies(run: Run, node: Node) -> bool:
+    """Whether the node should still place copies, or learn of some."""
+    if node.replication.asynchronous:
+        return True
+    waits = node.waiters.copies.values()
+    return any(not _without_place(run, node, wait.job) for wait in waits)
+
+
+def _without_place(run: Run, node: Node, job: Job) -> bool:
+    """Whether no client waits for the job's copies on a leaving node, and too few nodes stay."""
+    wait = node.waiters.copies.get(job.id)
+    staying = sum(not other.membership.leaving for _, other in run.nodes())
+    return (
+        node.membership.leaving and wait is not None and wait.client is None and staying < job.repl
+    )

@@ -124,6 +124,6 @@ class Sessions:
         self._process.node.client_gone(client)
 
     def close(self) -> None:
-        """Hang up on everybody."""
+        """Close all connections."""
         for session in self.by_id.values():
             session.connection.close()

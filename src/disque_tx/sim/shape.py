@@ -15,8 +15,69 @@ from typing import Final
 import attrs
 
 from disque_tx.sim.faultkinds import FAULTS
-from disque_tx.sim.workloads import WORKLOADS
 from disque_tx.sim.world import World
+
+
+@attrs.frozen
+class Workload:
+    """A kind of use: choices that clients draw from.
+
+    ``retry_s``, ``ttl_s``, ``delay_s``, ``replicate``: options of ADDJOB, ``replicate`` limited by
+    the size of the cluster. ``asynchronous``: share of ASYNC jobs. ``actions``: what a consumer
+    does with a job. ``count``: of GETJOB. ``nohang``: share of GETJOBs that do not wait. ``apart``:
+    producers and consumers use different nodes. ``pauses``, ``leaves``: the operator pauses queues,
+    lets nodes leave. ``by_hand``: the operator takes jobs out of queues and puts them back.
+    ``logs``: nodes keep a log.
+    """
+
+    retry_s: tuple[int, ...] = (1, 2, 4)
+    ttl_s: tuple[int, ...] = (7_200,)
+    delay_s: tuple[int, ...] = (0,)
+    replicate: tuple[int, ...] = (1, 2, 3)
+    asynchronous: float = 0.1
+    actions: tuple[str, ...] = ("ack", "ack", "ack", "ack", "ack", "ack", "ignore")
+    count: tuple[int, ...] = (1,)
+    nohang: float = 0.3
+    apart: bool = False
+    pauses: bool = False
+    leaves: bool = False
+    by_hand: bool = False
+    logs: bool = False
+
+
+WORKLOADS: Final[dict[str, Workload]] = {
+    "total-queue": Workload(),
+    "at-most-once": Workload(
+        retry_s=(0,),
+        replicate=(1,),
+        asynchronous=0.3,
+        actions=("ack", "nack", "working", "enqueue", "ignore"),
+    ),
+    "once-moved": Workload(
+        retry_s=(0,), replicate=(1,), apart=True, count=(1, 10), nohang=0.1, leaves=True
+    ),
+    "ttl-and-delay": Workload(
+        retry_s=(1, 3), ttl_s=(2, 5, 9, 7_200), delay_s=(0, 1, 4), asynchronous=0.3
+    ),
+    "once-delayed": Workload(retry_s=(0,), replicate=(1,), delay_s=(0, 1, 3), apart=True),
+    "nack-and-working": Workload(
+        retry_s=(1, 2), actions=("ack", "nack", "working", "ignore", "fastack"), count=(1, 3)
+    ),
+    "by-hand": Workload(
+        retry_s=(1, 2, 4),
+        actions=("ack", "ack", "nack", "enqueue", "dequeue", "show", "ignore"),
+        count=(1, 5, 20),
+        by_hand=True,
+    ),
+    "pause": Workload(pauses=True, asynchronous=0.2),
+    "leaving": Workload(leaves=True, asynchronous=0.3, retry_s=(0, 1, 3)),
+    "log": Workload(
+        logs=True, delay_s=(0, 0, 1, 4), replicate=(1, 2), actions=("ack", "ack", "nack", "deljob")
+    ),
+    "federation": Workload(apart=True, count=(1, 5, 20), nohang=0.1, replicate=(1, 1, 2)),
+    "foreign-acks": Workload(apart=True, actions=("ack-elsewhere", "ack", "fastack-elsewhere")),
+}
+
 
 #: A workload and a fault.
 Pair = tuple[str, str]
@@ -36,7 +97,7 @@ _CLOCK_COMPANIONS: Final = ("kill", "restart")
 
 @attrs.define
 class Shape:
-    """What is dealt and drawn before a run; any of it can be given instead, to make a failing run
+    """What is dealt and drawn before a run; any of it can be set instead, to make a failing run
     smaller.
 
     ``faults``: names of those that may strike. ``first``: the one of them that surely does, if any.

@@ -1,17 +1,19 @@
-"""The append only file as bytes (cluster protocol, section 14.2).
+"""The append only file as bytes, and what its records mean (cluster protocol, sections 14.2 and
+14.6).
 
 A sequence of RESP arrays, nothing between them: ``LOADJOB <record>`` and ``DELJOB <id>``.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from mypy_extensions import i64
 
 from disque_tx.errors import PeerError
 from disque_tx.messages import JobRecord, LogSink
-from disque_tx.wire.jobcodec import stored_length, stored_parts
+from disque_tx.wire.jobcodec import decode_stored, stored_length, stored_parts
 
 _DELETE: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n"
 _DELETE_BYTES: Final = len(_DELETE) + 42
@@ -66,7 +68,7 @@ class LogDecoder:
     """Records out of a log that is read in pieces.
 
     ``offset``: position in the file behind the last complete record. Header lines may end in a bare
-    LF and the two bytes behind an argument are not looked at, as the original reads its files.
+    LF and the two bytes after an argument are not checked, as the original reads its files.
     """
 
     def __init__(self) -> None:
@@ -86,7 +88,7 @@ class LogDecoder:
     def next(self) -> list[bytes] | None:
         """The words of the next record; ``None`` when the piece holds no complete one.
 
-        Raises ``PeerError`` for what no log holds, wherever it stands.
+        Raises ``PeerError`` for what no log contains, at any position.
         """
         header = self._header(self._pos, 42)
         if header is None:
@@ -127,5 +129,42 @@ class LogDecoder:
             return None
         digits = data[pos + 1 : end].rstrip(b"\r")
         if not digits.isdigit() or len(digits) > 15:
-            raise PeerError(f"{digits!r} is no number, in the record at offset {self.offset}")
+            raise PeerError(f"{digits!r} is not a number, in the record at offset {self.offset}")
         return int(digits), end + 1
+
+
+_RECORD_START: Final = re.compile(rb"\n(?=\*2\r\n\$(?:7\r\nLOADJOB|6\r\nDELJOB)\r\n)")
+_JOB_ID: Final = re.compile(rb"D-.{8}-.{24}-.{4}", re.DOTALL)
+#: A body may contain what looks like the start of a record: so many are tried, so far each.
+_STARTS_TRIED: Final = 100
+_PIECE_BYTES: Final = 1024 * 1024
+
+
+def parse_record(words: list[bytes]) -> JobRecord | bytes:
+    """The job of a LOADJOB record, or the ID in a DELJOB record.
+
+    Raises ``PeerError`` for any other record.
+    """
+    command = words[0].upper()
+    if command not in (b"LOADJOB", b"DELJOB"):
+        raise PeerError(f"unknown command {words[0][:40]!r}")
+    if len(words) != 2:
+        raise PeerError(f"{command.decode()} with {len(words) - 1} arguments instead of one")
+    return decode_stored(words[1]) if command == b"LOADJOB" else words[1]
+
+
+def holds_records(tail: bytes) -> bool:
+    """Whether complete records follow the start of an incomplete one."""
+    for number, match in enumerate(_RECORD_START.finditer(tail)):
+        if number == _STARTS_TRIED:
+            break
+        decoder = LogDecoder()
+        decoder.feed(tail[match.end() : match.end() + _PIECE_BYTES])
+        try:
+            words = decoder.next()
+            record = parse_record(words) if words is not None else b""
+        except PeerError:
+            continue
+        if isinstance(record, JobRecord) or _JOB_ID.fullmatch(record):
+            return True
+    return False

@@ -38,7 +38,7 @@ from disque_tx.wire.busbodies import (
     sized,
 )
 
-#: Enough for the MEET of a node that knows 600 others; no stranger has more to say.
+#: Enough for the MEET of a node that knows 600 others; no unknown node needs more.
 STRANGER_BYTES_MAX: Final = 64 * 1024
 #: The largest job a client can make, with room for its queue, its nodes and the header.
 PEER_BYTES_MAX: Final = 513 * 1024 * 1024
@@ -48,11 +48,11 @@ _VERSION: Final = 1
 _START: Final = struct.Struct(">4sI")
 _START_BYTES: Final = 8
 _HEADER_BYTES: Final = 144
-#: What stands between length and body; on reading without the address, which is rarely there.
+#: The fields between length and body; read without the address, which is rarely set.
 _TAIL: Final = struct.Struct(">HxxHH40s46sHQQ16xHHxB2x")
 _TAIL_FIELDS: Final = struct.Struct(">HxxHH40s46xHQQ16xHHxB2x")
 _IP_AT: Final = 56
-#: Length of a message about a job, and the bytes that say so.
+#: Length of a message about a job, and its first bytes.
 _SIGNAL_MESSAGE_BYTES: Final = _HEADER_BYTES + 44
 _SIGNAL_START: Final = _START.pack(_SIGNATURE, _SIGNAL_MESSAGE_BYTES)
 _NUMBER_END: Final = 1 << 63
@@ -62,7 +62,7 @@ _NUMBER_END: Final = 1 << 63
 
 
 class _Tails:
-    """Finished headers of one sender as long as what they say of it stays the same: all but the
+    """Finished headers of one sender, while its own fields stay the same: all but the
     length, by type and message flags."""
 
     __slots__ = ("bus_port", "flags", "ip", "port", "tails")
@@ -75,7 +75,7 @@ class _Tails:
         self.tails: dict[int, bytes] = {}
 
     def fit(self, message: Message) -> bool:
-        """Whether the sender still says the same of itself."""
+        """Whether the sender's own fields are still the same."""
         return (
             self.port == message.port
             and self.flags == message.flags
@@ -118,7 +118,7 @@ def _encode(message: Message) -> bytes:
 
 
 def _known_tail(message: Message) -> bytes:
-    """The header behind the length, of a message that is no gossip."""
+    """The header after the length, of a message that is not gossip."""
     if message.serial or message.epoch:
         return _tail(message, 0)
     known = _senders.get(message.sender)
@@ -152,10 +152,10 @@ def _tail(message: Message, count: i64) -> bytes:
 
 
 class BusWriter(BusSink):
-    """What is said on one link in one turn, to be taken and written in one piece.
+    """The messages sent on one link in one turn, to be taken and written in one piece.
 
-    ``written``: where it puts itself when it has something to write, once until it is taken.
-    ``pending_bytes``: how much that is.
+    ``written``: the list to which it adds itself when it has something to write, once until that is
+    taken. ``pending_bytes``: how much that is.
     """
 
     __slots__ = ("_chunks", "_written", "pending_bytes")
@@ -174,7 +174,7 @@ class BusWriter(BusSink):
         self.pending_bytes += len(data)
 
     def take(self) -> bytes:
-        """Everything said since the last time, in order."""
+        """Everything sent since the last call, in order."""
         chunks = self._chunks
         self._chunks = []
         self.pending_bytes = 0
@@ -188,7 +188,7 @@ class BusParser:
     """Messages out of a stream of bytes.
 
     ``limit_bytes``: length of the longest message; may be changed between any two messages.
-    ``received``: messages that were complete. ``ignored``: those of them that nobody can use: of
+    ``received``: messages that were complete. ``ignored``: those of them that cannot be used: of
     another version, of an unknown type, or of a length that is not what type and counts ask for.
     Nothing is allocated because a header announces it.
     """
@@ -210,7 +210,7 @@ class BusParser:
         return len(self._data) - self._pos + len(self._late)
 
     def feed(self, data: bytes) -> None:
-        """Take what the socket gave."""
+        """Add bytes received from the socket."""
         if self._missing > 0:
             self._late += data
             self._missing -= len(data)
@@ -224,9 +224,9 @@ class BusParser:
         self._pos = 0
 
     def next(self) -> Message | None:
-        """The next message that is of use; ``None`` when there is no complete one.
+        """The next message that can be used; ``None`` when there is no complete one.
 
-        Raises ``PeerError`` for what is no message: the connection is of no use any more.
+        Raises ``PeerError`` for malformed bytes: the connection must be closed then.
         """
         if self._missing > 0:
             return None
@@ -250,12 +250,12 @@ class BusParser:
         if size - start < _START_BYTES:
             return -1
         if not data.startswith(_SIGNATURE, start):
-            raise PeerError("what came on the bus does not start with the bus signature")
+            raise PeerError("the data on the bus does not start with the bus signature")
         length: i64 = _START.unpack_from(data, start)[1]
         if length < _HEADER_BYTES:
             raise PeerError(f"bus message of {length} bytes, shorter than its header")
         if length > self.limit_bytes:
-            raise PeerError(f"bus message of {length} bytes, {self.limit_bytes} are the limit")
+            raise PeerError(f"bus message of {length} bytes, the limit is {self.limit_bytes}")
         return length
 
     def _keep(self, start: i64, length: i64) -> None:
@@ -290,6 +290,7 @@ def _decode(data: bytes, start: i64, length: i64) -> Message | None:
         if data[ip_at] != 0:
             message.ip = clean_ip(data[ip_at : ip_at + IP_FIELD_BYTES])
     elif not isinstance(message, Gossip):
-        # A number out of range says nothing about whether it may be taken; gossip always may.
+        # A number out of range does not tell whether the message is new; gossip is always
+        # processed.
         return None
     return message

@@ -1,7 +1,7 @@
 """The five kinds of body that bus messages have (cluster protocol, section 4).
 
-Sizes and counts are numbers from a stranger: a body is read only when its length is exactly what
-its type and they say, so that nothing behind it is ever looked at.
+Sizes and counts come from outside and are not trusted: a body is read only when its length is
+exactly what its type and these numbers require, so nothing after it is ever read.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _KIND: Final = {
     **dict.fromkeys((NEEDJOBS, PAUSE), _QUEUE),
     FAIL: _FAILED,
 }
-#: The same by number; whatever is behind the end is no type.
+#: The same by number; numbers beyond the end are not types.
 _KINDS: Final = [_KIND[number] for number in range(len(_KIND))]
 
 _ENTRY: Final = struct.Struct(">40sII46sHHH4x")
@@ -164,7 +164,7 @@ def read_body(number: i64, count: i64, data: bytes, at: i64, size: i64) -> Messa
 
 
 def _read_jobs(number: i64, announced: i64, data: bytes, at: i64, end: i64) -> JobsMessage:
-    """Jobs up to the announced number or the first damage; what is behind them is ignored."""
+    """Jobs up to the announced number or the first damage; what follows them is ignored."""
     jobs: list[JobRecord] = []
     lives_s: list[int] = []
     damage = ""

@@ -1,7 +1,7 @@
 """A segment of the event log as lines: one flat JSON object per event (docs/reference/events.md).
 
 Names are those of CloudEvents 1.0, of OpenTelemetry's messaging conventions where these have one,
-and our own otherwise. Bytes that are no UTF-8 appear as ``\\xff``.
+and our own otherwise. Bytes that are not UTF-8 appear as ``\\xff``.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _MICROSECONDS: Final = 1_000_000
 
 
 class Segment:
-    """Reads the bytes of one segment. ``node``: the ID of who wrote it; ``position``: how far it
-    was read; ``count``: events so far; ``begun_us``: the time of day of the first.
+    """Reads the bytes of one segment. ``node``: the ID of the node that wrote it; ``position``: how
+    far it was read; ``count``: events so far; ``begun_us``: the time of day of the first.
 
-    :raises PeerError: what is given is no segment.
+    :raises PeerError: the data is not a segment.
     """
 
     def __init__(self, data: bytes) -> None:
         if len(data) < HEADER.size or data[:8] != MAGIC:
-            raise PeerError("this is no segment of an event log")
+            raise PeerError("this is not a segment of an event log")
         _, node, boot, first, bodies = HEADER.unpack_from(data)
         self.node: str = _text(node)
         self.position: i64 = HEADER.size
@@ -64,7 +64,7 @@ class Segment:
 
     @property
     def torn_bytes(self) -> int:
-        """Bytes at the end that are no whole record, once :meth:`lines` has nothing more."""
+        """Bytes at the end that are not a whole record, once :meth:`lines` returns nothing more."""
         return len(self._data) - self.position
 
     def lines(self, limit: i64) -> bytes:
@@ -78,7 +78,7 @@ class Segment:
         return writer.getvalue()
 
     def _line(self) -> str:
-        """The lines of the next record; empty if there is no whole one."""
+        """The lines of the next record; empty if none is complete."""
         data, at = self._data, self.position
         if len(data) - at < _HEAD:
             return ""
@@ -101,7 +101,7 @@ class Segment:
         return line
 
     def _head(self, at: i64) -> str:
-        """What every line begins with: who tells it, when, and which number it has."""
+        """What every line begins with: the source, the time and the number of the event."""
         number = self._first + self.count
         self.count += 1
         return (
@@ -135,7 +135,7 @@ class Segment:
         )
 
     def _more(self, kind: i64, shape: i64, number: i64, at: i64, end: i64) -> str:
-        """What only this kind tells."""
+        """The fields of this kind only."""
         data = self._data
         if kind == events.DELIVERED:
             return f',"messaging.client.id":"{number}"'
@@ -158,8 +158,8 @@ class Segment:
             + self._body(data[at + _BIRTH + 4 : end], read_i32_le(data, at + _BIRTH) >= 0)
         )
 
-    def _body(self, body: bytes, given: bool) -> str:
-        if not given:
+    def _body(self, body: bytes, recorded: bool) -> str:
+        if not recorded:
             return ""
         if self._bodies == BODY_HASH:
             return f',"body_sha256":"{sha256(body).hexdigest()}"'
@@ -188,11 +188,11 @@ class Segment:
         return self._end(at + _BIRTH)
 
     def _time(self, wall_us: i64) -> str:
-        """As RFC 3339 has it."""
+        """The time in the format of RFC 3339."""
         second = wall_us // _MICROSECONDS
         if second != self._second:
             self._second = second
-            # What is no time of the calendar is a damaged record; it must not end everything.
+            # A time outside the calendar is a damaged record; it must not fail all others.
             known = max(0, min(second, 253_402_300_799))
             self._second_text = datetime.fromtimestamp(int(known), UTC).strftime(
                 "%Y-%m-%dT%H:%M:%S"
@@ -214,7 +214,7 @@ def _count(data: bytes, at: i64) -> i64:
 
 
 def _quoted(data: bytes) -> str:
-    """Bytes from strangers as a JSON string."""
+    """Any bytes as a JSON string."""
     if data.translate(None, _HARMLESS).isalnum():
         return f'"{data.decode()}"'
     return json.dumps(_text(data))

@@ -1,16 +1,16 @@
 """Segments of the event log as a node writes them: a header, then one record per event.
 
-A record is as cheap to write as can be, for a busy node writes a million a second; another process
-makes lines for people of it (:mod:`disque_tx.wire.eventlines`). Numbers are little-endian::
+A record is as cheap to write as possible, for a busy node writes a million a second; another
+process converts it into lines for people (:mod:`disque_tx.wire.eventlines`). Numbers are
+little-endian::
 
-    header   magic 8 | node ID 40 | boot i64 | first i64 | bodies u8
-    record   kind u8 | reason u8 | shape u8 | 0 u8 | nacks i16 | deliveries i16
-             wall_us i64 | number i64 | elapsed_ms i32 | size i32
-             job ID i32 + bytes | queue i32 + bytes | rest
+header   magic 8 | node ID 40 | boot i64 | first i64 | bodies u8 record   kind u8 | reason u8 |
+shape u8 | 0 u8 | nacks i16 | deliveries i16 wall_us i64 | number i64 | elapsed_ms i32 | size i32
+job ID i32 + bytes | queue i32 + bytes | rest
 
 ``boot``: when the node began to log, in ms; ``first``: the number of the segment's first event,
 counted from 0 since then. The other events follow one by one, so what is missing between two
-segments was dropped. ``bodies``: what lines tell of bodies, see below. ``rest`` depends on
+segments was dropped. ``bodies``: what lines contain of bodies, see below. ``rest`` depends on
 ``shape``: nothing (0); retry_s, ttl_s, delay_s and copies wanted, i64 each, then i32 + body, or -1
 without one (1), and this record stands for two events, ADDED and QUEUED (3); i32 + the ID of
 another node (2).
@@ -30,7 +30,7 @@ from disque_tx.messages import JobRecord
 
 MAGIC: Final = b"DQEV0002"
 HEADER: Final = struct.Struct("<8s40sqqB")
-# What is told of bodies.
+# What is recorded of bodies.
 NO_BODY: Final = 0
 BODY_HASH: Final = 1
 BODY: Final = 2
@@ -39,31 +39,31 @@ BIRTH: Final = 1
 PEER: Final = 2
 QUEUED_BIRTH: Final = 3
 #: Queues whose names are remembered as wanted or not; a client may name any number.
-_VERDICTS_MAX: Final = 10_000
+_QUEUES_MAX: Final = 10_000
 _ELAPSED_MS_MAX: Final = 2_147_483_647
 
 
 class QueueFilter:
-    """Remembers which queues are wanted. ``matches``: tells it of a name."""
+    """Remembers which queues are wanted. ``matches``: decides for a name."""
 
     def __init__(self, matches: Callable[[bytes], bool]) -> None:
         self._matches = matches
-        self._verdicts: dict[bytes, bool] = {}
+        self._known: dict[bytes, bool] = {}
 
     def wants(self, queue: bytes) -> bool:
         """Whether events of this queue are recorded."""
-        verdict = self._verdicts.get(queue)
+        verdict = self._known.get(queue)
         if verdict is None:
-            if len(self._verdicts) >= _VERDICTS_MAX:
-                self._verdicts.clear()
-            verdict = self._verdicts[queue] = self._matches(queue)
+            if len(self._known) >= _QUEUES_MAX:
+                self._known.clear()
+            verdict = self._known[queue] = self._matches(queue)
         return verdict
 
 
 class EventRecorder(EventSink):
     """Takes events of a node and makes records of them.
 
-    ``bodies``: whether the bodies of new jobs are recorded. ``wanted``: tells for a queue whether
+    ``bodies``: whether the bodies of new jobs are recorded. ``wanted``: decides for a queue whether
     its events are; ``None`` for all. ``events``: how many were recorded.
     """
 
@@ -137,7 +137,7 @@ class EventRecorder(EventSink):
         self._bytes(job.queue)
 
     def _bare(self, kind: i64, queue: bytes, number: i64) -> None:
-        """A record that is about no job."""
+        """A record that is not about a job."""
         self._head(kind, 0, PLAIN, JobRecord(b"", queue, b"", (), 0, 0, 0, 0, 0), number, -1)
 
     def _bytes(self, data: bytes) -> None:

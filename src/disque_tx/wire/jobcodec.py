@@ -33,7 +33,7 @@ _LENGTHS: Final = [_LENGTH.pack(n) for n in range(4096)]
 _ONE: Final = _LENGTH.pack(1)
 _MINIMUM: Final = 84
 _CTIME_END: Final = 1 << 63
-#: DELIVERED is about this node alone and does not travel.
+#: DELIVERED is about this node alone and is not sent.
 _MOVING_FLAGS: Final = 0xFF ^ DELIVERED
 
 
@@ -94,7 +94,7 @@ def decode_stored(data: bytes) -> JobRecord:
 def decode_moving(data: bytes, at: i64, end: i64) -> tuple[JobRecord, i64, i64]:
     """The job that starts at ``at`` of a message whose jobs end at ``end``.
 
-    Answers the job, without an expiry, the seconds it has left, and where the next one starts.
+    Returns the job, without an expiry, the seconds it has left, and where the next one starts.
     Raises ``PeerError`` when lengths and content disagree.
     """
     job, behind = _decode(data, at, end)
@@ -110,7 +110,7 @@ def _decode(data: bytes, at: i64, limit: i64) -> tuple[JobRecord, i64]:
         raise PeerError(f"job record of {room} bytes, at least {_MINIMUM} are needed")
     fixed = _FIXED.unpack_from(data, at)
     if int(fixed[6]) >= _CTIME_END:
-        raise PeerError("job record with a creation time behind the year 2262")
+        raise PeerError("job record with a creation time after the year 2262")
     size: i64 = 4 + int(fixed[0])
     if size > room:
         raise PeerError(f"job record announces {size} bytes, {room} are there")
@@ -133,7 +133,7 @@ def _nodes(data: bytes, at: i64, end: i64) -> tuple[bytes, ...]:
     count = int(_LENGTH.unpack_from(data, at)[0])
     first = at + 4
     if first + NODE_ID_LENGTH * count != end:
-        raise PeerError(f"job record does not end behind its {count} node IDs")
+        raise PeerError(f"job record does not end after its {count} node IDs")
     return tuple([data[n : n + NODE_ID_LENGTH] for n in range(first, end, NODE_ID_LENGTH)])
 
 

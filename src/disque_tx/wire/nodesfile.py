@@ -2,7 +2,7 @@
 
 A line: ``<id> <ip>:<port> <flags> <ping_sent> <pong_received> <connected|disconnected>``
 
-What else is to be kept stands in lines ``vars <name> <value>``, which the original skips: the bus
+Other things are kept in lines ``vars <name> <value>``, which the original skips: the bus
 port of a node, if it is not the one that belongs to its port, under ``bus-port-<id>``.
 """
 
@@ -28,7 +28,7 @@ _TIME_DIGITS_MAX: Final = 18
 
 
 def render(entries: list[NodeEntry], unix_ms: i64) -> bytes:
-    """The file's content; handshakes are nobody yet and are left out.
+    """The file's content; nodes in a handshake are not members yet and are left out.
 
     ``unix_ms``: the wall clock when the steady clock was zero.
     """
@@ -61,7 +61,7 @@ def parse(text: bytes, now_ms: i64) -> tuple[list[NodeEntry], list[str]]:
 
 
 class _Rows:
-    """What was read so far; ``lines``: where each row stands."""
+    """What was read so far."""
 
     def __init__(self, now_ms: i64) -> None:
         self.by_id: dict[bytes, NodeEntry] = {}

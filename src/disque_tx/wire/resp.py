@@ -1,8 +1,8 @@
 """From bytes to requests: the multibulk and inline forms (client protocol, section 3).
 
-A parser holds what one client has sent and not yet had executed. It answers the next request,
-``None`` for 'need more', or raises ``PeerError`` after which the connection is of no use. Nothing
-is allocated because a header announces it: an argument exists when its bytes have arrived.
+A parser holds what one client has sent and was not executed yet. It returns the next request,
+``None`` for 'need more', or raises ``PeerError``, after which the connection must be closed.
+Nothing is allocated because a header announces it: an argument exists when its bytes have arrived.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from disque_tx.quoting import split
 MAX_ARGS: Final = 1024 * 1024
 MAX_BULK: Final = 512 * 1024 * 1024
 MAX_LINE: Final = 64 * 1024
-#: What a client may send before it has given the password.
+#: What a client may send before it has authenticated.
 MAX_ARGS_UNAUTHENTICATED: Final = 10
 MAX_BULK_UNAUTHENTICATED: Final = 16 * 1024
 
@@ -46,11 +46,11 @@ class RequestParser(RequestSource):
         self._held: i64 = 0
 
     def pending_bytes(self) -> int:
-        """Bytes received and not yet handed out as part of a request."""
+        """Bytes received and not yet returned as part of a request."""
         return len(self._data) - self._pos + len(self._late) + self._held
 
     def feed(self, data: bytes) -> None:
-        """Take what the socket gave."""
+        """Add bytes received from the socket."""
         size: i64 = len(data)
         if self._missing > 0:
             self._late += data
@@ -155,8 +155,8 @@ class RequestParser(RequestSource):
             self._late = bytearray()
 
     def _number(self, start: i64, kind: str, name: str) -> i64:
-        """The number of a header line and go behind it; -1 when the line is not complete, 0 for
-        a request without arguments."""
+        """Read the number of a header line, and go to the next line; -1 when the line is not
+        complete, 0 for a request without arguments."""
         data = self._data
         end: i64 = data.find(b"\r", start)
         if end < 0:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.nodetable import flags_text
-from disque_tx.wire.aoflog import LogDecoder, LogEncoder
-from disque_tx.wire.aofrecords import understand
+from disque_tx.wire.aoflog import LogDecoder, LogEncoder, parse_record
 from disque_tx.wire.nodesfile import parse, render
 from tests.acceptance.cluster.fleet import FleetTestCase
 from tests.acceptance.cluster.test_crashes import ALWAYS
@@ -32,7 +31,7 @@ class FilesTests(FleetTestCase):
             commands = set()
             while words := decoder.next():
                 commands.add(words[0])
-                record = understand(words)
+                record = parse_record(words)
                 if isinstance(record, bytes):
                     encoder.delete_job(record)
                 else:
@@ -49,7 +48,7 @@ class FilesTests(FleetTestCase):
             decoder.feed((node.folder / "disque.aof").read_bytes())
             found = []
             while words := decoder.next():
-                record = understand(words)
+                record = parse_record(words)
                 if not isinstance(record, bytes) and record.id == job_id.encode():
                     found.append({holder.decode() for holder in record.nodes})
             self.assertIn({other.id for other in self.nodes}, found)

@@ -16,7 +16,7 @@ from disque_tx.config.settings import Settings
 from disque_tx.core.client import Client
 from disque_tx.core.membership import Membership
 from disque_tx.core.node import Node
-from disque_tx.engine.files import IFiles
+from disque_tx.engine.interfaces import IFiles
 from disque_tx.nodetable import MYSELF, NodeEntry
 from disque_tx.services.aof import AppendOnlyFile
 from disque_tx.services.host.log import DaemonLog

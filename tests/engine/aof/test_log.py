@@ -389,7 +389,8 @@ class SwitchTests(SynchronousTestCase):
         bench.aof.disable()
         self.assertEqual("", bench.aof.write_error)
         self.assertIn(
-            f"warning: The append only file is turned off, but lacks the last records: {BROKEN}",
+            "warning: The append only file is turned off, but the last records are missing:"
+            f" {BROKEN}",
             bench.log.lines,
         )
 

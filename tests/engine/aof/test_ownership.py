@@ -7,7 +7,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.engine.files import IFiles
+from disque_tx.engine.interfaces import IFiles
 from disque_tx.errors import CommandError, ConfigError
 from disque_tx.services.host.files import RealFiles
 from disque_tx.services.host.memoryfiles import MemoryFiles

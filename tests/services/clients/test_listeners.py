@@ -19,7 +19,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from disque_tx.errors import ConfigError
-from disque_tx.services.net import unixsockets as unixports
+from disque_tx.services.net import listening as unixports
 from disque_tx.services.net.hub import Hub
 from disque_tx.services.net.sockets import Connecting, FastPort, connect_tcp, listen_tcp
 from tests.acceptance.daemon import free_port
@@ -111,7 +111,7 @@ class OpenTests(RootCase):
         (self.folder / "d.sock").write_text("precious")
         root = self.make()
         self.addCleanup(root.stopService)
-        with self.assertRaisesRegex(ConfigError, "a file that is no socket has this name"):
+        with self.assertRaisesRegex(ConfigError, "a file that is not a socket has this name"):
             root.privilegedStartService()
         self.assertEqual("precious", (self.folder / "d.sock").read_text())
 
@@ -129,7 +129,7 @@ class OpenTests(RootCase):
         fd = os.open(self.folder, os.O_RDONLY)
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
-        self.patch(unixports, "_PATIENCE_S", 0.02)
+        self.patch(unixports, "_TIMEOUT_S", 0.02)
         self.started()
         self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
 
@@ -324,7 +324,7 @@ class ConnectTests(SynchronousTestCase):
     def test_impossible(self) -> None:
         """Names are not looked up, and a source that is not ours is refused at once."""
         connecting = connect_tcp(self.reactor, ("localhost", 1), "", 2)
-        self.assertIn("no literal address", str(self.failureResultOf(connecting, OSError)))
+        self.assertIn("not a literal address", str(self.failureResultOf(connecting, OSError)))
         self.failureResultOf(self.connect("192.0.2.1"), OSError)
 
     def test_interface(self) -> None:

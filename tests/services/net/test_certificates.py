@@ -142,7 +142,7 @@ class ReloadTests(RootCase):
         self.assertEqual(old, self.shown(port))
         self.root.certificates.reload()
         self.assertEqual(self.now(), self.shown(port))
-        self.assertIn("the certificate was read anew", self.logged())
+        self.assertIn("the certificate was reloaded", self.logged())
         new = self.now()
         Path(self.certificate).write_text("nonsense")
         self.root.certificates.reload()
@@ -172,4 +172,4 @@ class ReloadTests(RootCase):
         """Without TLS there is nothing to be read."""
         self.listening()
         self.root.certificates.reload()
-        self.assertIn("There are no certificates to be read anew", self.logged())
+        self.assertIn("There are no certificates to reload", self.logged())

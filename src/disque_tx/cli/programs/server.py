@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     first = words[0] if words else ""
     if first in ("-v", "--version"):
-        from disque_tx.services.host.processinfo import DISQUE_VERSION, build_id
+        from disque_tx.services.host.process import DISQUE_VERSION, build_id
 
         print(
             f"Disque server v={DISQUE_VERSION} sha=00000000:0 malloc=libc bits=64"

@@ -9,8 +9,7 @@ import attrs
 
 from disque_tx.commands.latency import LatencyMonitor
 from disque_tx.core.node import Node
-from disque_tx.engine.files import IFile, IFiles
-from disque_tx.engine.interfaces import Reports, Scheduler
+from disque_tx.engine.interfaces import IFile, IFiles, Reports, Scheduler
 
 
 class LogSettings(Protocol):
@@ -31,7 +30,7 @@ class LogSettings(Protocol):
 @attrs.frozen
 class Environment:
     """``monotonic``: seconds, for measuring. ``latency``: gets a sample for each access to the
-    disk. ``fatal``: is called with the reason why the process must end. ``process_id``: makes the
+    disk. ``fatal``: called with the reason why the process must end. ``process_id``: makes the
     names of temporary files unique.
     """
 
@@ -46,14 +45,15 @@ class Environment:
     latency: LatencyMonitor = attrs.Factory(LatencyMonitor)
 
     def measured(self, since_s: float, *events: bytes) -> None:
-        """What began at ``since_s`` is done: a sample for the latency monitor, if it wants one."""
+        """Give the latency monitor, if it is on, a sample of what began at ``since_s`` and is
+        done."""
         if self.latency.threshold_ms:
             duration_ms = int((self.monotonic() - since_s) * 1000)
             for event in events:
                 self.latency.sample(event, self.node.wall_us // 1_000_000, duration_ms)
 
     def close_in_background(self, file: IFile, name: str) -> None:
-        """Close a file, which may take long; ``name``: what to call it if that fails."""
+        """Close a file, which may take long; ``name``: what the log line calls it if that fails."""
 
         def closed(error: Exception | None) -> None:
             if error is not None:

@@ -1,10 +1,10 @@
-"""Reading the log back, in slices so that clients can be told to wait (cluster protocol, 14.6).
+"""Reading the log back, in slices, so that clients get LOADING meanwhile (cluster protocol, 14.6).
 
-1. Only LOADJOB and DELJOB are taken, in any case; the original would execute any command.
+1. Only LOADJOB and DELJOB are accepted, in any letter case; the original would execute any command.
 2. The file ends within a record: a write was cut short. With ``aof-load-truncated`` the rest is cut
    off and kept in a file beside the log.
-3. Anything else that is not as it must be is damage, and refused: also a last record that seems
-   incomplete because its length is wrong, which shows by complete records behind its beginning.
+3. Anything else that is malformed is damage, and refused: also a last record that seems incomplete
+   because its length is wrong, which is recognised by complete records after its beginning.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import Final
 from disque_tx.config.paths import os_error_text
 from disque_tx.core import recovery
 from disque_tx.engine.aof.environment import Environment
-from disque_tx.engine.files import IFile, IFiles
+from disque_tx.engine.interfaces import IFile, IFiles
 from disque_tx.engine.ownership import claim
 from disque_tx.errors import CommandError, ConfigError, PeerError
 from disque_tx.messages import JobRecord
-from disque_tx.wire.aoflog import LogDecoder
-from disque_tx.wire.aofrecords import holds_records, understand
+from disque_tx.wire.aoflog import LogDecoder, holds_records, parse_record
 
 SLICE_S: Final = 0.010
 _PIECE_BYTES: Final = 1024 * 1024
@@ -28,7 +27,7 @@ _PIECE_BYTES: Final = 1024 * 1024
 
 class Loader:
     """One load of one file. ``start_s``: unix time it began. ``total_bytes``: size of the file,
-    ``loaded_bytes``: of the records read so far. ``jobs``: how many were taken in.
+    ``loaded_bytes``: of the records read so far. ``jobs``: how many were loaded.
     ``enqueue``: jobs that were queued go to their queues at once."""
 
     def __init__(self, environment: Environment, path: str, file: IFile, enqueue: bool) -> None:
@@ -54,7 +53,7 @@ class Loader:
 
     def run(self, done: Callable[[Exception | None], object]) -> None:
         """Load the file, in slices. ``done`` is called with ``None``, or with why it failed: a
-        ``ConfigError`` says what is wrong where, and what to do about it."""
+        ``ConfigError`` says what is wrong, where, and what to do about it."""
         self._cancel = self._environment.scheduler.soon(lambda: self._go_on(done))
 
     def run_now(self) -> None:
@@ -63,7 +62,7 @@ class Loader:
             pass
 
     def check(self) -> None:
-        """Read the file without taking anything in; raises ``ConfigError`` for damage."""
+        """Read the file without loading anything; raises ``ConfigError`` for damage."""
         decoder = LogDecoder()
         read_bytes = offset = 0
         try:
@@ -71,13 +70,13 @@ class Loader:
                 read_bytes += len(data)
                 decoder.feed(data)
                 while (words := decoder.next()) is not None:
-                    understand(words)
+                    parse_record(words)
                     offset = int(decoder.offset)
         except PeerError as error:
             raise self._damaged(str(error), offset) from error
 
     def stop(self) -> None:
-        """Leave it; nothing is called any more."""
+        """Give up; ``done`` is not called any more."""
         if self._cancel is not None:
             self._cancel()
             self._cancel = None
@@ -97,7 +96,7 @@ class Loader:
             done(None)
 
     def _slice(self) -> bool:
-        """Some records; whether there are more. Raises ``ConfigError``."""
+        """Load some records; returns whether there are more. Raises ``ConfigError``."""
         monotonic = self._environment.monotonic
         end_s = monotonic() + SLICE_S
         try:
@@ -113,14 +112,14 @@ class Loader:
         return False
 
     def _step(self) -> bool:
-        """One record or one more piece of the file; whether there was any."""
+        """Load one record, or read one more piece of the file; returns whether there was any."""
         decoder = self._decoder
         offset = int(decoder.offset)
         try:
             words = decoder.next()
             if words is None:
                 return self._refill()
-            self._apply(understand(words))
+            self._apply(parse_record(words))
         except PeerError as error:
             raise self._damaged(str(error), offset) from error
         self.loaded_bytes = int(decoder.offset)
@@ -223,7 +222,8 @@ def reload_log(
 ) -> None:
     """Load the log of a running node within one step, after ``forget`` has emptied the node.
 
-    ``claimed``: nobody may have it open; otherwise it is the one that this node writes to.
+    ``claimed``: lock the file, which no other node may have; otherwise it is the one that this node
+    writes to.
 
     Raises ``CommandError`` before that when the file is missing, empty or damaged.
     """

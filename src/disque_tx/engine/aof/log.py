@@ -1,4 +1,4 @@
-"""The append only file of a node: what it recorded, on the disk (cluster protocol, section 14).
+"""The append only file of a node: its records on the disk (cluster protocol, section 14).
 
 The node records to ``outbox.log``. At the end of every turn :meth:`AppendOnlyLog.commit` takes the
 records once and gives them to the log and to a rewrite under way; they are on the disk as far as
@@ -20,7 +20,7 @@ from disque_tx.engine.aof.loader import Loader, open_log, reload_log
 from disque_tx.engine.aof.rewrite import write_snapshot
 from disque_tx.engine.aof.rewrites import Rewrites
 from disque_tx.engine.aof.writer import LogWriter
-from disque_tx.engine.files import IFile
+from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim
 from disque_tx.errors import CommandError, ConfigError, LocalError
 from disque_tx.wire.aoflog import LogEncoder
@@ -110,10 +110,10 @@ class AppendOnlyLog:
     # -- start and stop ----------------------------------------------------------------------
 
     def open_and_load(self, done: Callable[[Exception | None], object]) -> None:
-        """Load the log, if there is to be one or what it holds is wanted, and begin to record.
+        """Load the log, if it is on or ``aof-enqueue-jobs-once`` asks for it, and begin to record.
 
         ``done`` is called, perhaps at once, with ``None`` or the reason why that failed: a
-        ``ConfigError`` says what is wrong where, and what to do about it.
+        ``ConfigError`` says what is wrong, where, and what to do about it.
         """
         try:
             loader = self._begin_to_load()
@@ -173,7 +173,7 @@ class AppendOnlyLog:
         try:
             self.commit()
         except LocalError:
-            pass  # was told when it happened; the writer refuses everything from then on
+            pass  # was logged when it happened; the writer refuses everything from then on
 
     def close(self) -> None:
         """Write and sync what is left, and close everything."""
@@ -183,7 +183,7 @@ class AppendOnlyLog:
             self.flush_and_sync()
         except OSError as error:
             self._reports.warning(
-                f"The log could not be written at the end: {os_error_text(error)}"
+                f"The log could not be written at shutdown: {os_error_text(error)}"
             )
         self._rewrites.abandon()
         self._release()
@@ -199,7 +199,7 @@ class AppendOnlyLog:
         self._record_if_needed()
 
     def _release(self) -> None:
-        """Have no log."""
+        """Close the log; it is off from now on."""
         if self._writer is not None:
             self._writer.retire()
             self._writer = None
@@ -223,7 +223,7 @@ class AppendOnlyLog:
         self.state = "wait-rewrite"
 
     def disable(self) -> None:
-        """Have no log any more; what it holds is written and synced, if the disk lets us."""
+        """Turn the log off; what it holds is written and synced, if the disk allows it."""
         if self.state == "off":
             return
         self._rewrites.abandon()
@@ -233,7 +233,7 @@ class AppendOnlyLog:
                 self._writer.flush_and_sync()
         except OSError as error:
             self._reports.warning(
-                "The append only file is turned off, but lacks the last records:"
+                "The append only file is turned off, but the last records are missing:"
                 f" {os_error_text(error)}"
             )
         self._rewrites.scheduled = False
@@ -262,7 +262,8 @@ class AppendOnlyLog:
         self._rewritten(write_snapshot(self._environment, self._path(), self._claim_name()))
 
     def _rewrite_reason(self) -> str:
-        """Why the log must be rewritten without anybody asking; empty when it must not be."""
+        """Why the log must be rewritten although no client asked for it; empty when it need not
+        be."""
         writer = self._writer
         if self.state == "wait-rewrite":
             return "the first one is not written yet"
@@ -275,14 +276,12 @@ class AppendOnlyLog:
     def _claim_name(self) -> IFile | None:
         """What keeps other nodes off the name of the log until a new one has it; ``None`` when the
         log does that itself. ``OSError`` when another node has the name."""
-        if self._writer is None:
-            return claim(
-                self._environment.files, self._path()
-            )  # what an earlier run of this node left
+        if self._writer is None:  # an earlier run of this node may have left a file
+            return claim(self._environment.files, self._path())
         return self._writer.reclaim(self._path())
 
     def _rewritten(self, file: IFile) -> None:
-        """The new file has its name: go on with it, or just let it be."""
+        """The new file has its name: use it as the log, or only close it if the log is off."""
         self._reports.notice(f"The append only file was rewritten: {file.size()} bytes")
         recording = self.state != "off"
         if recording:
@@ -315,7 +314,9 @@ class AppendOnlyLog:
                 self._writer.flush_and_sync()
         except OSError as error:
             reason = os_error_text(error)
-            raise CommandError("ERR", f"The log lacks the last records: {reason}") from error
+            raise CommandError(
+                "ERR", f"The last records are missing in the log: {reason}"
+            ) from error
         try:
             reload_log(self._environment, self._path(), self._writer is None, self._forget)
         finally:

@@ -1,4 +1,4 @@
-"""Making the log short again: a new file with the jobs that exist (cluster protocol, 14.5).
+"""Rewriting the log: a new, shorter file with the jobs that exist (cluster protocol, 14.5).
 
 The original forks, and the child writes what memory held at that moment. Here the table of jobs is
 scanned in slices between turns, and every record of ordinary operation goes to the new file as
@@ -24,14 +24,14 @@ from disque_tx.core.job import Job
 from disque_tx.core.table import Table
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.writer import as_os_error
-from disque_tx.engine.files import IFile
+from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim_empty
 from disque_tx.messages import ACTIVE, QUEUED
 from disque_tx.wire.aoflog import load_record
 
 SLICE_S: Final = 0.002
 SYNC_BYTES: Final = 32 * 1024 * 1024
-#: What a slice, or the last step, writes at most, bar the jobs that lie together in the table.
+#: What a slice, or the last step, writes at most, plus jobs of one bucket of the table.
 _PIECE_BYTES: Final = 1024 * 1024
 _LEFT_BYTES_MAX: Final = 64 * 1024
 _ROUNDS_MAX: Final = 8
@@ -120,7 +120,7 @@ class Rewrite:
             self._close()
 
     def _release(self) -> None:
-        """Let others have the name, if it was claimed."""
+        """Release the name, if it was claimed."""
         guard, self._guard = self._guard, None
         if guard is not None:
             _clean_up(self._environment, self._path, guard)

@@ -8,7 +8,7 @@ from typing import Final
 from disque_tx.config.paths import os_error_text
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.rewrite import Rewrite
-from disque_tx.engine.files import IFile
+from disque_tx.engine.interfaces import IFile
 
 #: How long after a failure a rewrite is not begun by itself again.
 _RETRY_MS: Final = 10_000
@@ -62,7 +62,7 @@ class Rewrites:
         self._changed()
 
     def try_to_begin(self, path: str, guard: Callable[[], IFile | None]) -> None:
-        """The same, where nobody asked for it: a failure is logged."""
+        """The same, when no client asked for it: a failure is logged."""
         try:
             self.begin(path, guard)
         except OSError as error:

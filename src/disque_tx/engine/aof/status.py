@@ -1,4 +1,4 @@
-"""What is known about the log: the Persistence section of INFO (client protocol, section 10)."""
+"""The state of the log: the Persistence section of INFO (client protocol, section 10)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Fields = list[tuple[str, str]]
 
 
 def state_fields(state: str, loading: bool) -> Fields:
-    """What there is."""
+    """State of the log."""
     return [
         ("loading", flag(loading)),
         ("aof_enabled", flag(state != "off")),
@@ -55,5 +55,5 @@ def loading_fields(loader: Loader) -> Fields:
 
 
 def flag(value: bool) -> str:
-    """A truth as INFO shows it."""
+    """A boolean as INFO shows it."""
     return "1" if value else "0"

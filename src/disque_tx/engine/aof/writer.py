@@ -1,9 +1,9 @@
-"""Writing the log: one open file, the records that still have to go there, and when it is synced.
+"""Writing the log: one open file, the records still to be written, and when it is synced.
 
 Cluster protocol, section 14.4. Case by case:
 
-1. ``always``: every turn is written and synced before anybody hears of it. An error is fatal: after
-   a failed sync nobody knows what the disk holds, so it is never tried again.
+1. ``always``: every turn is written and synced before any reply or message is sent. An error is
+   fatal: after a failed sync it is unknown what the disk holds, so it is never tried again.
 2. ``everysec``: a turn is written at once, a thread syncs once a second. While it is at work a
    write could block, so it is postponed, by two seconds at most: that much can be lost.
 3. ``no``: the system decides when data reaches the disk.
@@ -11,8 +11,8 @@ Cluster protocol, section 14.4. Case by case:
    every second. Until that works, clients are refused.
 5. A sync fails, 2 or 3: what the file holds is uncertain, a later success would not change that.
    Clients are refused until a rewrite has made a new file of what is in memory.
-6. The name of the log is not that of the open file any more, because somebody removed, moved or
-   replaced it: what is written would be gone after a restart. This is noticed within two seconds.
+6. The name of the log is not that of the open file any more, because it was removed, moved or
+   replaced: what is written would be gone after a restart. This is noticed within two seconds.
    Clients are refused, by every policy, until a rewrite has put a new file there.
 """
 
@@ -24,7 +24,7 @@ from typing import Final
 
 from disque_tx.config.paths import os_error_text
 from disque_tx.engine.aof.environment import Environment
-from disque_tx.engine.files import IFile
+from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim_name
 from disque_tx.errors import LocalError
 
@@ -76,13 +76,14 @@ class LogWriter:
         return b"".join(self._chunks)
 
     def is_behind(self) -> bool:
-        """What was added is not as safe as ``always`` promises; by other policies nothing is."""
+        """Whether something added is not yet as safe as ``always`` promises; never with other
+        policies."""
         if self._environment.settings.appendfsync != "always":
             return False
         return bool(self._chunks) or (self._dirty and not self._suspended())
 
     def flush(self) -> None:
-        """Write what was added and sync it, as far as the policy says so now.
+        """Write what was added and sync it, if the policy asks for it now.
 
         Raises ``LocalError`` once the log failed under ``always``: nothing may be answered then.
         """
@@ -139,7 +140,7 @@ class LogWriter:
             if self._file.is_at(path):
                 return
         except OSError:
-            return  # nobody knows; what fails for good shows when it is written
+            return  # unknown; a lasting failure shows at the next write
         self.name_error = f"{path} is not the file that this node has open"
         self._environment.reports.warning(
             f"The append only file was removed, moved or replaced: {self.name_error}. Jobs are"
@@ -175,7 +176,7 @@ class LogWriter:
         try:
             self._sync_broken(error)
         except LocalError:
-            pass  # said already; every later flush says it again
+            pass  # logged already; every later flush raises it again
 
     def _sync_broken(self, error: OSError) -> None:
         text = os_error_text(error)

@@ -31,7 +31,8 @@ class NodesFile:
         self._lock_fd: int = -1
 
     def lock(self) -> None:
-        """Create the file if needed and keep others off it; ``ConfigError`` when that fails."""
+        """Create the file if needed and lock it against other processes; ``ConfigError`` when that
+        fails."""
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
@@ -57,8 +58,8 @@ class NodesFile:
     def load(self, unix_s: int, now_ms: int, warn: Callable[[str], None]) -> list[NodeEntry]:
         """The rows of the file, none when it is missing or empty: this node is new.
 
-        Of a damaged file, ``warn`` is told what is wrong and where a copy of it was put; what is
-        readable is used. ``unix_s``: the wall clock; ``now_ms``: the steady clock.
+        Of a damaged file, ``warn`` is called with what is wrong and where a copy of it was put;
+        what is readable is used. ``unix_s``: the wall clock; ``now_ms``: the steady clock.
         ``ConfigError`` when the file cannot be read, or no copy of a damaged one can be kept.
         """
         text = self._read()
@@ -134,7 +135,7 @@ class NodesFile:
             os.close(fd)
 
     def _keep_lock(self, fd: int) -> None:
-        """Lock the file anew when somebody removed or replaced the one that was locked."""
+        """Lock the file again if the one that was locked has been removed or replaced."""
         if self._lock_fd < 0 or os.path.samestat(os.fstat(fd), os.fstat(self._lock_fd)):
             return
         try:

@@ -1,8 +1,8 @@
 """One connection of the cluster bus as a Twisted protocol (cluster protocol, sections 2 and 6).
 
 What a stranger may cost is bounded: one read of at most 64 KiB per connection and turn, which holds
-at most 455 messages, and an incomplete message of at most ``STRANGER_BYTES_MAX`` until a node that
-is known has spoken on the connection.
+at most 455 messages, and an incomplete message of at most ``STRANGER_BYTES_MAX`` until a known node
+has sent a message on the connection.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from disque_tx.wire.bus import STRANGER_BYTES_MAX, BusParser, BusWriter
 if TYPE_CHECKING:
     from disque_tx.services.bus.service import Bus
 
-#: What a TLS handshake may take, and the last words of a connection that is being closed.
-_PATIENCE_S: Final = 2.0
+#: How long a TLS handshake may take, and sending what is left on a connection that is being closed.
+_TIMEOUT_S: Final = 2.0
 
 
 def ip_of(address: IAddress | None) -> bytes:
@@ -41,11 +41,11 @@ def ip_of(address: IAddress | None) -> bytes:
 @implementer(IHandshakeListener, IPushProducer)
 class BusProtocol(Protocol):
     """One connection. It is its transport's producer: while the socket does not take bytes, what
-    is said stays in ``writer``.
+    is sent stays in ``writer``.
 
-    ``entry``: the node that we called, ``None`` when the other side called. ``link``: the
+    ``entry``: the node that we connected to, ``None`` when the other side connected. ``link``: the
     connection as the node knows it, while it is up. ``secure``: it is up once its TLS handshake is
-    done. ``trusted``: a known node has spoken on it. ``paused``: the socket is full.
+    done. ``trusted``: a known node has sent a message on it. ``paused``: the socket is full.
     """
 
     def __init__(self, bus: Bus, entry: NodeEntry | None, peer_ip: bytes, secure: bool) -> None:
@@ -68,7 +68,7 @@ class BusProtocol(Protocol):
         transport.setTcpNoDelay(True)
         transport.registerProducer(self, True)
         if self._secure:
-            self._timer = self._bus.reactor.callLater(_PATIENCE_S, transport.abortConnection)
+            self._timer = self._bus.reactor.callLater(_TIMEOUT_S, transport.abortConnection)
         self._bus.opened(self)
         if not self._secure:
             self._bus.up(self)
@@ -83,7 +83,7 @@ class BusProtocol(Protocol):
         self._bus.receive(self, data)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Nothing can be said to the other side any more."""
+        """Nothing can be sent to the other side any more."""
         self._cancel_timer()
         self._bus.lost(self, reason)
 
@@ -100,7 +100,7 @@ class BusProtocol(Protocol):
         return ip_of(transport.getHost())
 
     def flush(self) -> None:
-        """Give the socket what was said."""
+        """Write to the socket what is to be sent."""
         transport: Any = self.transport
         transport.write(self.writer.take())
 
@@ -109,7 +109,7 @@ class BusProtocol(Protocol):
         transport: Any = self.transport
         transport.unregisterProducer()
         self._cancel_timer()
-        self._timer = self._bus.reactor.callLater(_PATIENCE_S, transport.abortConnection)
+        self._timer = self._bus.reactor.callLater(_TIMEOUT_S, transport.abortConnection)
         transport.loseConnection()
 
     def drop(self, why: str) -> None:
@@ -132,7 +132,7 @@ class BusProtocol(Protocol):
     # -- IPushProducer -----------------------------------------------------------------------
 
     def pauseProducing(self) -> None:
-        """The socket is full: keep what is said."""
+        """The socket is full: keep what is sent from now on."""
         self.paused = True
 
     def resumeProducing(self) -> None:
@@ -141,7 +141,7 @@ class BusProtocol(Protocol):
         self._bus.resumed()
 
     def stopProducing(self) -> None:
-        """The connection is gone; :meth:`connectionLost` tells."""
+        """The connection is gone; :meth:`connectionLost` does the work."""
 
 
 class BusFactory(Factory):

@@ -1,6 +1,5 @@
-"""The cluster bus as a service: listening, connections, TLS, and the end of it all (cluster
-protocol, section 2). What is done with links and messages is said in ``engine/buslinks.py``.
-"""
+"""The cluster bus as a service: listening, connections, TLS, stopping (cluster protocol, section
+2). ``engine/buslinks.py`` is what happens to links and messages."""
 
 from __future__ import annotations
 
@@ -14,13 +13,12 @@ from twisted.python.failure import Failure
 
 from disque_tx.engine.buslinks import BusLinks
 from disque_tx.nodetable import NodeEntry
-from disque_tx.services.bus.complaints import Complaints
-from disque_tx.services.bus.dialing import BusCalls
-from disque_tx.services.bus.listening import listen_bus
+from disque_tx.services.bus.clusterlog import StrangerLog
+from disque_tx.services.bus.endpoints import BusConnector, listen_bus
 from disque_tx.services.bus.protocol import BusFactory, BusProtocol
 from disque_tx.services.net.certificates import Identity
 from disque_tx.services.net.listening import shown_host
-from disque_tx.services.net.sockets import Adopts, FastPort
+from disque_tx.services.net.sockets import Adopter, FastPort
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 class Bus(Service):
     """The connections of one node to others.
 
-    ``open`` takes possession of the port; nobody is served before the service is started.
+    ``open`` takes possession of the port; connections are served once the service is started.
     ``in_thread``: calls a function in a thread, for looking up host names. ``first_epoch``: see
     ``BusLinks``. ``identity``: the certificate that it shows to others; ``None`` without TLS.
     """
@@ -56,13 +54,13 @@ class Bus(Service):
         self._settings = settings
         self._log = log
         self._secure = False
-        self._inbound: Adopts = hub
-        self._outbound: Adopts = hub
+        self._inbound: Adopter = hub
+        self._outbound: Adopter = hub
         self._ports: list[FastPort] = []
         self._open: set[BusProtocol] = set()
         self._closed: Deferred[None] | None = None
-        self._complaints = Complaints(log, "Cluster bus")
-        self._calls = BusCalls(runtime, log, reactor, settings.bind, in_thread)
+        self._stranger_log = StrangerLog(log, "Cluster bus")
+        self._connector = BusConnector(runtime, log, reactor, settings.bind, in_thread)
 
     # -- start and stop ----------------------------------------------------------------------
 
@@ -87,7 +85,7 @@ class Bus(Service):
         self._outbound = TlsAdopter(self.reactor, identity, True)
 
     def startService(self) -> None:
-        """Serve other nodes, those who are waiting already first."""
+        """Serve other nodes, beginning with those that already wait."""
         super().startService()
         self.links.active = True
         for port in self._ports:
@@ -98,17 +96,17 @@ class Bus(Service):
         return [shown_host(port.getHost()) for port in self._ports]
 
     def close(self) -> None:
-        """Accept nobody any more."""
+        """Accept no more connections."""
         ports, self._ports = self._ports, []
         for port in ports:
             port.stopListening()
 
     def stopService(self) -> Deferred[None]:
-        """Let out what was said, and close all connections."""
+        """Send what was written, and close all connections."""
         super().stopService()
         self.links.active = False
         self.close()
-        self._calls.stop()
+        self._connector.stop()
         with self._runtime.turn():
             pass
         for connection in list(self._open):
@@ -121,7 +119,7 @@ class Bus(Service):
     # -- from connections --------------------------------------------------------------------
 
     def opened(self, connection: BusProtocol) -> None:
-        """A connection is there; nothing can be sent on it yet."""
+        """A connection exists; nothing can be sent on it yet."""
         self._open.add(connection)
         self.links.opened(connection)
 
@@ -154,18 +152,18 @@ class Bus(Service):
     # -- from the links ----------------------------------------------------------------------
 
     def connect(self, entry: NodeEntry) -> None:
-        """Call a node."""
-        self._calls.connect(entry, BusFactory(self, entry, self._secure), self._outbound)
+        """Connect to a node."""
+        self._connector.connect(entry, BusFactory(self, entry, self._secure), self._outbound)
 
     def resolve(self, host: bytes, port: int) -> None:
         """Look up a node that is to be met."""
-        self._calls.resolve(host, port)
+        self._connector.resolve(host, port)
 
     # -- from connections that must end ------------------------------------------------------
 
     def drop(self, connection: BusProtocol, why: str) -> None:
         """Close a connection because of what the other side did."""
-        self._complain(connection, f"{why}: the connection is closed")
+        self._warn(connection, f"{why}: the connection is closed")
         connection.abort()
 
     def faulty(self, connection: BusProtocol, error: Exception) -> None:
@@ -181,7 +179,7 @@ class Bus(Service):
     def _tls_failed(self, connection: BusProtocol, reason: Failure) -> None:
         from disque_tx.services.bus.tls import tls_trouble
 
-        self._complain(connection, f"no connection with TLS: {tls_trouble(reason)}")
+        self._warn(connection, f"no connection with TLS: {tls_trouble(reason)}")
 
-    def _complain(self, connection: BusProtocol, text: str) -> None:
-        self._complaints.warn(connection.peer_ip.decode(), text, self._runtime.node.now_ms)
+    def _warn(self, connection: BusProtocol, text: str) -> None:
+        self._stranger_log.warn(connection.peer_ip.decode(), text, self._runtime.node.now_ms)

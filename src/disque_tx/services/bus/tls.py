@@ -1,6 +1,6 @@
-"""TLS between nodes: both sides show a certificate that the cluster's own authority has signed.
+"""TLS between nodes: both sides present a certificate signed by the cluster's own authority.
 
-Whoever has such a certificate belongs to the cluster, so host names are not looked at. TLS 1.2 or
+Whoever has such a certificate belongs to the cluster, so host names are not checked. TLS 1.2 or
 later. The files are read at the start, and again when the operator asks for it.
 """
 
@@ -28,7 +28,8 @@ _CERTIFICATE: Final = re.compile(
 
 
 def tls_options(settings: Settings) -> ssl.CertificateOptions:
-    """What both ends of a link show and ask for; ``ConfigError`` names the file that is wrong."""
+    """Certificates that both ends of a link present and require; ``ConfigError`` names the file
+    that is wrong."""
     cert, key, ca = (
         settings.cluster_bus_tls_cert,
         settings.cluster_bus_tls_key,
@@ -87,7 +88,7 @@ def _private_key(path: str) -> crypto.PKey:
 
 class TlsAdopter:
     """Serves connected sockets as the hub does, with TLS, on the transport that comes with
-    Twisted. ``calling``: for connections that this node made."""
+    Twisted. ``calling``: for connections made by this node."""
 
     def __init__(self, reactor: Any, identity: Identity, calling: bool) -> None:
         self._reactor = reactor
@@ -107,7 +108,7 @@ class TlsAdopter:
 
 
 def tls_trouble(reason: Failure) -> str:
-    """Why TLS refused, in the words of its library."""
+    """Why TLS failed, in the words of its library."""
     error = reason.value
     if isinstance(error, SSL.Error) and error.args and isinstance(error.args[0], list):
         return "; ".join(str(entry[-1]) for entry in error.args[0]) or "unknown reason"

@@ -1,1 +1,1 @@
-"""The connections of clients: whom to admit, what they speak, where they connect."""
+"""The connections of clients: admission, protocols, listeners."""

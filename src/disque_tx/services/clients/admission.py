@@ -1,4 +1,5 @@
-"""Who may connect: the limit on clients, protected mode, the password; and who is connected."""
+"""Which clients may connect: the limit on clients, protected mode, the password; and the clients
+that are connected."""
 
 from __future__ import annotations
 
@@ -21,19 +22,19 @@ if TYPE_CHECKING:
 _FULL: Final = b"ERR max number of clients reached"
 _PROTECTED: Final = (
     b"DENIED This node runs in protected mode: it has no password, so only clients on its own host"
-    b" are served. To serve others, set a password with the directive 'requirepass', or say"
+    b" are served. To serve others, set a password with the directive 'requirepass', or set"
     b" 'protected-mode no' in the configuration if the network itself keeps strangers away."
 )
 
-#: Added for a client of this host that came by an address which others could use, too.
+#: Added for a client of this host that connected to an address which others could use, too.
 _BY_LOOPBACK: Final = (
-    b" You are on its own host, but came by one of its addresses in the network: connect to a"
+    b" You are on its own host, but connected to one of its network addresses: connect to a"
     b" loopback address, such as 127.0.0.1 or ::1, or to the Unix socket."
 )
 
 
 class Admission:
-    """The door of one node."""
+    """Admits clients to one node, and removes them."""
 
     def __init__(self, runtime: Runtime, settings: Settings, log: DaemonLog) -> None:
         self._runtime = runtime
@@ -42,11 +43,12 @@ class Admission:
         self._last_id = 0
 
     def guarded(self) -> bool:
-        """Whether clients must give a password first."""
+        """Whether clients must authenticate first."""
         return bool(self._settings.requirepass)
 
     def refuse(self, peer: IAddress, host: IAddress) -> bytes:
-        """Why this peer, which came to our address ``host``, is not let in; empty if it is."""
+        """Why this peer, which connected to our address ``host``, is refused; empty if it is
+        not."""
         server = self._runtime.server
         if len(server.clients) >= self._settings.maxclients:
             server.stats.rejected_connections += 1

@@ -26,7 +26,7 @@ class _Call:
         self.result: Deferred[Any] = Deferred(self._cancelled)
 
     def flush(self) -> None:
-        """The answer is there, or the client was closed."""
+        """The reply is complete, or the client was closed."""
         replies = self.client.replies  # HELLO replaces them
         assert isinstance(replies, ValueReplies)
         values = replies.values
@@ -58,7 +58,7 @@ class NodeService(Service):
         job is lost by it.
         """
         runtime = self._runtime
-        # Negative IDs: these rows are no connections and CLIENT LIST does not show them.
+        # Negative IDs: these rows are not connections, and CLIENT LIST does not show them.
         self._last_id -= 1
         client = Client(self._last_id, ValueReplies(), b"embedded", runtime.node.now_ms)
         client.authenticated = True
@@ -68,7 +68,7 @@ class NodeService(Service):
             try:
                 runtime.dispatcher.run(client, list(words))
             except Exception:
-                # A fault of this program: the caller hears of it, and the turn ends as ever.
+                # A fault of this program: the caller gets it, and the turn ends as always.
                 self.ended(client)
                 call.result.errback(Failure())
             node.outbox.touch(client)

@@ -18,9 +18,8 @@ from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.errors import ConfigError
 from disque_tx.services.net.certificates import Identity
 from disque_tx.services.net.hub import Hub
-from disque_tx.services.net.listening import listen_on, shown_host
+from disque_tx.services.net.listening import UnixPort, listen_on, listen_unix, shown_host
 from disque_tx.services.net.sockets import FastPort, listen_tcp
-from disque_tx.services.net.unixsockets import UnixPort, listen_unix
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
@@ -37,7 +36,7 @@ class FastReactor:
     """A reactor whose plain TCP and Unix ports are served by the hub, for endpoints to use.
 
     ``purpose``: the directive that is being carried out, ``endpoint``: the endpoint in it.
-    ``identities``: what the ports with TLS show.
+    ``identities``: the certificates of the ports with TLS.
     """
 
     def __init__(self, reactor: Any, hub: Hub) -> None:
@@ -86,24 +85,25 @@ class FastReactor:
     ) -> IListeningPort:
         """Listen on one address with TLS, on Twisted's transport, with certificates that can be
         read again."""
-        identity = Identity(self.purpose, self._again(contextFactory))
+        identity = Identity(self.purpose, self._reader(contextFactory))
         listening: IListeningPort = self._reactor.listenSSL(
             port, factory, identity, backlog, interface
         )
         self.identities.append(identity)
         return listening
 
-    def _again(self, first: Any) -> Callable[[], Any]:
-        """Gives what was read first, then what the same words mean later."""
+    def _reader(self, first: Any) -> Callable[[], Any]:
+        """Returns the certificate that was read first, and later reads the endpoint's files
+        again."""
         purpose, endpoint = self.purpose, self.endpoint
-        given = [first]
+        unread = [first]
 
         def read() -> Any:
-            if given:
-                return given.pop()
+            if unread:
+                return unread.pop()
             found: list[Any] = []
             try:
-                parsed = server_endpoint(_Noting(found), endpoint)
+                parsed = server_endpoint(_RecordingReactor(found), endpoint)
                 parsed.listen(Factory())
             except Exception as error:  # whatever a parser makes of a bad file
                 raise ConfigError(f"{purpose}: {error}") from error
@@ -114,18 +114,18 @@ class FastReactor:
     def adoptStreamPort(
         self, fileDescriptor: int, addressFamily: int, factory: IProtocolFactory
     ) -> FastPort:
-        """Listen on a socket that somebody else opened, such as systemd."""
+        """Listen on a socket that another program opened, such as systemd."""
         return self.serve(socket.fromfd(fileDescriptor, addressFamily, socket.SOCK_STREAM), factory)
 
 
-class _Noting:
-    """A reactor that listens nowhere, and notes with which certificates it should."""
+class _RecordingReactor:
+    """A reactor that listens nowhere, and records the certificates that it should listen with."""
 
     def __init__(self, found: list[Any]) -> None:
         self._found = found
 
     def listenSSL(self, port: int, factory: object, contextFactory: Any, **_: Any) -> None:
-        """Note it."""
+        """Record the certificates."""
         self._found.append(contextFactory)
 
 
@@ -133,7 +133,7 @@ class Listeners(Service):
     """All listening ports of a node.
 
     Ports are opened by :meth:`open`, before the node does anything that a second one must not do;
-    raises ``ConfigError`` when an address cannot be had.
+    raises ``ConfigError`` when an address cannot be listened on.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Listeners(Service):
         self._reactor = FastReactor(reactor, hub)
         self._ports: list[IListeningPort] = []
         self._opening: list[Deferred[None]] = []
-        self._doors: list[str] = []
+        self._places: list[str] = []
         self._closed = False
 
     def open(self) -> None:
@@ -174,7 +174,7 @@ class Listeners(Service):
             settings.bind or _WILDCARDS, settings.port, settings.tcp_backlog, not settings.bind
         )
         self._ports += [self._reactor.serve(sock, self._factory) for sock in sockets]
-        self._doors.append(f"on port {settings.port}")
+        self._places.append(f"on port {settings.port}")
 
     def _open_unix(self) -> None:
         path = self._settings.unixsocket
@@ -190,7 +190,7 @@ class Listeners(Service):
                 " Another path can be given with 'unixsocket'."
             ) from error
         self._ports.append(port)
-        self._doors.append(f"at {path}")
+        self._places.append(f"at {path}")
 
     def _open_endpoint(self, protocol: str, endpoint: str) -> None:
         """A ``listen`` directive; imports of plugins and endpoints happen only here."""
@@ -217,7 +217,7 @@ class Listeners(Service):
             listening.addErrback(lambda _: None)
             raise failures[0]
         self._opening.append(listening)
-        self._doors.append(f"at {endpoint}")
+        self._places.append(f"at {endpoint}")
 
     def _opened(self, port: IListeningPort) -> None:
         if self._closed:
@@ -231,12 +231,12 @@ class Listeners(Service):
         return gatherResults(opening, consumeErrors=True).addErrback(_first_error)
 
     def announce(self) -> None:
-        """Say where clients are served."""
-        for door in self._doors:
-            self._log.notice(f"The server is now ready to accept connections {door}")
+        """Log where clients are served."""
+        for place in self._places:
+            self._log.notice(f"The server is now ready to accept connections {place}")
 
     def identities(self) -> list[Identity]:
-        """What listeners with TLS show."""
+        """The certificates of listeners with TLS."""
         return self._reactor.identities
 
     def addresses(self) -> list[str]:
@@ -244,7 +244,7 @@ class Listeners(Service):
         return [shown_host(port.getHost()) for port in self._ports]
 
     def close(self) -> None:
-        """Accept nobody any more."""
+        """Accept no more connections."""
         self._closed = True
         ports, self._ports = self._ports, []
         for port in ports:
@@ -268,8 +268,8 @@ def _first_error(failure: Failure) -> Failure:
 
 
 def server_endpoint(reactor: Any, description: str) -> Any:
-    """An endpoint of Twisted; ``ValueError`` and others for one that is none. Imports of endpoints
-    and plugins happen only here."""
+    """An endpoint of Twisted; ``ValueError`` and others for a description that is malformed.
+    Imports of endpoints and plugins happen only here."""
     from twisted.internet import endpoints
 
     from disque_tx.services.clients.plugins import installed

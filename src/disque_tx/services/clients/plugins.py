@@ -1,4 +1,4 @@
-"""Protocols that listeners can speak, ours and those of others."""
+"""Protocols that listeners can serve, ours and those of plugins."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class RespProtocol(Protocol):
     # -- IProtocol ---------------------------------------------------------------------------
 
     def connectionMade(self) -> None:
-        """Register the client, or send it away."""
+        """Register the client, or refuse it."""
         transport: Any = self.transport
         peer, host = transport.getPeer(), transport.getHost()
         refusal = self._admission.refuse(peer, host)
@@ -135,7 +135,7 @@ class RespProtocol(Protocol):
             node.outbox.touch(session)
 
     def stopProducing(self) -> None:
-        """The connection is gone; :meth:`connectionLost` tells."""
+        """The connection is gone; :meth:`connectionLost` does the work."""
 
 
 def describe(peer: IAddress, host: IAddress) -> tuple[bytes, bytes, bool]:

@@ -1,4 +1,4 @@
-"""Runs the program that makes lines of rotated segments, one process at a time."""
+"""Runs the program that converts rotated segments into lines of JSON, one process at a time."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from disque_tx.services.host.log import DaemonLog
 _PROGRAM: Final = ("-m", "disque_tx.services.events.convert")
 #: Segments per process, which bounds how long one runs.
 _PER_RUN: Final = 16
-_SAID_BYTES_MAX: Final = 1_000
+_ERROR_BYTES_MAX: Final = 1_000
 #: After a run that failed, the next one begins so much later.
 _RETRY_S: Final = 60.0
 
 
 class _Run(ProcessProtocol):
-    """One process. ``ended``: called with what it complained about, and whether it succeeded."""
+    """One process. ``ended``: called with its error output, and whether it succeeded."""
 
     def __init__(self, ended: Callable[[str, bool], None]) -> None:
         self._ended = ended
-        self._said = b""
+        self._errors = b""
 
     def errReceived(self, data: bytes) -> None:
-        """It complains."""
-        self._said = (self._said + data)[-_SAID_BYTES_MAX:]
+        """Error output."""
+        self._errors = (self._errors + data)[-_ERROR_BYTES_MAX:]
 
     def processEnded(self, reason: Failure) -> None:
-        """It is over."""
-        said = self._said.decode("utf-8", "replace").strip()
-        self._ended(said, reason.check(ProcessDone) is not None)
+        """The process has ended."""
+        errors = self._errors.decode("utf-8", "replace").strip()
+        self._ended(errors, reason.check(ProcessDone) is not None)
 
 
 class Conversion:
@@ -65,7 +65,7 @@ class Conversion:
         """Fires when nothing is left to do, or cannot be done now."""
         done: Deferred[None] = Deferred()
         self._idle.append(done)
-        self._rest()
+        self._check_idle()
         return done
 
     def _begin(self) -> None:
@@ -76,10 +76,10 @@ class Conversion:
             _Run(self._ended), sys.executable, [sys.executable, *_PROGRAM, *self._running], None
         )
 
-    def _ended(self, said: str, ok: bool) -> None:
+    def _ended(self, errors: str, ok: bool) -> None:
         paths, self._running = self._running, []
-        if said:
-            self._log.warning(f"Event log: {said}")
+        if errors:
+            self._log.warning(f"Event log: {errors}")
         if ok:
             self.converted += len(paths)
         else:
@@ -87,13 +87,13 @@ class Conversion:
             self.waiting = paths + self.waiting
             self._again = self._reactor.callLater(_RETRY_S, self._retry)
         self._begin()
-        self._rest()
+        self._check_idle()
 
     def _retry(self) -> None:
         self._again = None
         self._begin()
 
-    def _rest(self) -> None:
+    def _check_idle(self) -> None:
         if self._running or (self.waiting and self._again is None):
             return
         idle, self._idle = self._idle, []

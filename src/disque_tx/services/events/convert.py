@@ -1,8 +1,8 @@
-"""A program that makes compressed lines of rotated segments of the event log.
+"""A program that converts rotated segments of the event log into compressed lines of JSON.
 
 It is a process of its own, with the lowest priority, so that a node never waits for it. It may be
-killed at any moment and run again: a segment goes only when its lines are safe on the disk, and
-again gives the same file.
+killed at any moment and run again: a segment is removed only when its lines are safe on the disk,
+and converting it again gives the same file.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _NICE_MAX: Final = 19
 
 
 def convert(path: str) -> str | None:
-    """Make lines of one segment and remove it; returns their path, ``None`` if it had none.
+    """Convert one segment and remove it; returns the path of its lines, ``None`` if it had none.
 
-    What is no segment is kept under a name that begins with ``_bad-``.
+    A file that is not a segment is kept under a name that begins with ``_bad-``.
 
     :raises OSError: when the disk refuses; the segment stays.
     """
@@ -43,7 +43,7 @@ def convert(path: str) -> str | None:
     temporary = os.path.join(os.path.dirname(target), "_tmp-" + os.path.basename(target))
     _write(temporary, segment)
     if segment.torn_bytes:
-        print(f"{path}: {segment.torn_bytes} bytes at the end are no event", file=sys.stderr)
+        print(f"{path}: {segment.torn_bytes} bytes at the end are not an event", file=sys.stderr)
     if segment.count:
         os.replace(temporary, target)
         _sync_folder(os.path.dirname(target))

@@ -1,9 +1,9 @@
-"""Segments of the event log on disk, until they are lines.
+"""Segments of the event log on disk, until they are converted into lines.
 
 ``_open-<node>-<boot>-<first>.events`` is written to, and locked meanwhile; rotated, it is
 ``_full-…``, and becomes
 ``dt=YYYY-MM-DD/hour=HH/events-<node>-<boot>-<first>.jsonl.zst`` by
-:mod:`disque_tx.services.events.convert`. Readers of the folder pass by names that begin with ``_``.
+:mod:`disque_tx.services.events.convert`. Readers of the folder skip names that begin with ``_``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.engine.files import IFile, IFiles
+from disque_tx.engine.interfaces import IFile, IFiles
 from disque_tx.engine.ownership import claim
 from disque_tx.wire.eventrecords import HEADER, MAGIC
 
@@ -25,7 +25,7 @@ _HOUR_S: Final = 3600
 
 @attrs.frozen
 class Plan:
-    """How events are to be logged. ``bodies``: as in the header of a segment. ``rotate_bytes``,
+    """How events are logged. ``bodies``: as in the header of a segment. ``rotate_bytes``,
     ``rotate_s``: when a segment is big or old enough."""
 
     folder: str
@@ -54,7 +54,7 @@ class SegmentWriter:
         self._begun_s = 0
 
     def left_behind(self, folder: str) -> list[str]:
-        """Segments of this node that nobody writes to any more, oldest first: rotated ones, and
+        """Segments of this node that are not written to any more, oldest first: rotated ones, and
         the open one of a process that was killed."""
         os.makedirs(folder, exist_ok=True)
         mine = self._short_id() + "-"
@@ -69,7 +69,7 @@ class SegmentWriter:
         return found
 
     def _take_over(self, path: str, full: str) -> bool:
-        """Rotate what nobody writes to; another process that does has it locked."""
+        """Rotate a segment that is not written to; a process that writes to it has it locked."""
         try:
             file = claim(self._files, path, False)
         except (BlockingIOError, FileNotFoundError):
@@ -137,7 +137,7 @@ class SegmentWriter:
             try:
                 file.close()
             except OSError:
-                pass  # it was said already that the disk refuses
+                pass  # it was logged already that the disk refuses
 
     def _short_id(self) -> str:
         return self._node_id[:8].decode("latin-1")

@@ -1,10 +1,10 @@
-"""The event log: what happens to jobs, written down for those who want to know later.
+"""The event log: what happens to jobs, recorded in files.
 
 1. The node's events become records in memory (:mod:`disque_tx.wire.eventrecords`), which a thread
-   writes to a segment; nobody waits for it.
+   writes to a segment; no request waits for it.
 2. Segments that are finished become compressed lines, by a process of its own.
 3. Whatever goes wrong with the disk, the queue goes on: events are dropped and counted, which is
-   said once, until the disk takes them again.
+   logged once, until the disk takes them again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from twisted.python.failure import Failure
 from disque_tx.config.settings import Settings
 from disque_tx.config.units import glob_match
 from disque_tx.core.node import Node
-from disque_tx.engine.files import IFiles
+from disque_tx.engine.interfaces import IFiles
 from disque_tx.services.events.conversion import Conversion
 from disque_tx.services.events.segments import Plan, SegmentWriter
 from disque_tx.services.host.log import DaemonLog
@@ -38,7 +38,7 @@ _SEGMENTS_MAX: Final = 64
 #: After a refusal the disk is tried again so much later.
 _RETRY_MS: Final = 10_000
 #: How long the end of the node waits for the last lines.
-_FAREWELL_S: Final = 5.0
+_STOP_TIMEOUT_S: Final = 5.0
 _BODIES: Final = {"no": NO_BODY, "hash": BODY_HASH, "yes": BODY}
 
 #: Something to be done in the thread: the work, its events and its bytes.
@@ -71,20 +71,20 @@ class EventLog(Service):
         self._in_thread = in_thread
         self._log = log
         self._writer = SegmentWriter(files, node.id, clock.wall_us() // 1000)
-        self._taken = 0
+        self._flushed_events = 0
         self._tasks: deque[Task] = deque()
         self._busy = False
         self._waiting_bytes = 0
         self._failed_ms = -1
-        self._well = True
+        self._healthy = True
         self._done: Deferred[None] | None = None
         self._loop = LoopingCall(self._tick)
         self._loop.clock = reactor
 
-    # -- beginning and end -------------------------------------------------------------------
+    # -- start and stop -------------------------------------------------------------------
 
     def startService(self) -> None:
-        """Begin to record, if the settings say so."""
+        """Begin to record, if the event log is on."""
         super().startService()
         self.settings_changed()
 
@@ -109,7 +109,7 @@ class EventLog(Service):
     def _begin(self, plan: Plan, pattern: bytes) -> None:
         recorder = self.recorder
         self._plan = plan
-        self._do(lambda: self._writer.left_behind(plan.folder))
+        self._submit(lambda: self._writer.left_behind(plan.folder))
         recorder.bodies = plan.bodies != NO_BODY
         every = pattern == b"*"
         recorder.wanted = None if every else QueueFilter(lambda name: glob_match(pattern, name))
@@ -121,24 +121,24 @@ class EventLog(Service):
         self._loop.stop()
         self.flush()
         self._node.outbox.events = None
-        self._do(self._writer.rotate)
+        self._submit(self._writer.rotate)
 
     def stopService(self) -> Deferred[None]:
-        """Write what there is, and wait a moment for it to become lines."""
+        """Write what is left, and wait a moment until it is converted."""
         super().stopService()
         if self._node.outbox.events is not None:
             self._end()
         done: Deferred[None] = Deferred()
         self._done = done
-        done.addTimeout(_FAREWELL_S, self._reactor, lambda result, timeout: None)
+        done.addTimeout(_STOP_TIMEOUT_S, self._reactor, lambda result, timeout: None)
         done.addCallback(self._stopped)
-        self._rest()
+        self._check_idle()
         return done
 
     def _stopped(self, result: None) -> None:
         self.conversion.stop()
 
-    def _rest(self) -> None:
+    def _check_idle(self) -> None:
         """At the end: when all is written, wait for the converter."""
         if self._done is not None and not self._busy and not self._tasks:
             done, self._done = self._done, None
@@ -152,20 +152,20 @@ class EventLog(Service):
         self.flush()
         if not self._busy:
             now_s = self._now_s()
-            self._do(lambda: self._writer.rotate_old(now_s))
+            self._submit(lambda: self._writer.rotate_old(now_s))
 
     def turn_ended(self) -> None:
-        """Take the events, if there are many."""
+        """Write the events collected so far, if there are many."""
         if self.recorder.size() >= FLUSH_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Hand the records since the last time to the thread."""
+        """Hand the new records to the thread."""
         recorder = self.recorder
         if not recorder.size():
             return
         data = recorder.take()
-        first, self._taken = self._taken, recorder.events
+        first, self._flushed_events = self._flushed_events, recorder.events
         count = recorder.events - first
         if self._failed_ms >= 0 and self._clock.steady_ms() - self._failed_ms < _RETRY_MS:
             self.dropped += count
@@ -175,18 +175,20 @@ class EventLog(Service):
             self._drop(count, f"{_SEGMENTS_MAX} segments wait to be compressed")
         else:
             plan, now_s = self._plan, self._now_s()
-            self._do(lambda: self._writer.write(first, count, data, plan, now_s), count, len(data))
+            self._submit(
+                lambda: self._writer.write(first, count, data, plan, now_s), count, len(data)
+            )
 
     def _drop(self, count: int, reason: str) -> None:
         self.dropped += count
-        if self._well:
-            self._well = False
+        if self._healthy:
+            self._healthy = False
             self._log.warning(
                 f"Event log: {reason}. Events are dropped and counted"
                 " (eventlog_dropped in INFO eventlog) until that is over; jobs are not affected."
             )
 
-    def _do(self, work: Callable[[], list[str]], count: int = 0, size: int = 0) -> None:
+    def _submit(self, work: Callable[[], list[str]], count: int = 0, size: int = 0) -> None:
         """Have something done in the thread, after what was asked for before."""
         self._tasks.append((work, count, size))
         self._waiting_bytes += size
@@ -202,8 +204,8 @@ class EventLog(Service):
         done.addBoth(self._finished, size)
 
     def _succeeded(self, paths: list[str], count: int) -> None:
-        if count and not self._well:
-            self._well = True
+        if count and not self._healthy:
+            self._healthy = True
             self._log.warning(f"Event log: writing again, {self.dropped} events were dropped")
         if count:
             self._failed_ms = -1
@@ -218,7 +220,7 @@ class EventLog(Service):
         self._busy = False
         self._waiting_bytes -= size
         self._go_on()
-        self._rest()
+        self._check_idle()
 
     def _now_s(self) -> int:
         return self._clock.wall_us() // 1_000_000
@@ -233,5 +235,5 @@ class EventLog(Service):
             ("eventlog_dropped", str(self.dropped)),
             ("eventlog_segments_waiting", str(self.conversion.pending)),
             ("eventlog_segments_converted", str(self.conversion.converted)),
-            ("eventlog_status", "ok" if self._well else "err"),
+            ("eventlog_status", "ok" if self._healthy else "err"),
         ]

@@ -9,7 +9,7 @@ from typing import Final
 
 from zope.interface import implementer
 
-from disque_tx.engine.files import IFile, IFiles
+from disque_tx.engine.interfaces import IFile, IFiles
 
 _MODE: Final = 0o644
 _MODE_BITS: Final = 0o7777
@@ -31,7 +31,7 @@ class RealFile:
         return os.pread(self._fd, length, offset)
 
     def append(self, data: bytes) -> None:
-        """Write until everything is written, so that a full disk says why it takes no more."""
+        """Write until everything is written, so that a full disk raises its error."""
         written = os.write(self._fd, data)
         if written == len(data):
             return

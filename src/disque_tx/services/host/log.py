@@ -66,7 +66,7 @@ class DaemonLog:
                 sys.stdout.write(line)
                 sys.stdout.flush()
         except OSError:
-            pass  # a full disk must not stop the queue, and there is nobody left to tell
+            pass  # a full disk must not stop the queue, and there is nowhere left to log it
 
     def debug(self, text: str) -> None:
         """For finding faults in this program."""

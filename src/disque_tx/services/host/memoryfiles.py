@@ -1,6 +1,6 @@
 """Files in memory, for tests and the simulator, with everything that can go wrong on a disk.
 
-A power failure (:meth:`MemoryFiles.crash`) leaves of a file what was synced, and of the rest as
+A power failure (:meth:`MemoryFiles.crash`) keeps of a file what was synced, and of the rest as
 much as the caller wants; of a folder the names that were synced. So a program that forgets a sync
 loses data here, as it would on a bad day.
 """
@@ -12,7 +12,7 @@ import os
 
 from zope.interface import implementer
 
-from disque_tx.engine.files import IFile, IFiles
+from disque_tx.engine.interfaces import IFile, IFiles
 
 
 class _Content:

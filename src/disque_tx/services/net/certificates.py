@@ -1,4 +1,4 @@
-"""The certificates that a node shows: when they end, and taking new ones without a restart.
+"""The certificates that a node presents: when they expire, and loading new ones without a restart.
 
 The bus and every listener with TLS has one. Connections that are made after :meth:`reload` get the
 new one; those that exist go on.
@@ -30,8 +30,8 @@ _SOON_DAYS: Final = 30
 
 @implementer(IOpenSSLContextFactory)
 class Identity:
-    """What TLS shows at one place, ``name``; serves as its context factory. ``read``: reads the
-    files; raises ``ConfigError`` when they do not do."""
+    """The certificate of one endpoint, ``name``, and the context factory of its TLS. ``read``:
+    reads the files; raises ``ConfigError`` when they are not usable."""
 
     def __init__(self, name: str, read: Callable[[], CertificateOptions]) -> None:
         self.name = name
@@ -43,20 +43,20 @@ class Identity:
         return self._options.getContext()
 
     def reload(self) -> None:
-        """Read the files again; ``ConfigError`` when they do not do: then nothing changes."""
+        """Read the files again; ``ConfigError`` when they are not usable: then nothing changes."""
         self._options = self._read()
 
     def expires_s(self) -> float | None:
-        """Unix time at which the certificate ends; ``None`` when it does not say."""
+        """Unix time at which the certificate expires; ``None`` when that is unknown."""
         certificate: Any = getattr(self._options, "certificate", None)
-        told = certificate.get_notAfter() if certificate is not None else None
-        if told is None:
+        end = certificate.get_notAfter() if certificate is not None else None
+        if end is None:
             return None
-        return datetime.strptime(told.decode(), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
+        return datetime.strptime(end.decode(), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
 
 
 class Certificates(Service):
-    """Watches the certificates of a node. ``identities``: gives them."""
+    """Watches the certificates of a node. ``identities``: returns them."""
 
     def __init__(
         self,
@@ -94,16 +94,16 @@ class Certificates(Service):
             if left_days >= _SOON_DAYS:
                 continue
             if left_days < 0:
-                told = f"expired on {date}: whoever checks it refuses to connect"
+                problem = f"expired on {date}: clients and nodes that check it refuse to connect"
             else:
-                told = f"expires on {date}, in {left_days} days"
+                problem = f"expires on {date}, in {left_days} days"
             self._log.warning(
-                f"{identity.name}: the certificate {told}. Put a new one in its place, then send"
+                f"{identity.name}: the certificate {problem}. Put a new one in its place, then send"
                 " SIGHUP to this process ('systemctl reload disque')."
             )
 
     def reload(self) -> None:
-        """Take new certificates from the files that the configuration names."""
+        """Load new certificates from the files that the configuration names."""
         identities = self._identities()
         for identity in identities:
             try:
@@ -111,7 +111,7 @@ class Certificates(Service):
             except ConfigError as error:
                 self._log.warning(f"{identity.name}: the old certificate stays in use: {error}")
             else:
-                self._log.notice(f"{identity.name}: the certificate was read anew")
+                self._log.notice(f"{identity.name}: the certificate was reloaded")
         if not identities:
-            self._log.notice("There are no certificates to be read anew")
+            self._log.notice("There are no certificates to reload")
         self.check()

@@ -50,7 +50,7 @@ class Hub:
 
     def adopt(self, sock: socket.socket, factory: IProtocolFactory) -> bool:
         """Serve a connected socket with a protocol of ``factory``; ``False`` when it was closed
-        before the protocol heard of it."""
+        before the protocol was made."""
         sock.setblocking(False)
         transport = FastTransport(sock, self)
         try:
@@ -72,13 +72,13 @@ class Hub:
         return True
 
     def _give_up(self, transport: FastTransport) -> None:
-        """A protocol failed: its connection ends, the error shows, and everybody else goes on."""
+        """A protocol failed: its connection ends, the error is logged, and all others go on."""
         failure = Failure()
         self._reactor.callLater(0, failure.raiseException)
         transport.abortConnection()
 
     def want_writes(self, transport: FastTransport, wanted: bool) -> None:
-        """Tell when the socket takes bytes, or no longer."""
+        """Watch for the socket to take bytes, or no longer."""
         events = _WATCHED | select.EPOLLOUT if wanted else _WATCHED
         self._epoll.modify(transport.fd, events)
 
@@ -87,7 +87,7 @@ class Hub:
         self._reactor.callLater(0, self.close, transport, reason)
 
     def close(self, transport: FastTransport, reason: Failure) -> None:
-        """Forget a connection and tell its protocol."""
+        """Forget a connection and notify its protocol."""
         if transport.disconnected:
             return
         fd = transport.fd
@@ -121,7 +121,7 @@ class Hub:
         for _ in range(_ROUNDS):
             events = poll(0, _EVENTS_PER_TURN)
             if pump.again:
-                # Those that had to wait come first, so that nobody waits for ever.
+                # Those that had to wait come first, so that none waits for ever.
                 events = pump.again + events
                 pump.again = []
             if not events:
@@ -134,7 +134,7 @@ class Hub:
             if self._epoll.closed:
                 return
             if pump.is_turn_over():
-                break  # whoever connects, and all timers, come between two long turns
+                break  # new connections and timers are served between two long turns
         if pump.again:
             self._reactor.callLater(0, self._go_on)
 

@@ -26,11 +26,11 @@ _ACCEPTS_PER_TURN: Final = 1000
 _PAUSE_S: Final = 0.1
 
 
-class Adopts(Protocol):
+class Adopter(Protocol):
     """The hub, or what serves sockets in its place."""
 
     def adopt(self, sock: socket.socket, factory: IProtocolFactory) -> bool:
-        """Serve a connected socket; ``False`` when no protocol heard of it."""
+        """Serve a connected socket; ``False`` when it was closed before a protocol was made."""
 
 
 @implementer(IReadDescriptor, IListeningPort)
@@ -38,7 +38,7 @@ class FastPort:
     """A listening socket whose connections go to the hub."""
 
     def __init__(
-        self, reactor: Any, hub: Adopts, sock: socket.socket, factory: IProtocolFactory
+        self, reactor: Any, hub: Adopter, sock: socket.socket, factory: IProtocolFactory
     ) -> None:
         self._reactor = reactor
         self._hub = hub
@@ -117,7 +117,7 @@ def listen_tcp(host: str, port: int, backlog: int) -> socket.socket:
 
 
 def os_error(code: int) -> OSError:
-    """The error with this number, as the system tells it."""
+    """The error with this number, with the text of the system."""
     return OSError(code, os.strerror(code))
 
 
@@ -159,7 +159,7 @@ class Connecting:
         return "connector"
 
     def connectionLost(self, reason: Failure) -> None:
-        """It was refused, which some reactors tell in this way, or the reactor stops."""
+        """It was refused, which some reactors report in this way, or the reactor stops."""
         if not self.done.called:
             code = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             self._failed(os_error(code or errno.ECONNABORTED))
@@ -170,7 +170,7 @@ class Connecting:
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         try:
             if not code and sock.getsockname() == sock.getpeername():
-                # Nobody listens there, and the system had this very port to call from.
+                # Nothing listens there, and the system chose this very port to connect from.
                 code = errno.ECONNREFUSED
         except OSError as error:
             code = error.errno or errno.ENOTCONN
@@ -207,7 +207,7 @@ def connect_tcp(
     The Deferred is that of :class:`Connecting`.
     """
     if not isIPAddress(address[0]) and not isIPv6Address(address[0]):
-        return fail(OSError(errno.EINVAL, f"{address[0]!r} is no literal address"))
+        return fail(OSError(errno.EINVAL, f"{address[0]!r} is not a literal address"))
     family = socket.AF_INET6 if isIPv6Address(address[0]) else socket.AF_INET
     try:
         sock = socket.socket(family, socket.SOCK_STREAM)

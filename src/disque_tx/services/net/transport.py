@@ -117,7 +117,7 @@ class FastTransport:
     # -- IConsumer ---------------------------------------------------------------------------
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
-        """Let ``producer`` know when to pause and to go on."""
+        """Pause and resume ``producer`` as the socket takes bytes."""
         if self.producer is not None:
             raise RuntimeError(f"{self.producer!r} is already registered")
         self.producer = producer
@@ -138,7 +138,7 @@ class FastTransport:
         self._hub.sessions[self.fd] = session
 
     def broken(self, error: OSError) -> None:
-        """The connection broke; the protocol hears of it after the turn."""
+        """The connection broke; the protocol is notified after the turn."""
         self.disconnecting = True
         self._hub.close_soon(self, Failure(ConnectionLost(str(error))))
 

@@ -1,27 +1,20 @@
-"""What must hold in every run, a file per promise."""
+"""What must hold in every run: a class per promise."""
 
 from __future__ import annotations
 
-from disque_tx.sim.checker import Checker
-from disque_tx.sim.checkers.acked import NotAfterAck
-from disque_tx.sim.checkers.budget import WithinBudget
-from disque_tx.sim.checkers.collected import Collected
-from disque_tx.sim.checkers.copies import EnoughCopies
-from disque_tx.sim.checkers.counted import Counted
-from disque_tx.sim.checkers.counters import CountersFit
-from disque_tx.sim.checkers.drained import Drained
-from disque_tx.sim.checkers.ids import UniqueIds
-from disque_tx.sim.checkers.locked import Locked
-from disque_tx.sim.checkers.lost import NothingLost
-from disque_tx.sim.checkers.once import AtMostOnce
-from disque_tx.sim.checkers.order import OldestFirst
-from disque_tx.sim.checkers.paused import PauseHeeded
-from disque_tx.sim.checkers.replay import LogEqualsMemory
-from disque_tx.sim.checkers.timing import InTime
-from disque_tx.sim.checkers.totals import TotalsFit
-from disque_tx.sim.checkers.unexpected import NothingUnexpected
-from disque_tx.sim.checkers.views import SameViews
-from disque_tx.sim.checkers.working import Heeded
+from disque_tx.sim.checkers.cluster import (
+    AcksCollected,
+    Drained,
+    LogEqualsMemory,
+    PasswordRequired,
+    SameViews,
+    WithinBudget,
+)
+from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
+from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, WorkingRespected
+from disque_tx.sim.checkers.jobs import EnoughCopies, NothingLost, NothingUnexpected, UniqueIds
+from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
+from disque_tx.sim.run import Checker
 
 
 def all_checkers() -> list[Checker]:
@@ -30,20 +23,20 @@ def all_checkers() -> list[Checker]:
         NothingLost(),
         NothingUnexpected(),
         AtMostOnce(),
-        Heeded(),
+        WorkingRespected(),
         NotAfterAck(),
-        PauseHeeded(),
+        PauseRespected(),
         OldestFirst(),
-        CountersFit(),
-        TotalsFit(),
-        Locked(),
+        CountersMatch(),
+        TotalsMatch(),
+        PasswordRequired(),
         EnoughCopies(),
         InTime(),
         UniqueIds(),
         LogEqualsMemory(),
         WithinBudget(),
         Drained(),
-        Collected(),
+        AcksCollected(),
         SameViews(),
-        Counted(),
+        MemoryCounted(),
     ]

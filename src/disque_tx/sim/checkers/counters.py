@@ -1,26 +1,14 @@
-"""The counters of a job, in GETJOB WITHCOUNTERS and in SHOW, are what happened to it.
-
-What is promised:
-
-1. ``nacks`` is at most the number of NACKs that were asked for before, wherever; and on a node that
-   answered NACK with 1, at least the number of those.
-2. ``nacks`` and ``additional-deliveries`` together are at least the number of times that the same
-   node delivered the job again, beyond the first time: it came back for a reason, and every reason
-   counts but being given by another node, which says what it counted.
-3. What a node says of a job never becomes less.
-
-The first half of 1 is judged unless bus messages were doubled, since the message that counts then
-counts twice. All else is judged in runs without faults other than those of clocks: a node that was
-restarted, or cannot hear others, knows less. ADDJOB's first queueing counts nothing.
-"""
+"""What nodes count is what happened: the counters of jobs, the totals of INFO, used memory."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.sim.checker import Checker
-from disque_tx.sim.history import Deed, Delivered, Shown
+from disque_tx.core.memory import QUEUE_BYTES, job_bytes
+from disque_tx.messages import QUEUED
+from disque_tx.sim.history import Delivered, JobRequest, ShownCounters
+from disque_tx.sim.run import Checker
 
 if TYPE_CHECKING:
     from disque_tx.sim.run import Run
@@ -28,57 +16,146 @@ if TYPE_CHECKING:
 _HARMLESS: Final = frozenset(("clock_step", "clock_drift"))
 
 
-class CountersFit(Checker):
-    """What the nodes said, in the order in which they said it."""
+class CountersMatch(Checker):
+    """The counters of a job, in GETJOB WITHCOUNTERS and in SHOW, are what happened to it.
+
+    What is promised:
+
+    1. ``nacks`` is at most the number of NACKs that were asked for before, wherever; and on a node
+       that answered NACK with 1, at least the number of those.
+    2. ``nacks`` and ``additional-deliveries`` together are at least the number of times that the
+       same node delivered the job again, beyond the first time: it came back for a reason, and
+       every reason counts, except a transfer from another node, which brings its own counts along.
+    3. The counters that a node reports for a job never become less.
+
+    The first half of 1 is judged unless bus messages were doubled, since the message that counts
+    then counts twice. All else is judged in runs without faults other than those of clocks: a node
+    that was restarted, or cannot be reached by others, knows less. ADDJOB's first queueing counts
+    nothing.
+    """
 
     def judge(self, run: Run) -> list[str]:
         """Counters that do not fit the history."""
         names = {name for _, name, _ in run.plan.history}
         nacked = run.history.asked(b"NACK")
-        said: list[Delivered | Shown] = [*run.history.delivered, *run.history.shown]
-        said.sort(key=_when)
+        reported: list[Delivered | ShownCounters] = [
+            *run.history.delivered,
+            *run.history.shown_counters,
+        ]
+        reported.sort(key=_when)
         breaches: list[str] = []
         known: dict[tuple[bytes, bytes], tuple[int, int]] = {}
         delivered: Counter[tuple[bytes, bytes]] = Counter()
-        for one in said:
+        for one in reported:
             place = one.job_id, one.node
             at_us = _when(one)
             asked = nacked.get(one.job_id, [])
             wrong: list[str] = []
-            if "message_loss" not in names and one.nacks > _asked(asked, at_us):
-                wrong.append(f"NACK was asked for {_asked(asked, at_us)} times")
+            if "message_loss" not in names and one.nacks > _count_asked(asked, at_us):
+                wrong.append(f"NACK was asked for {_count_asked(asked, at_us)} times")
             if names <= _HARMLESS:
                 if one.nacks < _answered(asked, one.node, at_us):
                     wrong.append(f"it answered {_answered(asked, one.node, at_us)} NACKs")
-                again = delivered[place] - isinstance(one, Shown)
+                again = delivered[place] - isinstance(one, ShownCounters)
                 if one.nacks + one.deliveries < again:
                     wrong.append(f"it delivered it again {again} times")
                 nacks, deliveries = known.get(place, (0, 0))
                 if one.nacks < nacks or one.deliveries < deliveries:
-                    wrong.append(f"it said {nacks} and {deliveries} before")
+                    wrong.append(f"it reported {nacks} and {deliveries} before")
                 known[place] = one.nacks, one.deliveries
             if isinstance(one, Delivered):
                 delivered[place] += 1
             breaches += [
                 f"{one.job_id.decode('latin-1')}: {one.nacks} nacks and {one.deliveries} additional"
-                f" deliveries, says {one.node.decode()} at {at_us / 1e6:.3f} s; {reason}"
+                f" deliveries, reports {one.node.decode()} at {at_us / 1e6:.3f} s; {reason}"
                 for reason in wrong
             ]
         return breaches
 
 
-def _when(one: Delivered | Shown) -> int:
-    """When the node said it."""
-    return one.sent_us if isinstance(one, Delivered) else one.said_us
+def _when(one: Delivered | ShownCounters) -> int:
+    """When the node sent it."""
+    return one.sent_us if isinstance(one, Delivered) else one.answered_us
 
 
-def _asked(deeds: list[Deed], at_us: int) -> int:
+def _count_asked(requests: list[JobRequest], at_us: int) -> int:
     """How many of them were asked for by then."""
-    return sum(deed.asked_us <= at_us for deed in deeds)
+    return sum(request.asked_us <= at_us for request in requests)
 
 
-def _answered(deeds: list[Deed], node: bytes, at_us: int) -> int:
-    """How many of them the node said to have heeded by then."""
+def _answered(requests: list[JobRequest], node: bytes, at_us: int) -> int:
+    """How many of them the node had answered with 1 by then."""
     return sum(
-        deed.reply == 1 and deed.node == node and 0 <= deed.said_us < at_us for deed in deeds
+        request.reply == 1 and request.node == node and 0 <= request.answered_us < at_us
+        for request in requests
     )
+
+
+_EVERY_US: Final = 1_000_000
+
+
+class TotalsMatch(Checker):
+    """INFO's totals are right (:class:`disque_tx.core.totals.Totals`).
+
+    What is promised: at the end of every turn ``queued`` is the number of jobs in queues, and of
+    jobs in the state queued, and ``in_hand`` that of jobs in clients' hands, under any fault;
+    looked at every second of the run and in the end. In a run without faults, in which every
+    request was answered, the nodes together count as ``delivered`` and ``nacked`` what clients saw.
+    """
+
+    def __init__(self) -> None:
+        self._breaches: list[str] = []
+
+    def watch(self, run: Run) -> None:
+        """Look again and again while clients act."""
+        run.world.at(_EVERY_US, lambda: self._look(run))
+
+    def _look(self, run: Run) -> None:
+        for machine, node in run.nodes():
+            totals = node.totals
+            jobs = list(node.jobs.table.values())
+            lengths = sum(queue.jobs.size for queue in node.queues.table.values())
+            queued = sum(job.state == QUEUED for job in jobs)
+            in_hand = sum(job.in_hand for job in jobs)
+            if not totals.queued == lengths == queued or totals.in_hand != in_hand:
+                self._breaches.append(
+                    f"{machine.ip.decode()} at {run.world.now_us / 1e6:.3f} s counts"
+                    f" {totals.queued} queued and {totals.in_hand} in hand; its queues hold"
+                    f" {lengths}, {queued} jobs are queued and {in_hand} in hand"
+                )
+        if run.busy:
+            run.world.at(_EVERY_US, lambda: self._look(run))
+
+    def judge(self, run: Run) -> list[str]:
+        """Nodes that count wrong."""
+        self._look(run)
+        breaches = list(self._breaches)
+        if run.plan.history or run.lost:
+            return breaches
+        history = run.history
+        nacks = sum(request.reply for request in history.job_requests if request.word == b"NACK")
+        for name, seen in (("delivered", len(history.delivered)), ("nacked", nacks)):
+            counted = sum(int(getattr(node.totals, name)) for _, node in run.nodes())
+            if counted != seen:
+                breaches.append(f"the nodes count {counted} {name}, clients saw {seen}")
+        return breaches
+
+
+class MemoryCounted(Checker):
+    """Used memory is the sum over jobs and queues, and no client waits for a job that is gone."""
+
+    def judge(self, run: Run) -> list[str]:
+        """Nodes whose counts do not match what they hold."""
+        breaches: list[str] = []
+        for machine, node in run.nodes():
+            stored = sum(job_bytes(job) for job in node.jobs.table.values())
+            stored += sum(QUEUE_BYTES + len(queue.name) for queue in node.queues.table.values())
+            if node.memory.used != stored:
+                breaches.append(
+                    f"{machine.ip.decode()} counts {node.memory.used} bytes and holds {stored}"
+                )
+            jobs = {job.id for job in node.jobs.table.values()}
+            for job_id in node.waiters.copies:
+                if job_id not in jobs:
+                    breaches.append(f"{job_id.decode('latin-1')}: gone, and its client waits")
+        return breaches

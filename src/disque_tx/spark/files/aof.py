@@ -24,8 +24,7 @@ from disque_tx.messages import JobRecord
 from disque_tx.spark.files.folders import folder_options, found
 from disque_tx.spark.options import Given
 from disque_tx.spark.schema import AOF_JOBS_DDL, AOF_RECORDS_DDL, arrow_schema, batches, text
-from disque_tx.wire.aoflog import LogDecoder
-from disque_tx.wire.aofrecords import understand
+from disque_tx.wire.aoflog import LogDecoder, parse_record
 
 _LOG: Final = logging.getLogger(__name__)
 VIEWS: Final = ("jobs", "records")
@@ -105,7 +104,7 @@ def records(
             try:
                 words = decoder.next()
                 if words is not None:
-                    yield at, understand(words)
+                    yield at, parse_record(words)
                     continue
             except PeerError as error:
                 yield at, Damage(at, f"damaged: {error}")

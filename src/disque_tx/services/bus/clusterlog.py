@@ -1,0 +1,155 @@
+"""Log lines about other nodes, which join, fail, come back and leave; and about strangers, which
+must not be able to fill the log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, NOADDR, PFAIL, NodeEntry
+from disque_tx.services.net.listening import shown_address
+
+if TYPE_CHECKING:
+    from disque_tx.core.node import Node
+    from disque_tx.services.host.log import DaemonLog
+
+#: What is logged when a flag is set, and when it is cleared.
+_TEXTS: Final = (
+    (PFAIL, "does not answer", "answers again"),
+    (FAIL, "failed: a majority of the nodes does not reach it", "is back"),
+    (NOADDR, "is not where it was: another node answers at its address", "has an address again"),
+    (LEAVING, "is leaving the cluster", "stays in the cluster"),
+)
+_NOTED: Final = PFAIL | FAIL | NOADDR | LEAVING
+
+#: How often the same is logged about a node ID, and about a stranger's address.
+_TWIN_PERIOD_MS: Final = 60_000
+PERIOD_MS: Final = 10_000
+_ADDRESSES_MAX: Final = 1_000
+_SETTLE: Final = (
+    "A nodes file was copied: stop the copy, remove its nodes file and its log, and start it again"
+    " (docs/how-to/run-a-cluster.md)."
+)
+
+
+class ClusterLog:
+    """Logs what changes in the cluster: it compares the node table with its state at the last
+    update."""
+
+    def __init__(self, node: Node, log: DaemonLog) -> None:
+        self._node = node
+        self._membership = node.membership
+        self._log = log
+        self._handshakes: list[NodeEntry] = []
+        self._quiet_until_ms: dict[bytes, int] = {}
+        #: By node ID: flags and address.
+        self._known: dict[bytes, tuple[int, str]] = self._now()
+
+    def _now(self) -> dict[bytes, tuple[int, str]]:
+        return {
+            entry.id: (entry.flags & _NOTED, _address(entry))
+            for entry in self._membership.nodes.values()
+            if not entry.flags & HANDSHAKE
+        }
+
+    def update(self) -> None:
+        """Log what is different now."""
+        self._look_for_answers()
+        self._look_for_twins()
+        known = self._now()
+        if known == self._known:
+            return
+        before, self._known = self._known, known
+        for node_id in before.keys() - known.keys():
+            self._log.notice(f"Node {node_id.decode()} is no longer a member of the cluster")
+        for node_id, (now, address) in known.items():
+            flags, earlier = before.get(node_id, (0, ""))
+            entry = self._membership.nodes[node_id]
+            if node_id not in before:
+                self._log_node(entry, address, "is a member of the cluster")
+            elif address and earlier and address != earlier:
+                self._log_node(entry, address, f"has a new address, it was {earlier}")
+            changed = now ^ flags
+            for flag, set_text, cleared_text in _TEXTS:
+                # For a node that failed, it is not also logged that it answers again.
+                if changed & flag and not (flag == PFAIL and now & FAIL):
+                    text = set_text if now & flag else cleared_text
+                    self._log_node(entry, address or earlier, text)
+
+    def _look_for_twins(self) -> None:
+        """Log nodes whose ID another process has, again and again while it lasts."""
+        standing = self._membership.standing
+        for entry in self._membership.nodes.values():
+            if entry.doubled:
+                self._warn(
+                    entry.id,
+                    f"Node {entry.id.decode()} at {entry.ip.decode()}:{entry.port} has a twin:"
+                    f" another process at {entry.twin_ip.decode()} uses its ID, and its"
+                    f" messages are ignored. {_SETTLE}",
+                )
+        if standing.aside:
+            self._warn(
+                self._node.id,
+                "This node stands aside, and refuses ADDJOB and GETJOB: a process that was started"
+                f" earlier has its ID, {self._node.id.decode()}. {_SETTLE}",
+            )
+        elif standing.doubled:
+            self._warn(
+                self._node.id,
+                f"Another process{_at(standing.twin_ip)} also has the ID of this node,"
+                f" {self._node.id.decode()}. {_SETTLE}",
+            )
+
+    def _warn(self, node_id: bytes, text: str) -> None:
+        """At most once a minute about one ID."""
+        now_ms = int(self._node.now_ms)
+        if now_ms >= self._quiet_until_ms.get(node_id, now_ms):
+            self._quiet_until_ms[node_id] = now_ms + _TWIN_PERIOD_MS
+            self._log.warning(text)
+
+    def _look_for_answers(self) -> None:
+        """Log nodes that were to be met and did not answer in time."""
+        if not self._handshakes and not self._membership.handshakes:
+            return
+        nodes = self._membership.nodes
+        oldest_ms = self._node.now_ms - self._node.cluster.node_timeout_ms
+        for entry in self._handshakes:
+            # One that turned out to be a known node disappears, too, but at once.
+            given_up = entry.flags & HANDSHAKE and entry.id not in nodes
+            if given_up and entry.created_ms < oldest_ms:
+                self._log.notice(
+                    f"No node answered at {entry.ip.decode()}:{entry.port}. Check the address, that"
+                    " its cluster bus can be reached from here, and whether one side uses TLS."
+                )
+        self._handshakes = [entry for entry in nodes.values() if entry.flags & HANDSHAKE]
+
+    def _log_node(self, entry: NodeEntry, address: str, text: str) -> None:
+        self._log.notice(f"Node {entry.id.decode()} ({address or 'unknown address'}) {text}")
+
+
+def _address(entry: NodeEntry) -> str:
+    """Where clients find the node; empty when that is unknown."""
+    return shown_address(entry.ip.decode(), int(entry.port)) if entry.ip else ""
+
+
+def _at(ip: bytes) -> str:
+    return f", at {ip.decode()}," if ip else ""
+
+
+class StrangerLog:
+    """Log lines about strangers: at most one about an address in ten seconds."""
+
+    def __init__(self, log: DaemonLog, about: str) -> None:
+        self._log = log
+        self._about = about
+        self._quiet_until_ms: dict[str, int] = {}
+
+    def warn(self, ip: str, text: str, now_ms: int) -> None:
+        """Write a line, unless there was one about this address a moment ago."""
+        quiet = self._quiet_until_ms
+        if now_ms < quiet.get(ip, now_ms):
+            return
+        if len(quiet) >= _ADDRESSES_MAX:
+            quiet.clear()
+        quiet[ip] = now_ms + PERIOD_MS
+        self._log.warning(f"{self._about}, {ip}: {text}")

@@ -1,0 +1,179 @@
+"""When a job may be delivered: once with RETRY 0, not after an ACKJOB, not within RETRY of a
+WORKING, not before its DELAY and not after its TTL.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disque_tx.sim.run import Checker
+
+if TYPE_CHECKING:
+    from disque_tx.sim.history import Added, Delivered, JobRequest
+    from disque_tx.sim.run import Run
+
+
+class AtMostOnce(Checker):
+    """A job with RETRY 0 is never delivered twice: under no fault whatsoever."""
+
+    def judge(self, run: Run) -> list[str]:
+        """Jobs that came twice."""
+        return [
+            f"{first.job_id.decode()}: RETRY 0, delivered {len(deliveries)} times, by"
+            f" {' '.join(f'{d.node.decode()} at {d.at_us / 1e6:.3f} s' for d in deliveries)}"
+            for body, deliveries in run.history.by_body().items()
+            if len(deliveries) > 1
+            and (added := run.history.added.get(body)) is not None
+            and added.retry_s == 0
+            for first in deliveries[:1]
+        ]
+
+
+_HARMLESS: Final = frozenset(("clock_step", "clock_drift"))
+#: Faults that separate nodes or stop them, and take nothing away.
+_SEPARATING: Final = frozenset(
+    (
+        *("partition", "partition_one_way", "stall", "reset", "half_open", "slow_link", "pause"),
+        *("short_writes", "disk_full"),
+    )
+)
+_HOPS: Final = 3
+_TURNS_US: Final = 20_000
+
+
+class NotAfterAck(Checker):
+    """After an answered ACKJOB the job is not delivered any more.
+
+    What is promised: once a node has answered ACKJOB with 1 for a job, it does not deliver that job
+    again, and no other node does, as soon as messages sent then have gone from there to a holder
+    and from one holder to the next.
+
+    Excused: deliveries before that time; and on other nodes whatever happens in a run with faults
+    other than those of clocks, since a holder that cannot receive it delivers again. The node
+    itself is excused only where jobs or acknowledgements can come back from the dead: when its
+    memory was broken, when memory was short (acknowledgements are evicted), or when some disk or
+    memory was lost, an old disk returned, or bus messages were lost or late. No node waits
+    for a holder that forgot everything; it may get the job from one that never received the ACKJOB.
+    """
+
+    def judge(self, run: Run) -> list[str]:
+        """Jobs that were delivered although a client had them acknowledged."""
+        names = {name for _, name, _ in run.plan.history}
+        if names - _HARMLESS - _SEPARATING:
+            return []
+        everywhere = names <= _HARMLESS
+        arrived_us = _HOPS * run.world.longest_transit_us + _TURNS_US
+        acked = run.history.asked(b"ACKJOB")
+        return [
+            f"{delivery.job_id.decode('latin-1')}: ACKJOB was answered by {request.node.decode()}"
+            f" at {request.answered_us / 1e6:.3f} s, delivered by {delivery.node.decode()} at"
+            f" {delivery.sent_us / 1e6:.3f} s"
+            for delivery in run.history.delivered
+            for request in acked.get(delivery.job_id, ())
+            if request.reply == 1
+            and (
+                _by_same_node(run, request, delivery)
+                or (everywhere and request.answered_us + arrived_us < delivery.sent_us)
+            )
+        ]
+
+
+def _by_same_node(run: Run, request: JobRequest, delivery: Delivered) -> bool:
+    """Whether the node that answered ACKJOB delivered the job, its memory unbroken."""
+    return (
+        request.node == delivery.node
+        and request.answered_us < delivery.sent_us
+        and run.plan.alive_since(request.node) <= request.asked_us
+    )
+
+
+#: Half of the jitter, a step of the schedule, and what clocks drift meanwhile.
+_EARLY_US: Final = 280_000
+
+
+class WorkingRespected(Checker):
+    """After an answered WORKING no client gets the job before RETRY: the other holders respect it.
+
+    Judged where nothing keeps WORKING from the holders: no fault but those of clocks. A NACK or
+    an ENQUEUE, by another consumer that has the job too or by the operator, ends the wait.
+    """
+
+    def judge(self, run: Run) -> list[str]:
+        """Jobs that were delivered although a consumer reported to work on them."""
+        if any(name not in _HARMLESS for _, name, _ in run.plan.history):
+            return []
+        arrived_us = run.world.longest_transit_us
+        deliveries: dict[bytes, list[Delivered]] = {}
+        for delivery in run.history.delivered:
+            deliveries.setdefault(delivery.job_id, []).append(delivery)
+        given_back = run.history.asked(b"NACK", b"ENQUEUE")
+        return [
+            f"{worked.job_id.decode('latin-1')}: WORKING at {worked.answered_us / 1e6:.3f} s, RETRY"
+            f" {worked.reply}, delivered by {delivery.node.decode()} at"
+            f" {delivery.sent_us / 1e6:.3f} s"
+            for worked in run.history.job_requests
+            if worked.word == b"WORKING" and worked.reply > 0
+            for delivery in deliveries.get(worked.job_id, ())
+            if worked.answered_us + arrived_us < delivery.sent_us
+            and delivery.sent_us < worked.asked_us + worked.reply * 1_000_000 - _EARLY_US
+            and not _given_back(run, worked, delivery, given_back.get(worked.job_id, []))
+        ]
+
+
+def _given_back(
+    run: Run, worked: JobRequest, delivery: Delivered, requests: list[JobRequest]
+) -> bool:
+    """Whether such a request may have been executed after WORKING and before the delivery."""
+    since_us = worked.asked_us - 2 * run.world.longest_transit_us
+    return any(since_us <= request.asked_us <= delivery.sent_us for request in requests)
+
+
+_DRIFT: Final = 0.001
+_HOP_S: Final = 1.0
+#: At most, a copy is sent to a node, moved to another, and moved back.
+_HOPS_MAX: Final = 4
+
+
+class InTime(Checker):
+    """No job is delivered before its DELAY is over, and none after its TTL.
+
+    Clocks may drift by 500 ppm. A message carries how long a job still lives, so a copy may live
+    longer by the time that its message was on the way, and by up to a second, for every hop it
+    made. On disk stands the time of day at which it ends: who restarts with a wrong clock cannot
+    know better. DELAY starts again then, unless the life of the job, by that clock, would end
+    first.
+    """
+
+    def judge(self, run: Run) -> list[str]:
+        """Deliveries outside of their job's time."""
+        breaches: list[str] = []
+        names = {name for _, name, _ in run.plan.history}
+        fooled = run.shape.appendonly and "clock_step" in names
+        hops_s = _HOPS_MAX * (_HOP_S + run.world.longest_transit_us / 1e6)
+        for delivery in run.history.delivered:
+            added = run.history.added.get(delivery.body)
+            if added is None:
+                continue
+            name = delivery.job_id.decode("latin-1")
+            age_s = (delivery.at_us - added.asked_us) / 1e6
+            early = age_s < added.delay_s * (1 - _DRIFT) - 0.001
+            if early and not _nearly_over(run, added, age_s):
+                breaches.append(f"{name}: DELAY {added.delay_s}, delivered after {age_s:.3f} s")
+            made_us = added.accepted_us if added.accepted_us >= 0 else delivery.at_us
+            lived_s = (delivery.sent_us - made_us) / 1e6
+            if not fooled and lived_s > added.ttl_s * (1 + _DRIFT) + hops_s:
+                breaches.append(f"{name}: TTL {added.ttl_s}, delivered after {lived_s:.3f} s")
+        return breaches
+
+
+def _nearly_over(run: Run, added: Added, age_s: float) -> bool:
+    """Whether some clock was set so that DELAY had no room any more before the end of the job."""
+    if not run.shape.appendonly:
+        return False
+    left_s = added.ttl_s - age_s
+    room_s = 2 * added.delay_s + _HOP_S
+    return any(
+        -_HOP_S <= left_s - shift_us / 1e6 <= room_s
+        for machine in run.machines
+        for shift_us in machine.clocks.shifts_us
+    )

@@ -1,0 +1,114 @@
+"""No job is lost, changed, confused with another one, or accepted with too few copies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from disque_tx.sim.run import Checker
+
+if TYPE_CHECKING:
+    from disque_tx.sim.history import Added
+    from disque_tx.sim.machine import Machine
+    from disque_tx.sim.run import Run
+
+
+class NothingLost(Checker):
+    """Nothing accepted is lost, as long as one of the nodes that had a copy lived.
+
+    A job with RETRY 0 is at most once: it may be lost by a fault, and is judged only in runs
+    without. On disk stands the time of day at which a job ends: who restarts with a clock that was
+    set to a time after that drops it, and cannot know better.
+    """
+
+    def judge(self, run: Run) -> list[str]:
+        """Jobs that were never delivered."""
+        delivered = run.history.by_body()
+        return [
+            f"{added.job_id.decode()}: accepted at {added.accepted_us / 1e6:.3f} s by"
+            f" {added.node.decode()}, never delivered; copies at"
+            f" {b' '.join(sorted(added.holders)).decode() or 'no node'}"
+            for added in run.history.accepted()
+            if added.body not in delivered and not self._excused(run, added)
+        ]
+
+    def _excused(self, run: Run, added: Added) -> bool:
+        if added.accepted_us + (added.ttl_s + 1) * 1_000_000 < run.world.now_us:
+            return True
+        if added.retry_s == 0:
+            return bool(run.plan.history) or run.evicts
+        if added.outside and added.asynchronous:
+            return bool(run.plan.history)  # no copy is known of
+        return not any(
+            run.plan.alive_since(machine.ip) <= added.asked_us
+            and not _ended_by_clock(run, added, machine)
+            for machine in run.machines
+            if machine.ip in added.holders
+        )
+
+
+def _ended_by_clock(run: Run, added: Added, machine: Machine) -> bool:
+    """Whether the life of the job was ever over by the wall clock of the machine."""
+    left_us = added.asked_us + added.ttl_s * 1_000_000 - run.world.now_us
+    return run.shape.appendonly and max(machine.clocks.shifts_us, default=0) >= left_us
+
+
+class NothingUnexpected(Checker):
+    """Nothing is delivered that was not added, and every job arrives as it was added."""
+
+    def judge(self, run: Run) -> list[str]:
+        """Deliveries that fit no ADDJOB."""
+        breaches: list[str] = []
+        for delivery in run.history.delivered:
+            added = run.history.added.get(delivery.body)
+            name = delivery.job_id.decode("latin-1")
+            if added is None:
+                breaches.append(f"{name}: delivered with a body that was never added")
+            elif added.queue != delivery.queue:
+                breaches.append(f"{name}: delivered from another queue than it was added to")
+            elif added.job_id and added.job_id != delivery.job_id:
+                breaches.append(f"{name}: added as {added.job_id.decode('latin-1')}")
+        return breaches
+
+
+class UniqueIds(Checker):
+    """No two jobs have the same ID."""
+
+    def judge(self, run: Run) -> list[str]:
+        """IDs that were assigned twice."""
+        bodies: dict[bytes, bytes] = {}
+        breaches: list[str] = []
+        pairs = [(added.job_id, added.body) for added in run.history.accepted()]
+        pairs += [(delivery.job_id, delivery.body) for delivery in run.history.delivered]
+        for job_id, body in pairs:
+            if bodies.setdefault(job_id, body) != body:
+                breaches.append(f"{job_id.decode('latin-1')}: the ID of two jobs")
+        return breaches
+
+
+class EnoughCopies(Checker):
+    """When a client learns that its job is accepted, at least REPLICATE nodes have a copy.
+
+    Looked at in the moment in which the node lets the answer go: at the end of its turn. A node
+    whose memory was lost since it was asked to keep a copy had one, and so may one that is down
+    then.
+    """
+
+    def judge(self, run: Run) -> list[str]:
+        """Jobs that were accepted with too few copies."""
+        breaches: list[str] = []
+        for added in run.history.accepted():
+            holders = run.copies.seen.get(added.job_id)
+            if added.asynchronous or holders is None or added.job_id in run.early:
+                continue
+            excused = sum(
+                (machine.ip in run.copies.down[added.job_id] and machine.ip not in holders)
+                # It may have come back as another node, and keep a copy again.
+                or run.plan.alive_since(machine.ip) > added.asked_us
+                for machine in run.machines
+            )
+            if len(holders) + excused < added.replicate:
+                breaches.append(
+                    f"{added.job_id.decode()}: accepted with {len(holders)} copies of"
+                    f" {added.replicate}"
+                )
+        return breaches

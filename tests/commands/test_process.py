@@ -1,0 +1,115 @@
+"""CONFIG and DEBUG: parameters of the running process, and commands for tests and emergencies."""
+
+from __future__ import annotations
+
+from disque_tx.commands.process import config, debug
+from disque_tx.errors import CommandError
+from tests.commands.desk import OK, DeskCase
+
+
+class ConfigTests(DeskCase):
+    """Sub-commands and their counts."""
+
+    def test_get(self) -> None:
+        """Names with their values, in RESP2 in turn; nothing matching is empty."""
+        expected = {b"requirepass": b"", b"maxmemory": b"1073741824"}
+        self.assertEqual(expected, self.call(config, b"CONFIG", b"get", b"*"))
+        self.assertEqual({}, self.call(config, b"CONFIG", b"GET", b"nosuch"))
+
+    def test_set(self) -> None:
+        """What was set is what is read."""
+        self.assertEqual(OK, self.call(config, b"CONFIG", b"SET", b"MaxMemory", b"10mb"))
+        self.assertEqual({b"maxmemory": b"10mb"}, self.call(config, b"CONFIG", b"GET", b"maxm*"))
+        line = b"ERR Unsupported CONFIG parameter: foo"
+        self.assert_refused(line, config, b"CONFIG", b"SET", b"foo", b"bar")
+
+    def test_resetstat(self) -> None:
+        """Counters start again, inside and outside; the slow log stays."""
+        self.server.stats.commands_processed = 5
+        self.server.slowlog.note([b"PING"], 1, 10**6)
+        command = self.server.registry.table[0]
+        command.calls, command.ns = 3, 4
+        self.assertEqual(OK, self.call(config, b"CONFIG", b"RESETSTAT"))
+        self.assertEqual(
+            (0, 0, 0), (self.server.stats.commands_processed, command.calls, command.ns)
+        )
+        self.assertEqual(["reset statistics"], self.control.performed)
+        self.assertEqual(1, len(self.server.slowlog.entries))
+
+    def test_rewrite(self) -> None:
+        """The file is written, or the reason why it cannot be is passed on."""
+        self.assertEqual(OK, self.call(config, b"CONFIG", b"REWRITE"))
+        self.assertEqual(["rewrite config"], self.control.performed)
+        self.control.refusal = CommandError("ERR", "The server is running without a config file")
+        line = b"ERR The server is running without a config file"
+        self.assert_refused(line, config, b"CONFIG", b"REWRITE")
+
+    def test_counts(self) -> None:
+        """A wrong count names the sub-command as it was typed, without breaking the line."""
+        for words in ([b"GeT"], [b"SET", b"hz"], [b"RESETSTAT", b"x"], [b"REWRITE", b"x"]):
+            line = b"ERR Wrong number of arguments for CONFIG " + words[0]
+            self.assert_refused(line, config, b"CONFIG", *words)
+        line = b"ERR CONFIG subcommand must be one of GET, SET, RESETSTAT, REWRITE"
+        self.assert_refused(line, config, b"CONFIG", b"FOO")
+
+
+class DebugTests(DeskCase):
+    """Sub-commands."""
+
+    def test_flushall(self) -> None:
+        """Everything is gone, also with a word too many."""
+        self.node.add_job(self.connect(b"x:1"), b"q", b"body", 1, 60, 60, 0, -1, 0, False)
+        self.assertEqual(OK, self.call(debug, b"DEBUG", b"flushall", b"x"))
+        self.assertEqual((0, 0), (len(self.node.jobs), len(self.node.queues)))
+
+    def test_loadaof(self) -> None:
+        """The log is read again; an empty one is refused with a bare code."""
+        self.assertEqual(OK, self.call(debug, b"DEBUG", b"LOADAOF"))
+        self.assertEqual(["reload log"], self.control.performed)
+        self.control.refusal = CommandError("ERR", "")
+        self.assert_refused(b"ERR", debug, b"DEBUG", b"LOADAOF")
+
+    def test_sleep(self) -> None:
+        """The process sleeps for a decimal number of seconds, and for nothing else."""
+        self.assertEqual(OK, self.call(debug, b"DEBUG", b"SLEEP", b"0.5"))
+        self.assertEqual(["sleep 0.5"], self.control.performed)
+        line = b"ERR value is not a number of seconds or out of range"
+        for word in (b"x", b"-1", b"nan", b"inf", b""):
+            self.assert_refused(line, debug, b"DEBUG", b"SLEEP", word)
+        self.assertEqual(1, len(self.control.performed))
+
+    def test_error(self) -> None:
+        """The text is the whole error, on one line."""
+        self.assert_refused(b"MYERR some text", debug, b"DEBUG", b"ERROR", b"MYERR some text")
+        self.assert_refused(b"A  B C", debug, b"DEBUG", b"ERROR", b"A\r\nB\0C")
+
+    def test_structsize(self) -> None:
+        """Sizes come as names and numbers, each followed by a space."""
+        sizes = self.call(debug, b"DEBUG", b"STRUCTSIZE")
+        assert isinstance(sizes, bytes)
+        pairs = dict(pair.split(b":") for pair in sizes.split(b" ")[:-1])
+        self.assertEqual([b"bits", b"job", b"client", b"node"], list(pairs))
+        self.assertGreater(int(pairs[b"job"]), 0)
+
+    def test_restart(self) -> None:
+        """A process that is about to be replaced answers nothing."""
+        self.assertEqual([], self.answers(debug, b"DEBUG", b"RESTART"))
+        self.assertEqual([], self.answers(debug, b"DEBUG", b"CRASH-AND-RECOVER", b"250"))
+        self.assertEqual([], self.answers(debug, b"DEBUG", b"RESTART", b"-7"))
+        expected = ["restart after 0 ms", "recover after 250 ms", "restart after 0 ms"]
+        self.assertEqual(expected, self.control.performed)
+        line = b"ERR value is not an integer or out of range"
+        self.assert_refused(line, debug, b"DEBUG", b"RESTART", b"soon")
+
+    def test_crash(self) -> None:
+        """Each way to die is its own."""
+        for word in (b"SEGFAULT", b"Assert", b"oom"):
+            self.assertEqual([], self.answers(debug, b"DEBUG", word))
+        expected = ["crash: segfault", "crash: assert", "crash: oom"]
+        self.assertEqual(expected, self.control.performed)
+
+    def test_unknown(self) -> None:
+        """The refusal quotes the word as it was typed."""
+        for words in ([b"FOO"], [b"SLEEP"], [b"sleep", b"1", b"2"], [b"ERROR"]):
+            line = b"ERR Unknown DEBUG subcommand or wrong number of arguments for '%s'" % words[0]
+            self.assert_refused(line, debug, b"DEBUG", *words)

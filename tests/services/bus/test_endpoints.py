@@ -1,0 +1,76 @@
+"""Who can reach the bus."""
+
+from __future__ import annotations
+
+from disque_tx.config.settings import Settings
+from disque_tx.errors import ConfigError
+from disque_tx.services.bus.endpoints import bus_port, is_loopback, listen_bus
+from tests.acceptance.daemon import free_port
+from tests.services.nodebench import NodeCase
+
+
+class AddressTests(NodeCase):
+    """The addresses that are listened on."""
+
+    def listening(self, *bind: str) -> list[str]:
+        """Where the bus listens, with these addresses in ``bind``."""
+        self.settings.bind = list(bind)
+        self.settings.cluster_bus_port = free_port()
+        sockets = listen_bus(self.settings, self.log)
+        for sock in sockets:
+            self.addCleanup(sock.close)
+        self.assertEqual(
+            {self.settings.cluster_bus_port}, {sock.getsockname()[1] for sock in sockets}
+        )
+        return [str(sock.getsockname()[0]) for sock in sockets]
+
+    def test_closed(self) -> None:
+        """Unless somebody says otherwise, only nodes on this host reach the bus."""
+        self.assertEqual(["127.0.0.1", "::1"], self.listening())
+        self.assertEqual(["127.0.0.1", "::1"], self.listening("0.0.0.0"))
+        self.assertEqual(["127.0.0.2"], self.listening("127.0.0.2", "0.0.0.0"))
+
+    def test_insecure(self) -> None:
+        """With cluster-insecure it listens where clients are served, and the log warns."""
+        self.settings.cluster_insecure = True
+        self.assertEqual(["::", "0.0.0.0"], self.listening())
+        self.assertEqual(["127.0.0.2"], self.listening("127.0.0.2"))
+        self.assertIn("# cluster-insecure is on: anyone who reaches port", self.logged())
+
+    def test_tls(self) -> None:
+        """With TLS as well, and there is nothing to warn of."""
+        self.settings.cluster_bus_tls = self.settings.cluster_insecure = True
+        self.assertEqual(["::", "0.0.0.0"], self.listening())
+        self.assertNotIn("# ", self.logged())
+
+    def test_how_to_open(self) -> None:
+        """Whoever serves clients on the network is told why other nodes do not come."""
+        self.listening("127.0.0.1", "::1")
+        self.assertEqual("", self.logged())
+        self.listening("0.0.0.0")
+        self.assertIn("can be reached from this host only", self.logged())
+        self.assertIn("'cluster-insecure yes'", self.logged())
+
+    def test_missing(self) -> None:
+        """An address that was asked for must be there, and none stays open when it is not."""
+        self.settings.cluster_insecure = True
+        with self.assertRaisesRegex(ConfigError, r"on 192\.0\.2\.1:\d+: "):
+            self.listening("127.0.0.1", "192.0.2.1")
+        port = self.settings.cluster_bus_port
+        self.settings.bind = ["127.0.0.1"]
+        for sock in listen_bus(self.settings, self.log):
+            self.assertEqual(port, sock.getsockname()[1])
+            sock.close()
+
+    def test_ports(self) -> None:
+        """10000 above the port for clients, or as it was said; a node without ports has none."""
+        cases = ((7711, 0, 17711), (7711, 7000, 7000), (0, 7000, 7000), (0, 0, 0))
+        for port, cluster_bus_port, expected in cases:
+            settings = Settings(dir="/", port=port, cluster_bus_port=cluster_bus_port)
+            self.assertEqual(expected, bus_port(settings))
+        self.assertEqual([], listen_bus(settings, self.log))
+
+    def test_loopback(self) -> None:
+        """Addresses and the name of this host."""
+        self.assertTrue(all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost"))))
+        self.assertFalse(any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "example.com"))))

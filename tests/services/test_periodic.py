@@ -1,0 +1,252 @@
+"""The periodic work of a node and of its cluster."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from disque_tx.busmessages import NEEDJOBS
+from disque_tx.config.lists import OutputLimit
+from disque_tx.services.periodic import Cron, FederationService, GossipService
+from tests.services.bus.bench import BusCase
+from tests.services.doubles import StillLog
+from tests.services.nodebench import FIRST_ID, NodeCase
+
+
+class CronCase(NodeCase):
+    """A node whose cron runs ten times a second."""
+
+    def setUp(self) -> None:
+        """Started, at a whole second of the steady clock."""
+        super().setUp()
+        self.aof = StillLog()
+        self.cron = Cron(self.runtime, self.settings, cast(Any, self.aof), self.log, self.reactor)
+        self.cron.startService()
+        self.addCleanup(self.stop)
+
+    def stop(self) -> None:
+        if self.cron.running:
+            self.cron.stopService()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, one period of the cron after the other."""
+        self.reactor.pump([0.1] * round(seconds * 10))
+
+
+class IdleTests(CronCase):
+    """``timeout`` (client protocol, section 2)."""
+
+    def test_closed(self) -> None:
+        """Silence for more than so many whole seconds ends a connection without a word."""
+        self.settings.timeout = 3
+        _client, transport = self.connect()
+        self.wait(3.9)
+        self.assertFalse(transport.disconnected)
+        self.wait(0.2)
+        self.assertEqual((True, b""), (transport.disconnected, transport.value()))
+
+    def test_off(self) -> None:
+        """Without a timeout nobody is closed."""
+        _client, transport = self.connect()
+        self.wait(100)
+        self.assertFalse(transport.disconnected)
+
+    def test_talking(self) -> None:
+        """Every request counts."""
+        self.settings.timeout = 2
+        client, transport = self.connect()
+        for _ in range(5):
+            self.wait(1.5)
+            client.dataReceived(b"PING\r\n")
+        self.assertFalse(transport.disconnected)
+
+    def test_blocked(self) -> None:
+        """Who waits for a job is not idle, and has time to acknowledge it."""
+        self.settings.timeout = 2
+        client, transport = self.connect()
+        client.dataReceived(b"GETJOB FROM q\r\n")
+        self.wait(20)
+        self.turn(b"ADDJOB q b 0")
+        self.assertIn(FIRST_ID, transport.value())
+        self.wait(1)
+        self.assertFalse(transport.disconnected)
+        self.wait(3)
+        self.assertTrue(transport.disconnected)
+
+    def test_monitor(self) -> None:
+        """What is written successfully counts as well: a busy monitor is not idle."""
+        self.settings.timeout = 2
+        monitor, transport = self.connect()
+        monitor.dataReceived(b"MONITOR\r\n")
+        for _ in range(5):
+            self.wait(1.5)
+            self.turn(b"PING")
+        self.assertFalse(transport.disconnected)
+
+    def test_many(self) -> None:
+        """With many clients each run looks at some of them, and at all within a second."""
+        self.settings.timeout = 1
+        transports = [self.connect()[1] for _ in range(200)]
+        self.wait(2.0)
+        self.assertLess(sum(transport.disconnected for transport in transports), 200)
+        self.wait(1.1)
+        self.assertEqual(200, sum(transport.disconnected for transport in transports))
+
+
+class OutputTests(CronCase):
+    """``client-output-buffer-limit``."""
+
+    def slow(self, size_bytes: int) -> Any:
+        """The transport of a client with so much output that it does not read."""
+        client, transport = self.connect()
+        client.pauseProducing()
+        client.dataReceived(b"*2\r\n$4\r\nPING\r\n$%d\r\n%s\r\n" % (size_bytes, b"x" * size_bytes))
+        return transport
+
+    def test_hard(self) -> None:
+        """Above the hard limit a client is closed at the next visit, and the log tells."""
+        self.settings.client_output_buffer_limit = OutputLimit(10_000, 0, 0)
+        below, above = self.slow(9_000), self.slow(11_000)
+        self.wait(0.2)
+        self.assertEqual((False, True), (below.disconnected, above.disconnected))
+        self.assertIn("client-output-buffer-limit", self.logged())
+
+    def test_soft(self) -> None:
+        """Above the soft limit a client has so many seconds."""
+        self.settings.client_output_buffer_limit = OutputLimit(0, 10_000, 2)
+        transport = self.slow(11_000)
+        self.wait(2.0)
+        self.assertFalse(transport.disconnected)
+        self.wait(0.3)
+        self.assertTrue(transport.disconnected)
+
+    def test_soft_again(self) -> None:
+        """The seconds begin anew for a client that read in between."""
+        self.settings.client_output_buffer_limit = OutputLimit(0, 10_000, 2)
+        transport = self.slow(11_000)
+        self.wait(1.5)
+        transport.producer.resumeProducing()
+        self.wait(0.2)
+        transport.producer.pauseProducing()
+        transport.producer.dataReceived(b"*2\r\n$4\r\nPING\r\n$11000\r\n" + b"x" * 11_000 + b"\r\n")
+        self.wait(1.5)
+        self.assertFalse(transport.disconnected)
+
+
+class CronTests(CronCase):
+    """The rest."""
+
+    def test_pause_ends(self) -> None:
+        """What clients sent during CLIENT PAUSE is executed when its time is over."""
+        client, transport = self.connect()
+        client.dataReceived(b"CLIENT PAUSE 500\r\nPING\r\n")
+        self.wait(0.4)
+        self.assertEqual(b"+OK\r\n", transport.value())
+        self.wait(0.3)
+        self.assertEqual(b"+OK\r\n+PONG\r\n", transport.value())
+
+    def test_trouble(self) -> None:
+        """Whether the log works is looked at in every run."""
+        self.aof.write_error = "No space left on device"
+        self.wait(0.1)
+        self.assertTrue(self.server.troubled)
+        self.aof.write_error = ""
+        self.wait(0.1)
+        self.assertFalse(self.server.troubled)
+
+    def test_pace(self) -> None:
+        """``hz`` runs per second, also after it was changed."""
+        self.wait(1)
+        self.assertEqual(10, self.aof.ticks)
+        self.settings.hz = 50
+        self.cron.hz_changed()
+        self.reactor.pump([0.02] * 50)
+        self.assertEqual(60, self.aof.ticks)
+
+    def test_goes_on(self) -> None:
+        """A run that fails is told, and the next one comes all the same."""
+        self.aof.error = ZeroDivisionError("oops")
+        self.wait(0.5)
+        self.assertIn("oops", self.logged())
+        self.assertEqual(5, self.aof.ticks)
+
+    def test_stop(self) -> None:
+        """A stopped cron leaves nothing in the reactor."""
+        self.cron.stopService()
+        self.runtime.stop()
+        self.assertEqual([], self.reactor.getDelayedCalls())
+
+
+class Beats:
+    """A node whose cluster part notes when it is asked. ``fault``: raised by the next beat."""
+
+    def __init__(self, node: Any) -> None:
+        self._node = node
+        self.cluster = self
+        self.times_ms: list[int] = []
+        self.fault: Exception | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._node, name)
+
+    def tick(self, now_ms: int) -> None:
+        fault, self.fault = self.fault, None
+        if fault is not None:
+            raise fault
+        self.times_ms.append(now_ms)
+
+
+class GossipTests(NodeCase):
+    """When it beats."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.beats = Beats(self.node)
+        self.runtime.node = self.beats  # type: ignore[assignment]
+        self.service = GossipService(self.runtime, self.log, self.reactor)
+        self.service.startService()
+        self.start_ms = self.beats.times_ms[0]
+
+    def test_pace(self) -> None:
+        """Ten times a second, on the steady clock, from the start on until the end."""
+        self.reactor.pump([0.1] * 3)
+        self.service.stopService()
+        self.reactor.pump([0.1] * 3)
+        self.assertEqual(
+            [0, 100, 200, 300], [now_ms - self.start_ms for now_ms in self.beats.times_ms]
+        )
+        self.assertEqual([], self.reactor.getDelayedCalls())
+
+    def test_in_a_turn(self) -> None:
+        """What a beat leads to leaves with its turn."""
+        commits = self.commits.commits
+        self.reactor.advance(0.1)
+        self.assertEqual(commits + 1, self.commits.commits)
+        self.assertFalse(self.runtime.turns.active)
+        self.service.stopService()
+
+    def test_fault(self) -> None:
+        """A fault is told, and the next beat comes nevertheless."""
+        self.beats.fault = ZeroDivisionError("beat")
+        self.reactor.pump([0.1] * 2)
+        self.assertIn("beat", self.logged())
+        self.assertEqual(2, len(self.beats.times_ms))
+        self.service.stopService()
+
+
+class FederationTests(BusCase):
+    """A client waits for jobs that other nodes may have."""
+
+    def test_asks_again(self) -> None:
+        """Other nodes are asked at once, and again later, while the service runs."""
+        service = FederationService(self.runtime)
+        service.startService()
+        self.start()
+        _entry, other = self.called()
+        self.heard(other)
+        client, _transport = self.connect()
+        client.dataReceived(b"GETJOB FROM q\r\n")
+        self.assertEqual([NEEDJOBS], self.heard(other))
+        self.settle(60_000)
+        self.assertIn(NEEDJOBS, self.heard(other))
+        service.stopService()
+        self.assertEqual([], self.runtime.turns.deadlines)
