@@ -32,3 +32,27 @@ class WriteRefused(SparkError):
 
 class DamagedFile(SparkError):
     """A file is not what the format reads."""
+
+
+class PipelineError(SparkError):
+    """Base of the errors of the pipeline."""
+
+
+class NothingToRead(PipelineError):
+    """A folder or file that was named does not exist."""
+
+
+class BadTable(PipelineError):
+    """A folder is no table of events, or one of another version."""
+
+
+class OutputExists(PipelineError):
+    """Results would go where something is already."""
+
+
+class Conflict(PipelineError):
+    """Somebody else wrote to the table in the meantime."""
+
+
+class ForeignData(PipelineError):
+    """What was given is no event log, to such a degree that it is not worth going on."""

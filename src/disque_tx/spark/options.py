@@ -13,8 +13,8 @@ import attrs
 from disque_tx.client.addresses import Address, seeds
 from disque_tx.client.errors import BadAddress, shown
 from disque_tx.client.options import TLS, AddOptions, ConnectionOptions
+from disque_tx.spark.connections import Servers
 from disque_tx.spark.errors import BadOption
-from disque_tx.spark.servers import Servers
 
 #: IDs of a batch travel in its offset, some 45 bytes each.
 JOBS_MAX: Final = 10_000

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.spark.servers import Servers
+from disque_tx.spark.connections import Servers
 from disque_tx.spark.source.leases import Leases
 from tests.client.scripted import ScriptedNode
 from tests.spark.nodes import GONE, IDS, NodesTestCase, at

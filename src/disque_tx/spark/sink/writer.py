@@ -25,10 +25,10 @@ from pyspark.sql.datasource import (
 from disque_tx.client.addresses import Address
 from disque_tx.client.errors import ClientError, Refused
 from disque_tx.client.requests import Request
+from disque_tx.spark.connections import Pipe
 from disque_tx.spark.errors import WriteRefused
 from disque_tx.spark.options import Writing
-from disque_tx.spark.pipe import Pipe
-from disque_tx.spark.sink import columns, showing, staging
+from disque_tx.spark.sink import columns, staging
 
 
 @attrs.frozen
@@ -93,7 +93,7 @@ class JobWriter:
     def show(self, messages: Iterable[WriterCommitMessage | None]) -> None:
         """All tasks are done."""
         with closing(self._options.cluster.servers()) as servers:
-            showing.show_all(servers, _staged(messages))
+            staging.show_all(servers, _staged(messages))
 
     def hide(self, messages: Iterable[WriterCommitMessage | None]) -> None:
         """A task failed; take back what the others staged."""

@@ -25,7 +25,7 @@ from disque_tx.client.errors import (
     TooLate,
     UnknownJob,
 )
-from disque_tx.spark.servers import Servers
+from disque_tx.spark.connections import Servers
 
 _LOG: Final = logging.getLogger(__name__)
 _BEATS_IN_RETRY: Final = 3

@@ -1,11 +1,12 @@
-"""Queues as a stream and as a table for Spark.
+"""Queues as a stream and as a table for Spark: what Spark calls on the driver and in tasks.
 
-See :mod:`disque_tx.spark.source.intake` for the driver's part and
-:mod:`disque_tx.spark.source.jobrows` for the tasks'.
+How the driver fetches and acknowledges jobs is in :mod:`disque_tx.spark.source.intake`. Tasks read
+jobs by their IDs.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -20,10 +21,13 @@ from pyspark.sql.streaming.datasource import (
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address
+from disque_tx.client.errors import ClientError, ConnectionLost
+from disque_tx.client.requests import encoded
+from disque_tx.client.values import JobDetails
+from disque_tx.spark.connections import Servers
+from disque_tx.spark.errors import JobsLost
 from disque_tx.spark.options import Reading
-from disque_tx.spark.schema import JOBS_DDL, arrow_schema, batches
-from disque_tx.spark.servers import Servers
-from disque_tx.spark.source import jobrows
+from disque_tx.spark.schema import JOBS_DDL, arrow_schema, batches, text
 from disque_tx.spark.source.intake import Intake
 from disque_tx.spark.source.leases import Heart, Leases
 from disque_tx.spark.source.offsets import Offset, from_json, shares
@@ -100,7 +104,7 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         node, ids = partition.value
         servers = self._options.cluster.servers()
         try:
-            found = jobrows.rows(servers, node, ids, self._options.strict)
+            found = job_rows(servers, node, ids, self._options.strict)
             yield from batches(found, arrow_schema(JOBS_DDL))
         finally:
             servers.close()
@@ -170,12 +174,12 @@ class JobReader(DataSourceReader):
             for job in page:
                 if job.id not in seen:
                     seen.add(job.id)
-                    yield jobrows.row(job)
+                    yield job_row(job)
 
     def _lease(
         self, servers: Servers, node: Address, ids: tuple[str, ...]
     ) -> Iterator[tuple[Any, ...]]:
-        return jobrows.rows(servers, node, ids, self._options.strict)
+        return job_rows(servers, node, ids, self._options.strict)
 
     def _drain(
         self, servers: Servers, node: Address, ids: tuple[str, ...]
@@ -190,3 +194,72 @@ _READ: Final[dict[str, Callable[..., Iterator[tuple[Any, ...]]]]] = {
     "lease": JobReader._lease,
     "drain": JobReader._drain,
 }
+
+
+_LOG: Final = logging.getLogger(__name__)
+#: Bodies of so many jobs are in the buffers of a node at once.
+_AT_ONCE: Final = 100
+_CTIME_UNITS_IN_US: Final = 1000
+
+
+def job_rows(
+    servers: Servers, node: Address, ids: Sequence[str], strict: bool
+) -> Iterator[tuple[Any, ...]]:
+    """The jobs as rows of the format ``disque``. They stay as they are; reading again gives the
+    same. ``strict``: whether jobs that are gone are an error, or are left out with a warning.
+
+    :raises JobsLost: when strict, and no node knows a job any more; or when a node is away that
+        may know it, as what is left out here will be acknowledged.
+    """
+    for start in range(0, len(ids), _AT_ONCE):
+        some = ids[start : start + _AT_ONCE]
+        answers = servers.ask_holders(node, some, requests.show, _is_gone)
+        lost = [
+            (job_id, answer)
+            for job_id, answer in zip(some, answers, strict=True)
+            if not isinstance(answer, JobDetails) or answer.body is None
+        ]
+        if lost:
+            _miss(node, lost, strict)
+        for answer in answers:
+            if isinstance(answer, JobDetails) and answer.body is not None:
+                yield job_row(answer)
+
+
+def job_row(job: JobDetails) -> tuple[Any, ...]:
+    """A job as a row of the format ``disque``."""
+    return (
+        job.id,
+        text(encoded(job.queue or "")),
+        job.body,
+        job.nacks,
+        job.additional_deliveries,
+        job.ctime // _CTIME_UNITS_IN_US,
+    )
+
+
+def _is_gone(answer: JobDetails | ClientError | None) -> bool:
+    """Whether another holder may know more."""
+    return answer is None or (isinstance(answer, JobDetails) and answer.body is None)
+
+
+def _miss(
+    node: Address, lost: Sequence[tuple[str, JobDetails | ClientError | None]], strict: bool
+) -> None:
+    # Those of a node that is away first: they may still be there.
+    job_id, answer = max(lost, key=lambda one: isinstance(one[1], ConnectionLost))
+    if isinstance(answer, ClientError) and not isinstance(answer, ConnectionLost):
+        raise answer
+    why = str(answer) if answer else "It was acknowledged by others, deleted, evicted or expired."
+    what = (
+        f"{len(lost)} jobs that {node} delivered to this query cannot be read again, for"
+        f" example {job_id}. {why}"
+    )
+    if strict or isinstance(answer, ConnectionLost):
+        raise JobsLost(
+            f"{what} Bring the node back and start the query again; or set failOnDataLoss to false"
+            " to go on without these jobs: those that still are in the cluster come again after"
+            " their RETRY. If the checkpoint is old and its jobs are long gone, use that option"
+            " once, or a new checkpointLocation."
+        )
+    _LOG.warning("%s They are left out.", what)

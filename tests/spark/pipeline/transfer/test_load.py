@@ -6,8 +6,7 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from disque_tx.spark.errors import BadColumn, BadOption
-from disque_tx.spark.pipeline.errors import NothingToRead
+from disque_tx.spark.errors import BadColumn, BadOption, NothingToRead
 from disque_tx.spark.pipeline.transfer.load import bodies
 from disque_tx.spark.pipeline.transfer.target import Target
 from tests.spark.pipeline.cases import PipelineCase

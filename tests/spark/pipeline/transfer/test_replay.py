@@ -6,9 +6,15 @@ from base64 import b64encode
 
 from pyspark.errors import PySparkException
 
-from disque_tx.spark.pipeline.errors import BadTable, NothingToRead
-from disque_tx.spark.pipeline.transfer.ledger import Ledger, Unfinished
-from disque_tx.spark.pipeline.transfer.replay import Chosen, NoBodies, chosen, history
+from disque_tx.spark.errors import BadTable, NothingToRead
+from disque_tx.spark.pipeline.transfer.replay import (
+    Chosen,
+    Ledger,
+    NoBodies,
+    Unfinished,
+    chosen,
+    history,
+)
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id
 

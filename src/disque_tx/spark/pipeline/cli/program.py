@@ -12,7 +12,7 @@ import click
 
 from disque_tx.spark.pipeline.ingest.ingestion import Report, ingest
 from disque_tx.spark.pipeline.lifecycle.audit import VIOLATED, Audit, audit
-from disque_tx.spark.pipeline.lifecycle.parts import lifecycle
+from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from disque_tx.spark.pipeline.report.page import report_command
 from disque_tx.spark.pipeline.runner import Runner
 from disque_tx.spark.pipeline.tables.compaction import KEPT_MS, compact

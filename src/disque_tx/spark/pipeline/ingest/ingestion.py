@@ -34,8 +34,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.pipeline.errors import Conflict, ForeignData
-from disque_tx.spark.pipeline.ingest import lines, sources
+from disque_tx.spark.errors import Conflict, ForeignData
+from disque_tx.spark.pipeline.ingest import logs
 from disque_tx.spark.pipeline.storage import Entry
 from disque_tx.spark.pipeline.tables.commits import Commit, Span
 from disque_tx.spark.pipeline.tables.compaction import tidy
@@ -91,10 +91,10 @@ def ingest(
         return int(clock() * 1000)
 
     table.sweep(now_ms() - _ABANDONED_MS)
-    logs = sources.new(sources.found(table.storage, paths), table.commits)
+    unread = logs.unread(logs.find(table.storage, paths), table.commits)
     unreadable: list[str] = []
     done = []
-    for files in sources.batches(logs):
+    for files in logs.batches(unread):
         batch = _Batch(spark, table, files, step, now_ms)
         done.append(batch.run())
         unreadable += batch.unreadable
@@ -102,7 +102,7 @@ def ingest(
     new = sum(_events(commit.spans) for commit in done)
     duplicates = sum(commit.duplicates for commit in done)
     return Report(
-        files=len(logs),
+        files=len(unread),
         events=new + duplicates,
         new=new,
         duplicates=duplicates,
@@ -170,10 +170,10 @@ class _Batch:
         while paths:
             staged = uuid4().hex
             counts = Observation()
-            parsed = lines.parsed(self._spark, paths)
-            bad = fn.count_if(~lines.is_event()).alias("bad")
+            parsed = logs.parsed(self._spark, paths)
+            bad = fn.count_if(~logs.is_event()).alias("bad")
             try:
-                self._write(lines.events(parsed.observe(counts, bad)), staged)
+                self._write(logs.events(parsed.observe(counts, bad)), staged)
             except (PySparkException, Py4JJavaError) as error:
                 paths = self._without_unreadable(paths, error)
                 self._table.storage.remove(self._table.staging(staged))
@@ -222,12 +222,12 @@ class _Batch:
             names = ("node", "boot", "first", "last")
             ranges = self._handful({n: [getattr(span, n) for span in old] for n in names})
             there = (
-                self._table.events().select(*lines.KEY).join(fn.broadcast(ranges), ["node", "boot"])
+                self._table.events().select(*logs.KEY).join(fn.broadcast(ranges), ["node", "boot"])
             )
-            there = there.where("seq BETWEEN first AND last").select(*lines.KEY)
-            events = events.join(there, list(lines.KEY), "left_anti")
+            there = there.where("seq BETWEEN first AND last").select(*logs.KEY)
+            events = events.join(there, list(logs.KEY), "left_anti")
         again = uuid4().hex
-        self._write(events.dropDuplicates(list(lines.KEY)), again)
+        self._write(events.dropDuplicates(list(logs.KEY)), again)
         self._table.storage.remove(self._table.staging(staged))
         return again
 
@@ -235,8 +235,8 @@ class _Batch:
         """Put aside what is no event; returns how many lines that are."""
         counts = Observation()
         if bad:
-            parsed = lines.parsed_with_text(self._spark, paths)
-            kept = lines.rejected(parsed).observe(counts, fn.count("*").alias("lines"))
+            parsed = logs.parsed_with_text(self._spark, paths)
+            kept = logs.rejected(parsed).observe(counts, fn.count("*").alias("lines"))
             kept.write.json(f"{self._table.rejects(staged)}/lines")
         if self.unreadable:
             reasons = ["unreadable"] * len(self.unreadable)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from disque_tx.spark.pipeline.lifecycle.parts import PARTS, lifecycle
+from disque_tx.spark.pipeline.lifecycle.results import RESULTS, lifecycle
 
-__all__ = ["PARTS", "lifecycle"]
+__all__ = ["RESULTS", "lifecycle"]

@@ -1,15 +1,17 @@
 """``disque-pipeline audit``: what should not have happened to a job.
 
-1. ``lost``: it was accepted, and neither delivered nor does anything say that it ended; its TTL is
-   over, or its delay is and no queue has seen it.
+1. ``lost``: it was accepted, was never delivered, and no event says that it ended; its TTL is over,
+   or its delay is and it was never queued.
 2. ``retry0-twice``: RETRY 0 means at most once, and it was delivered twice.
 3. ``delivered-after-ack``: delivered after it had been acknowledged; on another node, later by more
    than clocks may differ.
-4. ``under-replicated``: it was accepted, and nothing says that there were as many copies as the
+4. ``under-replicated``: it was accepted, and no event says that there were as many copies as the
    client asked for.
 
-What rests on something that nobody told (1, 4) is ``unknown`` rather than ``violated`` when events
-are missing that could have told it.
+Checks that rest on the absence of an event (1, 4) give ``unknown`` rather than ``violated`` when
+missing events could explain it. A node numbers its events from 0. A number that is missing was
+dropped, or lost with the last second before a ``kill -9``, or is in a log that was not ingested.
+After the last number before a restart there may have been more.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ from collections.abc import Mapping
 from typing import Final
 
 import attrs
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.pipeline.lifecycle import gaps, nodes
+from disque_tx.spark.pipeline.lifecycle import nodes
 from disque_tx.spark.pipeline.lifecycle.jobs import GRACE_S, Extent, jobs
 from disque_tx.spark.pipeline.tables.table import Table
 
@@ -66,7 +68,7 @@ def audit(spark: SparkSession, table: str, limit: int = 100, skew_ms: int = 1000
     events = Table(spark, table).events()
     extent = Extent.of(events)
     found = jobs(events, extent).persist()
-    kept = suspects(events, found, extent, gaps.latest(events), skew_ms).persist()
+    kept = suspects(events, found, extent, last_gaps(events), skew_ms).persist()
     try:
         counted = kept.groupBy("check", "verdict").count().collect()
         counts = {(row.check, row.verdict): int(row["count"]) for row in counted}
@@ -178,3 +180,52 @@ def _order(events: DataFrame, prefix: str) -> DataFrame:
         fn.struct("boot", "seq").alias(f"{prefix}_order"),
         fn.unix_micros("time").alias(f"{prefix}_us"),
     )
+
+
+#: So much of what was recorded may be lost by a ``kill -9`` (docs/reference/events.md).
+_LOST_US: Final = 1_000_000
+#: Numbers that are counted together.
+_BLOCK_BITS: Final = 6
+_BLOCK: Final = ["node", "boot", "block"]
+
+
+def last_gaps(events: DataFrame) -> dict[str, int]:
+    """Node → until when, in µs since 1970, events of it may be missing; complete nodes are not in
+    it."""
+    told = events.select("node", "boot", "seq", fn.unix_micros("time").alias("at_us"))
+    told = told.withColumn("block", fn.shiftright("seq", _BLOCK_BITS))
+    blocks = told.groupBy(*_BLOCK).agg(
+        fn.count("*").alias("events"),
+        fn.min("seq").alias("first"),
+        fn.max("seq").alias("last"),
+        fn.min("at_us").alias("begin_us"),
+        fn.max("at_us").alias("end_us"),
+    )
+    ends = _between(blocks).unionByName(_inside(told, blocks)).unionByName(_before_restarts(blocks))
+    rows = ends.groupBy("node").agg(fn.max("until_us").alias("until_us")).collect()
+    return {row.node: row.until_us for row in rows if row.until_us is not None}
+
+
+def _between(blocks: DataFrame) -> DataFrame:
+    """When the first event came after numbers that are missing between blocks, or at the start."""
+    run = Window.partitionBy("node", "boot").orderBy("block")
+    expected = fn.coalesce(fn.lag("last").over(run) + 1, fn.lit(0))
+    after = blocks.withColumn("expected", expected).where("first > expected")
+    return after.select("node", fn.col("begin_us").alias("until_us"))
+
+
+def _inside(told: DataFrame, blocks: DataFrame) -> DataFrame:
+    """The same within a block. Only the events of blocks that are not whole are put in order."""
+    broken = blocks.where("last - first + 1 > events").select(*_BLOCK)
+    row = Window.partitionBy(*_BLOCK).orderBy("seq")
+    ordered = told.join(broken, _BLOCK, "left_semi").withColumn("before", fn.lag("seq").over(row))
+    return ordered.where("seq > before + 1").select("node", fn.col("at_us").alias("until_us"))
+
+
+def _before_restarts(blocks: DataFrame) -> DataFrame:
+    """Until when a node that began again may have told more."""
+    end_us = fn.max(fn.struct("last", "end_us")).getField("end_us")
+    runs = blocks.groupBy("node", "boot").agg(end_us.alias("end_us"))
+    later = fn.lead("boot").over(Window.partitionBy("node").orderBy("boot"))
+    ended = runs.withColumn("later", later).where("later IS NOT NULL")
+    return ended.select("node", (fn.col("end_us") + _LOST_US).alias("until_us"))

@@ -14,7 +14,7 @@ import attrs
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.pipeline.errors import ForeignData
+from disque_tx.spark.errors import ForeignData
 
 #: Bits of a mask of nodes.
 _MASK_NODES: Final = 63

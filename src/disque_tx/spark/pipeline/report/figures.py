@@ -13,10 +13,10 @@ import attrs
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.pipeline.errors import BadTable
+from disque_tx.spark.errors import BadTable
 from disque_tx.spark.pipeline.ingest.ingestion import missing
 from disque_tx.spark.pipeline.lifecycle.audit import Audit, audit
-from disque_tx.spark.pipeline.lifecycle.parts import PARTS
+from disque_tx.spark.pipeline.lifecycle.results import RESULTS
 from disque_tx.spark.pipeline.storage import Storage
 from disque_tx.spark.pipeline.tables.table import Table
 
@@ -111,7 +111,7 @@ def measure(spark: SparkSession, out: str, events: str | None, top: int) -> Figu
 def _reader(spark: SparkSession, out: str) -> Callable[[str], DataFrame]:
     storage = Storage(spark)
     root = storage.absolute(out)
-    absent = [part for part in PARTS if storage.find(f"{root}/{part}") is None]
+    absent = [part for part in RESULTS if storage.find(f"{root}/{part}") is None]
     if absent:
         raise BadTable(
             f"{root} has no {', '.join(absent)}. 'disque-pipeline lifecycle TABLE --into OUT' makes"

@@ -17,8 +17,8 @@ import click
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pyspark.sql import SparkSession
 
+from disque_tx.spark.errors import PipelineError
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.errors import PipelineError
 from disque_tx.spark.pipeline.report import plots
 from disque_tx.spark.pipeline.report.figures import Axis, Figures, measure
 

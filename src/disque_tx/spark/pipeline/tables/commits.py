@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.spark.pipeline.errors import BadTable
+from disque_tx.spark.errors import BadTable
 from disque_tx.spark.pipeline.storage import Entry, Storage
 
 VERSION: Final = 2

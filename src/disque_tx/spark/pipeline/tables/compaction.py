@@ -21,7 +21,7 @@ from uuid import uuid4
 import attrs
 from pyspark.sql import SparkSession
 
-from disque_tx.spark.pipeline.errors import BadTable, Conflict
+from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.pipeline.tables.commits import Commit
 from disque_tx.spark.pipeline.tables.table import Table
 

@@ -23,7 +23,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from disque_tx.spark.pipeline.errors import BadTable
+from disque_tx.spark.errors import BadTable
 from disque_tx.spark.pipeline.storage import Storage
 from disque_tx.spark.pipeline.tables.commits import Commit, CommitLog
 

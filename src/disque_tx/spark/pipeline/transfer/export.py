@@ -11,8 +11,8 @@ import click
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from disque_tx.spark.errors import OutputExists
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.errors import OutputExists
 from disque_tx.spark.pipeline.storage import Storage
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import BinaryType, StringType
 
-from disque_tx.spark.errors import BadColumn
+from disque_tx.spark.errors import BadColumn, NothingToRead
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.errors import NothingToRead
 from disque_tx.spark.pipeline.storage import Storage
 from disque_tx.spark.pipeline.transfer.target import Target, agreed, asking_options, target_options
 

@@ -1,8 +1,16 @@
 """``disque-pipeline replay``: jobs from history back into their queues, each once.
 
-History is a table of events, in which bodies are if the nodes logged with ``eventlog-body yes``, or
-a table that ``export`` made of append only files. A job that comes back has a new ID; the ledger
-knows the old ones.
+History is a table of events, which contains bodies if the nodes logged with ``eventlog-body yes``,
+or a table that ``export`` made of append only files. A replayed job has a new ID; a ledger holds
+the old ones, so that no job is replayed twice::
+
+    LEDGER/
+      run-<unique name>/*.parquet     the IDs of the jobs of a replay that succeeded
+      _open-<unique name>/*.parquet   those of one that is running, or failed, or was killed
+
+After a replay that did not succeed it is not known whether its jobs are in the queues: they become
+visible in one step, and the ledger is written before and after it. So the next replay asks, rather
+than losing or duplicating jobs.
 """
 
 from __future__ import annotations
@@ -10,18 +18,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 import attrs
 import click
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from disque_tx.spark.errors import BadTable, NothingToRead, PipelineError
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.errors import BadTable, NothingToRead, PipelineError
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
-from disque_tx.spark.pipeline.storage import Storage
+from disque_tx.spark.pipeline.storage import Entry, Storage
 from disque_tx.spark.pipeline.tables.table import Table
-from disque_tx.spark.pipeline.transfer.ledger import CHOICES, Ledger
 from disque_tx.spark.pipeline.transfer.target import Target, agreed, asking_options, target_options
 
 if TYPE_CHECKING:
@@ -29,6 +37,63 @@ if TYPE_CHECKING:
 
 _COMMITS: Final = "_commits"
 _EXPORTED: Final = frozenset(("id", "queue", "body", "state", "retry_s"))
+_DONE: Final = "run-"
+_OPEN: Final = "_open-"
+#: What to do about replays that did not end well.
+CHOICES: Final = ("stop", "skip", "again")
+
+
+class Unfinished(PipelineError):
+    """An earlier replay did not tell how it ended."""
+
+
+class Ledger:
+    """The ledger in a folder, which need not exist."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark = spark
+        self._storage = Storage(spark)
+        self.root = self._storage.absolute(path)
+
+    def known(self) -> DataFrame:
+        """The column ``job_id``: what was replayed, each once."""
+        runs = [entry.path for entry in self._named(_DONE)]
+        if not runs:
+            return self._spark.createDataFrame([], "job_id STRING")
+        return self._spark.read.schema("job_id STRING").parquet(*runs).distinct()
+
+    def settle(self, choice: str) -> None:
+        """Decide about replays that did not end well: ``skip``: their jobs count as replayed;
+        ``again``: they do not.
+
+        :raises Unfinished: for ``stop``, if there is one.
+        """
+        for entry in self._named(_OPEN):
+            if choice == "stop":
+                raise Unfinished(
+                    f"An earlier replay runs still, failed or was killed; see {entry.path}. If its"
+                    " jobs are in their queues, add --unfinished skip; if they are not, add"
+                    " --unfinished again."
+                )
+            if choice == "skip":
+                self.finish(entry.name)
+            else:
+                self._storage.remove(entry.path)
+
+    def begin(self, jobs: DataFrame) -> str:
+        """Tell that jobs are about to be added, by their ``job_id``; returns a name."""
+        name = f"{_OPEN}{uuid4().hex}"
+        jobs.select("job_id").write.parquet(f"{self.root}/{name}")
+        return name
+
+    def finish(self, name: str) -> None:
+        """Tell that they were added."""
+        done = name.replace(_OPEN, _DONE, 1)
+        self._storage.move(f"{self.root}/{name}", f"{self.root}/{done}")
+
+    def _named(self, prefix: str) -> list[Entry]:
+        entries = self._storage.entries(self.root)
+        return [entry for entry in entries if entry.name.startswith(prefix)]
 
 
 class NoBodies(PipelineError):

@@ -12,9 +12,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from disque_tx.spark.errors import PipelineError
 from disque_tx.spark.options import writing
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.errors import PipelineError
 
 _SECONDS: Final = click.IntRange(0, (1 << 32) - 1)
 #: The errors of the sink within what Spark makes of them.
