@@ -16,7 +16,7 @@ from disque_tx.client.errors import (
     UnknownJob,
 )
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.spark.connections import _REQUEST_BYTES_MAX, Pipe, _portions
+from disque_tx.spark.connections import _REQUEST_BYTES_MAX, PipelinedConnection, _portions
 from tests.client.scripted import HANG_UP, SILENCE, ScriptedNode, bulk
 from tests.spark.nodes import GONE, IDS, NodesTestCase, at
 
@@ -24,9 +24,11 @@ from tests.spark.nodes import GONE, IDS, NodesTestCase, at
 class PipeTests(NodesTestCase):
     """One connection."""
 
-    def pipe(self, node: ScriptedNode, password: str | None = None, timeout_s: float = 5.0) -> Pipe:
+    def connection(
+        self, node: ScriptedNode, password: str | None = None, timeout_s: float = 5.0
+    ) -> PipelinedConnection:
         """A connection that ends with the test."""
-        pipe = Pipe(at(node), ConnectionOptions(password, timeout_s=timeout_s))
+        pipe = PipelinedConnection(at(node), ConnectionOptions(password, timeout_s=timeout_s))
         self.addCleanup(pipe.close)
         return pipe
 
@@ -35,7 +37,7 @@ class PipeTests(NodesTestCase):
         than are on their way at once."""
         node = self.node(ADDJOB=[bulk(IDS[0]), b"-PAUSED try later\r\n", bulk(IDS[1])])
         several = [requests.add_job("q", b"x" * 10_000) for _ in range(1200)]
-        first, second, *others = self.pipe(node).calls(several)
+        first, second, *others = self.connection(node).calls(several)
         self.assertEqual(IDS[0], first)
         self.assertIsInstance(second, Paused)
         self.assertEqual([IDS[1]] * 1198, others)
@@ -56,10 +58,10 @@ class PipeTests(NodesTestCase):
     def test_password(self) -> None:
         """A password is said first, and when it is wrong nothing else is."""
         node = self.node(AUTH=[b"+OK\r\n", b"-ERR invalid password\r\n"], PING=b"+PONG\r\n")
-        self.assertEqual("PONG", self.pipe(node, "secret").call(requests.ping()))
+        self.assertEqual("PONG", self.connection(node, "secret").call(requests.ping()))
         self.assertEqual(["AUTH", "PING"], node.commands())
         with self.assertRaises(AuthenticationRefused) as raised:
-            self.pipe(node, "secret")
+            self.connection(node, "secret")
         self.assertNotIn("secret", str(raised.exception))
 
     def test_lost(self) -> None:
@@ -68,19 +70,19 @@ class PipeTests(NodesTestCase):
         for said in (HANG_UP, SILENCE):
             node = self.node(PING=said)
             with self.assertRaises(ConnectionLost) as raised:
-                self.pipe(node, timeout_s=0.2).call(requests.ping())
+                self.connection(node, timeout_s=0.2).call(requests.ping())
             self.assertEqual(node.address, raised.exception.address)
         node.close()
         with self.assertRaises(ConnectionLost):
-            self.pipe(node)
+            self.connection(node)
         with self.assertRaises(Refused):
-            self.pipe(self.node()).call(requests.ping())
+            self.connection(self.node()).call(requests.ping())
 
     def test_no_disque(self) -> None:
         """What is no reply ends the connection, and so does one of another kind."""
         for said in (b"HTTP/1.1 400\r\n", bulk("text")):
             with self.assertRaises(BrokenReply):
-                self.pipe(self.node(QLEN=said)).call(requests.queue_length("q"))
+                self.connection(self.node(QLEN=said)).call(requests.queue_length("q"))
 
 
 class ServersTests(NodesTestCase):
@@ -119,12 +121,12 @@ class ServersTests(NodesTestCase):
         """Tasks spread over the nodes, and go to another one when theirs is away."""
         nodes = self.cluster(3)
         servers = self.servers(*nodes)
-        self.assertEqual(at(nodes[1]), servers.any_pipe(4).address)
+        self.assertEqual(at(nodes[1]), servers.any_connection(4).address)
         servers.close()
         nodes[1].close()
-        self.assertEqual(at(nodes[2]), servers.any_pipe(4).address)
+        self.assertEqual(at(nodes[2]), servers.any_connection(4).address)
         servers.close()
         nodes[0].close()
         nodes[2].close()
         with self.assertRaises(CannotConnect):
-            servers.any_pipe(0)
+            servers.any_connection(0)

@@ -49,12 +49,12 @@ def session(
     conf: Mapping[str, str] | None = None,
     environment: MutableMapping[str, str] = os.environ,
 ) -> SparkSession:
-    """The session of this process; one that is there already is given new settings.
+    """The session of this process; an existing one gets the new settings.
 
-    ``name``: what Spark calls the application. ``master``: where it runs, ``None`` if
-    ``spark-submit`` said so. ``conf``: settings of Spark, which go before those made here: UTC, few
-    log lines, and on a local master 2 GiB of memory and no web page. ``environment``: of this
-    process, where ``JAVA_HOME`` and ``PYSPARK_PYTHON`` are set.
+    ``name``: of the application in Spark. ``master``: where it runs, ``None`` if ``spark-submit``
+    sets it. ``conf``: settings of Spark, which override the defaults of this function: UTC, few log
+    lines, and on a local master 2 GiB of memory and no web page. ``environment``: of this process;
+    ``JAVA_HOME`` and ``PYSPARK_PYTHON`` are set in it.
 
     :raises JavaMissing: when there is no Java that Spark runs on.
     """
@@ -79,7 +79,7 @@ def _is_local(master: str | None) -> bool:
 
 
 def prepare(environment: MutableMapping[str, str]) -> None:
-    """Let Spark find a suitable Java, and this Python. Under ``spark-submit`` both are chosen.
+    """Let Spark find a suitable Java, and this Python. Under ``spark-submit`` both are set already.
 
     :raises JavaMissing: when there is no Java that Spark runs on.
     """
@@ -98,7 +98,7 @@ _ASKING_S_MAX: Final = 30.0
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d{1,4})')
 _SCRIPT: Final = """\
 #!/bin/sh
-# Spark's launcher asks for a module that this Java has not, and can do without.
+# Spark's launcher asks for a module that this Java lacks, and Spark works without it.
 for word do
     shift
     [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"
@@ -118,7 +118,7 @@ def packaged_java() -> Path | None:
 def java_home(
     environment: Mapping[str, str], packaged: Callable[[], Path | None] = packaged_java
 ) -> str | None:
-    """What ``JAVA_HOME`` must be for Spark; ``None``: unset, as the ``java`` on ``PATH`` will do.
+    """The ``JAVA_HOME`` for Spark; ``None``: unset, because the ``java`` on ``PATH`` is suitable.
 
     :raises JavaMissing: when there is no suitable Java, or no place for the script.
     """
@@ -135,9 +135,9 @@ def java_home(
 
 
 def version(java: Path) -> int | None:
-    """The major version that a ``java`` tells; ``None`` if it does not run or tells none."""
+    """The major version that a ``java`` reports; ``None`` if it does not run or reports none."""
     try:
-        told = subprocess.run(
+        answer = subprocess.run(
             [str(java), "-version"],
             check=False,
             stdin=subprocess.DEVNULL,
@@ -146,8 +146,8 @@ def version(java: Path) -> int | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = _VERSION.search(told.stderr[:4096].decode("utf-8", "replace"))
-    return int(found[1]) if told.returncode == 0 and found else None
+    found = _VERSION.search(answer.stderr[:4096].decode("utf-8", "replace"))
+    return int(found[1]) if answer.returncode == 0 and found else None
 
 
 def _is_suitable(java: Path) -> bool:
@@ -161,20 +161,20 @@ def _missing(home: str | None, on_path: str | None) -> str:
     found = f"not {' nor '.join(tried)}" if tried else "and there is no java on PATH"
     wanted = ", ".join(map(str, VERSIONS[:-1])) + f" or {VERSIONS[-1]}"
     return (
-        f"Spark needs Java {wanted}, {found}. Run: pip install 'disque-tx[spark]', which brings"
+        f"Spark needs Java {wanted}, {found}. Run pip install 'disque-tx[spark]', which installs"
         " one, or set JAVA_HOME."
     )
 
 
 def _cache(environment: Mapping[str, str]) -> Path:
-    """Where programs of this user keep what they can make again."""
+    """The folder for caches of this user's programs."""
     named = environment.get("XDG_CACHE_HOME", "")
     root = Path(named) if os.path.isabs(named) else Path.home() / ".cache"
     return root / "disque-tx"
 
 
 def _wrapped(java: Path, cache: Path) -> Path:
-    """A ``JAVA_HOME`` for this java. It appears whole, so several may make it at once."""
+    """A ``JAVA_HOME`` for this java. Several processes may make it at once."""
     script = _SCRIPT.format(java=shlex.quote(str(java))).encode()
     home = cache / f"java-{hashlib.sha256(script).hexdigest()[:16]}"
     target = home / "bin" / "java"
@@ -190,7 +190,7 @@ def _wrapped(java: Path, cache: Path) -> Path:
 
 
 def _write_program(target: Path, script: bytes) -> None:
-    """Write an executable file, at once and whole."""
+    """Write an executable file, which appears complete or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=".java-", dir=target.parent)
     try:

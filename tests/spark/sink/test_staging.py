@@ -7,7 +7,7 @@ import hiredis
 from disque_tx.client.replies import details
 from disque_tx.client.values import JobDetails
 from disque_tx.spark.errors import WriteRefused
-from disque_tx.spark.sink.staging import discard_staged, is_staged, show_all, take_back
+from disque_tx.spark.sink.staging import discard_staged, is_staged, queue_all, withdraw
 from tests.client.scripted import DIE, HANG_UP, ScriptedNode, array, bulk
 from tests.spark.nodes import IDS, NIL, NodesTestCase, at, shown
 
@@ -51,7 +51,7 @@ class StagingTests(NodesTestCase):
             SHOW=[shown(IDS[0], **STAGED), shown(IDS[1], state=bulk("queued")), NIL],
             ACKJOB=b":1\r\n",
         )
-        self.assertEqual(1, take_back(self.servers(node), {at(node): IDS[:3]}))
+        self.assertEqual(1, withdraw(self.servers(node), {at(node): IDS[:3]}))
         self.assertEqual([b"ACKJOB", IDS[0].encode()], node.heard[-1])
 
     def test_discard(self) -> None:
@@ -70,11 +70,11 @@ _NOT_DONE = b":0\r\n"
 
 
 class ShowingTests(NodesTestCase):
-    """What show_all sends to nodes."""
+    """What queue_all sends to nodes."""
 
     def show(self, *nodes: ScriptedNode, jobs: int = 1) -> None:
         """Show jobs that were added at the first of the nodes."""
-        show_all(self.servers(*nodes), {at(nodes[0]): IDS[:jobs]}, self.time.sleep)
+        queue_all(self.servers(*nodes), {at(nodes[0]): IDS[:jobs]}, self.time.sleep)
 
     def refusal(self, *nodes: ScriptedNode, jobs: int = 1) -> str:
         """Why not all can be shown."""
@@ -85,7 +85,9 @@ class ShowingTests(NodesTestCase):
     def test_all(self) -> None:
         """Each job is queued at the node at which it was added."""
         one, other = self.node(ENQUEUE=_DONE), self.node(ENQUEUE=_DONE)
-        show_all(self.servers(one, other), {at(one): IDS[:2], at(other): IDS[2:3]}, self.time.sleep)
+        queue_all(
+            self.servers(one, other), {at(one): IDS[:2], at(other): IDS[2:3]}, self.time.sleep
+        )
         self.assertEqual((["ENQUEUE"] * 2, ["ENQUEUE"]), (one.commands(), other.commands()))
 
     def test_holder(self) -> None:
@@ -119,14 +121,14 @@ class ShowingTests(NodesTestCase):
         """An old connection is not repeated on either."""
         home = self.node(ENQUEUE=[_DONE, HANG_UP], SHOW=_QUEUED)
         servers = self.servers(home)
-        show_all(servers, {at(home): IDS[:1]}, self.time.sleep)
-        show_all(servers, {at(home): IDS[1:2]}, self.time.sleep)
+        queue_all(servers, {at(home): IDS[:1]}, self.time.sleep)
+        queue_all(servers, {at(home): IDS[1:2]}, self.time.sleep)
         self.assertEqual(2, home.commands().count("ENQUEUE"))
 
     def test_lost_again_and_again(self) -> None:
         """It does not go on for ever."""
         home = self.node(ENQUEUE=HANG_UP, SHOW=_STAGED)
-        self.assertIn("lost again and again", self.refusal(home))
+        self.assertIn("lost repeatedly", self.refusal(home))
         self.assertLess(home.commands().count("ENQUEUE"), 10)
 
     def test_gone_for_good(self) -> None:
@@ -146,5 +148,5 @@ class ShowingTests(NodesTestCase):
         """When some cannot be queued the write fails, and says how many and why."""
         home = self.node(ENQUEUE=[_DONE, _NOT_DONE], SHOW=NIL)
         text = self.refusal(home, jobs=3)
-        self.assertIn("2 of 3 staged jobs could not be shown", text)
-        self.assertIn(f"{IDS[1]} is not waiting at {home.address} any more.", text)
+        self.assertIn("2 of 3 staged jobs could not be made visible", text)
+        self.assertIn(f"{IDS[1]} is no longer staged at {home.address}.", text)

@@ -36,14 +36,14 @@ from disque_tx.spark.errors import WriteRefused
 from disque_tx.spark.options import cluster
 
 _PAGE_JOBS: Final = 500
-#: What rounding to seconds and a spread of requeue times make of one second.
+#: Tolerance for rounding to seconds and for the jitter of requeue times.
 _SLACK_MS: Final = 3000
 
 
 def is_staged(job: JobDetails) -> bool:
-    """Whether a job waits to be shown: not queued yet, and not before it is about to expire.
+    """Whether a job is staged: not queued yet, and not due before it is about to expire.
 
-    A job that was delivered comes again within its RETRY.
+    A job that was delivered is queued again within its RETRY.
     """
     if job.next_requeue_ms is None or not job.delay_s:
         return False
@@ -52,8 +52,8 @@ def is_staged(job: JobDetails) -> bool:
 
 
 def was_never_queued(job: JobDetails) -> bool:
-    """Whether a job that was staged still is, at whichever holder this was asked: its next delivery
-    is farther away than RETRY, to which any queueing would have brought it."""
+    """Whether a staged job was never queued, judged at any holder: its next delivery is farther
+    away than RETRY, and any queueing would have moved it closer."""
     return (
         job.state == "active"
         and job.next_requeue_ms is not None
@@ -61,8 +61,9 @@ def was_never_queued(job: JobDetails) -> bool:
     )
 
 
-def take_back(servers: Servers, jobs: Mapping[Address, Iterable[str]]) -> int:
-    """Remove those of these jobs that are staged, from all nodes that hold them; how many."""
+def withdraw(servers: Servers, jobs: Mapping[Address, Iterable[str]]) -> int:
+    """Remove those of these jobs that are still staged from all nodes that hold them; returns how
+    many."""
     removed = 0
     for node, ids in jobs.items():
         details = servers.ask(node, [requests.show(job_id) for job_id in ids])
@@ -83,7 +84,7 @@ def discard_staged(
     ``servers``: as the option ``disque.servers``. Not to be used while a staged write to this
     queue runs.
 
-    :raises BadOption: for addresses that are none.
+    :raises BadOption: for malformed addresses.
     :raises ConnectionLost, Refused: when a node cannot be asked.
     """
     nodes = cluster(servers, password, tls).servers()
@@ -98,26 +99,26 @@ def _discarded(servers: Servers, node: Address, queue: str) -> int:
     found: set[str] = set()
     cursor = -1
     while cursor:
-        cursor, page = servers.pipe(node).call(scan.page(max(cursor, 0)))
+        cursor, page = servers.connection(node).call(scan.page(max(cursor, 0)))
         found.update(job.id for job in page if is_staged(job))
-    return take_back(servers, {node: sorted(found)})
+    return withdraw(servers, {node: sorted(found)})
 
 
-#: How long a lost node has to come back.
+#: How long to wait for a lost node to come back.
 PATIENCE_S: Final = 10.0
 _PAUSE_S: Final = 0.5
-#: Connections that may be lost in a row, at one node, before it counts as lost itself.
+#: Connections to one node that may be lost in a row before the node counts as lost.
 _ATTEMPTS: Final = 5
 
 
-def show_all(
+def queue_all(
     servers: Servers,
     jobs: Mapping[Address, Sequence[str]],
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Queue all these jobs; ``jobs``: IDs by the node at which they were added.
 
-    :raises WriteRefused: when some of them cannot be; the others are shown.
+    :raises WriteRefused: when some of them cannot be queued; the others are.
     """
     failed: dict[str, str] = {}
     for home, ids in jobs.items():
@@ -126,7 +127,7 @@ def show_all(
         left = list(ids)
         for node in (home, *others):
             if left:
-                found = _Showing(servers, node, sleep).run(left)
+                found = _Queueing(servers, node, sleep).run(left)
                 left = list(found)
                 for job_id, reason in found.items():
                     reasons.setdefault(job_id, reason)
@@ -134,14 +135,14 @@ def show_all(
     if failed:
         total = sum(map(len, jobs.values()))
         raise WriteRefused(
-            f"{len(failed)} of {total} staged jobs could not be shown; the others are."
+            f"{len(failed)} of {total} staged jobs could not be made visible; the others are."
             f" {next(iter(failed.values()))} Those that are still staged are removed or expire."
             " Find out which jobs are missing before writing again."
         )
 
 
 @attrs.define
-class _Showing:
+class _Queueing:
     """Jobs at one node."""
 
     servers: Servers
@@ -149,7 +150,7 @@ class _Showing:
     sleep: Callable[[float], None]
 
     def run(self, ids: Sequence[str]) -> dict[str, str]:
-        """Queue the jobs; those that could not be queued here, and why."""
+        """Queue the jobs; returns those that could not be queued here, and why."""
         failed: dict[str, str] = {}
         left = list(ids)
         for _ in range(_ATTEMPTS):
@@ -158,23 +159,23 @@ class _Showing:
             requested = [requests.enqueue_jobs(job_id) for job_id in left]
             replies = self.servers.ask_once(self.node, requested)
             answers = dict(zip(left, replies, strict=True))
-            unclear = [job_id for job_id, answer in answers.items() if _may_be_done(answer)]
+            unclear = [job_id for job_id, answer in answers.items() if _may_be_executed(answer)]
             for job_id, answer in answers.items():
                 if job_id not in unclear and answer != 1:
                     failed[job_id] = self._reason(job_id, answer)
             left = self._not_queued(unclear, failed)
         for job_id in left:
-            failed[job_id] = f"The connection to {self.node} is lost again and again."
-        return self._without_shown(failed)
+            failed[job_id] = f"The connection to {self.node} was lost repeatedly."
+        return self._without_queued(failed)
 
     def _reason(self, job_id: str, answer: int | ClientError) -> str:
         if isinstance(answer, ClientError):
             return str(answer)
-        return f"{job_id} is not waiting at {self.node} any more."
+        return f"{job_id} is no longer staged at {self.node}."
 
     def _not_queued(self, unclear: Sequence[str], failed: dict[str, str]) -> list[str]:
-        """Those of these jobs that are to be queued again; ``failed``: takes those of which this
-        node cannot be asked."""
+        """Those of these jobs for which ENQUEUE is to be sent again; those that this node cannot be
+        asked about are added to ``failed``."""
         again: list[str] = []
         for job_id, job in self._details(unclear).items():
             if isinstance(job, ClientError):
@@ -184,7 +185,7 @@ class _Showing:
         return again
 
     def _details(self, ids: Sequence[str]) -> dict[str, JobDetails | None | ClientError]:
-        """What the node knows of these jobs, once it is back."""
+        """The node's details of these jobs, once it is back."""
         asked = [requests.show(job_id) for job_id in ids]
         waited_s = 0.0
         while True:
@@ -195,8 +196,8 @@ class _Showing:
             self.sleep(_PAUSE_S)
             waited_s += _PAUSE_S
 
-    def _without_shown(self, failed: dict[str, str]) -> dict[str, str]:
-        """Without those that somebody has queued, or done, in the meantime."""
+    def _without_queued(self, failed: dict[str, str]) -> dict[str, str]:
+        """Without those that were queued or acknowledged in the meantime."""
         answers = self.servers.ask(self.node, [requests.show(job_id) for job_id in failed])
         return {
             job_id: reason
@@ -205,6 +206,6 @@ class _Showing:
         }
 
 
-def _may_be_done(answer: object) -> bool:
+def _may_be_executed(answer: object) -> bool:
     """Whether the request may have been executed, without an answer."""
     return isinstance(answer, ConnectionLost) and answer.sent

@@ -1,4 +1,4 @@
-"""What became of each job and each queue, and what should not have happened."""
+"""Finds out what became of each job and each queue, and what should not have happened."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _ACKED: Final = ("acked", "fast-acked")
 
 @attrs.frozen
 class Suspect:
-    """A job that something is wrong with, or may be."""
+    """A job for which a guarantee was violated, or may have been."""
 
     check: str
     verdict: str
@@ -45,7 +45,7 @@ class Suspect:
 
 @attrs.frozen
 class Audit:
-    """``counts``: check and verdict → jobs. ``suspects``: as many of each as were asked for."""
+    """``counts``: check and verdict → jobs. ``suspects``: of each as many as were asked for."""
 
     jobs: int
     counts: dict[tuple[str, str], int]
@@ -53,17 +53,17 @@ class Audit:
 
     @property
     def violated(self) -> bool:
-        """Whether anything happened that must not."""
+        """Whether any guarantee was violated."""
         return any(count for (_, verdict), count in self.counts.items() if verdict == VIOLATED)
 
 
 def audit(spark: SparkSession, table: str, limit: int = 100, skew_ms: int = 1000) -> Audit:
     """Check all jobs of a table.
 
-    ``limit``: jobs that are named per check and verdict. ``skew_ms``: how far clocks of two nodes
-    may differ where events do not bound it.
+    ``limit``: jobs that are listed per check and verdict. ``skew_ms``: how far clocks of two nodes
+    may differ if events give no bound.
 
-    :raises BadTable: when ``table`` is none, or of another version.
+    :raises BadTable: when ``table`` is not a table, or of another version.
     """
     events = Table(spark, table).events()
     extent = Extent.of(events)
@@ -85,7 +85,7 @@ def audit(spark: SparkSession, table: str, limit: int = 100, skew_ms: int = 1000
 def suspects(
     events: DataFrame, found: DataFrame, extent: Extent, gap_ends: Mapping[str, int], skew_ms: int
 ) -> DataFrame:
-    """Jobs that something is wrong with: ``check``, ``verdict``, ``job_id``, ``queue``."""
+    """Violations and possible ones: ``check``, ``verdict``, ``job_id``, ``queue``."""
     rules = {
         "lost": (_lost(extent.horizon_us), _any_gap(gap_ends)),
         "retry0-twice": ((fn.col("retry_s") == 0) & (fn.col("deliveries") > 1), fn.lit(False)),
@@ -126,7 +126,7 @@ def _lost(horizon_us: int) -> Column:
 
 
 def _under_replicated(horizon_us: int) -> Column:
-    """Asynchronous jobs have a minute; those that end before may have had no time for copies."""
+    """Asynchronous jobs have a minute; those that end earlier may have had no time for copies."""
     served = fn.coalesce("queued_at", "first_delivered_at").isNotNull()
     due = fn.unix_micros("added_at") + GRACE_S * 1_000_000
     end = fn.coalesce(fn.unix_micros("ended_at"), fn.lit(horizon_us))
@@ -140,7 +140,7 @@ def _any_gap(gap_ends: Mapping[str, int]) -> Column:
 
 
 def _own_gap(gap_ends: Mapping[str, int]) -> Column:
-    """The same of the node that made it."""
+    """The same for the node where the job was added."""
     answer = fn.lit(False)
     for node, until_us in gap_ends.items():
         missed = (fn.col("made_on") == node) & (fn.unix_micros("added_at") < fn.lit(until_us))
@@ -150,15 +150,15 @@ def _own_gap(gap_ends: Mapping[str, int]) -> Column:
 
 def _delivered_after_ack(events: DataFrame, found: DataFrame, skew_ms: int) -> DataFrame:
     """Jobs that were delivered after an acknowledgement. Only those with several deliveries, or
-    one that seems to be later, are looked at event by event."""
+    one that seems to be later, are checked event by event."""
     again = (fn.col("deliveries") > 1) | (fn.col("last_delivered_at") > fn.col("acked_at"))
     candidates = found.where((fn.col("acks") > 0) & again)
-    told = events.where(fn.col("kind").isin("delivered", *_ACKED)).join(
+    relevant = events.where(fn.col("kind").isin("delivered", *_ACKED)).join(
         candidates.select("job_id"), "job_id", "left_semi"
     )
     late, ack = (
-        _order(told.where("kind = 'delivered'"), "d"),
-        _order(told.where("kind != 'delivered'"), "a"),
+        _order(relevant.where("kind = 'delivered'"), "d"),
+        _order(relevant.where("kind != 'delivered'"), "a"),
     )
     ahead = nodes.clocks(events, found).select(
         fn.col("from_node").alias("a_node"), fn.col("to_node").alias("d_node"), "ahead_ms_max"
@@ -173,7 +173,7 @@ def _delivered_after_ack(events: DataFrame, found: DataFrame, skew_ms: int) -> D
 
 
 def _order(events: DataFrame, prefix: str) -> DataFrame:
-    """Where events stand: on one node by its numbers, which clocks that jump do not change."""
+    """The order of events: on one node by its numbers, which do not depend on clocks."""
     return events.select(
         "job_id",
         fn.col("node").alias(f"{prefix}_node"),
@@ -182,7 +182,7 @@ def _order(events: DataFrame, prefix: str) -> DataFrame:
     )
 
 
-#: So much of what was recorded may be lost by a ``kill -9`` (docs/reference/events.md).
+#: Events of this long may be lost by a ``kill -9`` (docs/reference/events.md).
 _LOST_US: Final = 1_000_000
 #: Numbers that are counted together.
 _BLOCK_BITS: Final = 6
@@ -190,40 +190,47 @@ _BLOCK: Final = ["node", "boot", "block"]
 
 
 def last_gaps(events: DataFrame) -> dict[str, int]:
-    """Node → until when, in µs since 1970, events of it may be missing; complete nodes are not in
-    it."""
-    told = events.select("node", "boot", "seq", fn.unix_micros("time").alias("at_us"))
-    told = told.withColumn("block", fn.shiftright("seq", _BLOCK_BITS))
-    blocks = told.groupBy(*_BLOCK).agg(
+    """Node → until when, in µs since 1970, events of it may be missing; nodes without missing
+    events are left out."""
+    numbered = events.select("node", "boot", "seq", fn.unix_micros("time").alias("at_us"))
+    numbered = numbered.withColumn("block", fn.shiftright("seq", _BLOCK_BITS))
+    blocks = numbered.groupBy(*_BLOCK).agg(
         fn.count("*").alias("events"),
         fn.min("seq").alias("first"),
         fn.max("seq").alias("last"),
         fn.min("at_us").alias("begin_us"),
         fn.max("at_us").alias("end_us"),
     )
-    ends = _between(blocks).unionByName(_inside(told, blocks)).unionByName(_before_restarts(blocks))
+    ends = (
+        _between(blocks)
+        .unionByName(_inside(numbered, blocks))
+        .unionByName(_before_restarts(blocks))
+    )
     rows = ends.groupBy("node").agg(fn.max("until_us").alias("until_us")).collect()
     return {row.node: row.until_us for row in rows if row.until_us is not None}
 
 
 def _between(blocks: DataFrame) -> DataFrame:
-    """When the first event came after numbers that are missing between blocks, or at the start."""
+    """The times of the first events after numbers that are missing between blocks, or at the
+    start."""
     run = Window.partitionBy("node", "boot").orderBy("block")
     expected = fn.coalesce(fn.lag("last").over(run) + 1, fn.lit(0))
     after = blocks.withColumn("expected", expected).where("first > expected")
     return after.select("node", fn.col("begin_us").alias("until_us"))
 
 
-def _inside(told: DataFrame, blocks: DataFrame) -> DataFrame:
-    """The same within a block. Only the events of blocks that are not whole are put in order."""
+def _inside(numbered: DataFrame, blocks: DataFrame) -> DataFrame:
+    """The same within a block. Only the events of incomplete blocks are sorted."""
     broken = blocks.where("last - first + 1 > events").select(*_BLOCK)
     row = Window.partitionBy(*_BLOCK).orderBy("seq")
-    ordered = told.join(broken, _BLOCK, "left_semi").withColumn("before", fn.lag("seq").over(row))
+    ordered = numbered.join(broken, _BLOCK, "left_semi").withColumn(
+        "before", fn.lag("seq").over(row)
+    )
     return ordered.where("seq > before + 1").select("node", fn.col("at_us").alias("until_us"))
 
 
 def _before_restarts(blocks: DataFrame) -> DataFrame:
-    """Until when a node that began again may have told more."""
+    """Until when a node that was restarted may have numbered more."""
     end_us = fn.max(fn.struct("last", "end_us")).getField("end_us")
     runs = blocks.groupBy("node", "boot").agg(end_us.alias("end_us"))
     later = fn.lead("boot").over(Window.partitionBy("node").orderBy("boot"))

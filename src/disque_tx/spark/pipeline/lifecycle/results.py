@@ -34,15 +34,17 @@ def lifecycle(
 ) -> dict[str, str]:
     """Make the tables :data:`RESULTS` below ``into``; returns their paths.
 
-    They appear together, when all of them are done.
+    They appear together, when all of them are complete.
 
-    :raises BadTable: when ``table`` is none, or of another version.
+    :raises BadTable: when ``table`` is not a table, or of another version.
     :raises OutputExists: when ``into`` exists and is not to be replaced.
     """
     events = Table(spark, table)
     storage, target = events.storage, events.storage.absolute(into)
     if storage.find(target) is not None and not overwrite:
-        raise OutputExists(f"{target} exists. Name a new folder, or add --overwrite to replace it.")
+        raise OutputExists(
+            f"{target} exists. Choose a new folder, or add --overwrite to replace it."
+        )
     parent, _, name = target.rpartition("/")
     work = f"{parent}/_{name}-{uuid4().hex}"
     try:
@@ -56,7 +58,7 @@ def lifecycle(
 
 
 def _write(spark: SparkSession, events: DataFrame, work: str, window_s: int) -> None:
-    """Each table is made from those before it, which are read from the disk again."""
+    """Make each table from those before it, which are read from the disk again."""
 
     def read(part: str) -> DataFrame:
         return spark.read.parquet(f"{work}/{part}")
@@ -119,7 +121,7 @@ def _redelivered(totals: DataFrame) -> DataFrame:
         fn.lit(_REDELIVERED_SHARE).alias("bound"),
         fn.format_string(
             "%d of %d jobs were delivered more than once, after %d NACKs and %d times RETRY. Look "
-            "at what fails, or for workers that are too slow.",
+            "for jobs that fail, or for workers that are too slow.",
             *("redelivered_jobs", "jobs", "nacks", "retries"),
         ).alias("advice"),
     )
@@ -134,7 +136,8 @@ def _candidates(jobs: DataFrame) -> DataFrame:
         tries.cast("double").alias("measured"),
         fn.lit(float(_DELIVERIES_MIN)).alias("bound"),
         fn.format_string(
-            "Delivered %d times, given back %d times, never acknowledged. Put it aside.",
+            "Delivered %d times, given back %d times, never acknowledged. Take it out of the"
+            " queue.",
             *("deliveries", "nacks"),
         ).alias("advice"),
     )
@@ -149,7 +152,8 @@ def _skewed(clocks: DataFrame) -> DataFrame:
         (-fn.col("ahead_ms_max")).alias("measured"),
         fn.lit(float(_SKEW_MS)).alias("bound"),
         fn.format_string(
-            "The clock of %s is at least %.0f ms behind that of %s. Let both follow a time server.",
+            "The clock of %s is at least %.0f ms behind that of %s. Synchronize both with a time"
+            " server.",
             *("to_node", -fn.col("ahead_ms_max"), "from_node"),
         ).alias("advice"),
     )
