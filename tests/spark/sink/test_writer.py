@@ -57,11 +57,11 @@ class WriterTests(NodesTestCase):
         node = self.node(ADDJOB=[bulk(IDS[0]), b"-PAUSED try later\r\n"])
         with self.assertRaises(WriteRefused) as raised:
             JobWriter(self.options(node)).add([batch(queue=["q"] * 2, body=["x"] * 2)], 0)
-        for words in ("PAUSED", "The 1 jobs that this task added before stay"):
+        for words in ("PAUSED", "The 1 jobs that this task added before remain"):
             self.assertIn(words, str(raised.exception))
 
     def test_lost(self) -> None:
-        """A node that goes away fails the task; nothing is said twice."""
+        """A node that is lost fails the task; no request is sent twice."""
         node = self.node(ADDJOB=HANG_UP)
         with self.assertRaises(WriteRefused):
             JobWriter(self.options(node)).add([batch(queue=["q"], body=["x"])], 0)
