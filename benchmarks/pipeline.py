@@ -23,7 +23,7 @@ from typing import Final
 from benchmarks.eventlogs import generate
 from disque_tx.spark import session
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
-from disque_tx.spark.pipeline.lifecycle.parts import lifecycle
+from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from disque_tx.spark.pipeline.runner import SETTINGS
 
 _BARS_PER_S: Final = {"ingest": 150_000, "lifecycle": 200_000}

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from disque_tx.spark import session
-from disque_tx.spark.pipeline.ingest import lines
+from disque_tx.spark.pipeline.ingest import logs
 from disque_tx.spark.pipeline.ingest.ingestion import spans
 from disque_tx.spark.pipeline.lifecycle import nodes, queues
 from disque_tx.spark.pipeline.lifecycle.audit import suspects
@@ -51,7 +51,7 @@ def plans(spark: SparkSession, folder: Path) -> Mapping[str, str]:
     kept = empty("jobs", made._jdf.schema().toDDL())
     (folder / "x.jsonl").touch()
     queries: dict[str, Any] = {
-        "ingest": lines.events(lines.parsed(spark, [str(folder / "x.jsonl")])),
+        "ingest": logs.events(logs.parsed(spark, [str(folder / "x.jsonl")])),
         "ingest-spans": spans(events),
         "jobs": made,
         "queues": queues.windows(events, kept, 60),

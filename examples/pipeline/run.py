@@ -37,18 +37,18 @@ _END_S: Final = 10.0
 
 def main() -> int:
     """Run the demonstration; returns the exit status."""
-    given = _arguments()
+    arguments = _arguments()
     with tempfile.TemporaryDirectory(prefix="disque-pipeline-") as name:
         folder = Path(name)
         try:
             _work(folder)
-            _tell(folder, given.html)
+            _report(folder, arguments.html)
         except KeyboardInterrupt:
             print("\nInterrupted; all processes are ended and all files removed.", file=sys.stderr)
             return 130
-    print(f"The report: {given.html.resolve()}")
-    if given.open:
-        webbrowser.open(given.html.resolve().as_uri())
+    print(f"The report: {arguments.html.resolve()}")
+    if arguments.open:
+        webbrowser.open(arguments.html.resolve().as_uri())
     return 0
 
 
@@ -70,7 +70,7 @@ def _work(folder: Path) -> None:
                 processes.enter_context(_daemon(folder, port))
             _join(ports)
         addresses = [f"127.0.0.1:{port}" for port in ports]
-        # Jobs are added at one node and taken at the others: they travel.
+        # Jobs are added at one node and fetched at the others, so they move.
         processes.enter_context(_worker(folder, addresses[1]))
         victim = processes.enter_context(_worker(folder, addresses[2]))
         producer = _program(folder, "producer", str(HERE / "producer.py"), addresses[0], _WORK_S)
@@ -172,9 +172,9 @@ def _wait_for(condition: Callable[[], bool], what: str) -> None:
 # -- what happened -------------------------------------------------------------------------------
 
 
-def _tell(folder: Path, html: Path) -> None:
-    """Spark has processes of its own, which end with it."""
-    words = (str(HERE / "tell.py"), str(folder), str(html))
+def _report(folder: Path, html: Path) -> None:
+    """Run the pipeline in a process group of its own: processes of Spark end with it."""
+    words = (str(HERE / "report.py"), str(folder), str(html))
     process = subprocess.Popen([sys.executable, *words], start_new_session=True)
     try:
         if status := process.wait():

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.client.addresses import Address
 from disque_tx.client.options import TLS, AddOptions
 from disque_tx.spark.errors import BadOption
-from disque_tx.spark.options import reading, writing
+from disque_tx.spark.options import read_options, write_options
 
 _LEAST = {"disque.servers": "a:1", "subscribe": "q"}
 
@@ -19,22 +19,22 @@ class ReadingTests(SynchronousTestCase):
         """What is said about these options."""
         given = {**_LEAST, **{name.replace("_", "."): value for name, value in options.items()}}
         with self.assertRaises(BadOption) as raised:
-            reading(given, streaming=True)
+            read_options(given, streaming=True)
         return str(raised.exception)
 
     def test_defaults(self) -> None:
-        """What nobody asks for is as the reference tells."""
-        found = reading(_LEAST, streaming=True)
+        """Options that are not set have the defaults of the reference."""
+        found = read_options(_LEAST, streaming=True)
         self.assertEqual((Address("a", 1),), found.cluster.addresses)
         self.assertEqual(
             (("q",), 10_000, None, True),
             (found.queues, found.jobs_max, found.partitions, found.strict),
         )
-        self.assertEqual("peek", reading(_LEAST, streaming=False).mode)
+        self.assertEqual("peek", read_options(_LEAST, streaming=False).mode)
 
     def test_all(self) -> None:
         """Names come in lower case, as Spark hands them over; lists lose doubles and spaces."""
-        found = reading(
+        found = read_options(
             {
                 "disque.servers": "a:1, b:2,a:1",
                 "subscribe": "x, y,x",
@@ -84,7 +84,7 @@ class WritingTests(SynchronousTestCase):
 
     def test_all(self) -> None:
         """What jobs are added with."""
-        found = writing(
+        found = write_options(
             {
                 "disque.servers": "a",
                 "queue": "q",
@@ -103,4 +103,4 @@ class WritingTests(SynchronousTestCase):
     def test_staged_delay(self) -> None:
         """A staged job is hidden by its delay, so it can have no other."""
         with self.assertRaises(BadOption):
-            writing({"disque.servers": "a", "deliverymode": "staged", "delay": "5"})
+            write_options({"disque.servers": "a", "deliverymode": "staged", "delay": "5"})

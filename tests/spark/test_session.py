@@ -1,14 +1,19 @@
-"""How a session is set up."""
+"""A session of Spark for the formats, and the Java that it runs on."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
+from threading import Thread
 
 from pyspark.sql import Row
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.spark.errors import JavaMissing
 from disque_tx.spark.schema import EVENTS_DDL, EVENTS_READ_DDL, arrow_schema
-from disque_tx.spark.session import prepare, settings
+from disque_tx.spark.session import java_home, prepare, settings, version
 from tests.spark.shared import shared_session
 
 
@@ -42,3 +47,94 @@ class SettingsTests(SynchronousTestCase):
         for ddl in (EVENTS_DDL, EVENTS_READ_DDL):
             columns = shared_session().createDataFrame([], ddl).schema
             self.assertEqual(arrow_schema(ddl).names, columns.names)
+
+
+class JavaTests(SynchronousTestCase):
+    """``JAVA_HOME``, then ``PATH``, then the package."""
+
+    def setUp(self) -> None:
+        self.root = Path(self.mktemp()).resolve()
+        self.environment = {"PATH": str(self.root / "path"), "XDG_CACHE_HOME": str(self.root / "c")}
+
+    def java(self, place: str, told: str) -> Path:
+        """A program that tells a version, and the words it is called with."""
+        path = self.root / place / "java"
+        path.parent.mkdir(parents=True)
+        path.write_text(
+            f"#!/bin/sh\n[ \"$1\" = -version ] && echo '{told}' >&2 && exit 0\n"
+            'for word do echo "<$word>"; done\n'
+        )
+        path.chmod(0o755)
+        return path
+
+    def home(self, packaged: Path | None = None) -> str | None:
+        """What is found."""
+        return java_home(self.environment, lambda: packaged)
+
+    def test_home_goes_first(self) -> None:
+        """Who sets JAVA_HOME to a suitable Java means it."""
+        self.java("home/bin", 'openjdk version "21.0.2" 2024-01-16')
+        self.java("path", 'openjdk version "17.0.1"')
+        self.environment["JAVA_HOME"] = str(self.root / "home")
+        self.assertEqual(str(self.root / "home"), self.home())
+
+    def test_unsuitable_home(self) -> None:
+        """A JAVA_HOME of a version that Spark does not run on is passed by."""
+        self.java("home/bin", 'java version "1.8.0_392"')
+        self.environment["JAVA_HOME"] = str(self.root / "home")
+        with self.assertRaises(JavaMissing) as raised:
+            self.home()
+        self.assertIn(f"not {self.root}/home/bin/java (JAVA_HOME)", str(raised.exception))
+        self.assertIn("pip install 'disque-tx[spark]'", str(raised.exception))
+        self.java("path", 'openjdk version "25" 2025-09-16')
+        self.assertIsNone(self.home())
+
+    def test_versions(self) -> None:
+        """All ways in which versions are told are understood; a program that fails tells none."""
+        for number, (told, expected) in enumerate(
+            [
+                ('version "1.8.0_392"', 8),
+                ('version "17"', 17),
+                ('version "21.0.2+9"', 21),
+                ("", None),
+            ]
+        ):
+            self.assertEqual(expected, version(self.java(str(number), told)))
+        self.assertIsNone(version(self.root / "nothing"))
+
+    def test_packaged(self) -> None:
+        """The packaged Java is called without the argument it does not know, and with all others
+        as they are."""
+        packaged = self.java("odd 'name", 'openjdk version "25.0.2"')
+        home = self.home(packaged)
+        words = ["a b", "--add-modules=jdk.incubator.vector", "", "$HOME", "--add-modules=x"]
+        told = subprocess.run([f"{home}/bin/java", *words], capture_output=True, check=True)
+        self.assertEqual(
+            ["<a b>", "<>", "<$HOME>", "<--add-modules=x>"], told.stdout.decode().splitlines()
+        )
+
+    def test_packaged_again(self) -> None:
+        """The script is made once, is made again when it is damaged, and may be made by several at
+        the same time."""
+        packaged = self.java("p", 'openjdk version "25.0.2"')
+        threads = [Thread(target=self.home, args=(packaged,)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        script = Path(str(self.home(packaged)), "bin", "java")
+        self.assertEqual(["java"], os.listdir(script.parent))
+        made = script.stat().st_ino
+        self.home(packaged)
+        self.assertEqual(made, script.stat().st_ino)
+        script.write_text("torn")
+        self.home(packaged)
+        self.assertIn("exec", script.read_text())
+
+    def test_no_place(self) -> None:
+        """Where the script cannot be written, the error names the place and what to set."""
+        (self.root / "c").parent.mkdir(parents=True, exist_ok=True)
+        (self.root / "c").write_text("a file")
+        with self.assertRaises(JavaMissing) as raised:
+            self.home(self.java("p", 'version "25"'))
+        self.assertIn("XDG_CACHE_HOME", str(raised.exception))

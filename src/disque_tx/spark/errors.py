@@ -6,8 +6,8 @@ from disque_tx.errors import DisqueError
 
 
 class SparkError(DisqueError):
-    """Base of the errors of this package. Spark shows the text of an error alone, so it says it
-    all: what happened, where, and what to do."""
+    """Base of the errors of this package. Spark shows only the text of an error, so the text says
+    what happened, where, and what to do."""
 
 
 class JavaMissing(SparkError):
@@ -15,20 +15,45 @@ class JavaMissing(SparkError):
 
 
 class BadOption(SparkError, ValueError):
-    """An option of a format is unknown, missing or has a value it cannot have."""
+    """An option of a format is unknown, missing or has an invalid value."""
 
 
 class BadColumn(SparkError, ValueError):
-    """A table cannot be written to a queue: a column is missing, foreign, or of another type."""
+    """A table cannot be written to a queue: a column is missing, unknown, or has a
+    wrong type."""
 
 
 class JobsLost(SparkError):
-    """Jobs of a batch cannot be read again, and the query must not go on as if they could."""
+    """Jobs of a batch cannot be read again, and the query must not continue without them."""
 
 
 class WriteRefused(SparkError):
-    """A node did not take jobs."""
+    """A node refused jobs, or was lost while they were written."""
 
 
 class DamagedFile(SparkError):
-    """A file is not what the format reads."""
+    """A file does not have the expected format."""
+
+
+class PipelineError(SparkError):
+    """Base of the errors of the pipeline."""
+
+
+class NothingToRead(PipelineError):
+    """A folder or file that was named does not exist."""
+
+
+class BadTable(PipelineError):
+    """A folder is not a table of events, or is one of another version."""
+
+
+class OutputExists(PipelineError):
+    """The folder for the results exists already."""
+
+
+class Conflict(PipelineError):
+    """Another process wrote to the table at the same time."""
+
+
+class ForeignData(PipelineError):
+    """The input is so different from event logs that it is not processed."""

@@ -1,6 +1,6 @@
 """The options of formats, and those of ``disque``: where the nodes are, what to read, how to write.
 
-Names are those of Spark's Kafka source where it has the like.
+Names are those of Spark's Kafka source where it has similar options.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import attrs
 from disque_tx.client.addresses import Address, seeds
 from disque_tx.client.errors import BadAddress, shown
 from disque_tx.client.options import TLS, AddOptions, ConnectionOptions
+from disque_tx.spark.connections import Servers
 from disque_tx.spark.errors import BadOption
-from disque_tx.spark.servers import Servers
 
-#: IDs of a batch travel in its offset, some 45 bytes each.
+#: The IDs of a batch are part of its offset, some 45 bytes each.
 JOBS_MAX: Final = 10_000
-#: A batch read has one batch.
+#: How a batch query reads.
 MODES: Final = ("peek", "lease", "drain")
 DELIVERY_MODES: Final = ("direct", "staged")
 DEFAULT_TTL_S: Final = 86_400
@@ -43,38 +43,38 @@ _WRITE: Final = ("queue", "delay", "retry", "ttl", "deliveryMode") + (
     "disque.async",
 )
 #: What Spark itself puts among the options of a format.
-_SPARKS: Final = frozenset(("checkpointlocation", "queryname"))
-_TRUTHS: Final = {"true": True, "yes": True, "false": False, "no": False}
+_SPARK_OWN: Final = frozenset(("checkpointlocation", "queryname"))
+_BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
 
 
-class Given:
-    """The options of a format as they were given: texts by name, to be checked one by one.
+class FormatOptions:
+    """The options of a format as the user set them: texts by name, checked one by one.
 
     Spark hands them over with names in lower case; messages show them as they are documented.
     ``form``: the name of the format. ``known``: the names it has.
 
-    :raises BadOption: when another one was given.
+    :raises BadOption: when another one is set.
     """
 
     def __init__(self, form: str, options: Mapping[str, str], known: Iterable[str]) -> None:
         self._form = form
         self._options = {name.lower(): value for name, value in options.items()}
         names = sorted(known, key=str.lower)
-        strange = set(self._options) - {name.lower() for name in names} - _SPARKS
+        strange = set(self._options) - {name.lower() for name in names} - _SPARK_OWN
         if strange:
             raise BadOption(
                 f"The format {form} has no option {', '.join(map(repr, sorted(strange)))} here."
-                f" It has: {', '.join(names)}."
+                f" Its options are: {', '.join(names)}."
             )
 
     def text(self, name: str) -> str | None:
-        """As it was given; ``None`` if it was not, or is empty."""
+        """The text of an option; ``None`` if it is not set, or is empty."""
         return self._options.get(name.lower()) or None
 
-    def needed(self, name: str, example: str) -> str:
-        """As it was given.
+    def required(self, name: str, example: str) -> str:
+        """The text of an option that must be set.
 
-        :raises BadOption: when it was not.
+        :raises BadOption: when it is not.
         """
         value = self.text(name)
         if value is None:
@@ -87,19 +87,19 @@ class Given:
     def number(self, name: str, least: int, most: int) -> int | None:
         """A whole number.
 
-        :raises BadOption: when it is none, or is out of its range.
+        :raises BadOption: when it is not a number, or is out of its range.
         """
         value = self.text(name)
         if value is None:
             return None
         digits = value.strip()
         if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(most))):
-            raise self.bad(name, f"a whole number from {least} to {most}")
+            raise self.invalid(name, f"a whole number from {least} to {most}")
         if not least <= int(digits) <= most:
-            raise self.bad(name, f"a whole number from {least} to {most}")
+            raise self.invalid(name, f"a whole number from {least} to {most}")
         return int(digits)
 
-    def truth(self, name: str, otherwise: bool) -> bool:
+    def boolean(self, name: str, otherwise: bool) -> bool:
         """True or false.
 
         :raises BadOption: when it is neither.
@@ -107,9 +107,9 @@ class Given:
         value = self.text(name)
         if value is None:
             return otherwise
-        if value.strip().lower() not in _TRUTHS:
-            raise self.bad(name, "true or false")
-        return _TRUTHS[value.strip().lower()]
+        if value.strip().lower() not in _BOOLEANS:
+            raise self.invalid(name, "true or false")
+        return _BOOLEANS[value.strip().lower()]
 
     def choice(self, name: str, values: Sequence[str]) -> str:
         """One of some words, by default the first.
@@ -118,18 +118,18 @@ class Given:
         """
         value = (self.text(name) or values[0]).strip().lower()
         if value not in values:
-            raise self.bad(name, " or ".join(values))
+            raise self.invalid(name, " or ".join(values))
         return value
 
-    def bad(self, name: str, wanted: str) -> BadOption:
-        """The error for a value that cannot be."""
+    def invalid(self, name: str, wanted: str) -> BadOption:
+        """The error for an invalid value."""
         value = shown(self._options.get(name.lower(), ""))
         return BadOption(f"The option {name} must be {wanted}, not {value!r}.")
 
 
 @attrs.frozen
 class Cluster:
-    """Where the nodes are, and how to talk to them."""
+    """The addresses of the nodes, and the options of connections to them."""
 
     addresses: tuple[Address, ...]
     connection: ConnectionOptions
@@ -140,10 +140,10 @@ class Cluster:
 
 
 @attrs.frozen
-class Reading:
-    """``jobs_max``: in a batch. ``partitions``: tasks of a batch at least, ``None``: as its size
-    asks for. ``strict``: whether jobs that cannot be read any more end the query. ``mode``: of a
-    batch read."""
+class ReadOptions:
+    """``jobs_max``: in a batch. ``partitions``: minimum number of tasks of a batch, ``None``: by
+    its size. ``strict``: whether jobs that can no longer be read end the query. ``mode``: of a
+    batch query."""
 
     cluster: Cluster
     queues: tuple[str, ...]
@@ -154,9 +154,9 @@ class Reading:
 
 
 @attrs.frozen
-class Writing:
-    """``queue``: of all jobs, before what the column says. ``adding``: how they are added where no
-    column says it. ``staged``: whether jobs are shown only when all are there."""
+class WriteOptions:
+    """``queue``: of all jobs; overrides the column. ``adding``: options of ADDJOB where no column
+    sets them. ``staged``: whether jobs become visible only when all have been added."""
 
     cluster: Cluster
     queue: str | None
@@ -164,7 +164,7 @@ class Writing:
     staged: bool
 
 
-def reading(options: Mapping[str, str], streaming: bool) -> Reading:
+def read_options(options: Mapping[str, str], streaming: bool) -> ReadOptions:
     """What a stream or a batch reads.
 
     :raises BadOption: when an option is unknown, missing, or cannot be.
@@ -175,36 +175,36 @@ def reading(options: Mapping[str, str], streaming: bool) -> Reading:
             " the option out."
         )
     names = _CONNECTION + _STREAM + (() if streaming else ("mode",))
-    given = Given(_FORMAT, options, names)
-    return Reading(
-        cluster=_cluster(given),
-        queues=_queues(given),
-        jobs_max=given.number("maxJobsPerTrigger", 1, JOBS_MAX) or JOBS_MAX,
-        partitions=given.number("minPartitions", 1, _PARTITIONS_MAX),
-        strict=given.truth("failOnDataLoss", True),
-        mode="lease" if streaming else given.choice("mode", MODES),
+    checked = FormatOptions(_FORMAT, options, names)
+    return ReadOptions(
+        cluster=_cluster(checked),
+        queues=_queues(checked),
+        jobs_max=checked.number("maxJobsPerTrigger", 1, JOBS_MAX) or JOBS_MAX,
+        partitions=checked.number("minPartitions", 1, _PARTITIONS_MAX),
+        strict=checked.boolean("failOnDataLoss", True),
+        mode="lease" if streaming else checked.choice("mode", MODES),
     )
 
 
-def writing(options: Mapping[str, str]) -> Writing:
+def write_options(options: Mapping[str, str]) -> WriteOptions:
     """How a table or a stream is written.
 
     :raises BadOption: when an option is unknown, missing, or cannot be.
     """
-    given = Given(_FORMAT, options, _CONNECTION + _WRITE)
-    wanted = Writing(
-        cluster=_cluster(given),
-        queue=given.text("queue"),
+    checked = FormatOptions(_FORMAT, options, _CONNECTION + _WRITE)
+    wanted = WriteOptions(
+        cluster=_cluster(checked),
+        queue=checked.text("queue"),
         adding=AddOptions(
-            timeout_ms=given.number("disque.timeout", 1, 600_000) or 5000,
-            replicate=given.number("disque.replicate", 1, 65_535),
-            delay_s=given.number("delay", 0, _SECONDS_MAX),
-            retry_s=given.number("retry", 0, _SECONDS_MAX),
-            ttl_s=given.number("ttl", 1, _SECONDS_MAX),
-            maxlen=given.number("disque.maxlen", 1, _SECONDS_MAX),
-            asynchronous=given.truth("disque.async", False),
+            timeout_ms=checked.number("disque.timeout", 1, 600_000) or 5000,
+            replicate=checked.number("disque.replicate", 1, 65_535),
+            delay_s=checked.number("delay", 0, _SECONDS_MAX),
+            retry_s=checked.number("retry", 0, _SECONDS_MAX),
+            ttl_s=checked.number("ttl", 1, _SECONDS_MAX),
+            maxlen=checked.number("disque.maxlen", 1, _SECONDS_MAX),
+            asynchronous=checked.boolean("disque.async", False),
         ),
-        staged=given.choice("deliveryMode", DELIVERY_MODES) == "staged",
+        staged=checked.choice("deliveryMode", DELIVERY_MODES) == "staged",
     )
     if wanted.staged and wanted.adding.delay_s is not None:
         raise BadOption("With deliveryMode=staged jobs cannot have a delay; leave the option out.")
@@ -212,9 +212,9 @@ def writing(options: Mapping[str, str]) -> Writing:
 
 
 def cluster(servers: str, password: str | None = None, tls: TLS | None = None) -> Cluster:
-    """The nodes of a comma list.
+    """The nodes of a list separated by commas.
 
-    :raises BadOption: when it is none, or holds a password, which plans would show.
+    :raises BadOption: when it is malformed, or contains a password, which plans would show.
     """
     try:
         found = seeds(servers)
@@ -222,32 +222,34 @@ def cluster(servers: str, password: str | None = None, tls: TLS | None = None) -
         raise BadOption(f"The option disque.servers is not understood. {error}") from None
     if found.password is not None:
         raise BadOption(
-            "The option disque.servers must hold no password, as Spark shows it in plans. Give it"
-            " with disque.password, which Spark does not show."
+            "The option disque.servers must not contain a password, as Spark shows it in plans. Set"
+            " disque.password, which Spark does not show."
         )
     addresses = tuple(dict.fromkeys(found.addresses))
     return Cluster(addresses, ConnectionOptions(password, tls, _TIMEOUT_S))
 
 
-def _cluster(given: Given) -> Cluster:
-    servers = given.needed("disque.servers", "127.0.0.1:7711")
-    return cluster(servers, given.text("disque.password"), _tls(given))
+def _cluster(checked: FormatOptions) -> Cluster:
+    servers = checked.required("disque.servers", "127.0.0.1:7711")
+    return cluster(servers, checked.text("disque.password"), _tls(checked))
 
 
-def _tls(given: Given) -> TLS | None:
-    if not given.truth("disque.tls", False):
+def _tls(checked: FormatOptions) -> TLS | None:
+    if not checked.boolean("disque.tls", False):
         return None
     return TLS(
-        ca_file=given.text("disque.tls.ca"),
-        certificate_file=given.text("disque.tls.certificate"),
-        key_file=given.text("disque.tls.key"),
-        verify=given.truth("disque.tls.verify", True),
-        check_hostname=given.truth("disque.tls.checkHostname", True),
+        ca_file=checked.text("disque.tls.ca"),
+        certificate_file=checked.text("disque.tls.certificate"),
+        key_file=checked.text("disque.tls.key"),
+        verify=checked.boolean("disque.tls.verify", True),
+        check_hostname=checked.boolean("disque.tls.checkHostname", True),
     )
 
 
-def _queues(given: Given) -> tuple[str, ...]:
-    names = [name.strip() for name in given.needed("subscribe", "mail,orders").split(",")]
+def _queues(checked: FormatOptions) -> tuple[str, ...]:
+    names = [name.strip() for name in checked.required("subscribe", "mail,orders").split(",")]
     if not all(names) or len(names) > _QUEUES_MAX:
-        raise given.bad("subscribe", f"names of queues, at most {_QUEUES_MAX}, with commas between")
+        raise checked.invalid(
+            "subscribe", f"names of queues, at most {_QUEUES_MAX}, separated by commas"
+        )
     return tuple(dict.fromkeys(names))

@@ -56,7 +56,7 @@ EVENTS_DDL: Final = """\
 `jobs` BIGINT,
 `body` STRING,
 `body_sha256` STRING"""
-#: Where a line goes that is no event, as it stands in the file.
+#: The column for lines that are not events, unchanged.
 CORRUPT_COLUMN: Final = "_corrupt"
 #: The format ``disque``. A job that is read again has the same id, queue, body and ctime.
 JOBS_DDL: Final = (
@@ -73,22 +73,22 @@ AOF_JOBS_DDL: Final = (
 AOF_RECORDS_DDL: Final = f"op STRING, {AOF_JOBS_DDL}, damage STRING"
 #: The format ``disque_events``.
 EVENTS_READ_DDL: Final = f"{EVENTS_DDL},\n`{CORRUPT_COLUMN}` STRING"
-#: Of an Arrow batch, which is neither tiny nor more than a task can hold.
+#: Limits of an Arrow batch: neither tiny, nor more than a task can hold.
 _ROWS_MAX: Final = 5000
 _BYTES_MAX: Final = 8 << 20
 
 
 def arrow_schema(ddl: str) -> pa.Schema:
-    """The columns of one of these texts as Arrow has them, and as Spark wants them from a source.
+    """The columns of one of these texts as a schema of Arrow, as Spark expects it from a source.
 
-    Spark's own reader of such texts needs its JVM, which tasks have not.
+    Spark's own parser of such texts needs its JVM, which tasks do not have.
     """
     fields = [StructField(name, _TYPES[kind]) for name, kind in _COLUMN.findall(ddl)]
     return to_arrow_schema(StructType(fields), timezone="UTC")
 
 
 def text(name: bytes) -> str:
-    """A name out of a file or from a node. Bytes that are no UTF-8 appear as ``\\xff``."""
+    """A name from a file or a node. Bytes that are not UTF-8 appear as ``\\xff``."""
     return name.decode("utf-8", "backslashreplace")
 
 

@@ -29,7 +29,7 @@ def add_many(servers: str, queue: str, count: int, **options: Any) -> set[str]:
     """Add jobs with the bodies 0, 1, …; returns their IDs."""
     wanted = [requests.add_job(queue, str(number), **options) for number in range(count)]
     with closing(cluster(servers).servers()) as nodes:
-        answers = nodes.any_pipe(0).calls(wanted)
+        answers = nodes.any_connection(0).calls(wanted)
         return {answer for answer in answers if not isinstance(answer, ClientError)}
 
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from pyspark.sql import Row
 
 from disque_tx.spark.pipeline.cli import program as cli
-from disque_tx.spark.pipeline.transfer.ledger import Ledger
+from disque_tx.spark.pipeline.transfer.replay import Ledger
 from tests.acceptance.daemon import Daemon, free_port, wait_for
 from tests.acceptance.spark.case import SparkTestCase, address
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from disque_tx.spark.pipeline.ingest.ingestion import ingest
 from disque_tx.spark.pipeline.lifecycle.audit import audit
-from disque_tx.spark.pipeline.lifecycle.parts import lifecycle
+from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from tests.acceptance.daemon import DaemonTestCase
 from tests.spark.shared import shared_session
 

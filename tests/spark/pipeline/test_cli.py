@@ -34,7 +34,9 @@ class CommandTests(PipelineCase):
         """Ingest, lifecycle and audit follow each other; audit says by its status that something
         is wrong, and which job."""
         ingested = self.run_command("ingest", self.logged(), "--into", self.table)
-        self.assertIn("1 new files: 5 events, 5 of them new, 0 known; 1 lines", ingested.output)
+        self.assertIn(
+            "1 new files: 5 events, 5 of them new, 0 known already; 1 lines", ingested.output
+        )
         out = self.folder / "out"
         made = self.run_command("lifecycle", self.table, "--into", out)
         self.assertEqual((0, True), (made.exit_code, f"{out}/jobs" in made.output))

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 from disque_tx.spark.errors import BadColumn, WriteRefused
-from disque_tx.spark.options import Writing, writing
+from disque_tx.spark.options import WriteOptions, write_options
 from disque_tx.spark.sink import columns
 from disque_tx.spark.sink.writer import JobWriter
 from tests.client.scripted import HANG_UP, ScriptedNode, bulk
@@ -25,9 +25,9 @@ def batch(**values: list[object]) -> pa.RecordBatch:
 class WriterTests(NodesTestCase):
     """ADDJOB, by the script."""
 
-    def options(self, node: ScriptedNode, **options: str) -> Writing:
+    def options(self, node: ScriptedNode, **options: str) -> WriteOptions:
         """Of a write to this node."""
-        return writing({"disque.servers": node.address, **options})
+        return write_options({"disque.servers": node.address, **options})
 
     def test_words(self) -> None:
         """Columns go before options, the option queue before its column; nothing that nobody
@@ -57,11 +57,11 @@ class WriterTests(NodesTestCase):
         node = self.node(ADDJOB=[bulk(IDS[0]), b"-PAUSED try later\r\n"])
         with self.assertRaises(WriteRefused) as raised:
             JobWriter(self.options(node)).add([batch(queue=["q"] * 2, body=["x"] * 2)], 0)
-        for words in ("PAUSED", "The 1 jobs that this task added before stay"):
+        for words in ("PAUSED", "The 1 jobs that this task added before remain"):
             self.assertIn(words, str(raised.exception))
 
     def test_lost(self) -> None:
-        """A node that goes away fails the task; nothing is said twice."""
+        """A node that is lost fails the task; no request is sent twice."""
         node = self.node(ADDJOB=HANG_UP)
         with self.assertRaises(WriteRefused):
             JobWriter(self.options(node)).add([batch(queue=["q"], body=["x"])], 0)

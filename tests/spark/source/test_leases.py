@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.spark.servers import Servers
+from disque_tx.spark.connections import Servers
 from disque_tx.spark.source.leases import Leases
 from tests.client.scripted import ScriptedNode
 from tests.spark.nodes import GONE, IDS, NodesTestCase, at
@@ -28,8 +28,8 @@ class LeasesTests(NodesTestCase):
         node = self.node(WORKING=[b":60\r\n", b":6\r\n", b":0\r\n", b":60\r\n"])
         servers = self.servers(node)
         leases = Leases()
-        leases.take({at(node): IDS[:3]}, servers)
-        self.assertEqual(2.0, leases.beat_s)
+        leases.replace({at(node): IDS[:3]}, servers)
+        self.assertEqual(2.0, leases.interval_s)
         self.renewed(node)
         leases.renew(servers)
         self.assertEqual([job_id.encode() for job_id in IDS[:2]], self.renewed(node))
@@ -38,10 +38,10 @@ class LeasesTests(NodesTestCase):
         """Without jobs, or with RETRY 0 alone, nothing beats."""
         node = self.node(WORKING=b":0\r\n")
         leases = Leases()
-        leases.take({at(node): IDS[:2]}, self.servers(node))
-        self.assertIsNone(leases.beat_s)
-        leases.take({}, self.servers(node))
-        self.assertIsNone(leases.beat_s)
+        leases.replace({at(node): IDS[:2]}, self.servers(node))
+        self.assertIsNone(leases.interval_s)
+        leases.replace({}, self.servers(node))
+        self.assertIsNone(leases.interval_s)
 
     def test_refused(self) -> None:
         """Jobs that are old, done or unknown are not asked for again; that they are old is said
@@ -50,7 +50,7 @@ class LeasesTests(NodesTestCase):
         servers = self.servers(node)
         leases = Leases()
         with self.assertLogs("disque_tx.spark.source.leases", "WARNING") as logged:
-            leases.take({at(node): IDS[:4]}, servers)
+            leases.replace({at(node): IDS[:4]}, servers)
             self.renewed(node)
             leases.renew(servers)
         self.assertEqual([IDS[3].encode()], self.renewed(node))
@@ -62,26 +62,28 @@ class LeasesTests(NodesTestCase):
         node = self.node(WORKING=b":60\r\n")
         servers = self.servers(node)
         leases = Leases()
-        leases.take({at(node): IDS[:1]}, servers)
+        leases.replace({at(node): IDS[:1]}, servers)
         node.answer("WORKING", b"<hang up>")
         leases.renew(servers)
-        self.assertEqual(20.0, leases.beat_s)
+        self.assertEqual(20.0, leases.interval_s)
         node.answer("WORKING", b":6\r\n")
         leases.renew(servers)
-        self.assertEqual(2.0, leases.beat_s)
+        self.assertEqual(2.0, leases.interval_s)
 
     def test_next_batch_meanwhile(self) -> None:
         """A renewal that is overtaken by the next batch, as it runs in a thread of its own, does
         not bring the jobs of the last one back."""
         node = self.node(WORKING=b":60\r\n")
         leases = Leases()
-        leases.take({at(node): IDS[:1]}, self.servers(node))
-        leases.renew(Overtaken(node, lambda: leases.take({at(node): IDS[1:3]}, self.servers(node))))
+        leases.replace({at(node): IDS[:1]}, self.servers(node))
+        leases.renew(
+            Overtaken(node, lambda: leases.replace({at(node): IDS[1:3]}, self.servers(node)))
+        )
         self.renewed(node)
         leases.renew(self.servers(node))
         self.assertEqual([job_id.encode() for job_id in IDS[1:3]], self.renewed(node))
-        leases.renew(Overtaken(node, lambda: leases.take({}, self.servers(node))))
-        self.assertIsNone(leases.beat_s)
+        leases.renew(Overtaken(node, lambda: leases.replace({}, self.servers(node))))
+        self.assertIsNone(leases.interval_s)
 
 
 class Overtaken(Servers):

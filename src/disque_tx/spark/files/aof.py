@@ -1,12 +1,12 @@
 """Append only files as tables (cluster protocol, section 14.2).
 
-A later record cancels earlier ones, so a log can be cut into ranges only as what it is: records.
-``view=records`` gives these, a task per range, cut at true records: a body may hold what looks
-like one, so the driver walks over the whole file once. ``view=jobs`` gives the jobs that a node
-would load, a task per file, in two passes: first the places of the records that count, then the
-records; so the memory a task needs grows with the number of jobs and not with their bodies.
+A later record cancels earlier ones, so only the records themselves can be read in ranges.
+``view=records`` returns these, a task per range, cut between records: a body may contain bytes that
+look like a record, so the driver scans the whole file once. ``view=jobs`` returns the jobs that a
+node would load, a task per file, in two passes: first the offsets of the records that count, then
+the records; so the memory of a task grows with the number of jobs and not with their bodies.
 
-A file is read up to where it is cut or damaged, as a node and ``disque-check-aof`` do.
+A file is read up to where it is truncated or damaged, as by a node and ``disque-check-aof``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from disque_tx.errors import PeerError
 from disque_tx.messages import JobRecord
 from disque_tx.spark.files.folders import folder_options, found
-from disque_tx.spark.options import Given
+from disque_tx.spark.options import FormatOptions
 from disque_tx.spark.schema import AOF_JOBS_DDL, AOF_RECORDS_DDL, arrow_schema, batches, text
 from disque_tx.wire.aoflog import LogDecoder, parse_record
 
@@ -47,7 +47,7 @@ class LogOptions:
 
 @attrs.frozen
 class Damage:
-    """Where and why a file cannot be read on."""
+    """Where and why a file cannot be read any further."""
 
     offset: int
     what: str
@@ -56,12 +56,12 @@ class Damage:
 def log_options(options: Mapping[str, str]) -> LogOptions:
     """What to read.
 
-    :raises BadOption: when an option is unknown, missing, or cannot be.
+    :raises BadOption: when an option is unknown, missing or invalid.
     """
     paths = folder_options("disque_aof", options, *_OPTIONS)
-    given = Given("disque_aof", options, ("path", "paths", *_OPTIONS))
-    size = given.number("rangeBytes", 1, 1 << 40) or _RANGE_BYTES
-    return LogOptions(paths, given.choice("view", VIEWS), size)
+    checked = FormatOptions("disque_aof", options, ("path", "paths", *_OPTIONS))
+    size = checked.number("rangeBytes", 1, 1 << 40) or _RANGE_BYTES
+    return LogOptions(paths, checked.choice("view", VIEWS), size)
 
 
 class LogReader(DataSourceReader):
@@ -92,7 +92,7 @@ class LogReader(DataSourceReader):
 def records(
     file: str, start: int = 0, end: int | None = None
 ) -> Iterator[tuple[int, JobRecord | bytes | Damage]]:
-    """Offsets with the job of a LOADJOB, the ID of a DELJOB, or at last why it does not go on.
+    """Offsets with the job of a LOADJOB, the ID of a DELJOB, or at the end the damage.
 
     ``start``: of a record; ``end``: of another, ``None`` to the end of the file.
     """
@@ -112,13 +112,13 @@ def records(
             piece = log.read(_PIECE_BYTES)
             if not piece:
                 if decoder.rest():
-                    yield at, Damage(at, f"cut: {decoder.rest()} bytes are no whole record")
+                    yield at, Damage(at, f"cut: {decoder.rest()} bytes are not a complete record")
                 return
             decoder.feed(piece)
 
 
 def live_jobs(file: str) -> Iterator[tuple[Any, ...]]:
-    """The jobs that a node would load, as rows. A second LOADJOB of a job means nothing to it."""
+    """The jobs that a node would load, as rows. It ignores a second LOADJOB of a job."""
     places: dict[bytes, int] = {}
     for offset, record in records(file):
         if isinstance(record, JobRecord):
@@ -134,7 +134,7 @@ def live_jobs(file: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _ranges(file: str, size: int) -> Iterator[tuple[str, int, int | None]]:
-    """Cuts of about that size, each from one record to another."""
+    """Ranges of about that size, each from one record to another."""
     start = 0
     for offset, _ in records(file):
         if offset - start >= size:

@@ -1,7 +1,7 @@
-"""Segments of event logs as a table, also damaged ones (docs/reference/events.md).
+"""Segments of event logs as a table, even damaged ones (docs/reference/events.md).
 
-Whole blocks of lines are parsed by Arrow. A block in which something is no event is parsed line by
-line, and what is none goes into the column ``_corrupt``.
+Arrow parses whole blocks of lines. A block with a line that is not an event is parsed line by line,
+and such lines go into the column ``_corrupt``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from disque_tx.spark.schema import CORRUPT_COLUMN, EVENTS_DDL, EVENTS_READ_DDL, 
 
 _LOG: Final = logging.getLogger(__name__)
 _BLOCK_BYTES: Final = 1 << 20
-#: A line of the daemon is shorter, unless it tells bodies; nothing else is kept as a whole.
+#: Lines of the daemon are shorter, unless they contain bodies; longer ones are not kept.
 _LINE_BYTES_MAX: Final = 64 << 20
 _SUFFIXES: Final = (".jsonl", ".jsonl.zst")
-#: What every event has.
+#: The fields that every event has.
 _NEEDED: Final = ("id", "source", "type")
 
 
@@ -46,7 +46,7 @@ class EventReader(DataSourceReader):
 
 
 def blocks(file: str) -> Iterator[bytes]:
-    """Whole lines of a file, many at once. The last one may lack its end, if the file does."""
+    """Complete lines of a file, many at once. The last one may be incomplete, if the file is."""
     rest = b""
     for piece in _pieces(file):
         lines, newline, rest = (rest + piece).rpartition(b"\n")
@@ -60,7 +60,7 @@ def blocks(file: str) -> Iterator[bytes]:
 
 
 def _pieces(file: str) -> Iterator[bytes]:
-    """The content, decompressed as far as it is whole."""
+    """The content, decompressed as far as possible."""
     with open(file, "rb") as raw:
         if not file.endswith(".zst"):
             while piece := raw.read(_BLOCK_BYTES):
@@ -83,13 +83,13 @@ def _events(block: bytes) -> Iterator[pa.RecordBatch]:
 
 
 def _parsed(block: bytes) -> pa.Table | None:
-    """The events of whole lines; ``None`` if one of them is none."""
+    """The events of complete lines; ``None`` if one of them is not an event."""
     options = pa.json.ReadOptions(block_size=len(block) + 1, use_threads=False)
     try:
         table = pa.json.read_json(io.BytesIO(block), options, _PARSING)
     except pa.ArrowInvalid:
         return None
-    # Arrow takes two objects on a line, too.
+    # Arrow also accepts two objects on a line.
     whole = len(table) == sum(1 for line in block.splitlines() if line.strip())
     return table if whole and not any(table[name].null_count for name in _NEEDED) else None
 

@@ -1,4 +1,4 @@
-"""Which files a path names."""
+"""The files that a path stands for."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from disque_tx.spark.errors import BadOption
-from disque_tx.spark.options import Given
+from disque_tx.spark.options import FormatOptions
 
 
 def folder_options(form: str, options: Mapping[str, str], *more: str) -> tuple[str, ...]:
-    """The paths given to ``load``, of a format that has few other options.
+    """The paths passed to ``load``, for a format that reads files.
 
     :raises BadOption: when there are none, or an option is unknown.
     """
-    given = Given(form, options, ("path", "paths", *more))
-    several = given.text("paths")
+    checked = FormatOptions(form, options, ("path", "paths", *more))
+    several = checked.text("paths")
     if several is None:
-        return (given.needed("path", "/var/lib/disque/events"),)
+        return (checked.required("path", "/var/lib/disque/events"),)
     return tuple(str(path) for path in json.loads(several))
 
 
 def found(path: str, suffixes: tuple[str, ...]) -> list[str]:
     """The files of a path: itself, those of a folder and below, or those of a pattern.
 
-    In folders, names that begin with ``_`` or ``.`` are passed by, as Spark does, and so are names
+    In folders, names that begin with ``_`` or ``.`` are ignored, as by Spark, and so are names
     that end with none of the suffixes.
 
-    :raises BadOption: when there is nothing.
+    :raises BadOption: when there is no such file.
     """
     plain = path.removeprefix("file://")
     roots = [plain] if os.path.exists(plain) else sorted(glob.glob(plain))
     if not roots:
         raise BadOption(
-            f"There is no file at {path!r}. Files are read where the query runs: give a path that"
-            " all its machines have."
+            f"There is no file at {path!r}. Files are read where the query runs: use a path that"
+            " exists on all its machines."
         )
     return [file for root in roots for file in _below(Path(root), suffixes)]
 

@@ -1,4 +1,4 @@
-"""The formats, as Spark asks for them. Options are checked here, before anything runs."""
+"""The formats as data sources of Spark. Options are checked here, before anything runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from disque_tx.spark.sink.writer import JobWriter, StreamWriter, TableWriter
 from disque_tx.spark.source.readers import JobReader, JobStreamReader
 
 
-def _given(source: DataSource) -> dict[str, str]:
+def _options(source: DataSource) -> dict[str, str]:
     return dict(cast(Any, source.options))
 
 
@@ -34,7 +34,7 @@ class DisqueSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What it is called in ``format``."""
+        """Its name in ``format``."""
         return "disque"
 
     def schema(self) -> str:
@@ -44,12 +44,12 @@ class DisqueSource(DataSource):
     def reader(self, schema: StructType) -> JobReader:
         """For ``spark.read``."""
         _only(schema, JOBS_DDL, self.name())
-        return JobReader(options.reading(_given(self), streaming=False))
+        return JobReader(options.read_options(_options(self), streaming=False))
 
     def streamReader(self, schema: StructType) -> JobStreamReader:
         """For ``spark.readStream``."""
         _only(schema, JOBS_DDL, self.name())
-        return JobStreamReader(options.reading(_given(self), streaming=True))
+        return JobStreamReader(options.read_options(_options(self), streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> TableWriter:
         """For ``df.write``."""
@@ -62,7 +62,7 @@ class DisqueSource(DataSource):
     def _writer(self, schema: StructType, overwrite: bool) -> JobWriter:
         if overwrite:
             raise BadOption("Jobs can only be added to queues. Use mode or outputMode append.")
-        wanted = options.writing(_given(self))
+        wanted = options.write_options(_options(self))
         check(schema, wanted)
         return JobWriter(wanted)
 
@@ -72,18 +72,18 @@ class LogSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What it is called in ``format``."""
+        """Its name in ``format``."""
         return "disque_aof"
 
     def schema(self) -> str:
         """The columns of a job, or of a record."""
-        view = log_options(_given(self)).view
+        view = log_options(_options(self)).view
         return AOF_RECORDS_DDL if view == "records" else AOF_JOBS_DDL
 
     def reader(self, schema: StructType) -> LogReader:
         """For ``spark.read``."""
         _only(schema, self.schema(), self.name())
-        return LogReader(log_options(_given(self)))
+        return LogReader(log_options(_options(self)))
 
 
 class EventSource(DataSource):
@@ -91,17 +91,17 @@ class EventSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What it is called in ``format``."""
+        """Its name in ``format``."""
         return "disque_events"
 
     def schema(self) -> str:
-        """The columns of an event, and one for what is none."""
+        """The columns of an event, and one for lines that are not events."""
         return EVENTS_READ_DDL
 
     def reader(self, schema: StructType) -> EventReader:
         """For ``spark.read``."""
         _only(schema, EVENTS_READ_DDL, self.name())
-        return EventReader(folder_options(self.name(), _given(self)))
+        return EventReader(folder_options(self.name(), _options(self)))
 
 
 def _only(schema: StructType, ddl: str, form: str) -> None:

@@ -1,4 +1,4 @@
-"""The session that a command runs in, with a bar per stage that Spark works on, on terminals."""
+"""The Spark session of a command, with a progress bar per active stage, on terminals."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PERIOD_S: Final = 0.2
 
 @attrs.frozen
 class Runner:
-    """How commands get their session. ``settings``: of the user, which go before
+    """Makes the session of a command. ``settings``: those of the user, which override
     :data:`SETTINGS`."""
 
     master: str | None
@@ -51,7 +51,7 @@ class Runner:
 
     @contextmanager
     def spark(self) -> Iterator[SparkSession]:
-        """A session; what goes wrong in it is told in a line or two."""
+        """A session; errors in it become messages of a line or two."""
         # For a condition with a misspelt column, it would print pages of plans.
         PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
         try:
@@ -63,14 +63,14 @@ class Runner:
             raise click.ClickException(str(error)) from error
         except PySparkException as error:
             first = (error.getMessage() or str(error)).strip().partition("\n")[0]
-            raise click.ClickException(f"Spark could not go on: {first}") from error
+            raise click.ClickException(f"Spark failed: {first}") from error
         except Py4JJavaError as error:
-            raise click.ClickException(f"Spark could not go on: {error.java_exception}") from error
+            raise click.ClickException(f"Spark failed: {error.java_exception}") from error
 
 
 @contextmanager
 def stages_shown(tracker: StatusTracker, console: Console, wanted: bool | None) -> Iterator[None]:
-    """Show the stages for so long.
+    """Show the stages while the block runs.
 
     ``wanted``: whether to show them; ``None``: if ``console`` is a terminal.
     """
@@ -96,7 +96,7 @@ def _follow(bars: StageBars, over: threading.Event) -> None:
 
 
 class StageBars:
-    """Bars for the stages that are active; those that are over disappear."""
+    """Progress bars for active stages; those of finished ones disappear."""
 
     def __init__(self, tracker: StatusTracker, progress: Progress) -> None:
         self._tracker = tracker
@@ -104,7 +104,7 @@ class StageBars:
         self._bars: dict[int, TaskID] = {}
 
     def update(self) -> None:
-        """Show how far the stages are now."""
+        """Show the progress of the stages."""
         active = set(self._tracker.getActiveStageIds())
         for stage in set(self._bars) - active:
             self._progress.remove_task(self._bars.pop(stage))

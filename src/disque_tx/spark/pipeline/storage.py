@@ -1,4 +1,4 @@
-"""Files of the pipeline's own, wherever Spark keeps tables: a local disk, HDFS, an object store."""
+"""File operations wherever Spark keeps tables: a local disk, HDFS, an object store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Entry:
 
 
 class Storage:
-    """Hadoop's file systems, as Spark is configured to see them."""
+    """Hadoop's file systems, as configured in Spark."""
 
     def __init__(self, spark: SparkSession) -> None:
         context: Any = spark.sparkContext
@@ -44,12 +44,12 @@ class Storage:
         return str(self._system(path).makeQualified(place).toString())
 
     def find(self, path: str) -> Entry | None:
-        """What is there, if anything."""
+        """The file or folder at a path, if there is one."""
         system, place = self._system(path), self._place(path)
         return _entry(system.getFileStatus(place)) if system.exists(place) else None
 
     def entries(self, folder: str) -> list[Entry]:
-        """What a folder holds, by name; nothing if it does not exist."""
+        """The entries of a folder, by name; none if it does not exist."""
         system, place = self._system(folder), self._place(folder)
         if not system.exists(place):
             return []
@@ -68,7 +68,7 @@ class Storage:
             stream.close()
 
     def publish(self, path: str, text: str) -> bool:
-        """Make a file that is there whole or not at all; ``False`` if there was one already."""
+        """Create a file that is complete or does not exist; ``False`` if it existed already."""
         folder, _, name = path.rpartition("/")
         system, temporary = self._system(path), f"{folder}/_tmp-{name}-{uuid4().hex}"
         stream = system.create(self._place(temporary))
@@ -80,7 +80,7 @@ class Storage:
         return made
 
     def _claim(self, temporary: str, path: str) -> bool:
-        """Rename, unless the name is taken. Java's rename on a local disk would not notice."""
+        """Rename, unless the name exists. Java's rename on a local disk would replace the file."""
         parts = urlsplit(path)
         if parts.scheme == "file":
             try:
@@ -107,7 +107,7 @@ class Storage:
             moved, why = False, f": {error.java_exception}"
         else:
             why = ""
-        # Somebody else may have done it in this moment.
+        # Another process may have done it at the same time.
         if not moved and not self._was_moved(source, target):
             raise OSError(f"{source} can't be renamed to {target}{why}.")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-#: Characters of a name; the ends of long ones tell more than their middles.
+#: Characters of a name; of longer ones the ends are shown.
 NAME_CHARACTERS_MAX: Final = 60
 _SENTENCE_CHARACTERS_MAX: Final = 400
 _NODE_CHARACTERS: Final = 8
-#: From how much on, how long it is, and its name: nobody says 1.67 min.
+#: From which value on a unit is used, its length, and its name; 100 s is not 1.67 min.
 _SPANS: Final = (
     (48 * 3_600_000, 86_400_000, "d"),
     (2 * 3_600_000, 3_600_000, "h"),
@@ -25,7 +25,7 @@ NOTHING: Final = "–"  # noqa: RUF001
 
 
 def count(value: float | None) -> str:
-    """A number of things, or things per second: three digits are enough where it is no whole
+    """A number of things, or things per second: three digits are enough if it is not a whole
     number."""
     if value is None:
         return NOTHING
@@ -33,7 +33,7 @@ def count(value: float | None) -> str:
 
 
 def span(value_ms: float | None) -> str:
-    """How long something took."""
+    """A duration."""
     return _in_units(value_ms, _SPANS)
 
 
@@ -50,7 +50,7 @@ def _in_units(value: float | None, units: tuple[tuple[int, int, str], ...]) -> s
 
 
 def share(part: float, whole: float) -> str:
-    """Which part of a whole, in percent."""
+    """A part of a whole, in percent."""
     return f"{100 * part / whole:.3g} %" if whole else NOTHING
 
 
@@ -65,8 +65,8 @@ def node(node_id: str | None) -> str:
 
 
 def name(text: str | None) -> str:
-    """A name that strangers chose. What cannot be seen, or turns the direction of writing, becomes
-    a question mark; markup is left to the template, which escapes all it shows."""
+    """A name that strangers chose. Characters that are not printable, or change the direction of
+    text, become question marks; the template escapes markup."""
     if text is None:
         return NOTHING
     seen = _seen(text)
@@ -77,7 +77,7 @@ def name(text: str | None) -> str:
 
 
 def sentence(text: str) -> str:
-    """Some words in which there may be such names."""
+    """A text that may contain such names."""
     return _seen(text[:_SENTENCE_CHARACTERS_MAX])
 
 

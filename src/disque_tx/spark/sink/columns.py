@@ -22,11 +22,11 @@ from pyspark.sql.types import (
 from disque_tx.client import requests
 from disque_tx.client.requests import Request
 from disque_tx.spark.errors import BadColumn
-from disque_tx.spark.options import DEFAULT_TTL_S, Writing
+from disque_tx.spark.options import DEFAULT_TTL_S, WriteOptions
 
 _TEXT: Final = (StringType, VarcharType)
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
-#: Column → what it may be, and in words.
+#: Column → its types, and a description of them.
 _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "queue": (_TEXT, "a string"),
     "body": ((BinaryType, *_TEXT), "binary or a string"),
@@ -38,10 +38,10 @@ _LEAST: Final = {"delay": 0, "retry": 0, "ttl": 1}
 _SECONDS_MAX: Final = (1 << 32) - 1
 
 
-def check(schema: StructType, options: Writing) -> None:
+def check(schema: StructType, options: WriteOptions) -> None:
     """Whether a table with these columns can be written.
 
-    :raises BadColumn: when it cannot; says all that is wrong.
+    :raises BadColumn: when it cannot; lists everything that is wrong.
     """
     wrong = [
         f"column {field.name!r} is {field.dataType.simpleString()}, not {_COLUMNS[field.name][1]}"
@@ -59,14 +59,14 @@ def check(schema: StructType, options: Writing) -> None:
     if wrong:
         raise BadColumn(
             f"This table cannot be written to Disque: {'; '.join(wrong)}. It may have the columns"
-            f" {', '.join(_COLUMNS)}; select() those that are jobs."
+            f" {', '.join(_COLUMNS)}; use select()."
         )
 
 
-def jobs(batch: pa.RecordBatch, options: Writing) -> list[Request[str]]:
-    """The requests that add the jobs of a batch, which is checked as a whole before.
+def jobs(batch: pa.RecordBatch, options: WriteOptions) -> list[Request[str]]:
+    """The requests that add the jobs of a batch, which is checked completely before.
 
-    :raises BadColumn: for a null or a number that cannot be.
+    :raises BadColumn: for a null, or a number out of range.
     """
     values = {name: batch.column(name) for name in batch.schema.names}
     queues = [options.queue] * len(batch) if options.queue else _texts(values["queue"], "queue")
@@ -79,7 +79,7 @@ def jobs(batch: pa.RecordBatch, options: Writing) -> list[Request[str]]:
     return list(_requests(zip(queues, bodies, *times, strict=True), options))
 
 
-def _requests(rows: Iterator[tuple[Any, ...]], options: Writing) -> Iterator[Request[str]]:
+def _requests(rows: Iterator[tuple[Any, ...]], options: WriteOptions) -> Iterator[Request[str]]:
     for queue, body, delay_s, retry_s, ttl_s in rows:
         if options.staged:
             ttl_s = DEFAULT_TTL_S if ttl_s is None else ttl_s

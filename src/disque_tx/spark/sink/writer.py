@@ -3,8 +3,8 @@
 ``direct``: a job can be fetched as soon as it is added. A task that fails and runs again, or a
 batch that runs again after a restart, adds its jobs again: at least once.
 
-``staged``: no job can be fetched before all of a write, or of a batch of a stream, are there. What
-failed tasks added is never shown.
+``staged``: no job can be fetched before all of a write, or of a batch of a stream, have been added.
+Jobs that failed tasks added never become visible.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from pyspark.sql.datasource import (
 from disque_tx.client.addresses import Address
 from disque_tx.client.errors import ClientError, Refused
 from disque_tx.client.requests import Request
+from disque_tx.spark.connections import PipelinedConnection
 from disque_tx.spark.errors import WriteRefused
-from disque_tx.spark.options import Writing
-from disque_tx.spark.pipe import Pipe
-from disque_tx.spark.sink import columns, showing, staging
+from disque_tx.spark.options import WriteOptions
+from disque_tx.spark.sink import columns, staging
 
 
 @attrs.frozen
 class Written(WriterCommitMessage):
-    """What a task did: how many jobs, and if they are staged, which ones, and at which node."""
+    """The result of a task: how many jobs, and if they are staged, which ones and at which node."""
 
     node: Address
     jobs: int
@@ -43,36 +43,40 @@ class Written(WriterCommitMessage):
 class JobWriter:
     """What the sinks of tables and of streams share."""
 
-    def __init__(self, options: Writing) -> None:
+    def __init__(self, options: WriteOptions) -> None:
         self._options = options
 
     def add(self, batches: Iterable[pa.RecordBatch], task: int) -> Written:
         """Add all jobs of a task at one node.
 
-        :raises BadColumn: for a value that cannot be; nothing of its batch was added.
+        :raises BadColumn: for an invalid value; nothing of its batch was added.
         :raises CannotConnect: when no node can be reached.
         :raises WriteRefused: when the node refuses a job or is lost.
         """
         staged: list[str] = []
         with closing(self._options.cluster.servers()) as servers:
-            pipe = servers.any_pipe(task)
+            connection = servers.any_connection(task)
             jobs = 0
             try:
                 for batch in batches:
-                    jobs += self._add(pipe, columns.jobs(batch, self._options), staged, jobs)
+                    jobs += self._add(connection, columns.jobs(batch, self._options), staged, jobs)
             except BaseException:
-                staging.take_back(servers, {pipe.address: staged})
+                staging.withdraw(servers, {connection.address: staged})
                 raise
-            return Written(pipe.address, jobs, tuple(staged))
+            return Written(connection.address, jobs, tuple(staged))
 
     def _add(
-        self, pipe: Pipe, wanted: Sequence[Request[str]], staged: list[str], before: int
+        self,
+        connection: PipelinedConnection,
+        wanted: Sequence[Request[str]],
+        staged: list[str],
+        before: int,
     ) -> int:
-        """How many were added. ``before``: by the task until now."""
+        """How many were added. ``before``: how many the task had added until then."""
         refused: list[Refused] = []
         added = 0
         try:
-            for answer in pipe.calls(wanted):
+            for answer in connection.calls(wanted):
                 if isinstance(answer, Refused):
                     refused.append(answer)
                     continue
@@ -86,19 +90,19 @@ class JobWriter:
         return added
 
     def _failed(self, error: ClientError, added: int) -> WriteRefused:
-        direct = "stay, and are added again by the next try"
-        fate = "are taken back" if self._options.staged else direct
+        direct = "remain, and are added again by the next attempt"
+        fate = "are removed again" if self._options.staged else direct
         return WriteRefused(f"{error} The {added} jobs that this task added before {fate}.")
 
-    def show(self, messages: Iterable[WriterCommitMessage | None]) -> None:
-        """All tasks are done."""
+    def publish(self, messages: Iterable[WriterCommitMessage | None]) -> None:
+        """All tasks succeeded: make the staged jobs visible."""
         with closing(self._options.cluster.servers()) as servers:
-            showing.show_all(servers, _staged(messages))
+            staging.queue_all(servers, _staged(messages))
 
-    def hide(self, messages: Iterable[WriterCommitMessage | None]) -> None:
-        """A task failed; take back what the others staged."""
+    def withdraw(self, messages: Iterable[WriterCommitMessage | None]) -> None:
+        """A task failed: remove what the others staged."""
         with closing(self._options.cluster.servers()) as servers:
-            staging.take_back(servers, _staged(messages))
+            staging.withdraw(servers, _staged(messages))
 
 
 def _staged(messages: Iterable[WriterCommitMessage | None]) -> dict[Address, list[str]]:
@@ -126,12 +130,12 @@ class TableWriter(DataSourceArrowWriter):
         return self._writer.add(iterator, _task())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Show what is staged."""
-        self._writer.show(messages)
+        """Make staged jobs visible."""
+        self._writer.publish(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Take back what is staged."""
-        self._writer.hide(messages)
+        """Remove staged jobs."""
+        self._writer.withdraw(messages)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -145,9 +149,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return self._writer.add(iterator, _task())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Show what is staged."""
-        self._writer.show(messages)
+        """Make staged jobs visible."""
+        self._writer.publish(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Take back what is staged."""
-        self._writer.hide(messages)
+        """Remove staged jobs."""
+        self._writer.withdraw(messages)

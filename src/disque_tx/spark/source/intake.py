@@ -2,14 +2,15 @@
 
 1. Spark asks for the next offset when the batch before it is stored for good. Only then its jobs
    are acknowledged.
-2. Then jobs are fetched, without waiting for any. Those of the batch before that come again, as
-   their lease was over, are acknowledged once more and left out.
-3. With ``failOnDataLoss=false``, jobs whose only node is away when the batch begins are left out
-   of it, and are not acknowledged: they come again when the node is back. An offset without them
-   follows, so that nobody acknowledges them later. If it is not known what was left out, because
-   this process never saw the batch, none of it is acknowledged: twice is better than lost.
-4. IDs, and the nodes that delivered them, are the new offset. Spark writes it down before the
-   batch runs; until it did, a crash costs nothing but a RETRY.
+2. Then jobs are fetched, without waiting for any. Jobs of the batch before that are delivered
+   again, because their lease expired, are acknowledged once more and left out.
+3. With ``failOnDataLoss=false``, jobs whose only node cannot be reached when the batch begins are
+   left out of it, and are not acknowledged: they are delivered again when the node is back. An
+   offset without them follows, so that they are not acknowledged later. If it is not known which
+   jobs were left out, because this process never saw the batch, none of it is acknowledged: twice
+   is better than lost.
+4. The IDs, and the nodes that delivered them, are the new offset. Spark stores it before the batch
+   runs; before that, a crash only delays the jobs by their RETRY.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from disque_tx.client import requests
 from disque_tx.client.addresses import Address
 from disque_tx.client.errors import CannotConnect, ClientError, ConnectionLost, Refused
 from disque_tx.client.values import Job
-from disque_tx.spark.servers import Servers, rotated
+from disque_tx.spark.connections import Servers, rotated
 from disque_tx.spark.source.leases import Leases
 from disque_tx.spark.source.offsets import Offset
 
 _LOG: Final = logging.getLogger(__name__)
-#: Fetching brings bodies too, which are not kept: so many jobs at once, so many bytes in a batch.
+#: GETJOB returns bodies, too, which are not kept: jobs per request, and bytes per batch.
 _AT_ONCE: Final = 500
 _BYTES_MAX: Final = 256 << 20
 
 
 class Intake:
-    """The driver's side of a stream. ``strict``: whether to stop rather than lose."""
+    """The driver's side of a stream. ``strict``: whether to stop rather than lose jobs."""
 
     def __init__(self, servers: Servers, queues: Sequence[str], leases: Leases, strict: bool):
         self._servers = servers
@@ -43,7 +44,7 @@ class Intake:
         self._acknowledged: int | None = None
         self._held: int | None = None
         self._left_out: set[str] = set()
-        self._away: set[Address] = set()
+        self._unreachable: set[Address] = set()
 
     def waiting(self) -> int:
         """How many jobs are queued at the nodes now.
@@ -66,7 +67,7 @@ class Intake:
         return sum(lengths)
 
     def advance(self, start: Offset, limit: int) -> Offset:
-        """The offset of the next batch, of at most so many jobs; ``start`` if there are none.
+        """The offset of the next batch, of at most ``limit`` jobs; ``start`` if there are none.
 
         :raises CannotConnect: when no node can be reached.
         :raises Refused: when a node refuses to deliver.
@@ -75,7 +76,7 @@ class Intake:
         if self._acknowledged != start.seq:
             self._acknowledge(done)
             self._acknowledged = start.seq
-        jobs = self._fetched(limit, done)
+        jobs = self._fetch(limit, done)
         if not jobs and not self._left_out:
             return start
         end = Offset(start.seq + 1, jobs)
@@ -83,20 +84,20 @@ class Intake:
         return end
 
     def hold(self, offset: Offset) -> None:
-        """Keep the jobs of this batch from others, if they are not kept already."""
+        """Lease the jobs of this batch, if that has not been done yet."""
         if self._held != offset.seq:
-            away = self._leases.take(offset.jobs, self._servers)
+            away = self._leases.replace(offset.jobs, self._servers)
             self._held = offset.seq
             self._left_out = set() if self._strict else away
             if self._left_out:
                 _LOG.warning(
-                    "%d jobs are left out of a batch, as their nodes cannot be reached. They come"
-                    " again when the nodes are back.",
+                    "%d jobs are left out of a batch, as their nodes cannot be reached. They are"
+                    " delivered again when the nodes are back.",
                     len(self._left_out),
                 )
 
     def readable(self, offset: Offset) -> Offset:
-        """The batch that is held, without what is left out."""
+        """The current batch without the jobs that are left out."""
         jobs = {
             node: [job_id for job_id in ids if job_id not in self._left_out]
             for node, ids in offset.jobs.items()
@@ -104,13 +105,13 @@ class Intake:
         return Offset(offset.seq, jobs)
 
     def _stored(self, offset: Offset) -> Offset:
-        """What of the batch that ended here is known to be stored."""
+        """The jobs of the batch with this offset that are known to be stored."""
         if self._strict or self._held == offset.seq:
             return self.readable(offset)
         return Offset(offset.seq)
 
     def _acknowledge(self, offset: Offset) -> None:
-        self._leases.take({}, self._servers)
+        self._leases.replace({}, self._servers)
         for node, ids in offset.jobs.items():
             answers = self._servers.ask_holders(node, ids, requests.ack_jobs, _never)
             failed = [answer for answer in answers if isinstance(answer, ClientError)]
@@ -118,12 +119,12 @@ class Intake:
                 raise failed[0]
             if failed:
                 _LOG.warning(
-                    "%d jobs that are stored could not be acknowledged, and come again: %s",
+                    "%d stored jobs could not be acknowledged, and will be delivered again: %s",
                     len(failed),
                     failed[0],
                 )
 
-    def _fetched(self, limit: int, before: Offset) -> dict[Address, list[str]]:
+    def _fetch(self, limit: int, before: Offset) -> dict[Address, list[str]]:
         """Node → IDs of the jobs it delivered, each ID once."""
         done = before.ids()
         new: set[str] = set()
@@ -134,12 +135,12 @@ class Intake:
         for number, address in enumerate(order):
             share = -(-room // (len(order) - number))
             try:
-                ids = self._fetched_from(address, share, done, new)
+                ids = self._fetch_from(address, share, done, new)
             except ConnectionLost as error:
                 tried[str(address)] = error.reason
-                self._note_away(address, error)
+                self._note_unreachable(address, error)
                 continue
-            self._away.discard(address)
+            self._unreachable.discard(address)
             room -= len(ids)
             if ids:
                 found[address] = ids
@@ -147,18 +148,17 @@ class Intake:
             raise CannotConnect(tried)
         return found
 
-    def _fetched_from(
-        self, address: Address, limit: int, done: set[str], new: set[str]
-    ) -> list[str]:
-        """IDs that are neither in the batch before, which is done, nor in this one already.
+    def _fetch_from(self, address: Address, limit: int, done: set[str], new: set[str]) -> list[str]:
+        """IDs that are neither in the batch before, which is stored, nor in this one already.
 
-        A job that comes twice while a batch is fetched, as its RETRY was almost over, is new once.
+        A job that is delivered twice while a batch is fetched, as its RETRY was almost over, counts
+        once.
         """
         ids: list[str] = []
         size = 0
         while len(ids) < limit and size < _BYTES_MAX:
             count = min(_AT_ONCE, limit - len(ids))
-            jobs = self._got(address, count)
+            jobs = self._get_jobs(address, count)
             again = [job.id for job in jobs if job.id in done]
             if again:
                 self._servers.ask(address, [requests.ack_jobs(*again)])
@@ -171,19 +171,19 @@ class Intake:
                 break
         return ids
 
-    def _got(self, address: Address, count: int) -> list[Job]:
+    def _get_jobs(self, address: Address, count: int) -> list[Job]:
         (answer,) = self._servers.ask(address, [requests.get_jobs(self._queues, count)])
         if isinstance(answer, Refused) and answer.code == "LEAVING":
-            # Its jobs go to others, and come from there.
+            # Its jobs move to other nodes, and are fetched there.
             return []
         if isinstance(answer, ClientError):
             raise answer
         return answer
 
-    def _note_away(self, address: Address, error: ConnectionLost) -> None:
-        if address not in self._away:
-            self._away.add(address)
-            _LOG.warning("%s Jobs are fetched from the other nodes meanwhile.", error)
+    def _note_unreachable(self, address: Address, error: ConnectionLost) -> None:
+        if address not in self._unreachable:
+            self._unreachable.add(address)
+            _LOG.warning("%s Meanwhile jobs are fetched from the other nodes.", error)
 
 
 def _never(answer: object) -> bool:

@@ -1,12 +1,12 @@
-"""Keeping jobs of a batch from being delivered to others while it runs.
+"""Leases of the jobs of a batch: they are not delivered to other consumers while it runs.
 
-1. WORKING moves the next delivery of a job to RETRY from now. It is sent as soon as a batch is
-   there, and then every third of the shortest RETRY in it.
-2. A node refuses it in the second half of a job's TTL. The job then may be delivered again while
-   the batch runs; this is said once, and the batch goes on.
-3. A job with RETRY 0 is never delivered again, and needs nothing.
-4. A job that no node knows, or that is acknowledged, is left alone: whether it can be read still
-   shows when it is read.
+1. WORKING postpones the next delivery of a job to RETRY from now. It is sent when a batch begins,
+   and then each time a third of the shortest RETRY in it has passed.
+2. A node refuses it in the second half of a job's TTL. The job may then be delivered again while
+   the batch runs; this is logged once, and the batch goes on.
+3. A job with RETRY 0 is never delivered again, and needs no lease.
+4. A job that no node knows, or that is acknowledged, is not renewed again: whether it can still be
+   read turns out when it is read.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from disque_tx.client.errors import (
     TooLate,
     UnknownJob,
 )
-from disque_tx.spark.servers import Servers
+from disque_tx.spark.connections import Servers
 
 _LOG: Final = logging.getLogger(__name__)
-_BEATS_IN_RETRY: Final = 3
-_BEAT_S_MIN: Final = 0.2
-#: Until a node has said what RETRY is.
-_BEAT_S_UNKNOWN: Final = 1.0
+_HEARTBEATS_PER_RETRY: Final = 3
+_INTERVAL_S_MIN: Final = 0.2
+#: Until a reply to WORKING has reported the RETRY.
+_FIRST_INTERVAL_S: Final = 1.0
 
 
 class Leases:
-    """The jobs of the batch under way. ``beat_s``: how often to renew, ``None``: no need."""
+    """The jobs of the current batch. ``interval_s``: how often to renew, ``None``: not at all."""
 
     def __init__(self) -> None:
-        self.beat_s: float | None = None
+        self.interval_s: float | None = None
         self._jobs: Mapping[Address, Sequence[str]] = {}
         self._warned = False
 
-    def take(self, jobs: Mapping[Address, Sequence[str]], servers: Servers) -> set[str]:
-        """These are the jobs from now on; renew them at once, and return what that does."""
+    def replace(self, jobs: Mapping[Address, Sequence[str]], servers: Servers) -> set[str]:
+        """Lease these jobs instead of those before, at once; returns what :meth:`renew` does."""
         self._jobs = jobs
-        self.beat_s = _BEAT_S_UNKNOWN
+        self.interval_s = _FIRST_INTERVAL_S
         return self.renew(servers)
 
     def renew(self, servers: Servers) -> set[str]:
@@ -73,9 +73,9 @@ class Leases:
         if self._jobs is jobs:
             self._jobs = kept
             if not any(kept.values()):
-                self.beat_s = None
+                self.interval_s = None
             elif retries_s:
-                self.beat_s = max(min(retries_s) / _BEATS_IN_RETRY, _BEAT_S_MIN)
+                self.interval_s = max(min(retries_s) / _HEARTBEATS_PER_RETRY, _INTERVAL_S_MIN)
         return away
 
     def _warn(self, late: int) -> None:
@@ -100,10 +100,10 @@ def _goes_on(answer: int | ClientError) -> bool:
     return answer != 0
 
 
-class Heart:
+class Heartbeat:
     """Renews leases in a thread of its own, on connections of its own.
 
-    ``connect``: makes them.
+    ``connect``: makes the connections.
     """
 
     def __init__(self, leases: Leases, connect: Callable[[], Servers]) -> None:
@@ -115,25 +115,25 @@ class Heart:
         self._thread.start()
 
     def changed(self) -> None:
-        """The leases are others now, and perhaps shorter."""
+        """The leases have changed, and may need shorter intervals."""
         self._changed.set()
 
     def stop(self) -> None:
-        """Renew nothing any more."""
+        """Stop renewing."""
         self._stopped.set()
         self._changed.set()
 
     def _run(self) -> None:
         servers = self._connect()
         while not self._stopped.is_set():
-            if self._changed.wait(self._leases.beat_s):
+            if self._changed.wait(self._leases.interval_s):
                 self._changed.clear()
             else:
-                self._beat(servers)
+                self._renew(servers)
         servers.close()
 
-    def _beat(self, servers: Servers) -> None:
+    def _renew(self, servers: Servers) -> None:
         try:
             self._leases.renew(servers)
         except ClientError as error:
-            _LOG.warning("The jobs of the batch could not be kept from others. %s", error)
+            _LOG.warning("The leases of the jobs of the batch could not be renewed. %s", error)

@@ -1,7 +1,7 @@
 """The offset of a stream of jobs: the IDs of the batch that ends there.
 
-A queue has no positions to come back to, but a job can be shown by its ID until it is
-acknowledged. Spark writes an offset down before the batch runs, so a batch can be read again.
+A queue has no positions to return to, but a job can be read by its ID until it is acknowledged.
+Spark stores an offset before the batch runs, so a batch can be read again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from disque_tx.spark.errors import JobsLost
 from disque_tx.spark.options import JOBS_MAX
 
 _JOB_ID: Final = re.compile(r"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
-#: A task that reads more takes longer than the others have to wait for.
+#: More jobs would make a task much slower than the others.
 _TASK_JOBS_MAX: Final = 2500
 
 
 @attrs.frozen
 class Offset:
-    """``seq``: number of the batch. ``jobs``: the node that delivered → IDs."""
+    """``seq``: number of the batch. ``jobs``: node that delivered them → IDs."""
 
     seq: int = 0
     jobs: Mapping[Address, Sequence[str]] = attrs.field(factory=dict)
@@ -38,14 +38,14 @@ class Offset:
         return {job_id for ids in self.jobs.values() for job_id in ids}
 
     def as_json(self) -> dict[str, Any]:
-        """As Spark keeps it."""
+        """The form in which Spark stores it."""
         return {"seq": self.seq, "jobs": {str(node): list(ids) for node, ids in self.jobs.items()}}
 
 
 def from_json(kept: Any) -> Offset:
-    """An offset that Spark kept.
+    """An offset that Spark stored.
 
-    :raises JobsLost: when it is none of ours.
+    :raises JobsLost: when it was not written by this format.
     """
     try:
         seq = kept["seq"]
@@ -72,8 +72,8 @@ def _foreign() -> JobsLost:
 
 
 def shares(offset: Offset, wanted: int | None) -> list[tuple[Address, tuple[str, ...]]]:
-    """The batch cut into tasks, each of jobs of one node, of about the same size. ``wanted``: tasks
-    at least, if there are as many jobs."""
+    """The batch divided into tasks of about the same size, each with jobs of one node. ``wanted``:
+    minimum number of tasks, if there are as many jobs."""
     total = len(offset)
     least = min(total, max(wanted or 1, -(-total // _TASK_JOBS_MAX)))
     cut: list[tuple[Address, tuple[str, ...]]] = []

@@ -1,11 +1,12 @@
-"""Queues as a stream and as a table for Spark.
+"""Queues as a stream and as a table for Spark: what Spark calls on the driver and in tasks.
 
-See :mod:`disque_tx.spark.source.intake` for the driver's part and
-:mod:`disque_tx.spark.source.jobrows` for the tasks'.
+How the driver fetches and acknowledges jobs is in :mod:`disque_tx.spark.source.intake`. Tasks read
+jobs by their IDs.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -20,12 +21,15 @@ from pyspark.sql.streaming.datasource import (
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address
-from disque_tx.spark.options import Reading
-from disque_tx.spark.schema import JOBS_DDL, arrow_schema, batches
-from disque_tx.spark.servers import Servers
-from disque_tx.spark.source import jobrows
+from disque_tx.client.errors import ClientError, ConnectionLost
+from disque_tx.client.requests import encoded
+from disque_tx.client.values import JobDetails
+from disque_tx.spark.connections import Servers
+from disque_tx.spark.errors import JobsLost
+from disque_tx.spark.options import ReadOptions
+from disque_tx.spark.schema import JOBS_DDL, arrow_schema, batches, text
 from disque_tx.spark.source.intake import Intake
-from disque_tx.spark.source.leases import Heart, Leases
+from disque_tx.spark.source.leases import Heartbeat, Leases
 from disque_tx.spark.source.offsets import Offset, from_json, shares
 
 _PAGE_JOBS: Final = 500
@@ -33,22 +37,22 @@ _PAGE_JOBS: Final = 500
 
 @attrs.define
 class _Driver:
-    """What lives in the driver's process alone. ``left``: jobs until a query ends that was to
-    take what is available, ``None`` for one that goes on."""
+    """State of the driver's process only. ``left``: with ``availableNow``, how many jobs are to be
+    read before the query ends; ``None`` for a query without an end."""
 
     intake: Intake
-    heart: Heart
+    heartbeat: Heartbeat
     left: int | None = None
 
 
 class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Queues as a stream. Made and copied in several processes; only the driver's opens
-    connections.
+    """Queues as a stream. Spark creates and copies it in several processes; only the one of the
+    driver fetches jobs.
 
     At least once, with deterministic replay: a batch that runs again has the same jobs.
     """
 
-    def __init__(self, options: Reading) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._driver: _Driver | None = None
 
@@ -56,15 +60,15 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"_options": self._options, "_driver": None}
 
     def initialOffset(self) -> dict[str, Any]:
-        """Before the first batch."""
+        """The offset before the first batch."""
         return Offset().as_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The jobs of a batch, by ``maxJobsPerTrigger``."""
+        """The maximum number of jobs in a batch: ``maxJobsPerTrigger``."""
         return ReadMaxRows(self._options.jobs_max)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """The query ends when as many jobs were taken as are queued now."""
+        """The query ends when as many jobs were fetched as are queued now."""
         driver = self._started()
         driver.left = driver.intake.waiting()
 
@@ -76,7 +80,7 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             room = min(room, driver.left)
         begun = from_json(start)
         end = driver.intake.advance(begun, room)
-        driver.heart.changed()
+        driver.heartbeat.changed()
         if driver.left is not None and end is not begun:
             driver.left = max(0, driver.left - len(end))
         return end.as_json()
@@ -88,7 +92,7 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         driver = self._started()
         driver.intake.hold(offset)
-        driver.heart.changed()
+        driver.heartbeat.changed()
         batch = driver.intake.readable(offset)
         return [InputPartition(share) for share in shares(batch, self._options.partitions)]
 
@@ -100,15 +104,15 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         node, ids = partition.value
         servers = self._options.cluster.servers()
         try:
-            found = jobrows.rows(servers, node, ids, self._options.strict)
+            found = job_rows(servers, node, ids, self._options.strict)
             yield from batches(found, arrow_schema(JOBS_DDL))
         finally:
             servers.close()
 
     def stop(self) -> None:
-        """Let the leases run out."""
+        """Send no more heartbeats: the leases expire."""
         if self._driver is not None:
-            self._driver.heart.stop()
+            self._driver.heartbeat.stop()
 
     def _started(self) -> _Driver:
         if self._driver is None:
@@ -116,24 +120,24 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             leases = Leases()
             servers = options.cluster.servers()
             intake = Intake(servers, options.queues, leases, options.strict)
-            self._driver = _Driver(intake, Heart(leases, options.cluster.servers))
+            self._driver = _Driver(intake, Heartbeat(leases, options.cluster.servers))
         return self._driver
 
 
 class JobReader(DataSourceReader):
     """Queues as a table, read once in the way that ``mode`` names.
 
-    ``peek`` looks at what is queued and takes nothing. ``lease`` takes jobs when the query is
-    planned and acknowledges none: they come again after their RETRY. ``drain`` acknowledges them
-    when a task has handed over its last row, which is before Spark has stored any; what fails then
-    is lost.
+    ``peek`` reads what is queued and fetches nothing. ``lease`` fetches jobs when the query is
+    planned and acknowledges none: they are delivered again after their RETRY. ``drain``
+    acknowledges them when a task has handed over its last row, which is before Spark has stored
+    any; if it fails after that, they are lost.
     """
 
-    def __init__(self, options: Reading) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """A task per node and queue to look at, or the jobs that were taken."""
+        """For ``peek`` a task per node and queue; otherwise the jobs that were fetched."""
         options = self._options
         if options.mode == "peek":
             return [
@@ -161,21 +165,21 @@ class JobReader(DataSourceReader):
             servers.close()
 
     def _peek(self, servers: Servers, node: Address, queue: str) -> Iterator[tuple[Any, ...]]:
-        """What is queued at this node. A listing may name a job twice; a row appears once."""
+        """What is queued at this node. A scan may return a job twice; it gets one row."""
         scan = requests.job_scan(queue, ("queued",), _PAGE_JOBS)
         seen: set[str] = set()
         cursor = -1
         while cursor:
-            cursor, page = servers.pipe(node).call(scan.page(max(cursor, 0)))
+            cursor, page = servers.connection(node).call(scan.page(max(cursor, 0)))
             for job in page:
                 if job.id not in seen:
                     seen.add(job.id)
-                    yield jobrows.row(job)
+                    yield job_row(job)
 
     def _lease(
         self, servers: Servers, node: Address, ids: tuple[str, ...]
     ) -> Iterator[tuple[Any, ...]]:
-        return jobrows.rows(servers, node, ids, self._options.strict)
+        return job_rows(servers, node, ids, self._options.strict)
 
     def _drain(
         self, servers: Servers, node: Address, ids: tuple[str, ...]
@@ -190,3 +194,72 @@ _READ: Final[dict[str, Callable[..., Iterator[tuple[Any, ...]]]]] = {
     "lease": JobReader._lease,
     "drain": JobReader._drain,
 }
+
+
+_LOG: Final = logging.getLogger(__name__)
+#: The bodies of this many jobs are in the buffers of a node at once.
+_AT_ONCE: Final = 100
+_CTIME_UNITS_IN_US: Final = 1000
+
+
+def job_rows(
+    servers: Servers, node: Address, ids: Sequence[str], strict: bool
+) -> Iterator[tuple[Any, ...]]:
+    """The jobs as rows of the format ``disque``. Reading does not change them; reading again gives
+    the same rows. ``strict``: whether missing jobs are an error, or are left out with a warning.
+
+    :raises JobsLost: when strict, and no node knows a job any more; or when a node that may know it
+        cannot be reached, as jobs that are left out here will be acknowledged.
+    """
+    for start in range(0, len(ids), _AT_ONCE):
+        some = ids[start : start + _AT_ONCE]
+        answers = servers.ask_holders(node, some, requests.show, _is_gone)
+        lost = [
+            (job_id, answer)
+            for job_id, answer in zip(some, answers, strict=True)
+            if not isinstance(answer, JobDetails) or answer.body is None
+        ]
+        if lost:
+            _miss(node, lost, strict)
+        for answer in answers:
+            if isinstance(answer, JobDetails) and answer.body is not None:
+                yield job_row(answer)
+
+
+def job_row(job: JobDetails) -> tuple[Any, ...]:
+    """A job as a row of the format ``disque``."""
+    return (
+        job.id,
+        text(encoded(job.queue or "")),
+        job.body,
+        job.nacks,
+        job.additional_deliveries,
+        job.ctime // _CTIME_UNITS_IN_US,
+    )
+
+
+def _is_gone(answer: JobDetails | ClientError | None) -> bool:
+    """Whether this node does not have the job, and another holder may."""
+    return answer is None or (isinstance(answer, JobDetails) and answer.body is None)
+
+
+def _miss(
+    node: Address, lost: Sequence[tuple[str, JobDetails | ClientError | None]], strict: bool
+) -> None:
+    # First those of a node that cannot be reached: they may still exist.
+    job_id, answer = max(lost, key=lambda one: isinstance(one[1], ConnectionLost))
+    if isinstance(answer, ClientError) and not isinstance(answer, ConnectionLost):
+        raise answer
+    why = str(answer) if answer else "It was acknowledged elsewhere, deleted, evicted or expired."
+    what = (
+        f"{len(lost)} jobs that {node} delivered to this query cannot be read again, for"
+        f" example {job_id}. {why}"
+    )
+    if strict or isinstance(answer, ConnectionLost):
+        raise JobsLost(
+            f"{what} Bring the node back and start the query again; or set failOnDataLoss to false"
+            " to continue without these jobs: those that are still in the cluster are delivered"
+            " again after their RETRY. If the checkpoint is old and its jobs are long gone, use"
+            " that option once, or a new checkpointLocation."
+        )
+    _LOG.warning("%s They are left out.", what)

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from disque_tx.spark.pipeline.errors import BadTable, Conflict, NothingToRead
+from disque_tx.spark.errors import BadTable, Conflict, NothingToRead
 from disque_tx.spark.pipeline.ingest.ingestion import Report, ingest
 from disque_tx.spark.pipeline.tables.table import Table
 from tests.acceptance.daemon import environment

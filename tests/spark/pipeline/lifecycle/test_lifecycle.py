@@ -9,8 +9,8 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from disque_tx.spark.pipeline.errors import BadTable, OutputExists
-from disque_tx.spark.pipeline.lifecycle.parts import PARTS, lifecycle
+from disque_tx.spark.errors import BadTable, OutputExists
+from disque_tx.spark.pipeline.lifecycle.results import RESULTS, lifecycle
 from tests.spark.pipeline import model
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id, node_id
@@ -50,7 +50,7 @@ class LifecycleTests(PipelineCase):
         """The rows of each table."""
         table = self.ingested(*nodes)
         paths = lifecycle(self.spark, table, str(self.folder / "out"), window_s)
-        self.assertEqual(set(PARTS), set(paths))
+        self.assertEqual(set(RESULTS), set(paths))
         return {part: self.spark.read.parquet(path).collect() for part, path in paths.items()}
 
     def test_model(self) -> None:
@@ -144,5 +144,5 @@ class LifecycleTests(PipelineCase):
         out = str(self.folder / "out")
         self.assertRaises(OutputExists, lifecycle, self.spark, table, out)
         lifecycle(self.spark, table, out, overwrite=True)
-        self.assertEqual(set(PARTS), {path.name for path in Path(out).iterdir()})
+        self.assertEqual(set(RESULTS), {path.name for path in Path(out).iterdir()})
         self.assertRaises(BadTable, lifecycle, self.spark, str(self.folder / "no"), out + "2")

@@ -12,10 +12,10 @@ from markupsafe import escape
 from pyspark.sql import Row
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.spark.errors import BadTable
 from disque_tx.spark.pipeline.cli.program import command
-from disque_tx.spark.pipeline.errors import BadTable
 from disque_tx.spark.pipeline.lifecycle.audit import Audit, Suspect
-from disque_tx.spark.pipeline.lifecycle.parts import lifecycle
+from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from disque_tx.spark.pipeline.report.figures import COUNTED, FINDINGS, Axis, Checked, Figures
 from disque_tx.spark.pipeline.report.page import HEADINGS, CannotWrite, Flow, rendered, report
 from tests.spark.pipeline import shop

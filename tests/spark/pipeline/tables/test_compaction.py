@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.spark.pipeline.errors import BadTable, Conflict
+from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.pipeline.ingest.ingestion import ingest, missing
 from disque_tx.spark.pipeline.tables import compaction
 from disque_tx.spark.pipeline.tables.commits import Commit, CommitLog, Span, joined

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.errors import PySparkException
 
-from disque_tx.spark.pipeline.errors import OutputExists
+from disque_tx.spark.errors import OutputExists
 from disque_tx.spark.pipeline.transfer.export import export
 from tests.spark.pipeline.cases import PipelineCase
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from disque_tx.spark.errors import BadColumn, BadOption
-from disque_tx.spark.pipeline.errors import NothingToRead
+from disque_tx.spark.errors import BadColumn, BadOption, NothingToRead
 from disque_tx.spark.pipeline.transfer.load import bodies
 from disque_tx.spark.pipeline.transfer.target import Target
 from tests.spark.pipeline.cases import PipelineCase
@@ -26,7 +25,7 @@ class BodiesTests(PipelineCase):
         rows = bodies(self.spark, self.table, "a line", form="json")
         self.assertEqual((1, 1, 2), (rows.count, rows.nulls, rows.bytes))
         self.assertEqual([Row(body="ä")], rows.jobs.collect())
-        self.assertEqual(2, len(list(rows.told("q"))))
+        self.assertEqual(2, len(list(rows.summary("q"))))
         self.assertEqual(0, bodies(self.spark, self.table, "a line", "number > 1", "json").count)
 
     def test_errors(self) -> None:
@@ -45,7 +44,9 @@ class TargetTests(PipelineCase):
     def given(self, **words: Any) -> Target:
         """As the command line gives them."""
         names = ("password", "cacert", "cert", "key", "replicate", "retry_s", "ttl_s")
-        return Target.given(**{"servers": "h:1", "tls": False, **dict.fromkeys(names), **words})
+        return Target.from_options(
+            **{"servers": "h:1", "tls": False, **dict.fromkeys(names), **words}
+        )
 
     def test_options(self) -> None:
         """What is given reaches the sink, what is not does not; jobs show when all are there."""

@@ -6,9 +6,15 @@ from base64 import b64encode
 
 from pyspark.errors import PySparkException
 
-from disque_tx.spark.pipeline.errors import BadTable, NothingToRead
-from disque_tx.spark.pipeline.transfer.ledger import Ledger, Unfinished
-from disque_tx.spark.pipeline.transfer.replay import Chosen, NoBodies, chosen, history
+from disque_tx.spark.errors import BadTable, NothingToRead
+from disque_tx.spark.pipeline.transfer.replay import (
+    Chosen,
+    Ledger,
+    NoBodies,
+    Unfinished,
+    chosen,
+    history,
+)
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id
 
@@ -58,7 +64,7 @@ class ChoiceTests(ReplayCase):
         with chosen(self.spark, self.events(), "outcome = 'pending'", self.ledger) as found:
             self.assertEqual((2, 0, 1, 6), self.counts(found))
             rows = {row.job_id: row for row in found.jobs.collect()}
-            self.assertIn("1 jobs have no body", "\n".join(found.told()))
+            self.assertIn("1 jobs have no body", "\n".join(found.summary()))
         first, second = rows[job_id(0)], rows[job_id(1)]
         self.assertEqual((b"\0first", 7, 99), (bytes(first.body), first.retry, first.ttl))
         self.assertEqual((b"", "empty"), (bytes(second.body), second.queue))
@@ -79,7 +85,7 @@ class ChoiceTests(ReplayCase):
         where = "queue = 'mail' AND added_at > '2026-11-20 19:00:03'"
         choice = chosen(self.spark, self.events(), where, self.ledger)
         with choice as found, self.assertRaises(NoBodies) as raised:
-            list(found.told())
+            list(found.summary())
         self.assertIn("eventlog-body yes", str(raised.exception))
 
     def test_foreign_bodies(self) -> None:

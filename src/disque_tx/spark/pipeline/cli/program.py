@@ -1,4 +1,4 @@
-"""``disque-pipeline``: one group of commands, most of them at home in packages of their own."""
+"""``disque-pipeline``: one group of commands, most of them defined in other packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from disque_tx.spark.pipeline.ingest.ingestion import Report, ingest
 from disque_tx.spark.pipeline.lifecycle.audit import VIOLATED, Audit, audit
-from disque_tx.spark.pipeline.lifecycle.parts import lifecycle
+from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from disque_tx.spark.pipeline.report.page import report_command
 from disque_tx.spark.pipeline.runner import Runner
 from disque_tx.spark.pipeline.tables.compaction import KEPT_MS, compact
@@ -25,16 +25,18 @@ _MISSING_SHOWN: Final = 20
 
 
 @click.group(name="disque-pipeline", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--master", help="Where Spark runs, by default what spark-submit says, or local[*].")
+@click.option("--master", help="Where Spark runs; by default as spark-submit says, or local[*].")
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
 @click.option(
-    "--progress/--no-progress", default=None, help="Bars on stderr; by default on terminals."
+    "--progress/--no-progress",
+    default=None,
+    help="Progress bars on stderr; by default on terminals.",
 )
 @click.pass_context
 def command(
     context: click.Context, master: str | None, conf: tuple[str, ...], progress: bool | None
 ) -> None:
-    """What happened to jobs, from the event logs of many nodes."""
+    """Find out what happened to jobs, from the event logs of many nodes."""
     context.obj = Runner(master or _submitted_or("local[*]"), _settings(conf), progress)
 
 
@@ -55,35 +57,35 @@ def _settings(words: Iterable[str]) -> dict[str, str]:
 
 @command.command("ingest")
 @click.argument("events", nargs=-1, required=True)
-@click.option("--into", "table", required=True, help="The table; made if it does not exist.")
-@click.option("--json", "as_json", is_flag=True, help="Tell the result as JSON.")
+@click.option("--into", "table", required=True, help="The table; created if it does not exist.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_obj
 def ingest_command(runner: Runner, events: tuple[str, ...], table: str, as_json: bool) -> None:
-    """Bring event logs into a table, each event once.
+    """Add event logs to a table, each event once.
 
-    EVENTS are folders and files, of any number of nodes. What is in the table already is left out,
-    so that the same folders can be given every hour.
+    EVENTS are folders and files, of any number of nodes. Events that are in the table already are
+    skipped, so that the same folders can be ingested every hour.
     """
     with runner.spark() as spark:
         report = ingest(spark, events, table)
     if as_json:
         click.echo(json.dumps(attrs.asdict(report)))
     else:
-        _tell_ingest(report)
+        _print_ingest(report)
 
 
-def _tell_ingest(report: Report) -> None:
+def _print_ingest(report: Report) -> None:
     click.echo(
         f"{report.files} new files: {report.events} events, {report.new} of them new, "
-        f"{report.duplicates} known; {report.rejected} lines rejected."
+        f"{report.duplicates} known already; {report.rejected} lines rejected."
     )
     for path in report.unreadable:
-        click.echo(f"Rejected as a whole, as it cannot be decompressed: {path}")
+        click.echo(f"This file cannot be decompressed and was rejected: {path}")
     missing = {node: count for node, count in report.missing.items() if count}
     for node in sorted(missing)[:_MISSING_SHOWN]:
-        click.echo(f"Node {node}: {missing[node]} events are in no log.")
+        click.echo(f"Node {node}: {missing[node]} events are missing from the logs.")
     if len(missing) > _MISSING_SHOWN:
-        click.echo(f"So it is for {len(missing) - _MISSING_SHOWN} more nodes; see --json.")
+        click.echo(f"The same applies to {len(missing) - _MISSING_SHOWN} more nodes; see --json.")
 
 
 @command.command("compact")
@@ -94,14 +96,14 @@ def _tell_ingest(report: Report) -> None:
     type=click.IntRange(0, 31_536_000),
     default=KEPT_MS // 1000,
     show_default=True,
-    help="Seconds for which merged files stay, for those who read them.",
+    help="Seconds for which merged files stay, for programs that read them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_obj
 def compact_command(runner: Runner, table: str, kept_s: int, as_json: bool) -> None:
-    """Merge small files of a table, so that it stays quick.
+    """Merge small files of a table, so that it stays fast.
 
-    'ingest' does this by itself when there are many. Nothing in the table changes.
+    'ingest' does this by itself when there are many. The events do not change.
     """
     with runner.spark() as spark:
         done = compact(spark, table, kept_ms=kept_s * 1000)
@@ -123,12 +125,12 @@ def compact_command(runner: Runner, table: str, kept_s: int, as_json: bool) -> N
     type=click.IntRange(1, _WINDOW_S_MAX),
     default=60,
     show_default=True,
-    help="Seconds that are summed up in OUT/queues.",
+    help="Length of the time windows of OUT/queues, in seconds.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace what is in OUT.")
 @click.pass_obj
 def lifecycle_command(runner: Runner, /, table: str, out: str, **words: Any) -> None:
-    """Say what became of each job, and how queues and nodes did."""
+    """Make tables of what became of each job, and of queues and nodes over time."""
     with runner.spark() as spark:
         for path in lifecycle(spark, table, out, **words).values():
             click.echo(path)
@@ -145,17 +147,17 @@ def lifecycle_command(runner: Runner, /, table: str, out: str, **words: Any) -> 
     show_default=True,
     help="Milliseconds by which clocks may differ.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Tell the result as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_context
 def audit_command(context: click.Context, /, table: str, as_json: bool, **words: Any) -> None:
-    """Say what should not have happened to a job; exit status 1 if something did.
+    """Find jobs for which a guarantee was violated; exit status 1 if there are any.
 
-    --limit bounds how many jobs are named per check.
+    --limit is how many jobs are listed per check.
     """
     runner: Runner = context.obj
     with runner.spark() as spark:
         found = audit(spark, table, **words)
-    click.echo(_as_json(found) if as_json else "\n".join(_told(found)))
+    click.echo(_as_json(found) if as_json else "\n".join(_lines(found)))
     context.exit(1 if found.violated else 0)
 
 
@@ -168,7 +170,7 @@ def _as_json(found: Audit) -> str:
     return json.dumps({"jobs": found.jobs, "counts": counts, "suspects": jobs})
 
 
-def _told(found: Audit) -> Iterator[str]:
+def _lines(found: Audit) -> Iterator[str]:
     yield f"{found.jobs} jobs."
     for (check, verdict), count in sorted(found.counts.items()):
         why = "" if verdict == VIOLATED else ", because events are missing"
@@ -177,7 +179,7 @@ def _told(found: Audit) -> Iterator[str]:
             if (suspect.check, suspect.verdict) == (check, verdict):
                 yield f"  {suspect.job_id}  {suspect.queue or '?'}"
     if not found.counts:
-        yield "Nothing is wrong with them."
+        yield "No violations were found."
 
 
 for _command in (report_command, export_command, load_command, replay_command):

@@ -1,4 +1,4 @@
-"""Event logs into a table, each event once."""
+"""Adds event logs to a table, each event once."""
 
 from __future__ import annotations
 

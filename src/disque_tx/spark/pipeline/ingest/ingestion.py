@@ -1,20 +1,20 @@
 """``disque-pipeline ingest``: event logs into a table, each event once.
 
-An event is known by its node, when that began, and its number. Why each is in the table once,
-whatever is killed when, and however often and under whatever path a log is given:
+An event is identified by its node, the start time of that node, and its number. Each is in the
+table once, whatever is killed at any time, and however often and under whatever path a log is read:
 
-1. The files of a batch are parsed into a folder that no reader looks into. If that fails or is
-   killed, nothing has happened.
-2. What was parsed is counted by node and run of a node: from which number to which, how many, how
-   many different ones. If numbers come twice, or a range meets one that an earlier batch brought,
-   the batch is written again without what is there already. That is decided by the numbers of the
-   events, not by the names of files; when ranges do not meet, no event can be in both.
-3. The commit with the ranges and the names of the files gets its name in one step, which fails if
-   it exists. Before it the batch does not count; from then on it does.
-4. Its files are moved into place, by this process or by whoever opens the table next.
+1. The files of a batch are parsed into a staging folder that readers ignore. If that fails or is
+   killed, the table has not changed.
+2. The parsed events are counted per node and start: the range of their numbers, how many, how many
+   different ones. If numbers occur twice, or a range overlaps one of an earlier batch, the batch is
+   written again without the events that are there already. This is decided by the numbers of the
+   events, not by file names; if ranges do not overlap, no event can be in both.
+3. The commit with the ranges and the file names is renamed in one step, which fails if the name
+   exists. From then on the batch is part of the table.
+4. Its files are moved into place, by this process or by the next one that opens the table.
 
-Small files are merged and commits put together now and then (``compaction``), so that an ingest
-costs the same however many there were before it.
+Small files and commits are merged from time to time (``compaction``), so that an ingest stays as
+fast as the first one.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.pipeline.errors import Conflict, ForeignData
-from disque_tx.spark.pipeline.ingest import lines, sources
+from disque_tx.spark.errors import Conflict, ForeignData
+from disque_tx.spark.pipeline.ingest import logs
 from disque_tx.spark.pipeline.storage import Entry
 from disque_tx.spark.pipeline.tables.commits import Commit, Span
-from disque_tx.spark.pipeline.tables.compaction import tidy
+from disque_tx.spark.pipeline.tables.compaction import compact_if_due
 from disque_tx.spark.pipeline.tables.table import Table
 
-#: Runs of nodes in one batch; a log in which more begin is made up.
+#: Starts of nodes in one batch; a log with more of them is not genuine.
 _SPANS_MAX: Final = 100_000
 _UNREADABLE: Final = re.compile(
     r"FAILED_READ_FILE[^\]]*\] Encountered error while reading file (\S+)\. "
 )
-#: What a batch staged so long ago, and did not commit, is of somebody who was killed.
+#: What was staged this long ago and not committed was left by a process that was killed.
 _ABANDONED_MS: Final = 86_400_000
-#: Bits of a number that say where it stands among 64.
+#: The low bits of a number, its position in a block of 64.
 _BLOCK_BITS: Final = 6
 _BLOCK_MASK: Final = 63
 
 
 @attrs.frozen
 class Report:
-    """What an ingest did. ``events``: read; ``new``: of those, not in the table before.
-    ``unreadable``: paths of files that were rejected as a whole. ``missing``: node → numbers that
-    it gave and that are in no log so far, in the whole table."""
+    """The result of an ingest. ``events``: read; ``new``: those that were not in the table before.
+    ``unreadable``: paths of files that were rejected as a whole. ``missing``: node → how many event
+    numbers are missing in the whole table."""
 
     files: int
     events: int
@@ -75,15 +75,15 @@ def ingest(
     step: Callable[[str], None] = lambda _: None,
     clock: Callable[[], float] = time.time,
 ) -> Report:
-    """Bring all logs in ``paths`` that are not there yet into the table ``into``.
+    """Add all logs in ``paths`` that are not in the table ``into`` yet to it.
 
     ``step``: called with the name of each step when it is done, once per batch: staged, counted,
     kept (rejected lines), committed, settled. ``clock``: the time of day in s.
 
     :raises NothingToRead: when a path does not exist.
-    :raises BadTable: when ``into`` is something else already, or of another version.
-    :raises Conflict: when somebody else ingested at the same time.
-    :raises ForeignData: when a batch tells of more than 100,000 runs of nodes.
+    :raises BadTable: when ``into`` is something else, or of another version.
+    :raises Conflict: when another process ingested at the same time.
+    :raises ForeignData: when a batch contains more than 100,000 starts of nodes.
     """
     table = Table(spark, into, create=True)
 
@@ -91,18 +91,18 @@ def ingest(
         return int(clock() * 1000)
 
     table.sweep(now_ms() - _ABANDONED_MS)
-    logs = sources.new(sources.found(table.storage, paths), table.commits)
+    unread = logs.unread(logs.find(table.storage, paths), table.commits)
     unreadable: list[str] = []
     done = []
-    for files in sources.batches(logs):
+    for files in logs.batches(unread):
         batch = _Batch(spark, table, files, step, now_ms)
         done.append(batch.run())
         unreadable += batch.unreadable
-    tidy(table, now_ms)
+    compact_if_due(table, now_ms)
     new = sum(_events(commit.spans) for commit in done)
     duplicates = sum(commit.duplicates for commit in done)
     return Report(
-        files=len(logs),
+        files=len(unread),
         events=new + duplicates,
         new=new,
         duplicates=duplicates,
@@ -113,8 +113,8 @@ def ingest(
 
 
 def missing(commits: Iterable[Commit]) -> dict[str, int]:
-    """Node → how many numbers it gave in between that no log told. Each event is there once, so
-    that counting is enough."""
+    """Node → how many of its event numbers are missing. Each event is in the table once, so
+    counting is enough."""
     runs = defaultdict(list)
     for commit in commits:
         for span in commit.spans:
@@ -147,11 +147,11 @@ class _Batch:
         self._now_ms = now_ms
 
     def run(self) -> Commit:
-        """All steps."""
+        """Do all steps; returns the commit."""
         staged, paths, bad = self._stage()
         self._step("staged")
         spans, read = self._count(staged)
-        if read > _events(spans) or self._old(spans):
+        if read > _events(spans) or self._overlapping(spans):
             staged = self._without_duplicates(staged, spans)
             spans, _ = self._count(staged)
         duplicates = read - _events(spans)
@@ -165,15 +165,15 @@ class _Batch:
         return commit
 
     def _stage(self) -> tuple[str, list[str], int]:
-        """Parse what can be read. Returns the folder, the files, and how many lines are bad."""
+        """Parse what can be read. Returns the folder, the files and the number of invalid lines."""
         paths = [file.path for file in self._files]
         while paths:
             staged = uuid4().hex
             counts = Observation()
-            parsed = lines.parsed(self._spark, paths)
-            bad = fn.count_if(~lines.is_event()).alias("bad")
+            parsed = logs.parsed(self._spark, paths)
+            bad = fn.count_if(~logs.is_event()).alias("bad")
             try:
-                self._write(lines.events(parsed.observe(counts, bad)), staged)
+                self._write(logs.events(parsed.observe(counts, bad)), staged)
             except (PySparkException, Py4JJavaError) as error:
                 paths = self._without_unreadable(paths, error)
                 self._table.storage.remove(self._table.staging(staged))
@@ -195,57 +195,57 @@ class _Batch:
         events.write.option("compression", "zstd").partitionBy("dt").parquet(folder)
 
     def _count(self, staged: str) -> tuple[list[Span], int]:
-        """Which numbers of which nodes there are, and how many events, copies included."""
+        """The ranges of numbers per node, and how many events there are, including duplicates."""
         if not self._table.staged_files(staged):
             return [], 0
         rows = spans(self._table.staged(staged)).limit(_SPANS_MAX + 1).collect()
         if len(rows) > _SPANS_MAX:
             raise ForeignData(
-                f"Files from {self._files[0].path} on tell of more than {_SPANS_MAX} starts of "
-                "nodes. No event log does; leave out what is something else."
+                f"Files from {self._files[0].path} on contain more than {_SPANS_MAX} starts of "
+                "nodes, which no event log does. Leave out files that are something else."
             )
         found = [Span(row.node, row.boot, row.first, row.last, row.different) for row in rows]
         return found, sum(row.events for row in rows)
 
-    def _old(self, spans: list[Span]) -> list[Span]:
-        """Those that could hold events that are in the table."""
+    def _overlapping(self, spans: list[Span]) -> list[Span]:
+        """Those that may contain events that are in the table."""
         runs = defaultdict(list)
         for commit in self._table.commits:
             for span in commit.spans:
                 runs[span.node, span.boot].append(span)
-        return [span for span in spans if any(map(span.meets, runs[span.node, span.boot]))]
+        return [span for span in spans if any(map(span.overlaps, runs[span.node, span.boot]))]
 
     def _without_duplicates(self, staged: str, spans: list[Span]) -> str:
         """Write the batch again with each new event once. Returns the new folder."""
         events = self._table.staged(staged)
-        if old := self._old(spans):
+        if old := self._overlapping(spans):
             names = ("node", "boot", "first", "last")
-            ranges = self._handful({n: [getattr(span, n) for span in old] for n in names})
+            ranges = self._small_table({n: [getattr(span, n) for span in old] for n in names})
             there = (
-                self._table.events().select(*lines.KEY).join(fn.broadcast(ranges), ["node", "boot"])
+                self._table.events().select(*logs.KEY).join(fn.broadcast(ranges), ["node", "boot"])
             )
-            there = there.where("seq BETWEEN first AND last").select(*lines.KEY)
-            events = events.join(there, list(lines.KEY), "left_anti")
+            there = there.where("seq BETWEEN first AND last").select(*logs.KEY)
+            events = events.join(there, list(logs.KEY), "left_anti")
         again = uuid4().hex
-        self._write(events.dropDuplicates(list(lines.KEY)), again)
+        self._write(events.dropDuplicates(list(logs.KEY)), again)
         self._table.storage.remove(self._table.staging(staged))
         return again
 
     def _keep_rejected(self, staged: str, paths: list[str], bad: int) -> int:
-        """Put aside what is no event; returns how many lines that are."""
+        """Store the lines that are not events; returns how many there are."""
         counts = Observation()
         if bad:
-            parsed = lines.parsed_with_text(self._spark, paths)
-            kept = lines.rejected(parsed).observe(counts, fn.count("*").alias("lines"))
+            parsed = logs.parsed_with_text(self._spark, paths)
+            kept = logs.rejected(parsed).observe(counts, fn.count("*").alias("lines"))
             kept.write.json(f"{self._table.rejects(staged)}/lines")
         if self.unreadable:
             reasons = ["unreadable"] * len(self.unreadable)
-            rows = self._handful({"file": self.unreadable, "reason": reasons}).coalesce(1)
+            rows = self._small_table({"file": self.unreadable, "reason": reasons}).coalesce(1)
             rows.write.json(f"{self._table.rejects(staged)}/files")
         return int(counts.get["lines"]) if bad else 0
 
-    def _handful(self, columns: dict[str, list[Any]]) -> DataFrame:
-        """Rows from here. As Arrow they need no Python on the other side."""
+    def _small_table(self, columns: dict[str, list[Any]]) -> DataFrame:
+        """A table of a few rows. As Arrow data it needs no Python in the tasks."""
         return self._spark.createDataFrame(pa.table(columns))
 
     def _commit(self, staged: str, spans: list[Span], duplicates: int, rejected: int) -> Commit:
@@ -263,14 +263,14 @@ class _Batch:
         )
         if not self._table.log.publish(commit):
             raise Conflict(
-                f"Somebody else ingested into {self._table.root} at the same time. Nothing of this "
-                "batch was added. Run the command again."
+                f"Another process ingested into {self._table.root} at the same time. Nothing of "
+                "this batch was added. Run the command again."
             )
         return commit
 
 
 def spans(events: DataFrame) -> DataFrame:
-    """Per node and run: the ``first`` and ``last`` number, ``events``, and how many of them are
+    """Per node and start: the ``first`` and ``last`` number, ``events``, and how many of them are
     ``different``. Numbers are counted as bits, 64 to a row, so that what is shuffled is small."""
     bit = fn.expr(f"shiftleft(1L, CAST(seq & {_BLOCK_MASK} AS INT))")
     block = fn.shiftright("seq", _BLOCK_BITS).alias("block")

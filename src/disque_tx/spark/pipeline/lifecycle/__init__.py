@@ -1,7 +1,7 @@
-"""What became of each job and each queue, and what should not have happened."""
+"""Finds out what became of each job and each queue, and what should not have happened."""
 
 from __future__ import annotations
 
-from disque_tx.spark.pipeline.lifecycle.parts import PARTS, lifecycle
+from disque_tx.spark.pipeline.lifecycle.results import RESULTS, lifecycle
 
-__all__ = ["PARTS", "lifecycle"]
+__all__ = ["RESULTS", "lifecycle"]

@@ -1,15 +1,17 @@
 """``disque-pipeline audit``: what should not have happened to a job.
 
-1. ``lost``: it was accepted, and neither delivered nor does anything say that it ended; its TTL is
-   over, or its delay is and no queue has seen it.
+1. ``lost``: it was accepted, was never delivered, and no event says that it ended; its TTL is over,
+   or its delay is and it was never queued.
 2. ``retry0-twice``: RETRY 0 means at most once, and it was delivered twice.
 3. ``delivered-after-ack``: delivered after it had been acknowledged; on another node, later by more
    than clocks may differ.
-4. ``under-replicated``: it was accepted, and nothing says that there were as many copies as the
+4. ``under-replicated``: it was accepted, and no event says that there were as many copies as the
    client asked for.
 
-What rests on something that nobody told (1, 4) is ``unknown`` rather than ``violated`` when events
-are missing that could have told it.
+Checks that rest on the absence of an event (1, 4) give ``unknown`` rather than ``violated`` when
+missing events could explain it. A node numbers its events from 0. A number that is missing was
+dropped, or lost with the last second before a ``kill -9``, or is in a log that was not ingested.
+After the last number before a restart there may have been more.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ from collections.abc import Mapping
 from typing import Final
 
 import attrs
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.pipeline.lifecycle import gaps, nodes
+from disque_tx.spark.pipeline.lifecycle import nodes
 from disque_tx.spark.pipeline.lifecycle.jobs import GRACE_S, Extent, jobs
 from disque_tx.spark.pipeline.tables.table import Table
 
@@ -33,7 +35,7 @@ _ACKED: Final = ("acked", "fast-acked")
 
 @attrs.frozen
 class Suspect:
-    """A job that something is wrong with, or may be."""
+    """A job for which a guarantee was violated, or may have been."""
 
     check: str
     verdict: str
@@ -43,7 +45,7 @@ class Suspect:
 
 @attrs.frozen
 class Audit:
-    """``counts``: check and verdict → jobs. ``suspects``: as many of each as were asked for."""
+    """``counts``: check and verdict → jobs. ``suspects``: of each as many as were asked for."""
 
     jobs: int
     counts: dict[tuple[str, str], int]
@@ -51,22 +53,22 @@ class Audit:
 
     @property
     def violated(self) -> bool:
-        """Whether anything happened that must not."""
+        """Whether any guarantee was violated."""
         return any(count for (_, verdict), count in self.counts.items() if verdict == VIOLATED)
 
 
 def audit(spark: SparkSession, table: str, limit: int = 100, skew_ms: int = 1000) -> Audit:
     """Check all jobs of a table.
 
-    ``limit``: jobs that are named per check and verdict. ``skew_ms``: how far clocks of two nodes
-    may differ where events do not bound it.
+    ``limit``: jobs that are listed per check and verdict. ``skew_ms``: how far clocks of two nodes
+    may differ if events give no bound.
 
-    :raises BadTable: when ``table`` is none, or of another version.
+    :raises BadTable: when ``table`` is not a table, or of another version.
     """
     events = Table(spark, table).events()
     extent = Extent.of(events)
     found = jobs(events, extent).persist()
-    kept = suspects(events, found, extent, gaps.latest(events), skew_ms).persist()
+    kept = suspects(events, found, extent, last_gaps(events), skew_ms).persist()
     try:
         counted = kept.groupBy("check", "verdict").count().collect()
         counts = {(row.check, row.verdict): int(row["count"]) for row in counted}
@@ -83,7 +85,7 @@ def audit(spark: SparkSession, table: str, limit: int = 100, skew_ms: int = 1000
 def suspects(
     events: DataFrame, found: DataFrame, extent: Extent, gap_ends: Mapping[str, int], skew_ms: int
 ) -> DataFrame:
-    """Jobs that something is wrong with: ``check``, ``verdict``, ``job_id``, ``queue``."""
+    """Violations and possible ones: ``check``, ``verdict``, ``job_id``, ``queue``."""
     rules = {
         "lost": (_lost(extent.horizon_us), _any_gap(gap_ends)),
         "retry0-twice": ((fn.col("retry_s") == 0) & (fn.col("deliveries") > 1), fn.lit(False)),
@@ -124,7 +126,7 @@ def _lost(horizon_us: int) -> Column:
 
 
 def _under_replicated(horizon_us: int) -> Column:
-    """Asynchronous jobs have a minute; those that end before may have had no time for copies."""
+    """Asynchronous jobs have a minute; those that end earlier may have had no time for copies."""
     served = fn.coalesce("queued_at", "first_delivered_at").isNotNull()
     due = fn.unix_micros("added_at") + GRACE_S * 1_000_000
     end = fn.coalesce(fn.unix_micros("ended_at"), fn.lit(horizon_us))
@@ -138,7 +140,7 @@ def _any_gap(gap_ends: Mapping[str, int]) -> Column:
 
 
 def _own_gap(gap_ends: Mapping[str, int]) -> Column:
-    """The same of the node that made it."""
+    """The same for the node where the job was added."""
     answer = fn.lit(False)
     for node, until_us in gap_ends.items():
         missed = (fn.col("made_on") == node) & (fn.unix_micros("added_at") < fn.lit(until_us))
@@ -148,15 +150,15 @@ def _own_gap(gap_ends: Mapping[str, int]) -> Column:
 
 def _delivered_after_ack(events: DataFrame, found: DataFrame, skew_ms: int) -> DataFrame:
     """Jobs that were delivered after an acknowledgement. Only those with several deliveries, or
-    one that seems to be later, are looked at event by event."""
+    one that seems to be later, are checked event by event."""
     again = (fn.col("deliveries") > 1) | (fn.col("last_delivered_at") > fn.col("acked_at"))
     candidates = found.where((fn.col("acks") > 0) & again)
-    told = events.where(fn.col("kind").isin("delivered", *_ACKED)).join(
+    relevant = events.where(fn.col("kind").isin("delivered", *_ACKED)).join(
         candidates.select("job_id"), "job_id", "left_semi"
     )
     late, ack = (
-        _order(told.where("kind = 'delivered'"), "d"),
-        _order(told.where("kind != 'delivered'"), "a"),
+        _order(relevant.where("kind = 'delivered'"), "d"),
+        _order(relevant.where("kind != 'delivered'"), "a"),
     )
     ahead = nodes.clocks(events, found).select(
         fn.col("from_node").alias("a_node"), fn.col("to_node").alias("d_node"), "ahead_ms_max"
@@ -171,10 +173,66 @@ def _delivered_after_ack(events: DataFrame, found: DataFrame, skew_ms: int) -> D
 
 
 def _order(events: DataFrame, prefix: str) -> DataFrame:
-    """Where events stand: on one node by its numbers, which clocks that jump do not change."""
+    """The order of events: on one node by its numbers, which do not depend on clocks."""
     return events.select(
         "job_id",
         fn.col("node").alias(f"{prefix}_node"),
         fn.struct("boot", "seq").alias(f"{prefix}_order"),
         fn.unix_micros("time").alias(f"{prefix}_us"),
     )
+
+
+#: Events of this long may be lost by a ``kill -9`` (docs/reference/events.md).
+_LOST_US: Final = 1_000_000
+#: Numbers that are counted together.
+_BLOCK_BITS: Final = 6
+_BLOCK: Final = ["node", "boot", "block"]
+
+
+def last_gaps(events: DataFrame) -> dict[str, int]:
+    """Node → until when, in µs since 1970, events of it may be missing; nodes without missing
+    events are left out."""
+    numbered = events.select("node", "boot", "seq", fn.unix_micros("time").alias("at_us"))
+    numbered = numbered.withColumn("block", fn.shiftright("seq", _BLOCK_BITS))
+    blocks = numbered.groupBy(*_BLOCK).agg(
+        fn.count("*").alias("events"),
+        fn.min("seq").alias("first"),
+        fn.max("seq").alias("last"),
+        fn.min("at_us").alias("begin_us"),
+        fn.max("at_us").alias("end_us"),
+    )
+    ends = (
+        _between(blocks)
+        .unionByName(_inside(numbered, blocks))
+        .unionByName(_before_restarts(blocks))
+    )
+    rows = ends.groupBy("node").agg(fn.max("until_us").alias("until_us")).collect()
+    return {row.node: row.until_us for row in rows if row.until_us is not None}
+
+
+def _between(blocks: DataFrame) -> DataFrame:
+    """The times of the first events after numbers that are missing between blocks, or at the
+    start."""
+    run = Window.partitionBy("node", "boot").orderBy("block")
+    expected = fn.coalesce(fn.lag("last").over(run) + 1, fn.lit(0))
+    after = blocks.withColumn("expected", expected).where("first > expected")
+    return after.select("node", fn.col("begin_us").alias("until_us"))
+
+
+def _inside(numbered: DataFrame, blocks: DataFrame) -> DataFrame:
+    """The same within a block. Only the events of incomplete blocks are sorted."""
+    broken = blocks.where("last - first + 1 > events").select(*_BLOCK)
+    row = Window.partitionBy(*_BLOCK).orderBy("seq")
+    ordered = numbered.join(broken, _BLOCK, "left_semi").withColumn(
+        "before", fn.lag("seq").over(row)
+    )
+    return ordered.where("seq > before + 1").select("node", fn.col("at_us").alias("until_us"))
+
+
+def _before_restarts(blocks: DataFrame) -> DataFrame:
+    """Until when a node that was restarted may have numbered more."""
+    end_us = fn.max(fn.struct("last", "end_us")).getField("end_us")
+    runs = blocks.groupBy("node", "boot").agg(end_us.alias("end_us"))
+    later = fn.lead("boot").over(Window.partitionBy("node").orderBy("boot"))
+    ended = runs.withColumn("later", later).where("later IS NOT NULL")
+    return ended.select("node", (fn.col("end_us") + _LOST_US).alias("until_us"))

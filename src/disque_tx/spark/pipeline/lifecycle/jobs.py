@@ -1,8 +1,8 @@
 """One row per job, from the events of all nodes.
 
-Sums, least and greatest values of numbers are all that is asked of the events of a job, so that
-Spark adds them up in place, without sorting, first where they are read and then where all events of
-a job meet. Text is carried as a number until then: the queue as its hash, nodes as bits of a mask.
+Only sums, minima and maxima of numbers are computed over the events of a job, so that Spark can
+aggregate without sorting, first where events are read and then per job. Until then text is
+represented by numbers: the queue by its hash, nodes by bits of a mask.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import attrs
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.pipeline.errors import ForeignData
+from disque_tx.spark.errors import ForeignData
 
 #: Bits of a mask of nodes.
 _MASK_NODES: Final = 63
 _NODES_MAX: Final = 4_000
-#: Names that are sent to every task rather than jobs to where the names are.
+#: Up to this many names are broadcast to every task; with more, jobs are shuffled.
 _BROADCAST_QUEUES_MAX: Final = 200_000
-#: So long after its TTL a job may still be told to have expired.
+#: How long after the end of its TTL the expiry of a job may still be logged.
 GRACE_S: Final = 60
 
 _ACKED: Final = ("acked", "fast-acked")
@@ -53,9 +53,8 @@ _ADDED_WITH: Final = ("retry_s", "ttl_s", "delay_s", "replicate")
 
 @attrs.frozen
 class Extent:
-    """What a table holds, in a few words. ``nodes``: IDs of those that tell something, sorted.
-    ``horizon_us``: the time of the latest event, by the clock of its node, since 1970.
-    ``queues``: about how many there are."""
+    """A summary of a table. ``nodes``: sorted IDs of those with events. ``horizon_us``: the time of
+    the latest event, by the clock of its node, since 1970. ``queues``: approximate number."""
 
     nodes: tuple[str, ...]
     horizon_us: int
@@ -70,7 +69,7 @@ class Extent:
         )
         rows = per_node.limit(_NODES_MAX + 1).collect()
         if len(rows) > _NODES_MAX:
-            raise ForeignData(f"The table tells of more than {_NODES_MAX} nodes.")
+            raise ForeignData(f"The table contains events of more than {_NODES_MAX} nodes.")
         return cls(
             tuple(sorted(row.node for row in rows)),
             max((row.last_us for row in rows), default=0),
@@ -96,14 +95,14 @@ def jobs(events: DataFrame, extent: Extent) -> DataFrame:
 
 
 def _at(nodes: Sequence[str]) -> Column:
-    """Where a node stands among ``nodes``."""
+    """The position of a node in ``nodes``."""
     return (
         fn.array_position(fn.array(*map(fn.lit, nodes)).cast("array<string>"), fn.col("node")) - 1
     )
 
 
 def _queues(events: DataFrame) -> DataFrame:
-    """Names of queues by their hash. Should two have the same, one name stands for both."""
+    """Names of queues by their hash. If two have the same hash, one name is used for both."""
     names = events.where("queue != ''").select("queue").distinct()
     keyed = names.withColumn("queue_key", fn.xxhash64("queue"))
     same = Window.partitionBy("queue_key").orderBy("queue")
@@ -116,7 +115,7 @@ def _is(kinds: Sequence[str], reason: str | None = None) -> Column:
 
 
 def _sums(nodes: int) -> list[Column]:
-    """What is added up per job. Times are µs."""
+    """The aggregates per job. Times are µs."""
     sums = [fn.min(fn.when(_is(kinds), fn.col("at"))).alias(name) for name, kinds in _FIRST.items()]
     sums += [fn.count_if(_is(*what)).alias(name) for name, what in _COUNTED.items()]
     sums += [fn.max(name).alias(name) for name in (*_ADDED_WITH, "size", "copies")]
@@ -133,14 +132,14 @@ def _sums(nodes: int) -> list[Column]:
 
 
 def _mask(first: int) -> Column:
-    """Which nodes tell of a job, among 63."""
+    """Which of 63 nodes have events about a job."""
     bit = fn.expr(f"shiftleft(1L, CAST(node_at - {first} AS INT))")
     here = fn.col("node_at").between(first, first + _MASK_NODES - 1)
     return fn.bit_or(fn.when(here, bit)).alias(f"mask_{first}")
 
 
 def _described(sums: DataFrame, extent: Extent) -> DataFrame:
-    """Sums as people read them."""
+    """The columns of the table, from the aggregates."""
     names = fn.array(*map(fn.lit, extent.nodes)).cast("array<string>")
     times = [fn.timestamp_micros(name).alias(name) for name in (*_FIRST, "last_delivered_at")]
     return sums.select(
@@ -159,7 +158,7 @@ def _described(sums: DataFrame, extent: Extent) -> DataFrame:
 
 
 def _accepted() -> Column:
-    """Whether the client was told, or could have been, that the cluster has the job."""
+    """Whether the client got, or could have got, the reply that the job was accepted."""
     return (
         (fn.coalesce("replicate", fn.lit(1)) <= 1)
         | (fn.col("asynchronous") > 0)
@@ -168,12 +167,12 @@ def _accepted() -> Column:
 
 
 def _began_us() -> Column:
-    """From when on it is part of a backlog."""
+    """When it enters the backlog."""
     return fn.when(_accepted(), fn.coalesce("added_at", "queued_at", "first_delivered_at"))
 
 
 def _ended_us() -> Column:
-    """From when on it is part of none any more, if it ever was."""
+    """When it leaves the backlog, if it ever entered it."""
     ends = ("acked_at", "evicted_at", "expired_at", "deleted_at")
     return fn.when(_began_us().isNotNull(), fn.coalesce(*ends))
 
@@ -191,10 +190,11 @@ def _visited(nodes: Sequence[str]) -> Column:
 def _outcome(horizon_us: int) -> Column:
     """What became of a job; the first of these that holds. Cases:
 
-    1. Somebody acknowledged it; or it was refused, deleted, made room, or expired.
-    2. It was never accepted: neither alone, nor asynchronous, nor replicated, nor seen in a queue.
-    3. Its TTL is over for more than a minute, and nobody told anything: lost, as far as is known.
-    4. Otherwise somebody has it.
+    1. It was acknowledged, refused, deleted, evicted, or it expired.
+    2. It was never accepted: neither with one copy, nor asynchronously, nor replicated, nor queued.
+    3. Its TTL has been over for more than a minute, and no end was logged: lost, as far as is
+       known.
+    4. Otherwise a node still has it.
     """
     overdue_s = fn.col("ttl_s") + GRACE_S
     ended_us = fn.col("added_at") + overdue_s * 1_000_000

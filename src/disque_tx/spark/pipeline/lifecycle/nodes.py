@@ -1,9 +1,9 @@
-"""What nodes have to do with each other: which jobs went where, and how far their clocks differ.
+"""Pairs of nodes: how many jobs moved between them, and how far their clocks differ.
 
 A job is exported before it is imported, and added before another node delivers it. The difference
-of the two times, each by the clock of its node, is how long that took plus how far the second
-clock is ahead. So the least difference from A to B is the most that B's clock can be ahead of A's,
-and the least one from B to A bounds it from below.
+of the two times, each by the clock of its node, is the duration plus how far the second clock is
+ahead. So the smallest difference from A to B is an upper bound of how far B's clock is ahead of
+A's, and the smallest one from B to A gives the lower bound.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _STEPS: Final = ("exported", "imported", "delivered")
 
 
 def flow(events: DataFrame) -> DataFrame:
-    """Per pair of nodes and queue: how many jobs the first told to have exported, and the second
-    to have imported."""
+    """Per pair of nodes and queue: how many jobs the first logged as exported, and the second as
+    imported."""
     moves = events.where(fn.col("kind").isin("exported", "imported") & fn.col("peer").isNotNull())
     out = fn.col("kind") == "exported"
     ways = moves.select(
@@ -51,8 +51,8 @@ def clocks(events: DataFrame, jobs: DataFrame) -> DataFrame:
 
 
 def _ways(events: DataFrame) -> DataFrame:
-    """When a job left one node for another, arrived there, and was delivered there. What is
-    delivered by another node than the one in the job's ID has no ``from_node``."""
+    """When a job left one node for another, arrived there, and was delivered there. Deliveries by
+    another node than the one in the job's ID have no ``from_node``."""
     kind, node, peer = fn.col("kind"), fn.col("node"), fn.col("peer")
     elsewhere = (kind == "delivered") & (fn.substring("job_id", 3, 8) != fn.substring("node", 1, 8))
     moved = kind.isin("exported", "imported") & peer.isNotNull()
@@ -71,8 +71,8 @@ def _ways(events: DataFrame) -> DataFrame:
 
 
 def _moved(ways: DataFrame) -> DataFrame:
-    """Exported, then imported. A job that went the same way twice is left out, as it is not known
-    which belong together."""
+    """Exported, then imported. A job that moved twice between the same nodes is left out, because
+    it is not known which events belong together."""
     once = ways.where("exports = 1 AND imports = 1")
     return once.select(*_PAIR, _step_ms(fn.col("exported_us"), fn.col("imported_us")))
 

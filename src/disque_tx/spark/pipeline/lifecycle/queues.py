@@ -1,6 +1,6 @@
-"""Queues over time, and over all.
+"""Figures of queues: over time, and in total.
 
-Both are summed up first where events are read and then by queue and window, so that a task sends
+Both are aggregated first where events are read and then by queue and window, so that a task sends
 at most one row for each: a queue with most of the events costs no more than any other. Percentiles
 are Spark's ``approx_percentile``, whose sketches are merged in the same way.
 """
@@ -68,15 +68,15 @@ def totals(jobs: DataFrame) -> DataFrame:
 
 
 def _from_events(events: DataFrame, window_s: int) -> DataFrame:
-    """Counts of events, and how long what was delivered and acknowledged took."""
-    told = events.where("job_id IS NOT NULL AND queue != ''")
+    """Counts of events, and percentiles of waiting and running times."""
+    named = events.where("job_id IS NOT NULL AND queue != ''")
     counts = [fn.count_if(fn.col("kind").isin(*kinds)).alias(n) for n, kinds in _COUNTED.items()]
     again = (fn.col("kind") == "delivered") & (
         fn.col("nacks") + fn.col("additional_deliveries") > 0
     )
-    # What was worked on and given back, or goes on, is no run time of a job.
+    # Only deliveries that ended with an acknowledgement count as run time.
     run_ms = fn.when(fn.col("kind").isin("acked", "fast-acked"), fn.col("run_ms")).alias("run_ms")
-    timed = told.withColumns({"window": _window("time", window_s), "run_ms": run_ms})
+    timed = named.withColumns({"window": _window("time", window_s), "run_ms": run_ms})
     found = timed.groupBy("queue", "window").agg(
         *(*counts, fn.count_if(again).alias("redelivered")),
         *(_percentiles("wait_ms"), _percentiles("run_ms")),
@@ -85,7 +85,7 @@ def _from_events(events: DataFrame, window_s: int) -> DataFrame:
 
 
 def _from_jobs(jobs: DataFrame, window_s: int) -> DataFrame:
-    """How many jobs began and ended, and how long those took that were acknowledged."""
+    """How many jobs entered and left the backlog, and how long acknowledged ones took in all."""
     moments = fn.array(
         fn.struct(
             fn.col("began_at").alias("at"), fn.lit(1).alias("begun"), fn.lit(0).alias("ended")
@@ -95,8 +95,8 @@ def _from_jobs(jobs: DataFrame, window_s: int) -> DataFrame:
         ),
     )
     total_ms = fn.when(fn.col("moment.ended") == 1, fn.col("total_ms")).alias("total_ms")
-    told = jobs.where("queue IS NOT NULL")
-    steps = told.select("queue", fn.explode(moments).alias("moment"), "total_ms")
+    named = jobs.where("queue IS NOT NULL")
+    steps = named.select("queue", fn.explode(moments).alias("moment"), "total_ms")
     timed = steps.where("moment.at IS NOT NULL").select(
         *("queue", "moment.begun", "moment.ended", total_ms),
         _window("moment.at", window_s).alias("window"),
@@ -108,7 +108,7 @@ def _from_jobs(jobs: DataFrame, window_s: int) -> DataFrame:
 
 
 def _window(time: str, window_s: int) -> Column:
-    """When the window begins in which something happened."""
+    """The begin of the window of a time."""
     seconds = fn.unix_seconds(time)
     return fn.timestamp_seconds(seconds - fn.pmod(seconds, fn.lit(window_s)))
 

@@ -1,4 +1,4 @@
-"""What a report tells: handfuls of numbers out of the tables of ``lifecycle`` and of events.
+"""The figures of a report: small aggregates of the tables of ``lifecycle`` and of events.
 
 However large the tables are, no more than :data:`BUCKETS_MAX` steps of time, ``top`` queues and
 ``top`` rows of each kind of finding come back from Spark.
@@ -13,10 +13,10 @@ import attrs
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.pipeline.errors import BadTable
+from disque_tx.spark.errors import BadTable
 from disque_tx.spark.pipeline.ingest.ingestion import missing
 from disque_tx.spark.pipeline.lifecycle.audit import Audit, audit
-from disque_tx.spark.pipeline.lifecycle.parts import PARTS
+from disque_tx.spark.pipeline.lifecycle.results import RESULTS
 from disque_tx.spark.pipeline.storage import Storage
 from disque_tx.spark.pipeline.tables.table import Table
 
@@ -26,7 +26,7 @@ BANDS_PER_DECADE: Final = 3
 BANDS_MAX: Final = 36
 COUNTED: Final = ("added", "delivered", "acked", "redelivered", "nacked", "expired")
 FINDINGS: Final = ("retry-too-short", "redelivered", "dead-letter-candidate", "clock-skew")
-#: Multiples of a window that make a round step of time, for windows of a minute or a second.
+#: Multiples of a window of a minute or a second that make a round step of time.
 _MULTIPLES: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 10_080, 43_200)
 _DEFAULT_WINDOW_S: Final = 60
 _PAIRS_MAX: Final = 400
@@ -42,14 +42,14 @@ class Axis:
     steps: int
 
     def of(self, time: str) -> Column:
-        """In which step a time is; what is outside goes to the ends."""
+        """The step of a time; times outside count for the first or last step."""
         step = fn.floor((fn.unix_seconds(time) - self.begin_s) / self.step_s)
         return fn.least(fn.greatest(step, fn.lit(0)), fn.lit(self.steps - 1)).cast("int")
 
 
 @attrs.frozen
 class Checked:
-    """What the table of events says. ``missing``: node → numbers of events that are in no log."""
+    """The result of the audit. ``missing``: node → how many events are missing from the logs."""
 
     audit: Audit
     missing: dict[str, int]
@@ -78,12 +78,12 @@ class Figures:
 
 
 def measure(spark: SparkSession, out: str, events: str | None, top: int) -> Figures:
-    """Everything a report tells.
+    """All figures of a report.
 
-    ``out``: what ``lifecycle`` made. ``events``: the table that it was made from, to be audited,
-    if wanted. ``top``: queues and rows of a table.
+    ``out``: what ``lifecycle`` made. ``events``: the table that it was made from, if it is to
+    be audited. ``top``: queues and rows of a table.
 
-    :raises BadTable: when ``out`` or ``events`` is not what it should be.
+    :raises BadTable: when ``out`` or ``events`` has not the expected tables.
     """
     read = _reader(spark, out)
     checked = None if events is None else _checked(spark, events)
@@ -111,11 +111,11 @@ def measure(spark: SparkSession, out: str, events: str | None, top: int) -> Figu
 def _reader(spark: SparkSession, out: str) -> Callable[[str], DataFrame]:
     storage = Storage(spark)
     root = storage.absolute(out)
-    absent = [part for part in PARTS if storage.find(f"{root}/{part}") is None]
+    absent = [part for part in RESULTS if storage.find(f"{root}/{part}") is None]
     if absent:
         raise BadTable(
             f"{root} has no {', '.join(absent)}. 'disque-pipeline lifecycle TABLE --into OUT' makes"
-            " what a report is made from; name its OUT."
+            " the tables for a report; pass its OUT."
         )
     return lambda part: spark.read.parquet(f"{root}/{part}")
 
@@ -127,7 +127,7 @@ def _checked(spark: SparkSession, events: str) -> Checked:
 
 
 def _only(table: DataFrame) -> Row:
-    """The row of a sum over everything."""
+    """The only row of an aggregate."""
     return table.collect()[0]
 
 
@@ -150,7 +150,7 @@ def _outcomes(jobs: DataFrame) -> dict[str, int]:
 
 
 def _axis(windows: DataFrame) -> Axis:
-    """Steps that are multiples of the windows; how long these are, their rates tell."""
+    """Steps that are multiples of the windows, whose length follows from their rates."""
     lengths = (fn.try_divide(name, f"{name}_per_s") for name in ("added", "delivered", "acked"))
     span = _only(
         windows.agg(
@@ -208,7 +208,7 @@ def _running(changes: Mapping[tuple[str, int], int], queue: str, steps: int) -> 
 def _latencies(
     jobs: DataFrame, axis: Axis, time: str, latency_ms: str
 ) -> dict[tuple[int, int], int]:
-    """Step and band → jobs. Band 0 is all below 2.15 ms, the third root of ten."""
+    """Step and band → jobs. Band 0 is everything below 2.15 ms, the cube root of ten."""
     band = fn.floor(fn.log10(fn.greatest(latency_ms, fn.lit(1))) * BANDS_PER_DECADE + 1e-9)
     known = jobs.where(fn.col(time).isNotNull() & fn.col(latency_ms).isNotNull())
     cells = known.groupBy(

@@ -1,8 +1,8 @@
 """``disque-pipeline report``: one page about jobs, queues and nodes, to be read anywhere.
 
-The page holds all it needs: style, plots, and every number of them as text. It has no scripts and
-loads nothing. Names of queues and jobs are what strangers chose; all texts are escaped. The same
-tables give the same bytes.
+The page is self-contained: style, plots, and every number of them as text. It has no scripts and
+loads nothing. Names of queues and jobs were chosen by strangers; all texts are escaped. The same
+tables give the same page, byte for byte.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import click
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pyspark.sql import SparkSession
 
+from disque_tx.spark.errors import PipelineError
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.errors import PipelineError
 from disque_tx.spark.pipeline.report import plots
 from disque_tx.spark.pipeline.report.figures import Axis, Figures, measure
 
@@ -40,7 +40,7 @@ HEADINGS: Final = {
     "clock-skew": "Clocks",
     "flow": "Flow between nodes",
 }
-#: Finding → what to say when there is none.
+#: Finding → the text when there is none.
 _FINDINGS: Final = {
     "retry-too-short": "Every RETRY is longer than 99 of 100 runs of its queue.",
     "redelivered": "In no queue was more than one job in ten delivered more than once.",
@@ -78,7 +78,7 @@ class Flow:
         return cls(shown, len(busiest) - len(shown), pairs, most)
 
     def cell(self, from_node: str, to_node: str) -> tuple[int, int, int]:
-        """Exported, imported, and the level of the colour."""
+        """Exported, imported, and the colour level."""
         exported, imported = self.pairs.get((from_node, to_node), (0, 0))
         return exported, imported, plots.level(max(exported, imported), self.most)
 
@@ -91,7 +91,7 @@ def report(
     ``out``: what ``lifecycle`` made. ``events``: the table of events, for the audit. ``top``: how
     many queues and findings of a kind it shows.
 
-    :raises BadTable: when ``out`` or ``events`` is not what it should be.
+    :raises BadTable: when ``out`` or ``events`` has not the expected tables.
     :raises CannotWrite: when the file cannot be written.
     """
     page = rendered(measure(spark, out, events, top))
@@ -104,7 +104,7 @@ def report(
             temporary.unlink(missing_ok=True)
     except OSError as error:
         why = error.strerror or str(error)
-        raise CannotWrite(f"{html} cannot be written: {why}. Name another file.") from error
+        raise CannotWrite(f"{html} cannot be written: {why}. Choose another file.") from error
 
 
 def rendered(figures: Figures) -> str:
@@ -124,7 +124,7 @@ def rendered(figures: Figures) -> str:
 
 
 def _context(figures: Figures) -> dict[str, Any]:
-    """What the template shows."""
+    """The variables of the template."""
     summary, axis = figures.summary, figures.axis
     missing = sorted((figures.checked.missing if figures.checked else {}).items())
     return {
@@ -184,10 +184,10 @@ def _backlog(figures: Figures) -> plots.LinePlot | None:
 
 
 def _heat(
-    heading: str, told: str, cells: dict[tuple[int, int], int], axis: Axis
+    heading: str, description: str, cells: dict[tuple[int, int], int], axis: Axis
 ) -> tuple[str, str, plots.HeatMap | None, str]:
     plot = plots.heat_map(cells, axis) if cells else None
-    return heading, told, plot, f"{heading.lower()}-t"
+    return heading, description, plot, f"{heading.lower()}-t"
 
 
 @click.command("report")
@@ -198,17 +198,17 @@ def _heat(
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file to write, on this machine.",
 )
-@click.option("--events", help="The table of events that OUT was made from, to be audited, too.")
+@click.option("--events", help="The table of events that OUT was made from; it is audited, too.")
 @click.option(
     "--top",
     type=click.IntRange(1, 200),
     default=20,
     show_default=True,
-    help="Queues, and findings of a kind, to be shown.",
+    help="How many queues, and findings of each kind, to show.",
 )
 @click.pass_obj
 def report_command(runner: Runner, /, out: str, html: Path, **words: Any) -> None:
-    """Make a page with plots of what lifecycle wrote to OUT."""
+    """Make a page with plots from the tables that lifecycle wrote to OUT."""
     with runner.spark() as spark:
         report(spark, out, html, **words)
     click.echo(str(html))

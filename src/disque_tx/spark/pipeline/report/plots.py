@@ -1,6 +1,6 @@
-"""Plots as shapes with places, for the templates to draw as SVG.
+"""Plots as shapes with coordinates, which the templates draw as SVG.
 
-Shapes have no colours: the style sheet gives them, light or dark, by the number of a series or the
+Shapes have no colours: the style sheet sets them, light or dark, by the number of a series or the
 level of a cell. The origin is the upper left corner; lengths are units of the ``viewBox``.
 """
 
@@ -61,14 +61,14 @@ class LinePlot:
 
 @attrs.frozen
 class Box:
-    """A cell or a bar. ``level``: from 1, how much there is. ``told``: what it shows."""
+    """A cell or a bar. ``level``: from 1, how much there is. ``label``: what it shows."""
 
     x: float
     y: float
     width: float
     height: float
     level: int
-    told: str
+    label: str
 
 
 @attrs.frozen
@@ -119,7 +119,7 @@ def lines(series: Mapping[str, Sequence[float]], axis: Axis) -> LinePlot:
 
 
 def _points(places: Sequence[float]) -> str:
-    """A value in the middle of each step; one alone becomes a line over its whole step."""
+    """A point in the middle of each step; a single one becomes a line over its whole step."""
     width = (RIGHT - LEFT) / len(places)
     if len(places) == 1:
         return f"{LEFT},{places[0]:.1f} {RIGHT},{places[0]:.1f}"
@@ -155,9 +155,9 @@ def heat_map(cells: Mapping[tuple[int, int], int], axis: Axis) -> HeatMap:
 def _cell(axis: Axis, step: int, y: float, band: int, jobs: int, most: int) -> Box:
     width = (RIGHT - LEFT) / axis.steps
     time = wording.moment(axis.begin_s + step * axis.step_s)
-    told = f"{time}, {_band(band)}: {wording.count(jobs)} jobs"
+    label = f"{time}, {_band(band)}: {wording.count(jobs)} jobs"
     x = round(LEFT + step * width, 1)
-    return Box(x, y, round(width, 2), _CELL_HEIGHT, level(jobs, most), told)
+    return Box(x, y, round(width, 2), _CELL_HEIGHT, level(jobs, most), label)
 
 
 def level(value: float, most: float) -> int:
@@ -199,8 +199,8 @@ def ranges(totals: Sequence[Row]) -> Ranges:
             y = _TOP + at * _ROW_HEIGHT + 5 + number * 12
             if row[f"{kind}_p50_ms"] is not None:
                 from_x, to_x = place(row[f"{kind}_p50_ms"]), place(row[f"{kind}_p99_ms"])
-                width, told = round(max(to_x - from_x, 2), 1), _told(row, kind)
-                boxes.append(Box(from_x, y, width, 10, number + 1, told))
+                width, label = round(max(to_x - from_x, 2), 1), _label(row, kind)
+                boxes.append(Box(from_x, y, width, 10, number + 1, label))
                 marks.append(Box(place(row[f"{kind}_p95_ms"]) - 1, y - 1, 2, 12, 0, ""))
     return Ranges(
         height=bottom + 28,
@@ -228,7 +228,7 @@ def _decades(values_ms: Sequence[float]) -> list[int]:
     return list(range(first, max(last, first + 1) + 1))
 
 
-def _told(row: Row, kind: str) -> str:
+def _label(row: Row, kind: str) -> str:
     ranks = (f"{rank} {wording.span(row[f'{kind}_{rank}_ms'])}" for rank in ("p50", "p95", "p99"))
     return f"{wording.name(row.queue)}, {kind}: {', '.join(ranks)}"
 
@@ -253,7 +253,7 @@ def _times(axis: Axis) -> list[Tick]:
 
 
 def _round_steps(values: Sequence[float]) -> list[float]:
-    """Round numbers, from the least of the values or below to the greatest or above."""
+    """Round numbers that span the values."""
     least, most = min(values), max(values)
     raw = (most - least) / _Y_TICKS or 1.0
     power = 10.0 ** math.floor(math.log10(raw))

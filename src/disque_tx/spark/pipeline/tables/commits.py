@@ -1,19 +1,19 @@
-"""What the batches of a table brought: a file per batch, and now and then one for all before it.
+"""The commits of a table: a file per batch, and from time to time one for all before it.
 
 ::
 
-    TABLE/_commits/000000000131.json              what batch 131 brought
-    TABLE/_commits/checkpoint-000000000120.json   what batches 0 to 120 brought, together
+    TABLE/_commits/000000000131.json              what batch 131 added
+    TABLE/_commits/checkpoint-000000000120.json   what batches 0 to 120 added, together
 
-A batch counts from the moment at which its commit has its name, which only one process can give it.
-A checkpoint takes the place of the commits up to its number, which are removed after it is there,
-the oldest first. So:
+A batch is part of the table as soon as its commit has its name, which only one process can give it.
+A checkpoint replaces the commits up to its number, which are removed after it was written, the
+oldest first. So:
 
-1. A reader who finds the checkpoint needs none of the commits that are going; one who does not may
-   find some of them gone, and looks again.
-2. A writer whose view is older than the checkpoint could take a number that was removed. It looks
-   for checkpoints after it has its name, and takes its commit back if one covers it: nobody has
-   read it.
+1. A reader that finds the checkpoint needs none of the commits that are being removed; one that
+   does not may find some of them missing, and lists the folder again.
+2. A writer whose view is older than the checkpoint could use a number that was removed. It looks
+   for checkpoints after its commit has its name, and withdraws the commit if one covers it: no
+   reader has read it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.spark.pipeline.errors import BadTable
+from disque_tx.spark.errors import BadTable
 from disque_tx.spark.pipeline.storage import Entry, Storage
 
 VERSION: Final = 2
-#: The version before had neither sizes nor checkpoints, and is read as well.
+#: Version 1 had neither sizes nor checkpoints; it can still be read.
 _READABLE: Final = (1, 2)
 _COMMIT: Final = re.compile(r"(\d{12})\.json")
 _CHECKPOINT: Final = re.compile(r"checkpoint-(\d{12})\.json")
@@ -38,7 +38,8 @@ _ATTEMPTS: Final = 10
 
 @attrs.frozen
 class Span:
-    """Numbers that one node gave, from ``first`` to ``last``, of which ``events`` are there."""
+    """Event numbers of one start of a node, from ``first`` to ``last``, of which ``events``
+    exist."""
 
     node: str
     boot: int
@@ -46,20 +47,20 @@ class Span:
     last: int
     events: int
 
-    def meets(self, other: Span) -> bool:
-        """Whether both could hold the same event."""
+    def overlaps(self, other: Span) -> bool:
+        """Whether both may contain the same event."""
         same = (self.node, self.boot) == (other.node, other.boot)
         return same and self.first <= other.last and other.first <= self.last
 
 
 @attrs.frozen
 class Commit:
-    """What a batch brought. ``staged``: the name of its folder. ``files``: names in there.
-    ``sizes``: bytes of each file, or nothing where that was not written down.
+    """What a batch added. ``staged``: the name of its folder. ``files``: names in there.
+    ``sizes``: bytes of each file, or nothing if they were not recorded.
     ``inputs``: path, size and time of change in ms of each file that was read or rejected.
-    ``replaces``: files that are no part of the table any more, because the new ones hold the same.
-    ``replaced``: those that earlier commits replaced and that are still there, and since when, in
-    ms since 1970. ``at_ms``: when it was made; 0 where that was not written down.
+    ``replaces``: files that are no longer part of the table, because the new ones hold the same
+    events. ``replaced``: files that earlier commits replaced and that still exist, and since when,
+    in ms since 1970. ``at_ms``: when it was made; 0 if that was not recorded.
     """
 
     number: int
@@ -80,7 +81,7 @@ class Commit:
 
     @classmethod
     def parsed(cls, text: str) -> Commit:
-        """:raises ValueError: when it is none."""
+        """:raises ValueError: when it is not a commit."""
         fields: dict[str, Any] = json.loads(text)
         fields.pop("version")
         spans = [Span(**span) for span in fields.pop("spans")]
@@ -89,13 +90,13 @@ class Commit:
         return cls(spans=spans, inputs=inputs, replaced=replaced, **fields)
 
     def sized(self) -> Iterator[tuple[str, int]]:
-        """Its files with their sizes, -1 where that was not written down."""
+        """Its files with their sizes, -1 if they were not recorded."""
         return zip(self.files, self.sizes or [-1] * len(self.files), strict=True)
 
 
 class CommitLog:
-    """The commits of the table at ``root``. ``commits``: all of them, in order; a checkpoint stands
-    for those before it.
+    """The commits of the table at ``root``. ``commits``: all of them, in order; a checkpoint
+    replaces those before it.
 
     :raises BadTable: when a commit is damaged, or of another version.
     """
@@ -108,11 +109,11 @@ class CommitLog:
 
     @property
     def next_number(self) -> int:
-        """The number of the commit that comes next."""
+        """The number of the next commit."""
         return self.commits[-1].number + 1 if self.commits else 0
 
     def live(self) -> dict[str, int]:
-        """The files that are the table now, and their sizes, -1 where that is not known."""
+        """The files of the table now, and their sizes, -1 if unknown."""
         files: dict[str, int] = {}
         for commit in self.commits:
             for name in commit.replaces:
@@ -121,8 +122,9 @@ class CommitLog:
         return files
 
     def replaced(self) -> dict[str, int]:
-        """The files that are no part of the table any more and still there, and since when, in ms
-        since 1970."""
+        """The files that are no longer part of the table but still exist, and since when, in ms
+        since
+        1970."""
         files: dict[str, int] = {}
         for commit in self.commits:
             files.update(commit.replaced)
@@ -130,7 +132,7 @@ class CommitLog:
         return files
 
     def publish(self, commit: Commit) -> bool:
-        """Make a commit count; ``False`` if somebody else took the number."""
+        """Publish a commit; ``False`` if another process used the number."""
         path = f"{self._folder}/{commit.number:012d}.json"
         if not self._storage.publish(path, commit.text()):
             return False
@@ -141,9 +143,9 @@ class CommitLog:
         return True
 
     def checkpoint(self, kept: Iterable[str]) -> None:
-        """Put all commits together, and remove those before. All of their files are in place.
+        """Merge all commits into one, and remove the others. All of their files are in place.
 
-        ``kept``: of the files in :meth:`replaced`, those that are still there.
+        ``kept``: those files of :meth:`replaced` that still exist.
         """
         replaced = self.replaced()
         kept = list(kept)
@@ -180,15 +182,15 @@ class CommitLog:
         for _ in range(_ATTEMPTS - 1):
             try:
                 return self._read_once()
-            except _Moving:
+            except _Changing:
                 pass
         try:
             return self._read_once()
-        except _Moving as error:
+        except _Changing as error:
             raise BadTable(f"{error} Restore it from a copy.") from error
 
     def _read_once(self) -> list[Commit]:
-        """:raises _Moving: when somebody makes a checkpoint meanwhile, or commits are missing."""
+        """:raises _Changing: when a checkpoint is made meanwhile, or commits are missing."""
         entries = self._storage.entries(self._folder)
         newest, path = self._newest_checkpoint(entries)
         commits = [self._commit(path)] if path else []
@@ -198,7 +200,7 @@ class CommitLog:
                 commits.append(self._commit(entry.path))
         for number, commit in enumerate(commits, max(newest, 0)):
             if commit.number != number:
-                raise _Moving(f"The commit {number} of {self._root} is missing.")
+                raise _Changing(f"The commit {number} of {self._root} is missing.")
         return commits
 
     @staticmethod
@@ -209,11 +211,11 @@ class CommitLog:
 
     def _commit(self, path: str) -> Commit:
         if self._storage.find(path) is None:
-            raise _Moving(f"{path} is missing.")
+            raise _Changing(f"{path} is missing.")
         try:
             text = self._storage.read(path)
         except OSError as error:
-            raise _Moving(f"{path} can't be read: {error}.") from error
+            raise _Changing(f"{path} can't be read: {error}.") from error
         try:
             version = json.loads(text)["version"]
             if version in _READABLE:
@@ -227,13 +229,13 @@ class CommitLog:
         )
 
 
-class _Moving(Exception):
-    """The commits are not what they were when they were listed."""
+class _Changing(Exception):
+    """The commits have changed since they were listed."""
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """The same numbers in as few spans as possible: those of a run that follow each other without a
-    gap are one."""
+    """The same numbers in as few spans as possible: adjacent spans of one start of a node are
+    merged."""
     found: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.node, span.boot, span.first)):
         last = found[-1] if found else None

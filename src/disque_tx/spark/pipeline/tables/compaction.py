@@ -1,13 +1,13 @@
-"""``disque-pipeline compact``: what a table costs to open and to read stays the same, however many
-times something was ingested.
+"""``disque-pipeline compact``: opening and reading a table takes the same time, however often
+events were ingested.
 
-Small files of a day are merged. The commit that brings the merged file says which files it
-replaces, so a reader sees either those or the new one. The replaced files stay for a day, for those
-who read the table as it was, and are removed by the next run after that. Then all commits are put
-together into one.
+Small files of a day are merged. The commit with the merged file says which files it replaces, so a
+reader sees either those or the new one. The replaced files stay for a day, for programs that have
+begun to read them, and are removed by the next run after that. Then all commits are merged into
+one.
 
-Killed at any moment, nothing is lost: before its commit a merge has not happened, after it the next
-one who opens the table moves the merged files into place.
+If it is killed at any moment, nothing is lost: before its commit a merge has not happened; after it
+the next process that opens the table moves the merged files into place.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from uuid import uuid4
 import attrs
 from pyspark.sql import SparkSession
 
-from disque_tx.spark.pipeline.errors import BadTable, Conflict
+from disque_tx.spark.errors import BadTable, Conflict
 from disque_tx.spark.pipeline.tables.commits import Commit
 from disque_tx.spark.pipeline.tables.table import Table
 
-#: A file of fewer bytes is worth merging with others.
+#: Smaller files are merged.
 _SMALL_BYTES: Final = 32 << 20
-#: So many small files of one day, or commits, are too many; ingest then merges them by itself.
+#: With this many small files of one day, or more commits than this, ingest merges them.
 _FILES_MAX: Final = 16
 _COMMITS_MAX: Final = 32
-#: Bytes that are merged at once, which is what a failure costs.
+#: Bytes that are merged at once, which limits the cost of a failure.
 _MERGE_BYTES: Final = 1 << 30
 _ROWS_PER_FILE: Final = 10_000_000
 #: How long a reader may take.
@@ -39,8 +39,8 @@ KEPT_MS: Final = 86_400_000
 
 @attrs.frozen
 class Compacted:
-    """What was done. ``merged``: files that were replaced, by ``new`` ones. ``removed``: files that
-    were replaced earlier. ``files``: how many the table has now."""
+    """The result. ``merged``: number of files that were replaced by ``new`` ones. ``removed``:
+    files that were replaced earlier. ``files``: how many the table has now."""
 
     merged: int
     new: int
@@ -55,21 +55,21 @@ def compact(
     clock: Callable[[], float] = time.time,
     kept_ms: int = KEPT_MS,
 ) -> Compacted:
-    """Merge all small files of the table at ``path``, and put its commits together.
+    """Merge all small files of the table at ``path``, and its commits.
 
     ``step``: called with the name of each step when it is done: merged, committed, settled (once
     per merge), removed, checkpointed. ``clock``: the time of day in s. ``kept_ms``: how long files
     that were replaced stay.
 
-    :raises BadTable: when there is no table, or its files are not what its commits say.
-    :raises Conflict: when somebody else wrote to the table at the same time.
+    :raises BadTable: when there is no table, or its files do not match its commits.
+    :raises Conflict: when another process wrote to the table at the same time.
     """
     table = Table(spark, path)
     return _Compaction(table, step, lambda: int(clock() * 1000), kept_ms).run(2)
 
 
-def tidy(table: Table, now_ms: Callable[[], int]) -> None:
-    """The same, if it is due; if somebody else writes at this time, the next ingest does it."""
+def compact_if_due(table: Table, now_ms: Callable[[], int]) -> None:
+    """Compact if it is due; if another process writes at this time, the next ingest does it."""
     try:
         compaction = _Compaction(table, lambda _: None, now_ms, KEPT_MS)
         if compaction.is_due():
@@ -95,7 +95,7 @@ class _Compaction:
         return len(log.commits) > _COMMITS_MAX or any(self._groups(log.live(), _FILES_MAX))
 
     def run(self, least: int) -> Compacted:
-        """Do it for days with ``least`` small files or more."""
+        """Compact days with ``least`` small files or more."""
         log = self._table.log
         merged = new = 0
         for names in self._groups(self._known(log.live(), least), least):
@@ -108,7 +108,8 @@ class _Compaction:
         return Compacted(merged, new, removed, len(log.live()))
 
     def _known(self, files: dict[str, int], least: int) -> dict[str, int]:
-        """The same with all sizes, as far as they matter; earlier versions did not note them."""
+        """The same with unknown sizes looked up, where needed; earlier versions did not record
+        them."""
         days = {_day(name) for names in self._groups(files, least) for name in names}
         sizes = dict(files)
         for day in days if -1 in files.values() else ():
@@ -150,7 +151,7 @@ class _Compaction:
         if before != after:
             raise BadTable(
                 f"{before} events of {table.root} became {after} while files were merged. Nothing"
-                " was changed. Check the disk, and look for files that are not what they were."
+                " was changed. Check the disk, and look for files that were modified."
             )
         self._step("merged")
         files = table.staged_files(staged)
@@ -169,8 +170,8 @@ class _Compaction:
         if not table.log.publish(commit):
             table.storage.remove(table.staging(staged))
             raise Conflict(
-                f"Somebody else wrote to {table.root} at the same time. Nothing was merged. Run the"
-                " command again."
+                f"Another process wrote to {table.root} at the same time. Nothing was merged. Run"
+                " the command again."
             )
         self._step("committed")
         table.settle(commit)
@@ -178,8 +179,8 @@ class _Compaction:
         return commit
 
     def _remove_replaced(self) -> tuple[Iterable[str], int]:
-        """Remove files that were replaced long ago; those that are still there, and how many are
-        not."""
+        """Remove files that were replaced long ago; returns those that remain, and how many were
+        removed."""
         before_ms = self._now_ms() - self._kept_ms
         replaced = self._table.log.replaced()
         kept = [name for name, at_ms in replaced.items() if at_ms > before_ms]

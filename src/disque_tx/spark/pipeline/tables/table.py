@@ -3,17 +3,18 @@
 ::
 
     TABLE/
-      _commits/                    what each batch brought, and where its files were staged
+      _commits/                    what each batch added, and where its files were staged
       _staging/<unique name>/      files of a batch that is not committed, or was not moved yet
-      _rejected/<unique name>/     lines and files that were no events
+      _rejected/<unique name>/     rejected lines and files
       dt=2026-11-20/*.parquet      the events
 
-A batch is part of the table from the moment at which its commit has its name
-(:mod:`disque_tx.spark.pipeline.tables.commits`). Its files are moved after that; whoever opens the
-table next moves what is left. So there is no moment at which half a batch would stay.
+A batch is part of the table as soon as its commit has its name
+(:mod:`disque_tx.spark.pipeline.tables.commits`). Its files are moved after that; the next process
+that opens the table moves those that are left. So a batch is never half in the table.
 
-The commits say which files are read, not the folders: files that were merged
-(:mod:`disque_tx.spark.pipeline.tables.compaction`) stay for those who began to read them before.
+The commits determine which files are read, not the folders: files that were merged
+(:mod:`disque_tx.spark.pipeline.tables.compaction`) stay for programs that began to read them
+before.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from disque_tx.spark.pipeline.errors import BadTable
+from disque_tx.spark.errors import BadTable
 from disque_tx.spark.pipeline.storage import Storage
 from disque_tx.spark.pipeline.tables.commits import Commit, CommitLog
 
 _COMMITS: Final = "_commits"
 _STAGING: Final = "_staging"
 _REJECTED: Final = "_rejected"
-#: The table of events, but for ``dt``, by which it is partitioned.
+#: The columns of the table except ``dt``, by which it is partitioned.
 EVENT_COLUMNS: Final = """\
 node STRING, boot BIGINT, seq BIGINT, time TIMESTAMP, kind STRING, job_id STRING, queue STRING,
 size BIGINT, nacks BIGINT, additional_deliveries BIGINT, wait_ms BIGINT, run_ms BIGINT,
@@ -42,10 +43,10 @@ _SCHEMA: Final = f"{EVENT_COLUMNS}, dt DATE"
 class Table:
     """A table of events.
 
-    ``create``: whether an empty or missing folder becomes one. What an earlier process committed
-    and had no time to move is moved.
+    ``create``: whether to create it in an empty or missing folder. Files that an earlier process
+    committed but did not move are moved.
 
-    :raises BadTable: when it is none, or of another version.
+    :raises BadTable: when it is not a table, or of another version.
     """
 
     def __init__(self, spark: SparkSession, path: str, create: bool = False) -> None:
@@ -63,12 +64,14 @@ class Table:
         names = [entry.name for entry in self.storage.entries(self.root)]
         if _COMMITS in names or (create and not set(names) - {_STAGING, _REJECTED}):
             return
-        what = "is no table of events" if names else "does not exist or is empty"
-        raise BadTable(f"{self.root} {what}. 'disque-pipeline ingest' makes one, in a new folder.")
+        what = "is not a table of events" if names else "does not exist or is empty"
+        raise BadTable(
+            f"{self.root} {what}. 'disque-pipeline ingest' creates one, in a new folder."
+        )
 
     @property
     def commits(self) -> list[Commit]:
-        """What the batches brought, in order."""
+        """The commits, in order."""
         return self.log.commits
 
     def events(self) -> DataFrame:
@@ -91,7 +94,7 @@ class Table:
         return f"{self.root}/{_STAGING}/{name}"
 
     def rejects(self, name: str) -> str:
-        """The folder for what a batch cannot use, which moves with it."""
+        """The folder for what a batch rejected, which is moved with it."""
         return f"{self.staging(name)}/{_REJECTED}"
 
     def staged_files(self, name: str) -> dict[str, int]:
@@ -106,7 +109,7 @@ class Table:
         }
 
     def settle(self, commit: Commit) -> None:
-        """Move the files of a batch that is part of the table to where they belong."""
+        """Move the files of a committed batch into place."""
         staging = self.staging(commit.staged)
         if commit.staged and self.storage.find(staging) is not None:
             for name in commit.files:
@@ -118,7 +121,7 @@ class Table:
             self.storage.remove(staging)
 
     def sweep(self, before_ms: int) -> None:
-        """Remove what was staged before a moment, in ms since 1970, and never committed."""
+        """Remove what was staged before a time, in ms since 1970, and never committed."""
         for entry in self.storage.entries(f"{self.root}/{_STAGING}"):
             if entry.changed_ms < before_ms:
                 self.storage.remove(entry.path)

@@ -1,1 +1,1 @@
-"""Logs into tables, and tables into queues."""
+"""Copies logs into tables, and tables into queues."""

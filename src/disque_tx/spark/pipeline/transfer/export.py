@@ -11,8 +11,8 @@ import click
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from disque_tx.spark.errors import OutputExists
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.errors import OutputExists
 from disque_tx.spark.pipeline.storage import Storage
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _DAMAGES_MAX: Final = 100
 
 @attrs.frozen
 class Damage:
-    """Where a file was read to, and why no further."""
+    """Up to where a file was read, and why no further."""
 
     file: str
     offset: int
@@ -32,8 +32,8 @@ class Damage:
 
 @attrs.frozen
 class Exported:
-    """``files``: that hold jobs. ``damages``: of the files that could not be read to their ends,
-    the first 100."""
+    """``files``: number of files with jobs. ``damages``: of files that could not be read to their
+    ends, the first 100."""
 
     jobs: int
     queues: int
@@ -46,7 +46,7 @@ def export(
     spark: SparkSession, paths: Sequence[str], into: str, overwrite: bool = False
 ) -> Exported:
     """Write the jobs that nodes would load from these files to the table ``into``, which has the
-    columns of the format ``disque_aof`` and appears when it is whole.
+    columns of the format ``disque_aof`` and appears when it is complete.
 
     :raises BadOption: when there is no file at a path.
     :raises OutputExists: when ``into`` exists and is not to be replaced.
@@ -54,7 +54,9 @@ def export(
     storage = Storage(spark)
     target = storage.absolute(into)
     if storage.find(target) is not None and not overwrite:
-        raise OutputExists(f"{target} exists. Name a new folder, or add --overwrite to replace it.")
+        raise OutputExists(
+            f"{target} exists. Choose a new folder, or add --overwrite to replace it."
+        )
     parent, _, name = target.rpartition("/")
     work = f"{parent}/_{name}-{uuid4().hex}"
     try:
@@ -74,7 +76,7 @@ def _read(spark: SparkSession, paths: Sequence[str], view: str) -> DataFrame:
 
 
 def _damages(spark: SparkSession, paths: Sequence[str]) -> list[Damage]:
-    """The view of jobs cannot tell them: it has rows for jobs only."""
+    """Read with the view of records: that of jobs has rows for jobs only."""
     damaged = _read(spark, paths, "records").where("damage IS NOT NULL")
     rows = damaged.select("file", "offset", "damage").orderBy("file").head(_DAMAGES_MAX)
     return [Damage(row.file, row.offset, row.damage) for row in rows]
@@ -98,13 +100,13 @@ def _counted(jobs: DataFrame, damages: list[Damage]) -> Exported:
 def export_command(runner: Runner, /, aof: tuple[str, ...], table: str, overwrite: bool) -> None:
     """Make a table of the jobs in append only files.
 
-    AOF are files, and folders in which all files that end with .aof are read. A file that is
-    damaged is read up to there, as a node would.
+    AOF are files, and folders in which all files that end with .aof are read. A damaged file is
+    read up to the damage, as by a node.
     """
     with runner.spark() as spark:
         exported = export(spark, aof, table, overwrite)
     click.echo(
-        f"{wording.count(exported.jobs)} jobs of {wording.count(exported.queues)} queues out of "
+        f"{wording.count(exported.jobs)} jobs of {wording.count(exported.queues)} queues from "
         f"{wording.count(exported.files)} files, {wording.size(exported.bytes)} of bodies."
     )
     for damage in exported.damages:

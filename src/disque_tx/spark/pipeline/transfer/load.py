@@ -1,4 +1,4 @@
-"""``disque-pipeline load``: jobs from a table into a queue, all of them or none."""
+"""``disque-pipeline load``: adds jobs from a table to a queue, all of them or none."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import BinaryType, StringType
 
-from disque_tx.spark.errors import BadColumn
+from disque_tx.spark.errors import BadColumn, NothingToRead
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.errors import NothingToRead
 from disque_tx.spark.pipeline.storage import Storage
-from disque_tx.spark.pipeline.transfer.target import Target, agreed, asking_options, target_options
+from disque_tx.spark.pipeline.transfer.target import (
+    Target,
+    asking_options,
+    confirmed,
+    target_options,
+)
 
 if TYPE_CHECKING:
     from disque_tx.spark.pipeline.runner import Runner
@@ -26,14 +30,14 @@ FORMATS: Final = ("parquet", "orc", "json")
 @attrs.frozen
 class Rows:
     """Rows that are to become jobs. ``jobs``: the column ``body`` alone. ``nulls``: rows without
-    a body, which are no jobs. ``bytes``: of all bodies."""
+    a body, which are skipped. ``bytes``: of all bodies."""
 
     jobs: DataFrame
     count: int
     nulls: int
     bytes: int
 
-    def told(self, queue: str) -> Iterator[str]:
+    def summary(self, queue: str) -> Iterator[str]:
         """What would be added."""
         size = wording.size(self.bytes)
         yield f"{wording.count(self.count)} jobs for the queue {queue!r}, {size} of bodies."
@@ -57,7 +61,7 @@ def bodies(
     :raises BadColumn: when it has no such column, or one that is neither text nor binary.
     """
     if Storage(spark).find(table) is None:
-        raise NothingToRead(f"{table} does not exist. Name the folder of a table.")
+        raise NothingToRead(f"{table} does not exist. Use the folder of a table.")
     rows = spark.read.format(form).load(table)
     _check(rows, table, column)
     chosen = rows if where is None else rows.where(where)
@@ -74,7 +78,7 @@ def _check(rows: DataFrame, table: str, column: str) -> None:
     if column not in rows.columns:
         names = ", ".join(rows.columns[:20])
         raise BadColumn(
-            f"{table} has no column {column!r}. Name one of {names} with --body-column."
+            f"{table} has no column {column!r}. Choose one of {names} with --body-column."
         )
     kind = rows.schema[column].dataType
     if not isinstance(kind, BinaryType | StringType):
@@ -88,7 +92,7 @@ def _check(rows: DataFrame, table: str, column: str) -> None:
 @click.argument("table")
 @click.option("--queue", required=True, help="The queue for all jobs.")
 @click.option("--body-column", "column", default="body", show_default=True)
-@click.option("--where", help="A condition in SQL that says which rows; by default all.")
+@click.option("--where", help="A condition in SQL for the rows; by default all.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="parquet", show_default=True)
 @target_options
 @asking_options
@@ -107,13 +111,13 @@ def load_command(
 ) -> None:
     """Add a job for each row of a table to a queue.
 
-    No job can be fetched before all of them are there. Loading again adds all of them again.
+    No job can be fetched before all of them have been added. Loading again adds them again.
     """
     with runner.spark() as spark:
-        target = Target.given(**words)
+        target = Target.from_options(**words)
         rows = bodies(spark, table, column, where, form)
-    # Outside, as bars of progress and a question would write over each other.
-    if agreed(rows.told(queue), rows.count, target, dry_run, yes):
+    # Outside, because progress bars and a question would overwrite each other.
+    if confirmed(rows.summary(queue), rows.count, target, dry_run, yes):
         with runner.spark():
             target.write(rows.jobs, queue)
         click.echo(f"{wording.count(rows.count)} jobs were added.")

@@ -1,8 +1,16 @@
 """``disque-pipeline replay``: jobs from history back into their queues, each once.
 
-History is a table of events, in which bodies are if the nodes logged with ``eventlog-body yes``, or
-a table that ``export`` made of append only files. A job that comes back has a new ID; the ledger
-knows the old ones.
+History is a table of events, which contains bodies if the nodes logged with ``eventlog-body yes``,
+or a table that ``export`` made of append only files. A replayed job has a new ID; a ledger holds
+the old ones, so that no job is replayed twice::
+
+    LEDGER/
+      run-<unique name>/*.parquet     the IDs of the jobs of a replay that succeeded
+      _open-<unique name>/*.parquet   those of one that is running, or failed, or was killed
+
+After a replay that did not succeed it is not known whether its jobs are in the queues: they become
+visible in one step, and the ledger is written before and after it. So the next replay asks, rather
+than losing or duplicating jobs.
 """
 
 from __future__ import annotations
@@ -10,29 +18,91 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 import attrs
 import click
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from disque_tx.spark.errors import BadTable, NothingToRead, PipelineError
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.errors import BadTable, NothingToRead, PipelineError
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
-from disque_tx.spark.pipeline.storage import Storage
+from disque_tx.spark.pipeline.storage import Entry, Storage
 from disque_tx.spark.pipeline.tables.table import Table
-from disque_tx.spark.pipeline.transfer.ledger import CHOICES, Ledger
-from disque_tx.spark.pipeline.transfer.target import Target, agreed, asking_options, target_options
+from disque_tx.spark.pipeline.transfer.target import (
+    Target,
+    asking_options,
+    confirmed,
+    target_options,
+)
 
 if TYPE_CHECKING:
     from disque_tx.spark.pipeline.runner import Runner
 
 _COMMITS: Final = "_commits"
 _EXPORTED: Final = frozenset(("id", "queue", "body", "state", "retry_s"))
+_DONE: Final = "run-"
+_OPEN: Final = "_open-"
+#: What to do about replays that did not succeed.
+CHOICES: Final = ("stop", "skip", "again")
+
+
+class Unfinished(PipelineError):
+    """The outcome of an earlier replay is not known."""
+
+
+class Ledger:
+    """The ledger in a folder, which need not exist."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark = spark
+        self._storage = Storage(spark)
+        self.root = self._storage.absolute(path)
+
+    def known(self) -> DataFrame:
+        """The column ``job_id``: the jobs that were replayed, each once."""
+        runs = [entry.path for entry in self._named(_DONE)]
+        if not runs:
+            return self._spark.createDataFrame([], "job_id STRING")
+        return self._spark.read.schema("job_id STRING").parquet(*runs).distinct()
+
+    def settle(self, choice: str) -> None:
+        """Decide about replays that did not succeed: ``skip``: their jobs count as replayed;
+        ``again``: they do not.
+
+        :raises Unfinished: for ``stop``, if there is one.
+        """
+        for entry in self._named(_OPEN):
+            if choice == "stop":
+                raise Unfinished(
+                    f"An earlier replay is running, failed or was killed; see {entry.path}. If its"
+                    " jobs are in their queues, add --unfinished skip; if they are not, add"
+                    " --unfinished again."
+                )
+            if choice == "skip":
+                self.finish(entry.name)
+            else:
+                self._storage.remove(entry.path)
+
+    def begin(self, jobs: DataFrame) -> str:
+        """Record that jobs are about to be added, by their ``job_id``; returns a name."""
+        name = f"{_OPEN}{uuid4().hex}"
+        jobs.select("job_id").write.parquet(f"{self.root}/{name}")
+        return name
+
+    def finish(self, name: str) -> None:
+        """Record that they were added."""
+        done = name.replace(_OPEN, _DONE, 1)
+        self._storage.move(f"{self.root}/{name}", f"{self.root}/{done}")
+
+    def _named(self, prefix: str) -> list[Entry]:
+        entries = self._storage.entries(self.root)
+        return [entry for entry in entries if entry.name.startswith(prefix)]
 
 
 class NoBodies(PipelineError):
-    """The jobs are known, and what was in them is not."""
+    """The jobs are known, but their bodies are not."""
 
 
 @attrs.frozen
@@ -47,15 +117,15 @@ class Chosen:
     bodiless: int
     bytes: int
 
-    def told(self) -> Iterator[str]:
+    def summary(self) -> Iterator[str]:
         """What would be added.
 
         :raises NoBodies: when jobs were found, and no body of any of them.
         """
         if self.bodiless and not self.count and not self.known:
             raise NoBodies(
-                f"{wording.count(self.bodiless)} jobs are meant, and the event logs hold no body of"
-                " any. Nodes log them with eventlog-body yes, from then on. An append only file may"
+                f"{wording.count(self.bodiless)} jobs match, and the event logs contain no body of"
+                " any. Nodes log those of new jobs with eventlog-body yes. An append only file may"
                 " still have the jobs: see 'disque-pipeline export'."
             )
         size = wording.size(self.bytes)
@@ -68,8 +138,8 @@ class Chosen:
 
 
 def history(spark: SparkSession, table: str) -> DataFrame:
-    """The jobs of a table: ``job_id``, ``queue``, ``body``, ``retry_s``, ``ttl_s``, and what else
-    is known of them, to choose by: for events the columns of the table ``jobs`` of ``lifecycle``,
+    """The jobs of a table: ``job_id``, ``queue``, ``body``, ``retry_s``, ``ttl_s``, and columns
+    for conditions: for events the columns of the table ``jobs`` of ``lifecycle``,
     for append only files those of the format ``disque_aof``.
 
     :raises NothingToRead: when there is no table.
@@ -78,7 +148,7 @@ def history(spark: SparkSession, table: str) -> DataFrame:
     storage = Storage(spark)
     root = storage.absolute(table)
     if storage.find(root) is None:
-        raise NothingToRead(f"{root} does not exist. Name a table of events or of exported jobs.")
+        raise NothingToRead(f"{root} does not exist. Use a table of events or of exported jobs.")
     if storage.find(f"{root}/{_COMMITS}") is not None:
         return _from_events(Table(spark, root).events())
     exported = spark.read.parquet(root)
@@ -92,9 +162,9 @@ def history(spark: SparkSession, table: str) -> DataFrame:
 
 
 def _from_events(events: DataFrame) -> DataFrame:
-    """Bodies are Base64 there; one that is none counts as none."""
-    told = events.where("kind = 'added' AND body IS NOT NULL").groupBy("job_id")
-    bodies = told.agg(fn.try_to_binary(fn.max("body"), fn.lit("base64")).alias("body"))
+    """Bodies are Base64 there; an invalid one counts as missing."""
+    added = events.where("kind = 'added' AND body IS NOT NULL").groupBy("job_id")
+    bodies = added.agg(fn.try_to_binary(fn.max("body"), fn.lit("base64")).alias("body"))
     return jobs(events, Extent.of(events)).join(bodies, "job_id", "left")
 
 
@@ -102,8 +172,8 @@ def _from_events(events: DataFrame) -> DataFrame:
 def chosen(
     spark: SparkSession, table: str, where: str, ledger: Ledger, queue: str | None = None
 ) -> Iterator[Chosen]:
-    """The jobs of a table for which the condition ``where``, in SQL, holds. ``queue``: where all of
-    them go; ``None``: back to where they were.
+    """The jobs of a table for which the condition ``where``, in SQL, holds. ``queue``: for all of
+    them; ``None``: their own queues.
 
     :raises NothingToRead, BadTable: see :func:`history`.
     """
@@ -125,35 +195,37 @@ def chosen(
 
 
 def _columns(queue: str | None) -> list[Column]:
-    """As the sink takes them, with the ID."""
+    """The columns of the sink, and the ID."""
     name = fn.col("queue") if queue is None else fn.lit(queue)
     retry, ttl = fn.col("retry_s").alias("retry"), fn.col("ttl_s").alias("ttl")
     return [fn.col("job_id"), name.alias("queue"), fn.col("body"), retry, ttl]
 
 
 def replay(found: Chosen, target: Target, ledger: Ledger) -> None:
-    """Add the jobs, all or none, and remember them. RETRY and TTL of the target go before those
-    that jobs had.
+    """Add the jobs, all or none, and record them. RETRY and TTL of the target override those of the
+    jobs.
 
     :raises NotWritten: when they cannot be added.
     """
-    given = [name for name in ("retry", "ttl") if name in target.options]
+    overridden = [name for name in ("retry", "ttl") if name in target.options]
     name = ledger.begin(found.jobs)
-    target.write(found.jobs.drop("job_id", *given))
+    target.write(found.jobs.drop("job_id", *overridden))
     ledger.finish(name)
 
 
 @click.command("replay")
 @click.argument("table")
 @click.option("--where", required=True, help="Which jobs, in SQL: \"outcome = 'expired'\".")
-@click.option("--queue", help="A queue for all of them; by default each goes back to its own.")
-@click.option("--ledger", "path", help="Where replayed jobs are noted; by default in the table.")
+@click.option("--queue", help="A queue for all of them; by default the queue of each.")
+@click.option(
+    "--ledger", "path", help="A folder to record replayed jobs in; by default in the table."
+)
 @click.option(
     "--unfinished",
     type=click.Choice(CHOICES),
     default=CHOICES[0],
     show_default=True,
-    help="If a replay did not end well: stop, skip its jobs, or add them again.",
+    help="If an earlier replay did not succeed: stop, skip its jobs, or add them again.",
 )
 @target_options
 @asking_options
@@ -173,17 +245,17 @@ def replay_command(
     """Add jobs from history to their queues again, each once.
 
     TABLE is a table of events, made by ingest, or of jobs, made by export. RETRY and TTL are those
-    that the jobs had, where they are known, unless --retry and --ttl say something else.
+    that the jobs had, as far as they are known, unless --retry or --ttl is given.
     """
     runner: Runner = context.obj
     with runner.spark() as spark:
-        target = Target.given(**words)
+        target = Target.from_options(**words)
         ledger = Ledger(spark, path or f"{table}/_replayed")
         if not dry_run:
             ledger.settle(unfinished)
         found = context.with_resource(chosen(spark, table, where, ledger, queue))
-        told = list(found.told())
-    if agreed(told, found.count, target, dry_run, yes):
+        lines = list(found.summary())
+    if confirmed(lines, found.count, target, dry_run, yes):
         with runner.spark():
             replay(found, target, ledger)
         click.echo(f"{wording.count(found.count)} jobs were added.")

@@ -12,12 +12,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from disque_tx.spark.options import writing
+from disque_tx.spark.errors import PipelineError
+from disque_tx.spark.options import write_options
 from disque_tx.spark.pipeline import wording
-from disque_tx.spark.pipeline.errors import PipelineError
 
 _SECONDS: Final = click.IntRange(0, (1 << 32) - 1)
-#: The errors of the sink within what Spark makes of them.
+#: An error of the sink within the text of Spark's error.
 _CAUSE: Final = re.compile(r"disque_tx\.[\w.]+: ([^\n]+)")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -28,13 +28,13 @@ class NotWritten(PipelineError):
 
 @attrs.frozen
 class Target:
-    """The nodes, and with what jobs are added. ``options``: of the format ``disque``."""
+    """The nodes, and how jobs are added. ``options``: of the format ``disque``."""
 
     servers: str
     options: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
     @classmethod
-    def given(
+    def from_options(
         cls,
         servers: str,
         password: str | None,
@@ -48,7 +48,7 @@ class Target:
     ) -> Target:
         """From the command line.
 
-        :raises BadOption: when an address or an option cannot be.
+        :raises BadOption: when an address or an option is invalid.
         """
         wanted = {
             "disque.password": password,
@@ -62,17 +62,17 @@ class Target:
         }
         options = {name: str(value) for name, value in wanted.items() if value is not None}
         target = cls(servers, options)
-        writing(target.all_options())
+        write_options(target.all_options())
         return target
 
     def all_options(self) -> dict[str, str]:
-        """Of a write in which no job shows before all are there."""
+        """The options of a staged write: no job becomes visible before all have been added."""
         return {"disque.servers": self.servers, "deliveryMode": "staged", **self.options}
 
     def write(self, jobs: DataFrame, queue: str | None = None) -> None:
-        """Add jobs: all, or none. ``queue``: of all of them, where no column says it.
+        """Add jobs: all, or none. ``queue``: of all of them, if there is no such column.
 
-        :raises NotWritten: when they cannot be added; says why.
+        :raises NotWritten: when they cannot be added, with the reason.
         """
         options = self.all_options() | ({} if queue is None else {"queue": queue})
         try:
@@ -85,7 +85,7 @@ class Target:
 
 
 def target_options(command: _Command) -> _Command:
-    """Options of a command that adds jobs; they come as the words of :meth:`Target.given`."""
+    """Options of a command that adds jobs, which are arguments of :meth:`Target.from_options`."""
     for option in reversed(_options()):
         command = option(command)
     return command
@@ -98,9 +98,9 @@ def _options() -> list[Callable[[_Command], _Command]]:
         click.option(
             "--password",
             envvar="DISQUE_PASSWORD",
-            help="Rather set DISQUE_PASSWORD: process lists show arguments.",
+            help="Better set DISQUE_PASSWORD: process lists show arguments.",
         ),
-        click.option("--tls", is_flag=True, help="Speak TLS."),
+        click.option("--tls", is_flag=True, help="Use TLS."),
         click.option("--cacert", type=file, help="PEM file of the authorities to trust."),
         click.option("--cert", type=file, help="PEM file of the client's own certificate."),
         click.option("--key", type=file, help="PEM file of its private key."),
@@ -114,18 +114,18 @@ def asking_options(command: _Command) -> _Command:
     """``--dry-run`` and ``--yes``, as ``dry_run`` and ``yes``."""
     for option in (
         click.option("--yes", is_flag=True, help="Do not ask before jobs are added."),
-        click.option("--dry-run", is_flag=True, help="Say what would be added, and stop."),
+        click.option("--dry-run", is_flag=True, help="Show what would be added, and stop."),
     ):
         command = option(command)
     return command
 
 
-def agreed(told: Iterable[str], jobs: int, target: Target, dry_run: bool, yes: bool) -> bool:
-    """Tell what was found; whether there is something to add, and the user wants it.
+def confirmed(lines: Iterable[str], jobs: int, target: Target, dry_run: bool, yes: bool) -> bool:
+    """Print what was found; returns whether there is something to add, and the user agrees.
 
-    :raises click.Abort: when the user does not.
+    :raises click.Abort: when the user does not agree.
     """
-    for line in told:
+    for line in lines:
         click.echo(line)
     if dry_run or not jobs:
         return False

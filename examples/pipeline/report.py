@@ -1,4 +1,4 @@
-"""The whole pipeline, on the event logs in a folder: ``python tell.py FOLDER REPORT``."""
+"""The whole pipeline, on the event logs in a folder: ``python report.py FOLDER REPORT``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from disque_tx.spark.pipeline.cli.program import command
 
 
 def main(folder: str, html: str) -> None:
-    """Make the tables and the report. The exit status of the audit is told and not passed on."""
+    """Make the tables and the report. The exit status of the audit is ignored."""
     table, out = f"{folder}/table", f"{folder}/out"
     _pipeline(4, folder, "ingest", f"{folder}/events", "--into", table)
     _pipeline(5, folder, "lifecycle", table, "--into", out, "--window", "1")
@@ -20,7 +20,7 @@ def main(folder: str, html: str) -> None:
 
 
 def _pipeline(number: int, folder: str, *words: str) -> None:
-    """A command, in the session of the one before it: to start one takes some seconds."""
+    """Run a command in the session of the one before it, since starting one takes seconds."""
     settings = (f"local.dir={folder}", "sql.shuffle.partitions=2")
     options = [option for setting in settings for option in ("--conf", f"spark.{setting}")]
     try:

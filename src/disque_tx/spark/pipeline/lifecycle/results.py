@@ -1,20 +1,81 @@
-"""What somebody should look at, with the number to choose where there is one.
+"""``disque-pipeline lifecycle``: the tables that it writes, and the findings among them.
+
+Findings are what somebody should look at, with advice:
 
 1. ``retry-too-short``: one run in a hundred takes longer than the queue's RETRY, so that a job is
-   delivered again while somebody works on it. Suggested: half as much again as the 99.9th
+   delivered again while a worker is still busy with it. The advice is 1.5 times the 99.9th
    percentile.
 2. ``redelivered``: more than one job in ten of the queue is delivered more than once.
 3. ``dead-letter-candidate``: a job that was delivered or given back five times and is not
    acknowledged; the 100 worst.
-4. ``clock-skew``: the clocks of two nodes differ by more than 100 ms for certain.
+4. ``clock-skew``: the clocks of two nodes certainly differ by more than 100 ms.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
+from uuid import uuid4
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
+
+from disque_tx.spark.errors import OutputExists
+from disque_tx.spark.pipeline.lifecycle import nodes, queues
+from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
+from disque_tx.spark.pipeline.tables.table import Table
+
+#: Tables below OUT, in the order in which they are made.
+RESULTS: Final = ("jobs", "queues", "totals", "flow", "clocks", "findings")
+
+
+def lifecycle(
+    spark: SparkSession, table: str, into: str, window_s: int = 60, overwrite: bool = False
+) -> dict[str, str]:
+    """Make the tables :data:`RESULTS` below ``into``; returns their paths.
+
+    They appear together, when all of them are complete.
+
+    :raises BadTable: when ``table`` is not a table, or of another version.
+    :raises OutputExists: when ``into`` exists and is not to be replaced.
+    """
+    events = Table(spark, table)
+    storage, target = events.storage, events.storage.absolute(into)
+    if storage.find(target) is not None and not overwrite:
+        raise OutputExists(
+            f"{target} exists. Choose a new folder, or add --overwrite to replace it."
+        )
+    parent, _, name = target.rpartition("/")
+    work = f"{parent}/_{name}-{uuid4().hex}"
+    try:
+        _write(spark, events.events(), work, window_s)
+        if overwrite:
+            storage.remove(target)
+        storage.move(work, target)
+    finally:
+        storage.remove(work)
+    return {part: f"{target}/{part}" for part in RESULTS}
+
+
+def _write(spark: SparkSession, events: DataFrame, work: str, window_s: int) -> None:
+    """Make each table from those before it, which are read from the disk again."""
+
+    def read(part: str) -> DataFrame:
+        return spark.read.parquet(f"{work}/{part}")
+
+    extent = Extent.of(events)
+    made: dict[str, Callable[[], DataFrame]] = {
+        "jobs": lambda: jobs(events, extent),
+        "queues": lambda: queues.windows(events, read("jobs"), window_s),
+        "totals": lambda: queues.totals(read("jobs")),
+        "flow": lambda: nodes.flow(events),
+        "clocks": lambda: nodes.clocks(events, read("jobs")),
+        "findings": lambda: findings(read("jobs"), read("totals"), read("clocks")),
+    }
+    for part in RESULTS:
+        spark.sparkContext.setJobDescription(part)
+        made[part]().write.option("compression", "zstd").parquet(f"{work}/{part}")
+
 
 COLUMNS: Final = ("finding", "queue", "job_id", "node", "peer", "measured", "bound", "advice")
 _REDELIVERED_SHARE: Final = 0.1
@@ -60,7 +121,7 @@ def _redelivered(totals: DataFrame) -> DataFrame:
         fn.lit(_REDELIVERED_SHARE).alias("bound"),
         fn.format_string(
             "%d of %d jobs were delivered more than once, after %d NACKs and %d times RETRY. Look "
-            "at what fails, or for workers that are too slow.",
+            "for jobs that fail, or for workers that are too slow.",
             *("redelivered_jobs", "jobs", "nacks", "retries"),
         ).alias("advice"),
     )
@@ -75,7 +136,8 @@ def _candidates(jobs: DataFrame) -> DataFrame:
         tries.cast("double").alias("measured"),
         fn.lit(float(_DELIVERIES_MIN)).alias("bound"),
         fn.format_string(
-            "Delivered %d times, given back %d times, never acknowledged. Put it aside.",
+            "Delivered %d times, given back %d times, never acknowledged. Take it out of the"
+            " queue.",
             *("deliveries", "nacks"),
         ).alias("advice"),
     )
@@ -90,7 +152,8 @@ def _skewed(clocks: DataFrame) -> DataFrame:
         (-fn.col("ahead_ms_max")).alias("measured"),
         fn.lit(float(_SKEW_MS)).alias("bound"),
         fn.format_string(
-            "The clock of %s is at least %.0f ms behind that of %s. Let both follow a time server.",
+            "The clock of %s is at least %.0f ms behind that of %s. Synchronize both with a time"
+            " server.",
             *("to_node", -fn.col("ahead_ms_max"), "from_node"),
         ).alias("advice"),
     )

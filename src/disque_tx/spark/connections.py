@@ -1,14 +1,17 @@
-"""A connection to one node on which many requests are on their way at once.
+"""Pipelined connections to nodes, and requests about jobs on several nodes.
 
 The blocking client waits for each reply, which is right for programs that must know what became
-of a job before they go on. Here thousands of jobs are handled alike.
+of a job before they go on. Here thousands of jobs are handled in the same way.
+
+The node that delivered a job knows it, and so do the others that hold a copy. So each request about
+a job is sent to the former, and to the others when that one cannot be reached or does not know it.
 """
 
 from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar, cast
 
 import hiredis
@@ -17,6 +20,7 @@ from disque_tx.client import requests
 from disque_tx.client.addresses import Address
 from disque_tx.client.errors import (
     BrokenReply,
+    CannotConnect,
     ClientError,
     ConnectionLost,
     Refused,
@@ -29,21 +33,21 @@ from disque_tx.client.requests import Request
 
 _T = TypeVar("_T")
 _READ_BYTES: Final = 1 << 18
-#: On their way at once: enough to keep the node busy, and little beside its buffers.
+#: Sent before their replies are read: enough to keep the node busy, and little beside its buffers.
 _REQUESTS_MAX: Final = 500
 _REQUEST_BYTES_MAX: Final = 1 << 20
 _NOTHING: Final = object()
 
 
 class _ErrorReply(Exception):
-    """A line that began with a dash."""
+    """An error reply."""
 
 
-class Pipe:
+class PipelinedConnection:
     """An open connection to the node at ``address``.
 
     :raises ConnectionLost: when it cannot be opened.
-    :raises AuthenticationRefused: when the node wants another password.
+    :raises AuthenticationRefused: when the password is missing or wrong.
     """
 
     def __init__(self, address: Address, options: ConnectionOptions) -> None:
@@ -68,8 +72,8 @@ class Pipe:
         """Send a request and read its reply.
 
         :raises Refused: the error reply.
-        :raises ConnectionLost: no connection any more, or no reply in time.
-        :raises BrokenReply: a reply that cannot be one.
+        :raises ConnectionLost: the connection ended, or there was no reply in time.
+        :raises BrokenReply: a malformed reply.
         """
         for answer in self.calls([request]):
             if isinstance(answer, Refused):
@@ -78,7 +82,7 @@ class Pipe:
         raise AssertionError("a request without a reply")
 
     def calls(self, several: Sequence[Request[_T]]) -> Iterator[_T | Refused]:
-        """The replies to many requests, in order; an error reply is handed out as what it is.
+        """The replies to many requests, in order; an error reply is yielded as an exception object.
 
         :raises ConnectionLost, BrokenReply: as for one.
         """
@@ -89,7 +93,7 @@ class Pipe:
                 yield answer
 
     def close(self) -> None:
-        """Hang up; may be called again."""
+        """Close the connection; may be called again."""
         self._socket.close()
 
     def _send(self, data: bytes) -> None:
@@ -131,7 +135,7 @@ class Pipe:
 
 
 def _portions(several: Sequence[Request[_T]]) -> Iterator[list[tuple[Request[_T], bytes]]]:
-    """Requests with their bytes, as many as may be on their way at once."""
+    """Requests with their bytes, in portions that may be sent at once."""
     portion: list[tuple[Request[_T], bytes]] = []
     size = 0
     for request in several:
@@ -164,3 +168,106 @@ def _encrypted(sock: socket.socket, host: str, tls: TLS) -> ssl.SSLSocket:
     if tls.certificate_file is not None:
         context.load_cert_chain(tls.certificate_file, tls.key_file)
     return context.wrap_socket(sock, server_hostname=host)
+
+
+class Servers:
+    """Connections to nodes, opened when they are needed. Not to be shared by threads."""
+
+    def __init__(self, addresses: Sequence[Address], options: ConnectionOptions) -> None:
+        self.addresses = tuple(addresses)
+        self._options = options
+        self._connections: dict[Address, PipelinedConnection] = {}
+
+    def connection(self, address: Address) -> PipelinedConnection:
+        """The connection to a node.
+
+        :raises ConnectionLost, AuthenticationRefused: when there is none.
+        """
+        if address not in self._connections:
+            self._connections[address] = PipelinedConnection(address, self._options)
+        return self._connections[address]
+
+    def any_connection(self, first: int) -> PipelinedConnection:
+        """A connection to some node; ``first``: which one to try first.
+
+        :raises CannotConnect: when no node can be reached.
+        """
+        tried: dict[str, str] = {}
+        for address in rotated(self.addresses, first):
+            try:
+                return self.connection(address)
+            except ConnectionLost as error:
+                tried[str(address)] = error.reason
+        raise CannotConnect(tried)
+
+    def close(self) -> None:
+        """Close all connections."""
+        while self._connections:
+            self._connections.popitem()[1].close()
+
+    def ask(self, address: Address, several: Sequence[Request[_T]]) -> list[_T | ClientError]:
+        """The answers of one node to requests that may be repeated.
+
+        If the node cannot be reached, each answer is the reason.
+
+        :raises AuthenticationRefused: when the password is missing or wrong.
+        """
+        known = address in self._connections
+        try:
+            return [*self.connection(address).calls(several)]
+        except ConnectionLost as error:
+            self._connections.pop(address, None)
+            # Nodes close connections that were idle for long.
+            return self.ask(address, several) if known else [error] * len(several)
+
+    def ask_once(self, address: Address, several: Sequence[Request[_T]]) -> list[_T | ClientError]:
+        """The answers of one node to requests that must not be repeated.
+
+        If the connection is lost, each missing answer is the reason; its ``sent`` says whether the
+        request may have been executed nevertheless.
+
+        :raises AuthenticationRefused: when the password is missing or wrong.
+        """
+        answers: list[_T | ClientError] = []
+        try:
+            for answer in self.connection(address).calls(several):
+                answers.append(answer)
+        except ConnectionLost as error:
+            self._connections.pop(address, None)
+            answers += [error] * (len(several) - len(answers))
+        return answers
+
+    def ask_holders(
+        self,
+        home: Address,
+        ids: Sequence[str],
+        request: Callable[[str], Request[_T]],
+        is_missing: Callable[[_T | ClientError], bool],
+    ) -> list[_T | ClientError]:
+        """The answers to requests about jobs of the node ``home``, from it or from another holder.
+
+        ``is_missing``: whether an answer means that the node does not know the job. If no other
+        node knows it either, the answer is that of ``home``.
+        """
+        answers = self.ask(home, [request(job_id) for job_id in ids])
+        for other in self.addresses:
+            unsettled = [
+                number
+                for number, answer in enumerate(answers)
+                if isinstance(answer, ConnectionLost) or is_missing(answer)
+            ]
+            if not unsettled:
+                break
+            if other == home:
+                continue
+            second = self.ask(other, [request(ids[number]) for number in unsettled])
+            for number, answer in zip(unsettled, second, strict=True):
+                if not isinstance(answer, ConnectionLost) and not is_missing(answer):
+                    answers[number] = answer
+        return answers
+
+
+def rotated(addresses: Sequence[Address], first: int) -> list[Address]:
+    """The same addresses, starting with another one."""
+    start = first % len(addresses)
+    return [*addresses[start:], *addresses[:start]]

@@ -1,4 +1,4 @@
-"""Many requests at once, on scripted nodes."""
+"""Pipelined connections, and requests about jobs on several nodes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ from disque_tx.client import requests
 from disque_tx.client.errors import (
     AuthenticationRefused,
     BrokenReply,
+    CannotConnect,
     ConnectionLost,
     Paused,
     Refused,
+    UnknownJob,
 )
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.spark.pipe import _REQUEST_BYTES_MAX, Pipe, _portions
+from disque_tx.spark.connections import _REQUEST_BYTES_MAX, PipelinedConnection, _portions
 from tests.client.scripted import HANG_UP, SILENCE, ScriptedNode, bulk
-from tests.spark.nodes import IDS, NodesTestCase, at
+from tests.spark.nodes import GONE, IDS, NodesTestCase, at
 
 
 class PipeTests(NodesTestCase):
     """One connection."""
 
-    def pipe(self, node: ScriptedNode, password: str | None = None, timeout_s: float = 5.0) -> Pipe:
+    def connection(
+        self, node: ScriptedNode, password: str | None = None, timeout_s: float = 5.0
+    ) -> PipelinedConnection:
         """A connection that ends with the test."""
-        pipe = Pipe(at(node), ConnectionOptions(password, timeout_s=timeout_s))
+        pipe = PipelinedConnection(at(node), ConnectionOptions(password, timeout_s=timeout_s))
         self.addCleanup(pipe.close)
         return pipe
 
@@ -33,7 +37,7 @@ class PipeTests(NodesTestCase):
         than are on their way at once."""
         node = self.node(ADDJOB=[bulk(IDS[0]), b"-PAUSED try later\r\n", bulk(IDS[1])])
         several = [requests.add_job("q", b"x" * 10_000) for _ in range(1200)]
-        first, second, *others = self.pipe(node).calls(several)
+        first, second, *others = self.connection(node).calls(several)
         self.assertEqual(IDS[0], first)
         self.assertIsInstance(second, Paused)
         self.assertEqual([IDS[1]] * 1198, others)
@@ -54,10 +58,10 @@ class PipeTests(NodesTestCase):
     def test_password(self) -> None:
         """A password is said first, and when it is wrong nothing else is."""
         node = self.node(AUTH=[b"+OK\r\n", b"-ERR invalid password\r\n"], PING=b"+PONG\r\n")
-        self.assertEqual("PONG", self.pipe(node, "secret").call(requests.ping()))
+        self.assertEqual("PONG", self.connection(node, "secret").call(requests.ping()))
         self.assertEqual(["AUTH", "PING"], node.commands())
         with self.assertRaises(AuthenticationRefused) as raised:
-            self.pipe(node, "secret")
+            self.connection(node, "secret")
         self.assertNotIn("secret", str(raised.exception))
 
     def test_lost(self) -> None:
@@ -66,16 +70,63 @@ class PipeTests(NodesTestCase):
         for said in (HANG_UP, SILENCE):
             node = self.node(PING=said)
             with self.assertRaises(ConnectionLost) as raised:
-                self.pipe(node, timeout_s=0.2).call(requests.ping())
+                self.connection(node, timeout_s=0.2).call(requests.ping())
             self.assertEqual(node.address, raised.exception.address)
         node.close()
         with self.assertRaises(ConnectionLost):
-            self.pipe(node)
+            self.connection(node)
         with self.assertRaises(Refused):
-            self.pipe(self.node()).call(requests.ping())
+            self.connection(self.node()).call(requests.ping())
 
     def test_no_disque(self) -> None:
         """What is no reply ends the connection, and so does one of another kind."""
         for said in (b"HTTP/1.1 400\r\n", bulk("text")):
             with self.assertRaises(BrokenReply):
-                self.pipe(self.node(QLEN=said)).call(requests.queue_length("q"))
+                self.connection(self.node(QLEN=said)).call(requests.queue_length("q"))
+
+
+class ServersTests(NodesTestCase):
+    """Nodes that know jobs, and nodes that are away."""
+
+    def test_other_holder(self) -> None:
+        """What the node that delivered does not know is asked of the others, and nothing else."""
+        home = self.node(WORKING=[b":60\r\n", GONE, b":60\r\n"])
+        other = self.node(WORKING=b":30\r\n")
+        answers = self.servers(other, home).ask_holders(
+            at(home), IDS[:3], requests.working, lambda answer: isinstance(answer, UnknownJob)
+        )
+        self.assertEqual([60, 30, 60], answers)
+        self.assertEqual([[b"WORKING", IDS[1].encode()]], other.heard)
+
+    def test_away(self) -> None:
+        """Where a node is away the others are asked; where nobody knows, its own answer counts."""
+        home = self.node()
+        home.close()
+        servers = self.servers(home, self.node(WORKING=[b":30\r\n", GONE]))
+        answers = servers.ask_holders(
+            at(home), IDS[:2], requests.working, lambda answer: isinstance(answer, UnknownJob)
+        )
+        self.assertEqual(30, answers[0])
+        self.assertIsInstance(answers[1], ConnectionLost)
+
+    def test_idle_connection(self) -> None:
+        """A connection that the node closed meanwhile is opened again."""
+        node = self.node(PING=[b"+PONG\r\n", HANG_UP, b"+PONG\r\n"])
+        servers = self.servers(node)
+        for _ in range(2):
+            self.assertEqual(["PONG"], servers.ask(at(node), [requests.ping()]))
+        self.assertEqual(2, node.connections)
+
+    def test_any(self) -> None:
+        """Tasks spread over the nodes, and go to another one when theirs is away."""
+        nodes = self.cluster(3)
+        servers = self.servers(*nodes)
+        self.assertEqual(at(nodes[1]), servers.any_connection(4).address)
+        servers.close()
+        nodes[1].close()
+        self.assertEqual(at(nodes[2]), servers.any_connection(4).address)
+        servers.close()
+        nodes[0].close()
+        nodes[2].close()
+        with self.assertRaises(CannotConnect):
+            servers.any_connection(0)
