@@ -147,7 +147,7 @@ class Failures:
         if held.retry_s is None:
             await self._leases.beat(held)
         if held.retry_s is None:
-            await self._settling.learn_terms(held)
+            await self._settling.fetch_options(held)
         if held.retry_s == 0:
             await self._bury(held, failed)
             return
@@ -172,7 +172,7 @@ class Failures:
         queue = policy.dead_queue_of(context.queue)
         self._log(held, failed, None, queue)
         if held.terms is None:
-            await self._settling.learn_terms(held)
+            await self._settling.fetch_options(held)
         letter = self._letter(held, failed).encoded()
         add = self._settling.add
         there = await add(queue, letter, policy.letter_options)

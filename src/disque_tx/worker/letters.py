@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.client.options import AddOptions, of_id
+from disque_tx.client.options import AddOptions, options_from_id
 from disque_tx.worker.errors import WorkerError
 
 #: Letters of version 1 do not say what the job was added with.
@@ -52,7 +52,7 @@ class Letter:
     def terms(self) -> AddOptions:
         """What to add the job with again. What the letter does not say is in the job's ID, as far
         as that goes: a job with RETRY 0 stays one."""
-        told = of_id(self.id)
+        told = options_from_id(self.id)
         if self.retry_s is None:
             return attrs.evolve(told, replicate=told.replicate or self.replicate)
         ttl_s = self.ttl_s or told.ttl_s

@@ -17,7 +17,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from disque_tx.client import Refused
-from disque_tx.client.options import AddOptions, whole_of
+from disque_tx.client.options import AddOptions, original_options
 from disque_tx.worker.context import Held
 from disque_tx.worker.leases import Leases
 from disque_tx.worker.ports import Client
@@ -163,12 +163,12 @@ class Settling:
         found = []
         for held in batch:
             if held.retry_s is None:
-                await self.learn_terms(held)
+                await self.fetch_options(held)
             if held.retry_s == 0:
                 found.append(held)
         return found
 
-    async def learn_terms(self, held: Held) -> None:
+    async def fetch_options(self, held: Held) -> None:
         """Ask for its RETRY and what else it was added with, by SHOW, which changes nothing, until
         there is an answer."""
         for failures in count(1):
@@ -183,7 +183,7 @@ class Settling:
                 continue
             # A mere acknowledgement knows nothing but the ID.
             if details is not None and details.state != "acked":
-                held.terms = whole_of(details, self._wall_s)
+                held.terms = original_options(details, self._wall_s)
                 if details.state == "active":
                     held.retry_s = details.retry_s
             return

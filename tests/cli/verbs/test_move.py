@@ -37,7 +37,7 @@ class AtMostOnceTests(ScriptedTestCase):
         )
         target = self.node(NODE_IDS[1], ADDJOB=list(answers))
         clients = [
-            Disque(node.address, patience_s=0, discover=False, surroundings=self.surroundings)
+            Disque(node.address, patience_s=0, discover=False, environment=self.environment)
             for node in (source, target)
         ]
         for client in clients:

@@ -22,7 +22,7 @@ from disque_tx.cli.verbs.members import Members
 from disque_tx.cli.verbs.output import progress
 from disque_tx.client import addresses
 from disque_tx.client.blocking import Disque
-from disque_tx.client.errors import BadAddress, Refused, shown
+from disque_tx.client.errors import BadAddress, Refused, printable
 
 _ID_LENGTH: Final = 40
 _UNKNOWN: Final = ("?",) * 6
@@ -118,7 +118,7 @@ def _print_text(found: Survey, result: list[Finding]) -> None:
         clients, bus = (", ".join(view.listening(whom)) for whom in ("clients", "bus"))
         if clients:
             told = f"listens for clients on {clients}; for other nodes on {bus or 'no address'}"
-            click.echo(f"{view.address}: {shown(told)}")
+            click.echo(f"{view.address}: {printable(told)}")
     problems = sum(map(is_problem, result))
     verdict = f"{problems} problems" if problems else "no problem"
     click.echo(f"{len(found.views)} nodes answered: {verdict}")
@@ -182,7 +182,7 @@ def _row(view: NodeView, found: Survey) -> tuple[str, ...]:
         view.address,
         view.id[:8],
         _state(view, found),
-        shown(view.info.get("disque_version", "?")),
+        printable(view.info.get("disque_version", "?")),
         str(view.number("registered_jobs")),
         str(view.number("registered_queues")),
         human_size(view.number("used_memory")),
@@ -197,7 +197,7 @@ def _state(view: NodeView, found: Survey) -> str:
     for other in found.views.values():
         seen = other.table.get(view.id)
         flags |= seen.flags if seen is not None else {"unknown to some"}
-    return ",".join(sorted(map(shown, flags))) or "ok"
+    return ",".join(sorted(map(printable, flags))) or "ok"
 
 
 # -- changing ------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def forget(options: Options, node: str, node_id: str, yes: bool) -> int:
     with Members(options) as members:
         found = survey(members, [node], glance, discover=options.encryption is None)
         if not any(node_id in view.table for view in found.views.values()):
-            raise click.UsageError(f"No node knows {shown(node_id)!r}.")
+            raise click.UsageError(f"No node knows {printable(node_id)!r}.")
         told = [view.address for view in found.views.values() if view.id != node_id]
         _agreed(_warning(found, node_id, len(told)), yes)
         answers = members.ask(told, lambda client: _forget(client, node_id))

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from disque_tx.cli.cluster.nodeview import QUEUES_MAX, NodeView, Survey
-from disque_tx.client.errors import shown
+from disque_tx.client.errors import printable
 
 #: Nodes stop to take jobs from other nodes' clients when memory is short; that begins here.
 _MEMORY_SHARE: Final = 0.75
@@ -113,7 +113,7 @@ def _clocks(survey: Survey) -> Iterator[Finding]:
 def _versions(survey: Survey) -> Iterator[Finding]:
     versions = {view.info.get("disque_version", "?") for view in survey.views.values()}
     if len(versions) > 1:
-        told = ", ".join(sorted(map(shown, versions)))
+        told = ", ".join(sorted(map(printable, versions)))
         yield Finding(_PROBLEM, "cluster", f"versions differ: {told}", "Upgrade the older nodes.")
 
 
@@ -129,7 +129,7 @@ _BAD_FLAGS: Final = {
 
 def _flags(view: NodeView) -> Iterator[Finding]:
     for node in view.others:
-        place = f"{shown(node.address)} ({node.id[:8]})"
+        place = f"{printable(node.address)} ({node.id[:8]})"
         bad = node.flags & set(_BAD_FLAGS)
         for flag in sorted(bad):
             yield Finding(_PROBLEM, view.address, f"finds {place}: {flag}", _BAD_FLAGS[flag])
@@ -148,7 +148,8 @@ def _bus(view: NodeView) -> Iterator[Finding]:
         yield Finding(
             _PROBLEM,
             view.address,
-            f"listens for other nodes on {shown(', '.join(bus))} only, where no other host comes",
+            f"listens for other nodes on {printable(', '.join(bus))} only, so other hosts cannot"
+            " connect",
             "Set cluster-bus-tls, or cluster-insecure where the network keeps strangers away.",
         )
 
@@ -231,7 +232,7 @@ def _log(view: NodeView) -> Iterator[Finding]:
         status = view.info.get(field, "ok")
         if status != "ok":
             advice = "Look after its disk; its own messages say more."
-            yield Finding(_PROBLEM, view.address, f"{what}: {shown(status)}", advice)
+            yield Finding(_PROBLEM, view.address, f"{what}: {printable(status)}", advice)
     if view.number("eventlog_dropped"):
         what = f"dropped {view.number('eventlog_dropped')} events"
         yield Finding(_PROBLEM, view.address, what, "The disk is too slow for the event log.")

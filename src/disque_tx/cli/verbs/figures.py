@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.client.errors import shown
+from disque_tx.client.errors import printable
 from disque_tx.client.values import QueueStat
 
 
@@ -85,11 +85,11 @@ COLUMNS: Final = ("queue", "length", "age s", "in/s", "out/s", "blocked", "pause
 def cells(figures: Figures, speed: Rates) -> tuple[str, ...]:
     """A row of it, safe to show."""
     return (
-        shown(figures.name),
+        printable(figures.name),
         str(figures.length),
         str(figures.age_s),
         _rate(speed.in_per_s),
         _rate(speed.out_per_s),
         str(figures.blocked),
-        shown(figures.pause),
+        printable(figures.pause),
     )

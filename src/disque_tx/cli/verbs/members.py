@@ -15,7 +15,7 @@ import click
 from disque_tx.cli.options import Options
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking import Disque
-from disque_tx.client.blocking.session import Surroundings
+from disque_tx.client.blocking.session import ClientEnvironment
 from disque_tx.client.errors import ClientError, ConnectionLost
 from disque_tx.client.values import Hello
 from disque_tx.errors import DisqueError
@@ -100,7 +100,7 @@ class Members:
             timeout_s=self._time_s,
             patience_s=patience_s,
             follow=False,
-            surroundings=Surroundings(notice=_said if patience_s > _FIRST_S else None),
+            environment=ClientEnvironment(notify=_said if patience_s > _FIRST_S else None),
         )
 
     def known(self) -> list[str]:

@@ -17,7 +17,7 @@ from disque_tx.cli.options import Options
 from disque_tx.cli.verbs import output
 from disque_tx.cli.verbs.members import Members
 from disque_tx.client.blocking import Disque
-from disque_tx.client.errors import shown
+from disque_tx.client.errors import printable
 from disque_tx.worker.signboard import Sign
 
 _COLUMNS: Final = ("worker", "slots", "held", "queues", "from", "nodes", "age s")
@@ -99,7 +99,7 @@ def _show(workers: list[Seen], as_json: bool, as_csv: bool) -> None:
         names = ("worker", "slots", "held", "queues", "more_queues", "hosts", "nodes", "age_s")
         output.csv(names, [[_joined(value) for value in row] for row in rows])
     else:
-        output.show(_COLUMNS, [tuple(map(shown, _cells(seen))) for seen in workers])
+        output.show(_COLUMNS, [tuple(map(printable, _cells(seen))) for seen in workers])
 
 
 def _values(seen: Seen) -> dict[str, object]:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from disque_tx.cli.formatting import jsonable
-from disque_tx.client.options import AddOptions, of_id
+from disque_tx.client.options import AddOptions, options_from_id
 from disque_tx.client.values import Job, JobDetails
 from disque_tx.errors import DisqueError
 from disque_tx.quoting import quote
@@ -97,7 +97,7 @@ def parsed(line: bytes) -> Record:
         raise NotAJob("id is no text")
     numbers = {name: _number(values, name) for name in _NUMBERS}
     told = "retry" in values or not job_id
-    options = of_id(job_id)
+    options = options_from_id(job_id)
     if told:
         options = AddOptions(
             retry_s=numbers["retry"], ttl_s=numbers["ttl"], replicate=numbers["replicate"]

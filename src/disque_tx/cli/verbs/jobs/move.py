@@ -26,7 +26,7 @@ from disque_tx.cli.verbs.output import progress
 from disque_tx.client.addresses import seeds
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import CannotConnect, Refused
-from disque_tx.client.options import left_of
+from disque_tx.client.options import current_options
 from disque_tx.client.values import Job
 
 _BATCH: Final = 10
@@ -86,7 +86,7 @@ class Move:
         if known is None or known.state == "acked":
             self.left += 1
         else:
-            options = left_of(known).with_replicate(self._replicate).retried_if_safe()
+            options = current_options(known).with_replicate(self._replicate).retried_if_safe()
             with self._at_most_once(jobs) if options.at_most_once else nullcontext():
                 self._target.add_job_with(self._to_queue, job.body, options)
             self._source.ack_jobs(job.id)
