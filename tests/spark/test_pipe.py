@@ -15,7 +15,7 @@ from disque_tx.client.errors import (
 )
 from disque_tx.client.options import ConnectionOptions
 from disque_tx.spark.pipe import _REQUEST_BYTES_MAX, Pipe, _portions
-from tests.client.scripted import HANG_UP, SILENCE, ScriptedNode, bulk
+from tests.client.scripted import HANG_UP, NO_ANSWER, ScriptedNode, bulk
 from tests.spark.nodes import IDS, NodesTestCase, at
 
 
@@ -37,7 +37,7 @@ class PipeTests(NodesTestCase):
         self.assertEqual(IDS[0], first)
         self.assertIsInstance(second, Paused)
         self.assertEqual([IDS[1]] * 1198, others)
-        self.assertEqual(1200, len(node.heard))
+        self.assertEqual(1200, len(node.requests))
 
     @given(st.lists(st.integers(0, 600_000), max_size=30))
     def test_portions(self, sizes: list[int]) -> None:
@@ -63,7 +63,7 @@ class PipeTests(NodesTestCase):
     def test_lost(self) -> None:
         """A node that hangs up, says nothing, or is not there is told apart from one that
         refuses."""
-        for said in (HANG_UP, SILENCE):
+        for said in (HANG_UP, NO_ANSWER):
             node = self.node(PING=said)
             with self.assertRaises(ConnectionLost) as raised:
                 self.pipe(node, timeout_s=0.2).call(requests.ping())

@@ -19,7 +19,7 @@ class ServersTests(NodesTestCase):
             at(home), IDS[:3], requests.working, lambda answer: isinstance(answer, UnknownJob)
         )
         self.assertEqual([60, 30, 60], answers)
-        self.assertEqual([[b"WORKING", IDS[1].encode()]], other.heard)
+        self.assertEqual([[b"WORKING", IDS[1].encode()]], other.requests)
 
     def test_away(self) -> None:
         """Where a node is away the others are asked; where nobody knows, its own answer counts."""

@@ -82,7 +82,7 @@ class BrokenReply(ClientError):
 
     def __init__(self, command: str, address: str, what: str) -> None:
         super().__init__(
-            f"The answer of {address} to {command} is not valid: {what}."
+            f"The answer of {address} to {command} is not understood: {what}."
             " Check that a Disque node, and no other server, listens there."
         )
 

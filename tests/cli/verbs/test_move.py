@@ -78,7 +78,7 @@ class AtMostOnceTests(ScriptedTestCase):
             move, source, target, error = self.moved(retry_s, ADDED)
             self.assertEqual((None, 1), (error, move.done))
             self.assertIn("ACKJOB", source.commands())
-            words = target.heard[0]
+            words = target.requests[0]
             self.assertEqual(b"%d" % retry_s, words[words.index(b"RETRY") + 1])
 
 

@@ -79,7 +79,7 @@ class ShowingTests(NodesTestCase):
         home, holder = self.node(ENQUEUE=DIE), self.node(ENQUEUE=_DONE)
         self.show(home, holder)
         self.assertEqual(["ENQUEUE"], holder.commands())
-        self.assertGreaterEqual(sum(self.time.rests_s), 10)
+        self.assertGreaterEqual(sum(self.time.sleeps_s), 10)
 
     def test_done_in_the_meantime(self) -> None:
         """A job that another holder knows as done was shown."""

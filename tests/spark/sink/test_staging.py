@@ -51,7 +51,7 @@ class StagingTests(NodesTestCase):
             ACKJOB=b":1\r\n",
         )
         self.assertEqual(1, take_back(self.servers(node), {at(node): IDS[:3]}))
-        self.assertEqual([b"ACKJOB", IDS[0].encode()], node.heard[-1])
+        self.assertEqual([b"ACKJOB", IDS[0].encode()], node.requests[-1])
 
     def test_discard(self) -> None:
         """What a killed write left is found page by page, each job once."""
