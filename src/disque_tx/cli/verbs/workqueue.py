@@ -30,7 +30,7 @@ from disque_tx.workqueue import (
     WorkQueue,
 )
 from disque_tx.workqueue.mover import Mover
-from disque_tx.workqueue.parking import Parking, parked
+from disque_tx.workqueue.parking import Parking, parking_options
 
 if TYPE_CHECKING:
     from disque_tx.client import DisqueClient
@@ -167,7 +167,7 @@ def move(
     if not disque.startswith(_DISQUE):
         raise click.UsageError(f"The address of Disque nodes looks like {_DISQUE}host:port.")
     try:
-        parking_options = parked(retry_s, ttl_s, replicate)
+        job_options = parking_options(retry_s, ttl_s, replicate)
     except MoveRefused as error:
         raise click.UsageError(str(error)) from None
 
@@ -177,7 +177,7 @@ def move(
         source = WorkQueue(prefix, server)
         client, member = _clients(disque, options or Options(), reactor)
         _say(f"Moving {prefix.prefix} from {server.address} to {queue} of {client!r}")
-        parking, bar = Parking(client, member, queue, parking_options), Bar()
+        parking, bar = Parking(client, member, queue, job_options), Bar()
         mover = Mover(source, server, parking, bar, waiting=_say)
         ending.stop = mover.stop
         try:
