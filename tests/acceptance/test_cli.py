@@ -294,7 +294,7 @@ class DrainTests(VerbTestCase):
 class FillTests(VerbTestCase):
     """``disque fill``."""
 
-    def terms(self, queue: str) -> list[tuple[bytes, int, int, int]]:
+    def add_options(self, queue: str) -> list[tuple[bytes, int, int, int]]:
         """Body, RETRY, TTL and copies of the jobs of a queue."""
         found = []
         for _, job_id, body in self.call("QPEEK", queue, 100):
@@ -309,12 +309,12 @@ class FillTests(VerbTestCase):
         self.add("q", b"text\n", retry=77, ttl=500)
         self.add("q", b"\xff\x00", retry=0, ttl=600, replicate=1)
         self.add("q", "é", ttl=9999)
-        before = self.terms("q")
+        before = self.add_options("q")
         path = str(self.folder() / "jobs")
         self.run_here("drain", "q", "--to", path, "--timeout", "0.1")
         self.assertEqual(0, self.length("q"))
         self.assertEqual((0, "", "3 jobs added\n"), self.run_here("fill", path))
-        for was, now in zip(before, self.terms("q"), strict=True):
+        for was, now in zip(before, self.add_options("q"), strict=True):
             self.assertEqual((was[:2], was[3]), (now[:2], now[3]))
             self.assertTrue(was[2] - 20 <= now[2] <= was[2], (was, now))
 
@@ -322,7 +322,7 @@ class FillTests(VerbTestCase):
         """Lines of older versions have no RETRY; the ID says whether it was 0."""
         line = {"queue": "q", "id": "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-000a", "body": "x"}
         self.assertEqual(0, disque("-p", self.node.port, "fill", stdin=_lines(line))[0])
-        ((_, retry_s, ttl_s, copies),) = self.terms("q")
+        ((_, retry_s, ttl_s, copies),) = self.add_options("q")
         self.assertEqual((0, 1), (retry_s, copies))
         self.assertTrue(590 <= ttl_s <= 600, ttl_s)
 

@@ -16,7 +16,7 @@ from disque_tx.cli.verbs import output
 from disque_tx.cli.verbs.members import Members
 from disque_tx.client import BadAddress, ClientError
 from disque_tx.client.blocking import Disque
-from disque_tx.worker.mailbox import Entry, Mailbox
+from disque_tx.worker.deadletters import DeadJob, DeadLetters
 
 _PREFIX: Final = "dead:"
 _NAMES: Final = ("queue", "id", "at", "attempts", "letters", "reason")
@@ -56,7 +56,7 @@ def command(context: click.Context, addresses: str | None) -> None:
         timeout_s=_NODE_S,
         patience_s=0,
     )
-    context.obj = Mailbox(context.with_resource(_guarded(members.cluster)), one)
+    context.obj = DeadLetters(context.with_resource(_guarded(members.cluster)), one)
 
 
 def _guarded(function: Callable[[], _T]) -> _T:
@@ -66,7 +66,7 @@ def _guarded(function: Callable[[], _T]) -> _T:
         raise click.ClickException(str(error)) from error
 
 
-def _entries(mailbox: Mailbox, queue: str | None) -> list[Entry]:
+def _entries(mailbox: DeadLetters, queue: str | None) -> list[DeadJob]:
     if queue is not None and not queue.startswith(_PREFIX):
         queue = _PREFIX + queue
     found = _guarded(lambda: mailbox.entries(queue, _PREFIX))
@@ -80,7 +80,7 @@ def _entries(mailbox: Mailbox, queue: str | None) -> list[Entry]:
 @_json
 @output.as_csv
 @click.pass_obj
-def show_list(mailbox: Mailbox, queue: str | None, as_json: bool, as_csv: bool) -> None:
+def show_list(mailbox: DeadLetters, queue: str | None, as_json: bool, as_csv: bool) -> None:
     """One line per dead job: which, when, how often tried, why."""
     entries = _entries(mailbox, queue)
     rows = [_row(entry, _plain) for entry in entries]
@@ -97,7 +97,7 @@ def show_list(mailbox: Mailbox, queue: str | None, as_json: bool, as_csv: bool) 
             click.echo("\t".join(str(value) for value in row.values()))
 
 
-def _row(entry: Entry, text: Callable[[str], str]) -> dict[str, Any]:
+def _row(entry: DeadJob, text: Callable[[str], str]) -> dict[str, Any]:
     """``text``: makes texts of strangers fit for who reads it."""
     letter = entry.letter
     if letter is None:
@@ -115,7 +115,7 @@ def _row(entry: Entry, text: Callable[[str], str]) -> dict[str, Any]:
     return {name: text(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
-def _when(entry: Entry) -> dict[str, Any]:
+def _when(entry: DeadJob) -> dict[str, Any]:
     return {"failed_at_s": None if entry.letter is None else entry.letter.failed_at_s}
 
 
@@ -146,7 +146,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 @_json
 @click.option("--queue", help="Look there only.")
 @click.pass_obj
-def show(mailbox: Mailbox, id_: str, as_json: bool, queue: str | None) -> None:
+def show(mailbox: DeadLetters, id_: str, as_json: bool, queue: str | None) -> None:
     """All that is known of one dead job."""
     (entry,) = _chosen(_entries(mailbox, queue), (id_,), False)
     if entry.letter is None:
@@ -170,7 +170,7 @@ def show(mailbox: Mailbox, id_: str, as_json: bool, queue: str | None) -> None:
 @click.option("--replicate", type=click.IntRange(1, 65535), help="Copies; by default as before.")
 @click.pass_obj
 def requeue(
-    mailbox: Mailbox,
+    mailbox: DeadLetters,
     queue: str | None,
     ids: Any,
     everything: bool,
@@ -207,7 +207,7 @@ def requeue(
 @_all
 @_yes
 @click.pass_obj
-def drop(mailbox: Mailbox, queue: str | None, ids: Any, everything: bool, yes: bool) -> None:
+def drop(mailbox: DeadLetters, queue: str | None, ids: Any, everything: bool, yes: bool) -> None:
     """Delete the letters, and with them the jobs."""
     chosen = _confirmed(mailbox, queue, ids, everything, yes, "drop")
     done = 0
@@ -220,13 +220,13 @@ def drop(mailbox: Mailbox, queue: str | None, ids: Any, everything: bool, yes: b
 
 
 def _confirmed(
-    mailbox: Mailbox,
+    mailbox: DeadLetters,
     queue: str | None,
     ids: tuple[str, ...],
     everything: bool,
     yes: bool,
     verb: str,
-) -> list[Entry]:
+) -> list[DeadJob]:
     """What was named, once somebody agreed if it was named as all."""
     if bool(ids) == everything:
         raise click.UsageError("Say which: --id, once or more, or --all.")
@@ -236,7 +236,7 @@ def _confirmed(
     return chosen
 
 
-def _chosen(entries: list[Entry], ids: tuple[str, ...], everything: bool) -> list[Entry]:
+def _chosen(entries: list[DeadJob], ids: tuple[str, ...], everything: bool) -> list[DeadJob]:
     if everything:
         return entries
     chosen = []
@@ -248,13 +248,13 @@ def _chosen(entries: list[Entry], ids: tuple[str, ...], everything: bool) -> lis
     return chosen
 
 
-def _progress(entries: list[Entry], verb: str) -> Iterable[Entry]:
+def _progress(entries: list[DeadJob], verb: str) -> Iterable[DeadJob]:
     if len(entries) < _MANY or not sys.stderr.isatty():
         return entries
     return _tracked(entries, verb)
 
 
-def _tracked(entries: list[Entry], verb: str) -> Iterator[Entry]:
+def _tracked(entries: list[DeadJob], verb: str) -> Iterator[DeadJob]:
     from rich.console import Console
     from rich.progress import track
 

@@ -26,7 +26,7 @@ from disque_tx.cli.options import Options
 from disque_tx.client import BadAddress, DisqueClient
 from disque_tx.client.addresses import seeds
 from disque_tx.worker.errors import AllSlotsLost, BadHandlers, ImportFailed
-from disque_tx.worker.loading import loaded
+from disque_tx.worker.routes import load_handlers
 from disque_tx.worker.service import Worker
 
 _FORCED: Final = 130
@@ -91,7 +91,7 @@ def command(
     _log_to_stderr(LogLevel.debug if verbose else LogLevel.info)
     given = options or Options()
     try:
-        found = loaded(handlers, queues)
+        found = load_handlers(handlers, queues)
         words |= {"queues": queues or None, "weights": _weights(weights)}
         nodes = addresses.split(",") if addresses else given.nodes
         # Finds out now whether the addresses are some.

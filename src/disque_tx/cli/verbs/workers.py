@@ -1,6 +1,6 @@
 """``disque workers``: who takes jobs, from CLIENT LIST of all nodes.
 
-Workers of this package name their connections (:mod:`disque_tx.worker.signboard`). Others, and
+Workers of this package name their connections (:mod:`disque_tx.worker.status`). Others, and
 programs that only fetch jobs, are not in the list.
 """
 
@@ -18,7 +18,7 @@ from disque_tx.cli.verbs import output
 from disque_tx.cli.verbs.members import Members
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import printable
-from disque_tx.worker.signboard import Sign
+from disque_tx.worker.status import WorkerStatus
 
 _COLUMNS: Final = ("worker", "slots", "held", "queues", "from", "nodes", "age s")
 
@@ -28,7 +28,7 @@ class Seen:
     """A worker. ``sign``: what its most active connection says. ``idle_s``: of that connection.
     ``age_s``: of the oldest. ``hosts``: where it connects from, ``nodes``: and to."""
 
-    sign: Sign
+    sign: WorkerStatus
     idle_s: int
     age_s: int
     hosts: list[str]
@@ -50,7 +50,7 @@ def connections(node: str, listing: bytes) -> Iterator[Seen]:
     """The connections of workers in an answer to CLIENT LIST."""
     for line in listing.decode("utf-8", "replace").splitlines():
         fields = dict(word.partition("=")[::2] for word in line.split(" "))
-        sign = Sign.decoded(fields.get("name", ""))
+        sign = WorkerStatus.decoded(fields.get("name", ""))
         if sign is not None:
             host = fields.get("addr", "").rpartition(":")[0]
             yield Seen(sign, _number(fields, "idle"), _number(fields, "age"), [host], [node])
