@@ -1,4 +1,4 @@
-"""Fetching jobs of several queues, and keeping those that have arrived when a later request fails."""
+"""Fetching jobs of several queues, and keeping those that have arrived."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FetchTests(SynchronousTestCase):
         return Deferred.fromCoroutine(fetch(self.client, Priority(["a", "b"]), 3))
 
     def test_stopped(self) -> None:
-        """A worker that stops gives back the jobs that were delivered to it, so it must get them."""
+        """A stopping worker gives back jobs that were delivered to it, so it must get them."""
         job_id = self.client.put("a")
         fetching = self.fetching()
         fetching.cancel()

@@ -252,7 +252,7 @@ class FailureTests(WorkerTestCase):
     """Jobs that fail."""
 
     def test_backoff(self) -> None:
-        """A failed job is held during its backoff and then given back; nothing is added meanwhile."""
+        """A failed job is held during its backoff and then given back; nothing is added."""
         self.client.put("a", b"why", retry_s=5)
         worker = self.worker({"a": boom}, retries_max=3)
         self.turn(200)
@@ -506,7 +506,7 @@ class DrainingTests(WorkerTestCase):
         self.assertEqual("queued", self.client.state(job_id))
 
     def test_not_begun_at_most_once(self) -> None:
-        """A job with RETRY 0 that was fetched and not started cannot be given back: it becomes a dead
+        """A job with RETRY 0 that was not started cannot be given back: it becomes a dead
         letter."""
 
         @batch(10, wait_s=60)
