@@ -332,7 +332,7 @@ class FillTests(VerbTestCase):
         words = ("-p", self.node.port, "fill", "--queue", "q2")
         _, _, error = disque(*words, stdin=_lines(line, line, line | {"id": "D-2"}))
         self.assertEqual((2, 0), (self.length("q2"), self.length("q")))
-        self.assertIn("1 lines were of jobs that other lines had already", error)
+        self.assertIn("1 lines were of jobs that other lines had added", error)
 
     def test_bad_lines(self) -> None:
         """They are named by their number. From a file nothing is added then, from a pipe what is
@@ -343,12 +343,12 @@ class FillTests(VerbTestCase):
             path.write_bytes(good + bad + good)
             status, _, error = self.run_here("fill", str(path))
             self.assertEqual((1, 0), (status, self.length("q")))
-            self.assertIn("line 2 is no job", error)
+            self.assertIn("line 2 is not a job", error)
             self.assertIn("nothing was added", error)
             words = ("-p", self.node.port, "fill")
             status, _, error = disque(*words, stdin=path.read_bytes())
             self.assertEqual((1, 1), (status, self.length("q")))
-            self.assertIn("--from-line 2 goes on", error)
+            self.assertIn("--from-line 2 continues", error)
             aside = path.with_name("aside")
             status, _, error = self.run_here("fill", str(path), "--bad", str(aside))
             self.assertEqual((0, 3), (status, self.length("q")))
@@ -363,7 +363,7 @@ class FillTests(VerbTestCase):
         self.call("PAUSE", "full", "in")
         status, _, error = self.run_here("fill", str(path))
         self.assertEqual(1, status)
-        self.assertIn("2 jobs added\nAll before line 3 is added: --from-line 3 goes on", error)
+        self.assertIn("2 jobs added\nAll before line 3 is added: --from-line 3 continues", error)
         self.call("PAUSE", "full", "none")
         self.assertEqual(0, self.run_here("fill", str(path), "--from-line", 3)[0])
         self.assertEqual([1] * 4, [self.length(each) for each in queues])

@@ -1,4 +1,4 @@
-"""``disque dead``: look at dead letters, have their jobs done after all, or drop them."""
+"""``disque dead``: list and show dead letters, requeue their jobs, or drop them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from disque_tx.worker.deadletters import DeadJob, DeadLetters
 
 _PREFIX: Final = "dead:"
 _NAMES: Final = ("queue", "id", "at", "attempts", "letters", "reason")
-#: From so many on there is a progress bar on a terminal.
+#: From this many on there is a progress bar on a terminal.
 _MANY: Final = 50
-#: A node that does not answer for so long is told as missing.
+#: A node that does not answer within this time is reported as missing.
 _NODE_S: Final = 2.0
 _T = TypeVar("_T")
 
@@ -37,10 +37,10 @@ _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--addresses", help="host:port,host:port; by default the one of disque's options.")
 @click.pass_context
 def command(context: click.Context, addresses: str | None) -> None:
-    """Look at dead letters, requeue their jobs, or drop them.
+    """List dead letters, requeue their jobs, or drop them.
 
-    QUEUE is the queue of the jobs, or of the letters; without it: all whose names begin with
-    "dead:". Letters on all nodes are found, at each the first 10,000 of a queue.
+    QUEUE is the queue of the jobs, or of the letters; without it: all queues whose names begin with
+    "dead:". Letters on all nodes are found, on each the first 10,000 of a queue.
     """
     options = context.obj or Options()
     nodes = addresses.split(",") if addresses else options.nodes
@@ -81,7 +81,7 @@ def _entries(mailbox: DeadLetters, queue: str | None) -> list[DeadJob]:
 @output.as_csv
 @click.pass_obj
 def show_list(mailbox: DeadLetters, queue: str | None, as_json: bool, as_csv: bool) -> None:
-    """One line per dead job: which, when, how often tried, why."""
+    """List dead jobs, a line each: which, when, how many attempts, why."""
     entries = _entries(mailbox, queue)
     rows = [_row(entry, _plain) for entry in entries]
     exact = [_row(entry, str) | _when(entry) for entry in entries]
@@ -98,7 +98,7 @@ def show_list(mailbox: DeadLetters, queue: str | None, as_json: bool, as_csv: bo
 
 
 def _row(entry: DeadJob, text: Callable[[str], str]) -> dict[str, Any]:
-    """``text``: makes texts of strangers fit for who reads it."""
+    """``text``: makes untrusted text safe for the reader."""
     letter = entry.letter
     if letter is None:
         values = (entry.dead_queue, entry.id, "", 0, len(entry.letters), entry.trouble)
@@ -120,7 +120,7 @@ def _when(entry: DeadJob) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    """A text of a stranger on one line, without anything that a terminal would obey."""
+    """Untrusted text on one line, without control characters."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
@@ -144,10 +144,10 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 @command.command("show")
 @click.argument("id_", metavar="ID")
 @_json
-@click.option("--queue", help="Look there only.")
+@click.option("--queue", help="Search this queue only.")
 @click.pass_obj
 def show(mailbox: DeadLetters, id_: str, as_json: bool, queue: str | None) -> None:
-    """All that is known of one dead job."""
+    """Show all that is known about one dead job."""
     (entry,) = _chosen(_entries(mailbox, queue), (id_,), False)
     if entry.letter is None:
         raise click.ClickException(entry.trouble)
@@ -179,10 +179,10 @@ def requeue(
 ) -> None:
     """Add the jobs to their queues again (ADDJOB), then drop the letters (ACKJOB).
 
-    A job keeps its RETRY and its number of copies; its TTL begins anew. A job with RETRY 0 stays
-    one that is delivered at most once.
+    A job keeps its RETRY and its number of copies; its TTL starts anew. A job with RETRY 0 is still
+    delivered at most once.
 
-    What is interrupted in between leaves the letter, and its job may be done twice if it is
+    When this is interrupted in between, the letter stays, and its job may be done twice if it is
     requeued again.
     """
     chosen = _confirmed(mailbox, queue, ids, everything, yes, "requeue")
@@ -227,9 +227,9 @@ def _confirmed(
     yes: bool,
     verb: str,
 ) -> list[DeadJob]:
-    """What was named, once somebody agreed if it was named as all."""
+    """The selected letters, after a confirmation if all were selected."""
     if bool(ids) == everything:
-        raise click.UsageError("Say which: --id, once or more, or --all.")
+        raise click.UsageError("Select letters with --id, once or more, or with --all.")
     chosen = _chosen(_entries(mailbox, queue), ids, everything)
     if everything and chosen and not yes:
         click.confirm(f"{verb} {len(chosen)} dead letters?", abort=True, err=True)
