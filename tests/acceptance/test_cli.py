@@ -294,7 +294,7 @@ class DrainTests(VerbTestCase):
 class FillTests(VerbTestCase):
     """``disque fill``."""
 
-    def terms(self, queue: str) -> list[tuple[bytes, int, int, int]]:
+    def add_options(self, queue: str) -> list[tuple[bytes, int, int, int]]:
         """Body, RETRY, TTL and copies of the jobs of a queue."""
         found = []
         for _, job_id, body in self.call("QPEEK", queue, 100):
@@ -309,12 +309,12 @@ class FillTests(VerbTestCase):
         self.add("q", b"text\n", retry=77, ttl=500)
         self.add("q", b"\xff\x00", retry=0, ttl=600, replicate=1)
         self.add("q", "é", ttl=9999)
-        before = self.terms("q")
+        before = self.add_options("q")
         path = str(self.folder() / "jobs")
         self.run_here("drain", "q", "--to", path, "--timeout", "0.1")
         self.assertEqual(0, self.length("q"))
         self.assertEqual((0, "", "3 jobs added\n"), self.run_here("fill", path))
-        for was, now in zip(before, self.terms("q"), strict=True):
+        for was, now in zip(before, self.add_options("q"), strict=True):
             self.assertEqual((was[:2], was[3]), (now[:2], now[3]))
             self.assertTrue(was[2] - 20 <= now[2] <= was[2], (was, now))
 
@@ -322,7 +322,7 @@ class FillTests(VerbTestCase):
         """Lines of older versions have no RETRY; the ID says whether it was 0."""
         line = {"queue": "q", "id": "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-000a", "body": "x"}
         self.assertEqual(0, disque("-p", self.node.port, "fill", stdin=_lines(line))[0])
-        ((_, retry_s, ttl_s, copies),) = self.terms("q")
+        ((_, retry_s, ttl_s, copies),) = self.add_options("q")
         self.assertEqual((0, 1), (retry_s, copies))
         self.assertTrue(590 <= ttl_s <= 600, ttl_s)
 
@@ -332,7 +332,7 @@ class FillTests(VerbTestCase):
         words = ("-p", self.node.port, "fill", "--queue", "q2")
         _, _, error = disque(*words, stdin=_lines(line, line, line | {"id": "D-2"}))
         self.assertEqual((2, 0), (self.length("q2"), self.length("q")))
-        self.assertIn("1 lines were of jobs that other lines had already", error)
+        self.assertIn("1 lines were of jobs that other lines had added", error)
 
     def test_bad_lines(self) -> None:
         """They are named by their number. From a file nothing is added then, from a pipe what is
@@ -343,12 +343,12 @@ class FillTests(VerbTestCase):
             path.write_bytes(good + bad + good)
             status, _, error = self.run_here("fill", str(path))
             self.assertEqual((1, 0), (status, self.length("q")))
-            self.assertIn("line 2 is no job", error)
+            self.assertIn("line 2 is not a job", error)
             self.assertIn("nothing was added", error)
             words = ("-p", self.node.port, "fill")
             status, _, error = disque(*words, stdin=path.read_bytes())
             self.assertEqual((1, 1), (status, self.length("q")))
-            self.assertIn("--from-line 2 goes on", error)
+            self.assertIn("--from-line 2 continues", error)
             aside = path.with_name("aside")
             status, _, error = self.run_here("fill", str(path), "--bad", str(aside))
             self.assertEqual((0, 3), (status, self.length("q")))
@@ -363,7 +363,7 @@ class FillTests(VerbTestCase):
         self.call("PAUSE", "full", "in")
         status, _, error = self.run_here("fill", str(path))
         self.assertEqual(1, status)
-        self.assertIn("2 jobs added\nAll before line 3 is added: --from-line 3 goes on", error)
+        self.assertIn("2 jobs added\nAll before line 3 is added: --from-line 3 continues", error)
         self.call("PAUSE", "full", "none")
         self.assertEqual(0, self.run_here("fill", str(path), "--from-line", 3)[0])
         self.assertEqual([1] * 4, [self.length(each) for each in queues])

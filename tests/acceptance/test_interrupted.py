@@ -122,7 +122,7 @@ class InterruptedTests(VerbTestCase):
             # The answer to the last one may be on its way when the signal comes.
             self.assertRegex(
                 error,
-                "3 jobs added\nAll before line 4 is added: --from-line 4 goes on"
+                "3 jobs added\nAll before line 4 is added: --from-line 4 continues"
                 "|2 jobs added\nAll before line 3 is added; line 3 may be or not",
             )
 

@@ -227,7 +227,7 @@ class OneNodeTests(WorkTestCase):
         words = ("--queue", "hang", "--concurrency", "1", "--time-limit", "0.3")
         worker = self.work(self.address, "tests.worker.handlers:hang", *words)
         self.assertEqual(70, worker.wait(20))
-        self.assertIn("Start the process again", self.output())
+        self.assertIn("Restart the process", self.output())
         wait_for(lambda: self.disque.queue_length("hang"), "it is back")
 
     def test_second_signal(self) -> None:
@@ -257,8 +257,8 @@ class OneNodeTests(WorkTestCase):
             ("tests.worker.handlers", "is not package.module:name"),
             ("no.such:thing", "There is no module 'no'"),
             ("tests.worker.handlers:nothing", "has no attribute 'nothing'"),
-            ("tests.worker.handlers:not_handlers", "3 is no handlers"),
-            ("tests.worker.handlers:note", "say with --queue"),
+            ("tests.worker.handlers:not_handlers", "3 cannot be used as handlers"),
+            ("tests.worker.handlers:note", "name its queue with one --queue"),
         ):
             (self.place / "worker.out").write_text("")
             worker = self.work(self.address, target)

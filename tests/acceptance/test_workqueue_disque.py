@@ -20,9 +20,10 @@ from twisted.internet.threads import deferToThread
 
 from disque_tx.client import DisqueClient
 from disque_tx.client.errors import ConnectionLost
-from disque_tx.workqueue import Item, MoveRefused, NotOnDisque, RedisLost, WorkQueue, bodies
+from disque_tx.workqueue import Item, MoveRefused, NotOnDisque, RedisLost, WorkQueue
+from disque_tx.workqueue.items import parse_job_body
 from disque_tx.workqueue.mover import Mover
-from disque_tx.workqueue.parking import Parking, parked
+from disque_tx.workqueue.parking import Parking, parking_options
 from tests.acceptance.cluster.fleet import Fleet
 from tests.acceptance.daemon import Daemon, environment
 from tests.acceptance.test_workqueue import RedisTestCase, Stopping, rest
@@ -148,14 +149,14 @@ class MoveTests(DisqueTestCase):
 
     def parking(self, kind: type[Parking] = Parking) -> Any:
         """The queue ``q`` of the daemon."""
-        return kind(self.client, self.member, "q", parked(retry_s=60))
+        return kind(self.client, self.member, "q", parking_options(retry_s=60))
 
     async def jobs(self) -> Counter[str]:
         """Item IDs of the jobs that workers get."""
         taken = Counter[str]()
         while jobs := await self.client.take("q", count=100, no_hang=True):
             for job in jobs:
-                item = bodies.decode(job.data)
+                item = parse_job_body(job.data)
                 assert item is not None
                 self.assertEqual(b"data", item[1])
                 taken[item[0]] += 1
@@ -270,7 +271,7 @@ class ClusterMoveTests(RedisTestCase):
         """A move that was killed goes on at another node, and finds the jobs of the first."""
         names = Counter(f"{n}" for n in range(20))
         await self.queue.add_items(Item.create("data", name) for name in names)
-        terms = parked(retry_s=60, replicate=1)
+        terms = parking_options(retry_s=60, replicate=1)
         for left, node in ((9, self.fleet.nodes[0]), (1000, self.fleet.nodes[1])):
             address = f"{node.ip}:{node.port}"
             parking = StoppingParking(
@@ -289,7 +290,7 @@ class ClusterMoveTests(RedisTestCase):
         taking = self.client(*(f"{node.ip}:{node.port}" for node in self.fleet.nodes))
         while taken.total() < 20:
             for job in await taking.take("q", count=20, timeout_s=10):
-                taken[(bodies.decode(job.data) or ("", b""))[0]] += 1
+                taken[(parse_job_body(job.data) or ("", b""))[0]] += 1
                 await job.ack()
         self.assertEqual(names, taken)
 

@@ -68,7 +68,7 @@ class ConnectionTests(SynchronousTestCase):
         """A server of another kind is called so."""
         connection, _ = self.open(b"HTTP/1.1 400 Bad Request\r\n")
         error = self.assertRaises(ConnectionLost, connection.call, [b"PING"])
-        self.assertIn("this is no Disque server", str(error))
+        self.assertIn("this is not a Disque server", str(error))
 
     def test_nobody_listens(self) -> None:
         """The error names the address and the reason."""

@@ -107,7 +107,7 @@ class ParseTests(SynchronousTestCase):
             ["--bigqueues", "-n", "0"],
         ):
             error = self.assertRaises(UsageError, parse, argv, {})
-            self.assertIn(f"{argv[-2]} is out of range or no number: '{argv[-1]}'", str(error))
+            self.assertIn(f"{argv[-2]} is out of range or not a number: '{argv[-1]}'", str(error))
 
     def test_intrinsic_latency_is_a_mode(self) -> None:
         """The one mode with a value of its own."""

@@ -1,4 +1,4 @@
-"""Nodes that say what a test wants them to say, on real sockets."""
+"""Nodes with scripted answers, on real sockets."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from random import Random
 import hiredis
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client.blocking.session import Surroundings
+from disque_tx.client.blocking.session import ClientEnvironment
 
-#: Instead of an answer.
+#: What a node does instead of answering.
 HANG_UP = b"<hang up>"
-SILENCE = b"<silence>"
+NO_ANSWER = b"<silence>"
 DIE = b"<die>"
 NODE_IDS = [digit * 40 for digit in "abc"]
 JOB_ID = "D-aaaaaaaa-I7AaGuir60UxcQsPD43BwS6e-05a1"
@@ -38,16 +38,16 @@ def job(job_id: str = JOB_ID, body: bytes = b"body", queue: str = "q") -> bytes:
 
 
 class ScriptedNode:
-    """A node on a port of its own. Unless told otherwise it answers HELLO truly.
+    """A node on a port of its own. It answers HELLO correctly unless scripted otherwise.
 
-    ``answers``: command → what to say, one after the other, the last for ever. ``heard``: all
-    requests but HELLO. ``priorities``: by node ID, as HELLO tells them.
+    ``answers``: command → replies, one after the other, the last for ever. ``requests``: all
+    requests but HELLO. ``priorities``: by node ID, as HELLO lists them.
     """
 
     def __init__(self, node_id: str = NODE_IDS[0], **answers: bytes | list[bytes]) -> None:
         self.id = node_id
         self.answers: dict[str, deque[bytes]] = {}
-        self.heard: list[list[bytes]] = []
+        self.requests: list[list[bytes]] = []
         self.others: list[ScriptedNode] = []
         self.priorities: dict[str, int] = {}
         self.connections = 0
@@ -55,16 +55,16 @@ class ScriptedNode:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         self.address = f"127.0.0.1:{self.port}"
-        for name, said in answers.items():
-            self.answer(name, *([said] if isinstance(said, bytes) else said))
+        for name, reply in answers.items():
+            self.answer(name, *([reply] if isinstance(reply, bytes) else reply))
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def answer(self, command: str, *said: bytes) -> None:
-        """From now on answer a command so."""
-        self.answers[command] = deque(said)
+    def answer(self, command: str, *reply: bytes) -> None:
+        """Answer a command with these from now on."""
+        self.answers[command] = deque(reply)
 
     def close(self) -> None:
-        """Be gone: no connection, no listening."""
+        """Close all connections, and stop listening."""
         # Closing alone would leave the port to the thread that waits for a caller.
         listening, self._listening = self._listening, None  # type: ignore[assignment]
         if listening is not None:
@@ -83,8 +83,8 @@ class ScriptedNode:
             sock.close()
 
     def commands(self) -> list[str]:
-        """The names of the requests that came."""
-        return [words[0].decode() for words in self.heard]
+        """The names of the received requests."""
+        return [words[0].decode() for words in self.requests]
 
     def _accept(self) -> None:
         while True:
@@ -109,23 +109,23 @@ class ScriptedNode:
     def _respond(self, sock: socket.socket, words: list[bytes]) -> None:
         name = words[0].decode()
         if name != "HELLO":
-            self.heard.append(words)
-        said = self._said(name)
-        if said == HANG_UP:
+            self.requests.append(words)
+        reply = self._reply(name)
+        if reply == HANG_UP:
             sock.shutdown(socket.SHUT_RDWR)
-        elif said == DIE:
+        elif reply == DIE:
             self.close()
-        elif said != SILENCE:
-            sock.sendall(said)
+        elif reply != NO_ANSWER:
+            sock.sendall(reply)
 
-    def _said(self, name: str) -> bytes:
+    def _reply(self, name: str) -> bytes:
         if name not in self.answers:
             return self._hello() if name == "HELLO" else b"-ERR not in the script\r\n"
-        said = self.answers[name]
-        return said.popleft() if len(said) > 1 else said[0]
+        reply = self.answers[name]
+        return reply.popleft() if len(reply) > 1 else reply[0]
 
     def _hello(self) -> bytes:
-        """As the original says it: without an IP of its own."""
+        """As the original answers: without an IP of its own."""
         nodes = [self._row(self, "")] + [self._row(node, "127.0.0.1") for node in self.others]
         return array(b":1\r\n", bulk(self.id), *nodes)
 
@@ -135,28 +135,28 @@ class ScriptedNode:
 
 
 class FakeTime:
-    """A clock that only rests move; remembers the rests."""
+    """A clock that only sleeps move; it records them."""
 
     def __init__(self) -> None:
         self.s = 1000.0
-        self.rests_s: list[float] = []
+        self.sleeps_s: list[float] = []
 
     def now_s(self) -> float:
-        """What it shows."""
+        """The time."""
         return self.s
 
     def sleep(self, seconds: float) -> None:
-        """Let so much pass."""
-        self.rests_s.append(seconds)
+        """Advance the clock."""
+        self.sleeps_s.append(seconds)
         self.s += seconds
 
 
 class ScriptedTestCase(SynchronousTestCase):
-    """Tests with scripted nodes, a clock that only they move, and known chance."""
+    """Tests with scripted nodes, a clock that only they move, and random numbers from a seed."""
 
     def setUp(self) -> None:
         self.time = FakeTime()
-        self.surroundings = Surroundings(self.time.now_s, self.time.sleep, Random(1))
+        self.environment = ClientEnvironment(self.time.now_s, self.time.sleep, Random(1))
 
     def node(self, node_id: str = NODE_IDS[0], **answers: bytes | list[bytes]) -> ScriptedNode:
         """A node that is gone after the test."""

@@ -1,4 +1,4 @@
-"""Ways to say where nodes are."""
+"""How addresses of nodes are written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SeedsTests(SynchronousTestCase):
             self.assertEqual(expected, seeds(given_).addresses)
 
     def test_shown(self) -> None:
-        """What is shown can be given back."""
+        """An address can be parsed from its own text."""
         for text in ("a:1", "[::1]:5", "unix:/run/d.sock"):
             self.assertEqual(text, str(address(text)))
 
@@ -40,7 +40,7 @@ class SeedsTests(SynchronousTestCase):
         self.assertNotIn("p@ss", repr(found))
 
     def test_bad(self) -> None:
-        """What is no address is said at once, without its password."""
+        """An invalid address is reported at once, without its password."""
         for given_ in (
             "",
             "a:0",

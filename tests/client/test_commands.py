@@ -8,7 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client import DisqueClient, requests
 from disque_tx.client.blocking import Disque
-from disque_tx.client.commands import Commands
+from disque_tx.client.commands import WAIT_MS_MAX, Commands, Wait, whole_ms
+from tests.client.scripted import FakeTime
 
 
 class DescriptionTests(SynchronousTestCase):
@@ -28,3 +29,27 @@ class DescriptionTests(SynchronousTestCase):
             if not name.startswith("_"):
                 self.assertEqual(name, method.__name__)
                 self.assertTrue(method.__doc__, name)
+
+
+class WaitTests(SynchronousTestCase):
+    """Waits made of shorter ones."""
+
+    def test_limited(self) -> None:
+        """The parts add up to the whole, and then it is over."""
+        time = FakeTime()
+        wait, parts_ms = Wait(time.now_s, 25_000), []
+        while part_ms := wait.next_ms():
+            parts_ms.append(part_ms)
+            time.s += part_ms / 1000
+        self.assertEqual([WAIT_MS_MAX, WAIT_MS_MAX, 5000], parts_ms)
+
+    def test_for_ever(self) -> None:
+        """A wait without limit never ends."""
+        time = FakeTime()
+        wait = Wait(time.now_s, 0)
+        time.s += 1e9
+        self.assertEqual(WAIT_MS_MAX, wait.next_ms())
+
+    def test_whole_ms(self) -> None:
+        """However short a timeout is, it does not become 0, which means for ever."""
+        self.assertEqual([0, 1500, 1], [whole_ms(None), whole_ms(1.5), whole_ms(0.0001)])

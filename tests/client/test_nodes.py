@@ -6,28 +6,30 @@ from random import Random
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.client import CannotConnect, ConnectionLost, Leaving
 from disque_tx.client.addresses import Address
-from disque_tx.client.nodes import Nodes
+from disque_tx.client.nodes import Nodes, Search
 from disque_tx.client.values import Hello, NodeInfo
+from tests.client.scripted import FakeTime
 
 A, B, C = (Address(f"10.0.0.{number}", 7711) for number in (1, 2, 3))
 IDS = {A: "a" * 40, B: "b" * 40, C: "c" * 40}
 
 
-def hello(speaker: Address, **priorities: int) -> Hello:
+def hello(responder: Address, **priorities: int) -> Hello:
     """HELLO of a node that names all three, itself without its IP."""
     rows = []
     for address, letter in ((A, "a"), (B, "b"), (C, "c")):
-        ip = "" if address == speaker else address.host
+        ip = "" if address == responder else address.host
         rows.append(NodeInfo(IDS[address], ip, address.port, priorities.get(letter, 1)))
-    return Hello(IDS[speaker], tuple(rows))
+    return Hello(IDS[responder], tuple(rows))
 
 
 class NodesTests(SynchronousTestCase):
-    """What is known, and whom to try."""
+    """Which nodes are known, and which is tried next."""
 
-    def nodes(self, *given: Address, learning: bool = True) -> Nodes:
-        return Nodes(given, Random(7), learning)
+    def nodes(self, *configured: Address, discover: bool = True) -> Nodes:
+        return Nodes(configured, Random(7), discover)
 
     def picked(self, nodes: Nodes, now_s: float = 0.0) -> set[Address]:
         return {nodes.pick(now_s)[0] for _ in range(50)}
@@ -39,25 +41,25 @@ class NodesTests(SynchronousTestCase):
         self.assertEqual({A, B}, self.picked(nodes))
 
     def test_backoff(self) -> None:
-        """A node that fails again and again is left alone for longer and longer, up to 5 s."""
+        """A node that fails again and again is retried after longer and longer times, up to 5 s."""
         nodes = self.nodes(A)
         waits_s = []
         for _ in range(12):
             nodes.failed(A, 0.0)
             waits_s.append(nodes.pick(0.0)[1])
         self.assertTrue(0.025 <= waits_s[0] <= 0.05 and 2.5 <= waits_s[-1] <= 5.0, waits_s)
-        nodes.served(A)
+        nodes.recovered(A)
         self.assertEqual((A, 0.0), nodes.pick(0.0))
 
     def test_others_first(self) -> None:
-        """While one rests, the others serve."""
+        """While one node is backing off, the others are used."""
         nodes = self.nodes(A, B)
         nodes.failed(A, 0.0)
         self.assertEqual({B}, self.picked(nodes))
         self.assertEqual({A, B}, self.picked(nodes, 1.0))
 
     def test_forgotten(self) -> None:
-        """A node that is not named any more is not tried any more, unless it was given."""
+        """A node that HELLO does not list any more is forgotten, unless it was configured."""
         nodes = self.nodes(A, B)
         nodes.learn(A, hello(A))
         self.assertEqual({A, B, C}, set(nodes.addresses()))
@@ -74,7 +76,7 @@ class NodesTests(SynchronousTestCase):
         self.assertEqual({name, B, C}, set(nodes.addresses()))
 
     def test_strange_rows(self) -> None:
-        """Only numeric addresses with a port are believed, and not too many."""
+        """Only numeric addresses with a port are accepted, and not too many."""
         nodes = self.nodes(A)
         rows = [NodeInfo(IDS[A], "", 7711, 1)]
         places = (("x", "", 1), ("y", "evil", 1), ("z", "1.1.1.1", 0), ("v", "1.1.1.1", 65536))
@@ -86,17 +88,42 @@ class NodesTests(SynchronousTestCase):
         self.assertLessEqual(len(nodes), 1001)
 
     def test_not_learning(self) -> None:
-        """Who gives one address and no more, gets that one."""
-        nodes = self.nodes(A, learning=False)
+        """Without discovery only the configured address is used."""
+        nodes = self.nodes(A, discover=False)
         nodes.learn(A, hello(A))
         self.assertEqual([A], nodes.addresses())
 
     def test_maker(self) -> None:
-        """The node behind a job ID, if it is well and there is no doubt."""
+        """The node that created a job, if it is usable and the prefix names only one."""
         nodes = self.nodes(A)
         nodes.learn(A, hello(A, c=100))
-        self.assertEqual(B, nodes.made("b" * 8, 0.0))
-        self.assertIsNone(nodes.made("c" * 8, 0.0))
-        self.assertIsNone(nodes.made("", 0.0))
+        self.assertEqual(B, nodes.with_id_prefix("b" * 8, 0.0))
+        self.assertIsNone(nodes.with_id_prefix("c" * 8, 0.0))
+        self.assertIsNone(nodes.with_id_prefix("", 0.0))
         nodes.failed(B, 0.0)
-        self.assertIsNone(nodes.made("b" * 8, 0.0))
+        self.assertIsNone(nodes.with_id_prefix("b" * 8, 0.0))
+
+
+class SearchTests(SynchronousTestCase):
+    """How long a request looks for a node."""
+
+    def setUp(self) -> None:
+        self.time = FakeTime()
+        self.search = Search(self.time.now_s, 5)
+
+    def test_patience(self) -> None:
+        """It begins with the first failure, and the error has the last reason of each node."""
+        self.search.failed("a:1", ConnectionLost("a:1", "early", sent=False))
+        self.time.s += 4.9
+        self.search.failed("a:1", ConnectionLost("a:1", "late", sent=False))
+        self.time.s += 0.1
+        lost = ConnectionLost("b:1", "gone", sent=False)
+        error = self.assertRaises(CannotConnect, self.search.failed, "b:1", lost)
+        self.assertEqual({"a:1": "late", "b:1": "gone"}, error.tried)
+
+    def test_refusal(self) -> None:
+        """When the last node refused, that is what the caller gets."""
+        self.search.failed("a:1", ConnectionLost("a:1", "early", sent=False))
+        self.time.s += 5
+        leaving = Leaving("GETJOB", "b:1", "LEAVING", "")
+        self.assertRaises(Leaving, self.search.failed, "b:1", leaving)

@@ -1,4 +1,4 @@
-"""What a job was added with, and what is to be found out of it later."""
+"""The options a job was added with, and what can be recovered of them later."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client.options import AddOptions, left_of, of_id, whole_of
+from disque_tx.client.options import AddOptions, current_options, options_from_id, original_options
 from disque_tx.client.values import JobDetails
 from disque_tx.wire.jobid import ttl_field
 
@@ -23,18 +23,18 @@ def details(ttl_s: int, retry_s: int, age_s: float, made_s: float = 1e9) -> JobD
 
 
 def added(retry_s: int | None, ttl_s: int, replicate: int | None = None) -> AddOptions:
-    """What else matters here is never said."""
+    """Options with only these set."""
     return AddOptions(retry_s=retry_s, ttl_s=ttl_s, replicate=replicate)
 
 
-class TermsTests(SynchronousTestCase):
+class AddOptionsTests(SynchronousTestCase):
     """``AddOptions``, and where they come from."""
 
     @given(_TTLS, _RETRIES, st.floats(0, 0.999))
     def test_whole(self, ttl_s: int, retry_s: int, part: float) -> None:
         """At any age the TTL is found that the job was added with, to two seconds."""
         age_s = ttl_s * part
-        found = whole_of(details(ttl_s, retry_s, age_s), lambda: 1e9 + age_s)
+        found = original_options(details(ttl_s, retry_s, age_s), lambda: 1e9 + age_s)
         self.assertEqual((retry_s, 1), (found.retry_s, found.replicate))
         assert found.ttl_s is not None
         self.assertLessEqual(abs(found.ttl_s - ttl_s), 2)
@@ -43,7 +43,7 @@ class TermsTests(SynchronousTestCase):
     def test_other_clock(self, ttl_s: int, retry_s: int, off_s: int) -> None:
         """However wrong this machine's clock is, the TTL is wrong by two minutes at most; and it
         is never shorter than what is left."""
-        found = whole_of(details(ttl_s, retry_s, 0.0), lambda: 1e9 + off_s).ttl_s
+        found = original_options(details(ttl_s, retry_s, 0.0), lambda: 1e9 + off_s).ttl_s
         assert found is not None
         self.assertGreaterEqual(found, ttl_s)
         if ttl_s < 65534 * 60:
@@ -51,23 +51,23 @@ class TermsTests(SynchronousTestCase):
 
     @given(_TTLS, _RETRIES)
     def test_id(self, ttl_s: int, retry_s: int) -> None:
-        """The ID alone knows a job that is to be delivered at most once, always."""
-        found = of_id(details(ttl_s, retry_s, 0.0).id)
+        """The ID alone says whether a job is delivered at most once."""
+        found = options_from_id(details(ttl_s, retry_s, 0.0).id)
         self.assertEqual(retry_s == 0, found.at_most_once)
 
     def test_left(self) -> None:
         """What is left is at least a second: an ADDJOB with less is refused."""
-        self.assertEqual(added(9, 50, 1), left_of(details(60, 9, 10.0)))
-        self.assertEqual(added(9, 1, 1), left_of(details(60, 9, 70.0)))
-        self.assertEqual(AddOptions(), of_id("no ID"))
+        self.assertEqual(added(9, 50, 1), current_options(details(60, 9, 10.0)))
+        self.assertEqual(added(9, 1, 1), current_options(details(60, 9, 70.0)))
+        self.assertEqual(AddOptions(), options_from_id("no ID"))
 
     def test_copies(self) -> None:
-        """Another number of copies, but for a job that is delivered at most once."""
+        """The number of copies changes, except for a job that is delivered at most once."""
         self.assertEqual(added(9, 60, 2), added(9, 60, 1).with_replicate(2))
         self.assertEqual(added(9, 60, 3), added(9, 60, 3).with_replicate(None))
         self.assertEqual(added(0, 60, 1), added(0, 60).with_replicate(2))
 
     def test_retried(self) -> None:
-        """Better twice than never, but for a job that is delivered at most once."""
+        """A lost job is added again, unless it is delivered at most once."""
         self.assertTrue(added(9, 60).retried_if_safe().retry_adds)
         self.assertFalse(added(0, 60).retried_if_safe().retry_adds)

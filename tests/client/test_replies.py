@@ -108,11 +108,11 @@ class StrangeTests(SynchronousTestCase):
 
     @given(_REPLIES)
     def test_anything(self, reply: Any) -> None:
-        """Everything becomes a value or is Misshapen; nothing else is raised."""
+        """Everything becomes a value or is MalformedReply; nothing else is raised."""
         for shape in _SHAPES.values():
             try:
                 shape(reply)
-            except replies.Misshapen:
+            except replies.MalformedReply:
                 pass
 
     def test_map(self) -> None:

@@ -157,7 +157,7 @@ class GetTests(SynchronousTestCase):
         )
 
     def test_nothing_matches(self) -> None:
-        """Unknown names, other cases and what is never shown give an empty answer."""
+        """Unknown names, other cases and hidden parameters give an empty answer."""
         for pattern in (b"nosuch", b"HZ", b"appendfilename", b"cluster-config-file", b"include"):
             self.assertEqual([], self.names(pattern))
 
@@ -182,7 +182,7 @@ class GetTests(SynchronousTestCase):
 
     def test_paths_as_given(self) -> None:
         """People look for the path they wrote, not for the one it was resolved to."""
-        settings = Settings(dir="/data", logfile="/data/a.log", given={"logfile": "a.log"})
+        settings = Settings(dir="/data", logfile="/data/a.log", written_paths={"logfile": "a.log"})
         self.assertEqual([(b"logfile", b"a.log")], config.get(settings, b"logfile"))
 
 
@@ -231,7 +231,7 @@ class SetTests(SynchronousTestCase):
         self.assertEqual("ERR Unsupported CONFIG parameter: a  +OK", self.refuse("a\r\n+OK", "1"))
 
     def test_maxclients_beyond_the_system(self) -> None:
-        """The answer says at once what would work, however large the number."""
+        """The error says which number would work, however large the requested one is."""
         for value in ("101", "2147483647"):
             self.assertEqual(
                 "ERR The operating system is not able to handle the specified number of clients, "
@@ -267,7 +267,7 @@ class SetDirTests(SynchronousTestCase):
         config.set_value(self.settings, b"dir", value, files=Files("/"))
 
     def test_relative(self) -> None:
-        """A relative folder is seen from the present one, and shown absolute."""
+        """A relative folder is resolved against the current one, and shown absolute."""
         self.set_dir(b"./sub")
         self.assertEqual(str(self.root / "sub"), self.settings.dir)
 
@@ -295,7 +295,7 @@ class TableTests(SynchronousTestCase):
     def test_every_directive_has_an_attribute(self) -> None:
         """A row without a setting, or a setting without a row, would be dead."""
         fields = {field.name for field in attrs.fields(Settings)}
-        reader_only = {"config_file", "given", "listen", "renames"}
+        reader_only = {"config_file", "written_paths", "listen", "renames"}
         rows = {directive.attribute for directive in DIRECTIVES.values()}
         self.assertEqual(fields - reader_only, rows)
 

@@ -279,7 +279,7 @@ class LineTests(ConfigTestCase):
         expected = self.load("--logfile", "", "--pidfile", "/var/run/disque.pid")
         settings = self.load("sample.conf")
         expected.config_file = self.path("sample.conf")
-        expected.given = settings.given
+        expected.written_paths = settings.written_paths
         self.assertEqual(expected, settings)
 
     def test_sample_file_names_everything(self) -> None:
@@ -365,7 +365,7 @@ class FileTests(ConfigTestCase):
         return str(error)
 
     def test_missing_file(self) -> None:
-        """The file is named as it was given."""
+        """The file is named as it was written."""
         expected = "Fatal error, can't open config file './nosuch.conf'"
         self.assertEqual(expected, self.fail_to_open("./nosuch.conf"))
 
@@ -376,7 +376,7 @@ class FileTests(ConfigTestCase):
         self.assertEqual(expected, self.fail_to_open("disque.conf"))
 
     def test_missing_dir(self) -> None:
-        """A node must not run in another folder than it was told to."""
+        """A node must not run in another folder than the configured one."""
         text = "Can't chdir to 'nosuch': No such file or directory"
         self.assertEqual(text, self.fail_to_open("--dir", "nosuch"))
 
@@ -421,7 +421,9 @@ class FileTests(ConfigTestCase):
         settings = self.load_lines("cluster-config-file n.conf", "logfile a.log", "dir sub")
         self.assertEqual(self.path("sub", "n.conf"), settings.cluster_config_file)
         self.assertEqual(self.path("sub", "a.log"), settings.logfile)
-        self.assertEqual({"cluster-config-file": "n.conf", "logfile": "a.log"}, settings.given)
+        self.assertEqual(
+            {"cluster-config-file": "n.conf", "logfile": "a.log"}, settings.written_paths
+        )
 
     def test_log_file_is_tried(self) -> None:
         """A log file is created and kept, so that the first message cannot fail."""
@@ -430,7 +432,7 @@ class FileTests(ConfigTestCase):
         self.assertEqual("before\n", (self.root / "sub" / "a.log").read_text())
 
     def test_log_file_error_names_the_last_line(self) -> None:
-        """Only the log file in force matters, and its line is the one shown."""
+        """Only the last log file matters, and the error shows its line."""
         self.write("disque.conf", "logfile /nosuch/a.log", "logfile sub", "port 1")
         text = self.refuse("disque.conf")
         self.assertIn("at line 2\n>>> 'logfile sub'\nCan't open the log file: Is a directory", text)

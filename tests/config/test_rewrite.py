@@ -52,7 +52,7 @@ class LineTests(SynchronousTestCase):
         self.assertEqual(["port 3", "hz 30", ""], lines)
 
     def test_default_stays_where_a_line_was(self) -> None:
-        """A line that somebody wrote is kept even when it says the default."""
+        """A line that an operator wrote is kept even if it is the default."""
         self.assertEqual(["hz 10"], rewritten(b"dir /start\nhz 20\n", hz=10))
 
     def test_appended_after_the_signature(self) -> None:
@@ -153,7 +153,7 @@ class ValueTests(SynchronousTestCase):
         self.assertEqual("/data/nodes.conf", again.cluster_config_file)
 
     def test_unlimited_memory(self) -> None:
-        """A file may not say 0, so 'unlimited' is written as the most there is."""
+        """0 is not allowed in a file, so 'unlimited' is written as the largest number."""
         text = b"maxmemory 1gb\n"
         settings = read(text)
         config.set_value(settings, b"maxmemory", b"0")
@@ -208,14 +208,14 @@ OLD_LINES = st.lists(
 
 
 class RoundTripTests(SynchronousTestCase):
-    """The file says what is in force."""
+    """The file has the current configuration."""
 
     @hypothesis.settings(deadline=None)
     @given(SETTINGS, OLD_LINES)
     def test_loads_to_the_same_settings(self, settings: Settings, old: list[bytes]) -> None:
         """Whatever the file said before, a restart after the rewrite changes nothing."""
         again = read(rewrite(settings, b"\n".join(old)))
-        again.given = {}
+        again.written_paths = {}
         self.assertEqual(settings, again)
 
     @hypothesis.settings(deadline=None)

@@ -89,7 +89,7 @@ class GlobTests(SynchronousTestCase):
     """Patterns of CONFIG GET (client protocol, section 6.6)."""
 
     def test_matches(self) -> None:
-        """Each form of the pattern language selects what it says."""
+        """Each form of the pattern language matches what it should."""
         for pattern, text in [
             (b"*", b""),
             (b"**", b"hz"),

@@ -17,7 +17,7 @@ from disque_tx.client.errors import (
 )
 from disque_tx.client.options import ConnectionOptions
 from disque_tx.spark.connections import _REQUEST_BYTES_MAX, PipelinedConnection, _portions
-from tests.client.scripted import HANG_UP, SILENCE, ScriptedNode, bulk
+from tests.client.scripted import HANG_UP, NO_ANSWER, ScriptedNode, bulk
 from tests.spark.nodes import GONE, IDS, NodesTestCase, at
 
 
@@ -41,7 +41,7 @@ class PipeTests(NodesTestCase):
         self.assertEqual(IDS[0], first)
         self.assertIsInstance(second, Paused)
         self.assertEqual([IDS[1]] * 1198, others)
-        self.assertEqual(1200, len(node.heard))
+        self.assertEqual(1200, len(node.requests))
 
     @given(st.lists(st.integers(0, 600_000), max_size=30))
     def test_portions(self, sizes: list[int]) -> None:
@@ -67,7 +67,7 @@ class PipeTests(NodesTestCase):
     def test_lost(self) -> None:
         """A node that hangs up, says nothing, or is not there is told apart from one that
         refuses."""
-        for said in (HANG_UP, SILENCE):
+        for said in (HANG_UP, NO_ANSWER):
             node = self.node(PING=said)
             with self.assertRaises(ConnectionLost) as raised:
                 self.connection(node, timeout_s=0.2).call(requests.ping())
@@ -96,7 +96,7 @@ class ServersTests(NodesTestCase):
             at(home), IDS[:3], requests.working, lambda answer: isinstance(answer, UnknownJob)
         )
         self.assertEqual([60, 30, 60], answers)
-        self.assertEqual([[b"WORKING", IDS[1].encode()]], other.heard)
+        self.assertEqual([[b"WORKING", IDS[1].encode()]], other.requests)
 
     def test_away(self) -> None:
         """Where a node is away the others are asked; where nobody knows, its own answer counts."""

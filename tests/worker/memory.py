@@ -14,8 +14,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client import AddOptions, ConnectionLost, Job, JobDetails, TooLate, UnknownJob
 from disque_tx.worker import Backoff, Letter, Worker
-from disque_tx.worker.slots import Outcome, Slot
-from disque_tx.worker.threads import Report, run_here
+from disque_tx.worker.runs import Outcome, Slot
+from disque_tx.worker.threads import Report, run_in_thread
 
 NODE = "127.0.0.1:7711"
 
@@ -269,7 +269,7 @@ class InlinePool:
         done: list[tuple[Slot, Outcome | None]] = []
         while slot.runs:
             run = slot.runs.popleft()
-            done.append((slot, Outcome(run, *run_here(run), 0.001)))
+            done.append((slot, Outcome(run, *run_in_thread(run), 0.001)))
         self.report([*done, (slot, None)])
 
     def release(self) -> None:
@@ -278,7 +278,7 @@ class InlinePool:
             assert slot.current is not None
             run = slot.current[0]
             slot.current = None
-            self.report([(slot, Outcome(run, *run_here(run), 1.0)), (slot, None)])
+            self.report([(slot, Outcome(run, *run_in_thread(run), 1.0)), (slot, None)])
         self.hung.clear()
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Jobs of several queues, and what becomes of those that have arrived when the rest does not."""
+"""Fetching jobs of several queues, and keeping those that have arrived."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FetchTests(SynchronousTestCase):
         return Deferred.fromCoroutine(fetch(self.client, Priority(["a", "b"]), 3))
 
     def test_stopped(self) -> None:
-        """A worker that stops gives back what was delivered to it; it must hear of that."""
+        """A stopping worker gives back jobs that were delivered to it, so it must get them."""
         job_id = self.client.put("a")
         fetching = self.fetching()
         fetching.cancel()
@@ -48,7 +48,7 @@ class FetchTests(SynchronousTestCase):
         self.assertEqual([job_id], [job.id for job in self.successResultOf(fetching)])
 
     def test_nothing_yet(self) -> None:
-        """Without any job the end is told as what it is."""
+        """Without any job the cancellation is reported as such."""
         fetching = self.fetching()
         fetching.cancel()
         self.failureResultOf(fetching, CancelledError)

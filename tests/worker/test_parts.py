@@ -17,10 +17,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.client import Job
 from disque_tx.client.options import AddOptions
 from disque_tx.worker import Backoff, Context, Letter
-from disque_tx.worker.context import Held
+from disque_tx.worker.context import HeldJob
+from disque_tx.worker.deadletters import NotADeadLetter
 from disque_tx.worker.handlers import Call, handler_of
-from disque_tx.worker.letters import NotALetter
-from disque_tx.worker.slots import Run, Slot
+from disque_tx.worker.runs import Run, Slot
 from disque_tx.worker.threads import Done, Threads
 from tests.worker.memory import MemoryClient, MemoryTaken
 
@@ -54,13 +54,13 @@ class LetterTests(SynchronousTestCase):
 
     @given(_LETTERS, st.data())
     def test_strangers(self, letter: Letter, data: st.DataObject) -> None:
-        """What somebody else has put there is a letter, or is named as none."""
+        """A body of any origin is a letter, or is reported as none."""
         values = json.loads(letter.encoded())
         name = data.draw(st.sampled_from(sorted(values)))
         values[name] = data.draw(st.none() | st.integers() | _TEXT | st.lists(st.integers()))
         try:
             found = Letter.decoded(json.dumps(values).encode())
-        except NotALetter:
+        except NotADeadLetter:
             return
         self.assertIsInstance(found.queue, str)
         self.assertIsInstance(found.body, bytes)
@@ -68,7 +68,7 @@ class LetterTests(SynchronousTestCase):
     def test_older_version(self) -> None:
         """A letter of version 1 is read; what it does not say is in the ID, and a job that was to
         be delivered at most once stays one. What a later version adds does no harm."""
-        for end, terms in (
+        for end, add_options in (
             ("000a", AddOptions(retry_s=0, ttl_s=600, replicate=1)),
             ("05a1", AddOptions(ttl_s=86400)),
             ("x", AddOptions()),
@@ -79,14 +79,16 @@ class LetterTests(SynchronousTestCase):
             for name in ("retry_s", "ttl_s", "replicate"):
                 del values[name]
             old = json.dumps(values | {"version": 1}).encode()
-            self.assertEqual((letter, terms), (Letter.decoded(old), Letter.decoded(old).terms))
+            self.assertEqual(
+                (letter, add_options), (Letter.decoded(old), Letter.decoded(old).add_options)
+            )
             newer = json.dumps(values | {"colour": "red"}).encode()
             self.assertEqual(letter, Letter.decoded(newer))
 
     def test_other_bytes(self) -> None:
         """Neither other bytes nor other versions are letters."""
         for body in (b"", b"\xff", b"[]", b"{}", b'{"version":3}', b"[" * 100_000, b"null"):
-            self.assertRaises(NotALetter, Letter.decoded, body)
+            self.assertRaises(NotADeadLetter, Letter.decoded, body)
 
 
 class BackoffTests(SynchronousTestCase):
@@ -120,8 +122,8 @@ class ThreadTests(SynchronousTestCase):
 
     def run_of(self, function: Any) -> Run:
         """A run of a function of no arguments."""
-        taken = MemoryTaken(MemoryClient(Clock()), Job("q", "D-1", b""))
-        held = Held(taken, Context(taken.job, "w"), 0)
+        delivered = MemoryTaken(MemoryClient(Clock()), Job("q", "D-1", b""))
+        held = HeldJob(delivered, Context(delivered.job, "w"), 0)
         return Run(Call(handler_of(function), ()), [held])
 
     def finish(self, slots: int) -> None:
@@ -130,7 +132,7 @@ class ThreadTests(SynchronousTestCase):
             self.calls.get(timeout=10)()
 
     def test_many(self) -> None:
-        """Every run is told once, and in far fewer calls than there are runs."""
+        """Every run is reported once, in far fewer calls than there are runs."""
         ran: list[int] = []
         slot = Slot(self.run_of(lambda: ran.append(0)))
         slot.runs.extend(self.run_of(lambda n=n: ran.append(n)) for n in range(1, 1000))
@@ -155,7 +157,7 @@ class ThreadTests(SynchronousTestCase):
         self.assertEqual(["SystemExit: 1", None, None], reasons)
 
     def test_taken_back(self) -> None:
-        """What a thread has not begun can be taken from it while it hangs."""
+        """Runs that a thread has not started can be taken back while it hangs."""
         begun, released = threading.Event(), threading.Event()
 
         def hang() -> None:

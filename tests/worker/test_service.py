@@ -81,7 +81,7 @@ class DoingTests(WorkerTestCase):
         self.stop(worker)
 
     def test_takes_what_it_can_do(self) -> None:
-        """While jobs take long no more are taken than there are slots."""
+        """While jobs take long no more are fetched than there are slots."""
         for _ in range(50):
             self.client.put("a")
         worker = self.worker({"a": self.note}, HangingPool, concurrency=4)
@@ -159,7 +159,7 @@ class DoingTests(WorkerTestCase):
         self.stop(worker)
 
     def test_bad_handlers(self) -> None:
-        """What cannot work is refused before anything is taken."""
+        """A worker that cannot work is refused before any job is fetched."""
         for handlers, words in (
             ({"a": 3}, {}),
             ([], {}),
@@ -252,7 +252,7 @@ class FailureTests(WorkerTestCase):
     """Jobs that fail."""
 
     def test_backoff(self) -> None:
-        """A failed job is kept for its backoff and then given back; nothing is added meanwhile."""
+        """A failed job is held during its backoff and then given back; nothing is added."""
         self.client.put("a", b"why", retry_s=5)
         worker = self.worker({"a": boom}, retries_max=3)
         self.turn(200)
@@ -322,7 +322,7 @@ class FailureTests(WorkerTestCase):
         self.turn(1)
         (letter,) = self.client.letters("a")
         once = AddOptions(retry_s=0, ttl_s=86400, replicate=1)
-        self.assertEqual((b"once", once), (letter.body, letter.terms))
+        self.assertEqual((b"once", once), (letter.body, letter.add_options))
         self.assertEqual(("acked", []), (self.client.state(job_id), self.client.times("NACK")))
         self.stop(worker)
 
@@ -349,7 +349,7 @@ class FailureTests(WorkerTestCase):
         worker = self.worker({"a": boom}, retries_max=1)
         self.turn(20)
         (letter,) = self.client.letters("a")
-        self.assertEqual(AddOptions(retry_s=40, ttl_s=600, replicate=1), letter.terms)
+        self.assertEqual(AddOptions(retry_s=40, ttl_s=600, replicate=1), letter.add_options)
         self.stop(worker)
 
     def test_letter_without_terms(self) -> None:
@@ -361,7 +361,7 @@ class FailureTests(WorkerTestCase):
         worker = self.worker({"a": boom}, retries_max=0)
         self.turn(200)
         (letter,) = self.client.letters("a")
-        self.assertEqual(AddOptions(retry_s=7), letter.terms)
+        self.assertEqual(AddOptions(retry_s=7), letter.add_options)
         self.assertEqual("acked", self.client.state(job_id))
         self.stop(worker)
 
@@ -450,7 +450,7 @@ class HangingTests(WorkerTestCase):
             self.stop(worker)
 
     def test_all_lost(self) -> None:
-        """A worker without slots says so and takes nothing any more."""
+        """A worker without slots reports this and fetches no more jobs."""
         for _ in range(3):
             self.client.put("a")
         worker = self.worker({"a": self.note}, HangingPool, concurrency=2, time_limit_s=3)
@@ -465,7 +465,7 @@ class DrainingTests(WorkerTestCase):
     """The end of a worker."""
 
     def test_grace(self) -> None:
-        """What runs may end, what has not begun is given back at once."""
+        """Running handlers may finish; jobs that have not started are given back at once."""
         finish: list[Deferred[Any]] = []
 
         async def slow(job: Context) -> None:
@@ -497,7 +497,7 @@ class DrainingTests(WorkerTestCase):
         self.assertEqual(1, len(self.client.queued("a")))
 
     def test_threads_are_left(self) -> None:
-        """What a thread still does is not given to somebody else before its RETRY is over."""
+        """A job that a thread still works on is not given back before its RETRY is over."""
         job_id = self.client.put("a", retry_s=60)
         worker = self.worker({"a": self.note}, HangingPool)
         self.stop(worker, 20)
@@ -506,7 +506,7 @@ class DrainingTests(WorkerTestCase):
         self.assertEqual("queued", self.client.state(job_id))
 
     def test_not_begun_at_most_once(self) -> None:
-        """A job with RETRY 0 that was taken and not begun cannot be given back: it becomes a dead
+        """A job with RETRY 0 that was not started cannot be given back: it becomes a dead
         letter."""
 
         @batch(10, wait_s=60)

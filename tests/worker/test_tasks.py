@@ -1,4 +1,4 @@
-"""Functions as tasks, and what strangers may send in their place."""
+"""Functions as tasks, and other bodies that may be in their queues."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TaskTests(SynchronousTestCase):
 
     @given(st.lists(_VALUES, max_size=4), st.dictionaries(st.text(), _VALUES, max_size=4))
     def test_arguments(self, args: list[Any], kwargs: dict[str, Any]) -> None:
-        """What JSON can carry arrives as it was given."""
+        """Values that JSON can represent arrive unchanged."""
         queue = Queue("q")
         queue.connect(self.client)
 
@@ -155,7 +155,7 @@ class TaskTests(SynchronousTestCase):
         self.assertRaises(BadHandlers, batch, 0)
 
     def test_other_serializers(self) -> None:
-        """Whatever somebody's serializer raises makes the body undecodable."""
+        """Any exception of a custom serializer makes the body undecodable."""
 
         class Odd(JSON):
             def loads(self, body: bytes) -> object:
@@ -196,7 +196,7 @@ class ResultTests(WorkerTestCase):
         self.stop(worker)
 
     def test_failure(self) -> None:
-        """Who waits for a job that is dead is told why."""
+        """Waiting for the result of a dead job raises the reason."""
         pending = self.successResultOf(self.half.delay(3))
         worker = self.worker(self.queue)
         self.turn(0.1)

@@ -12,7 +12,7 @@ from twisted.logger import LogEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.worker.handlers import handler_of
-from disque_tx.worker.signboard import Sign
+from disque_tx.worker.status import WorkerStatus
 from disque_tx.worker.watchdog import Watchdog
 from tests.logged import observe
 from tests.worker.memory import HangingPool, WorkerTestCase
@@ -59,7 +59,7 @@ class WatchdogTests(SynchronousTestCase):
             self.dog.look()
 
     def test_named(self) -> None:
-        """Who blocks it is named, and where; who only waits is not."""
+        """The report names the handler that blocks the reactor, and the line, not others."""
         self.assertRaises(StopIteration, self.computes().send, None)
         (report,) = self.reports
         self.assertIn("computes", report["what"])
@@ -80,7 +80,7 @@ class WatchdogTests(SynchronousTestCase):
             self.look_at(tenths / 10)
         self.assertEqual([2, 4, 8, 16, 32], [round(event["s"]) for event in self.reports])
         self.pass_s(60.5)
-        self.assertIn("goes on", self.reports[-1]["log_format"])
+        self.assertIn("runs again", self.reports[-1]["log_format"])
         self.reports.clear()
         for _ in range(20):
             self.look_at(self.now_s + 3)
@@ -89,8 +89,8 @@ class WatchdogTests(SynchronousTestCase):
         self.assertLessEqual(len(blocked), 8)
 
 
-class SignTests(SynchronousTestCase):
-    """``Sign``."""
+class WorkerStatusTests(SynchronousTestCase):
+    """``WorkerStatus``."""
 
     @given(
         st.text(st.characters(exclude_categories=["Cs"])),
@@ -100,10 +100,10 @@ class SignTests(SynchronousTestCase):
     )
     def test_round_trip(self, worker: str, slots: int, held: int, queues: list[str]) -> None:
         """Whatever a worker and its queues are called, it is a name that CLIENT SETNAME takes, and
-        tells them; long lists are cut."""
-        name = Sign(worker, slots, held, tuple(queues)).encoded()
+        reports them; long lists are cut."""
+        name = WorkerStatus(worker, slots, held, tuple(queues)).encoded()
         self.assertTrue(all(33 <= ord(character) <= 126 for character in name), name)
-        found = Sign.decoded(name)
+        found = WorkerStatus.decoded(name)
         assert found is not None
         self.assertEqual((worker, slots, held), (found.worker, found.slots, found.held))
         whole = found.queues if found.queues[-1] is not None else found.queues[:-1]
@@ -112,22 +112,22 @@ class SignTests(SynchronousTestCase):
     @given(st.text())
     def test_strangers(self, name: str) -> None:
         """Other names are no worker's."""
-        self.assertIsNone(Sign.decoded(name))
+        self.assertIsNone(WorkerStatus.decoded(name))
 
 
 class NamedTests(WorkerTestCase):
     """Workers on a node in memory."""
 
     def test_held(self) -> None:
-        """The name tells how many jobs the worker has, soon after that changed."""
+        """The name contains how many jobs the worker has, soon after that changed."""
         for _ in range(5):
             self.client.put("a")
         worker = self.worker({"a": self.note}, HangingPool, concurrency=3)
         self.turn(2.1)
-        self.assertEqual(Sign("w", 3, 3, ("a",)), Sign.decoded(self.client.name))
+        self.assertEqual(WorkerStatus("w", 3, 3, ("a",)), WorkerStatus.decoded(self.client.name))
         self.pools[0].release()
         self.turn(4)
         self.pools[0].release()
         self.turn(4)
-        self.assertEqual(Sign("w", 3, 0, ("a",)), Sign.decoded(self.client.name))
+        self.assertEqual(WorkerStatus("w", 3, 0, ("a",)), WorkerStatus.decoded(self.client.name))
         self.stop(worker)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.workqueue import Item, KeyPrefix, NotJson
+from disque_tx.workqueue.items import job_body, parse_job_body
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -29,12 +30,12 @@ class KeyPrefixTests(SynchronousTestCase):
         self.assertEqual("cv:item:7", prefix.concat(":item:").of("7"))
 
     def test_empty(self) -> None:
-        """A queue without a prefix would take everybody's keys."""
+        """A queue without a prefix could use the keys of other programs."""
         self.assertRaises(ValueError, KeyPrefix, "")
 
 
 class ItemTests(SynchronousTestCase):
-    """What is made into items."""
+    """Items, and what they are made from."""
 
     def test_new_ids(self) -> None:
         """Items that are not named are different pieces of work."""
@@ -62,17 +63,39 @@ class ItemTests(SynchronousTestCase):
         self.assertEqual(Item.from_json(one, "1"), Item.from_json(other, "1"))
 
     def test_no_json(self) -> None:
-        """What is no JSON is named so, and its data is not shown."""
+        """Data that is not JSON is reported, without showing the data."""
         error = self.assertRaises(NotJson, Item.create("secret", "7").json)
         self.assertNotIn("secret", str(error))
         for value in ({1, 2}, float("nan"), "\ud800"):
             self.assertRaises(NotJson, Item.from_json, value)
 
     def test_bad_ids(self) -> None:
-        """An item without a name could not be found again."""
+        """An item needs an ID, or it could not be found again."""
         self.assertRaises(ValueError, Item.create, "x", "")
         self.assertRaises(ValueError, Item, 7, b"x")
 
     def test_hidden_data(self) -> None:
         """Data does not come into logs by way of a repr."""
         self.assertNotIn("secret", repr(Item.create("secret")))
+
+
+class BodyTests(SynchronousTestCase):
+    """Items as bodies of jobs, and back."""
+
+    @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.binary())
+    def test_round_trip(self, name: str, data: bytes) -> None:
+        """ID and data come back as they went in."""
+        self.assertEqual((name, data), parse_job_body(job_body(Item(name, data))))
+
+    @given(st.binary())
+    def test_others(self, body: bytes) -> None:
+        """No body is an error; one whose length field is wrong is not an item."""
+        parse_job_body(body)
+        self.assertIsNone(parse_job_body(b"workqueue-item 5 abc" + body[:1]))
+        self.assertIsNone(parse_job_body(b"workqueue-item 0 \n" + body))
+        self.assertIsNone(parse_job_body(b"workqueue-item 99999999 " + body))
+
+    def test_bytes_of_others(self) -> None:
+        """An ID of another program that is not UTF-8 survives."""
+        item = Item(b"\xff".decode(errors="surrogateescape"), b"x")
+        self.assertEqual((item.id, b"x"), parse_job_body(job_body(item)))

@@ -1,4 +1,4 @@
-"""Which jobs are taken for parked ones while items are moved."""
+"""Which jobs count as parked while items are moved."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.values import Hello, JobDetails, NodeInfo
-from disque_tx.workqueue import bodies
-from disque_tx.workqueue.items import Item
-from disque_tx.workqueue.parking import PARK_S, Parking, parked
+from disque_tx.workqueue.items import Item, job_body
+from disque_tx.workqueue.parking import PARK_S, Parking, parking_options
 
 NODE_ID = "a" * 40
 JOB_ID = "D-aaaaaaaa-I7AaGuir60UxcQsPD43BwS6e-05a1"
@@ -22,7 +21,7 @@ JOB_ID = "D-aaaaaaaa-I7AaGuir60UxcQsPD43BwS6e-05a1"
 
 def details(**changed: Any) -> JobDetails:
     """A parked job, but for what is changed."""
-    parked = JobDetails(
+    job = JobDetails(
         id=JOB_ID,
         queue="q",
         state="active",
@@ -37,9 +36,9 @@ def details(**changed: Any) -> JobDetails:
         nodes_confirmed=(),
         next_requeue_ms=PARK_S * 1000,
         next_awake_ms=None,
-        body=bodies.encode(Item("item", b"data")),
+        body=job_body(Item("item", b"data")),
     )
-    return attrs.evolve(parked, **changed)
+    return attrs.evolve(job, **changed)
 
 
 class OneNode:
@@ -74,7 +73,7 @@ class ParkingTests(SynchronousTestCase):
         """Parking at a node that has this job."""
         node = OneNode(job)
         client: Any = node
-        parking = Parking(client, lambda address: client, "q", parked())
+        parking = Parking(client, lambda address: client, "q", parking_options())
         self.successResultOf(Deferred.fromCoroutine(parking.open()))
         return parking, node
 
@@ -92,19 +91,19 @@ class ParkingTests(SynchronousTestCase):
         self.assertTrue(self.is_released(details(retry_s=retry_s)))
 
     def test_other_states(self) -> None:
-        """What is queued, done, or never queued again is left alone."""
+        """Jobs that are queued, acknowledged or never queued again are not released."""
         for changed in ({"state": "queued"}, {"state": "acked"}, {"next_requeue_ms": None}):
             self.assertFalse(self.is_released(details(**changed)), changed)
 
     def test_found(self) -> None:
-        """Only jobs that a move has made: others may carry the same item, and be done long ago by
-        somebody who added them."""
+        """Only jobs that a move has added are found: others may have added jobs with the same
+        item."""
         wanted = {"item": None}
         for job, expected in (
             (details(), {"item": JOB_ID}),
             (details(delay_s=0), {}),
             (details(body=b"something else"), {}),
-            (details(body=bodies.encode(Item("another", b"data"))), {}),
+            (details(body=job_body(Item("another", b"data"))), {}),
             (details(body=None), {}),
         ):
             parking, _ = self.opened(job)

@@ -1,4 +1,4 @@
-"""A blocking connection to a server, with TLS or without, and what helps when there is none."""
+"""A blocking connection to a server, with TLS or without, and advice on errors."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
     from disque_tx.client.options import TLS
 
 
-#: Part of a text → what to do; the first that fits is told.
+#: Part of an error's text → advice; the first match is used.
 _HINTS: Final[tuple[tuple[str, str], ...]] = (
-    ("WRONG_VERSION_NUMBER", "The server does not speak TLS at this port; try without --tls."),
-    ("UNEXPECTED_EOF", "The server may not speak TLS at this port; try without --tls."),
-    ("RECORD_LAYER_FAILURE", "The server does not speak TLS at this port; try without --tls."),
+    ("WRONG_VERSION_NUMBER", "The server does not use TLS on this port; try without --tls."),
+    ("UNEXPECTED_EOF", "The server may not use TLS on this port; try without --tls."),
+    ("RECORD_LAYER_FAILURE", "The server does not use TLS on this port; try without --tls."),
     (
         "certificate verify failed: Hostname mismatch",
-        "The certificate is of another host; give its name with --sni, or --no-host-check.",
+        "The certificate is for another host; name that with --sni, or use --no-host-check.",
     ),
     (
         "certificate verify failed: IP address mismatch",
-        "The certificate is of another host; give its name with --sni, or --no-host-check.",
+        "The certificate is for another host; name that with --sni, or use --no-host-check.",
     ),
-    ("doesn't match", "The certificate is of another host; see --sni and --no-host-check."),
+    ("doesn't match", "The certificate is for another host; see --sni and --no-host-check."),
     (
         "CERTIFICATE_VERIFY_FAILED",
-        "Nobody who is trusted has signed the certificate; give the authority with --cacert.",
+        "No trusted authority has signed the certificate; name the authority with --cacert.",
     ),
-    ("CERTIFICATE_REQUIRED", "The server wants to see a certificate; give --cert and --key."),
-    ("b'\\x15\\x03", "The server speaks TLS at this port; try with --tls."),
+    ("CERTIFICATE_REQUIRED", "The server requires a certificate; use --cert and --key."),
+    ("b'\\x15\\x03", "The server uses TLS on this port; try with --tls."),
     ("Connection closed by server", "If the port is for TLS, try with --tls."),
-    ("NOAUTH", "The node wants a password: DISQUE_PASSWORD, --askpass or -a."),
+    ("NOAUTH", "The node requires a password: DISQUE_PASSWORD, --askpass or -a."),
 )
 _NO_WORD: Final = "It did not answer at all; if its port is for TLS, try with --tls."
 
@@ -45,8 +45,8 @@ class CannotConnect(DisqueError):
 
 
 class ConnectionLost(DisqueError):
-    """The connection ended before the reply was complete; the text says why. ``hint``: what to
-    do, if that is known."""
+    """The connection ended before the reply was complete; the text says why. ``hint``: advice, if
+    there is any."""
 
     def __init__(self, text: str, hint: str = "") -> None:
         super().__init__(text)
@@ -54,10 +54,10 @@ class ConnectionLost(DisqueError):
 
 
 class Address:
-    """Where a server listens: ``host`` and ``port``, or the path ``unix``, which wins.
+    """Where a server listens: ``host`` and ``port``, or the path ``unix``, which takes precedence.
 
-    ``tls``: how the connection is encrypted, ``None`` for not. ``sni``: the name that the
-    certificate is to have, instead of the host. ``timeout_s``: how long connecting, and each reply,
+    ``tls``: how the connection is encrypted, ``None`` for no TLS. ``sni``: the name that the
+    certificate must have, instead of the host. ``timeout_s``: how long connecting, and each reply,
     may take; ``None`` or 0 for ever.
     """
 
@@ -87,7 +87,7 @@ class Address:
         return f"disque {self}" if self.unix is not None else str(self)
 
     def moved(self, host: str, port: int) -> Address:
-        """Another server, reached in the same way."""
+        """Another server, with the same TLS options and timeout."""
         return Address(host, port, tls=self.tls, sni=self.sni, timeout_s=self.timeout_s)
 
     def open(self) -> socket.socket:
@@ -115,7 +115,7 @@ class Address:
 
 
 def explained(text: str) -> str:
-    """The text, and what to do if that is known."""
+    """The text of an error, followed by advice if there is any."""
     for part, hint in _HINTS:
         if part in text:
             return f"{text.rstrip('.')}. {hint}"
@@ -126,8 +126,8 @@ def _wrapped(sock: socket.socket, host: str, tls: TLS, sni: str | None) -> ssl.S
     """The same connection, encrypted. ``sni``: the name to ask for and to check, instead of the
     host.
 
-    :raises OSError: when the other side speaks no TLS, or nobody vouches for it; also for files
-        that cannot be read. ``ssl.SSLError`` is one.
+    :raises OSError: when the server does not use TLS or is not trusted, and when files cannot be
+        read. ``ssl.SSLError`` is one.
     """
     # Only this needs the module, and a one-shot command must start fast.
     import ssl
@@ -152,7 +152,7 @@ def encode(args: list[bytes]) -> bytes:
 class Connection:
     """One open connection; requests and replies alternate.
 
-    ``auth_error``: what the server answered to the password when it refused it, else ``None``.
+    ``auth_error``: the server's reply if it refused the password, else ``None``.
     """
 
     def __init__(self, address: Address, password: bytes | None = None) -> None:
@@ -179,7 +179,7 @@ class Connection:
             raise ConnectionLost(error.strerror or str(error)) from error
 
     def read(self) -> Reply:
-        """Wait for the next reply. Raises ``ConnectionLost``, also for bytes that are no reply."""
+        """Wait for the next reply. Raises ``ConnectionLost``, also for bytes that are not one."""
         try:
             reply = read_reply(self._stream)
             self._silent = False
@@ -188,12 +188,12 @@ class Connection:
             hint = _NO_WORD if self._silent else ""
             raise ConnectionLost("Server closed the connection", hint) from None
         except TimeoutError as error:
-            raise ConnectionLost("no reply within the time of --timeout") from error
+            raise ConnectionLost("no reply within --timeout") from error
         except (OSError, PeerError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise ConnectionLost(explained(why)) from error
 
     def close(self) -> None:
-        """Close it; harmless when it is closed already."""
+        """Close it; may be called again."""
         self._stream.close()
         self.socket.close()

@@ -1,4 +1,4 @@
-"""Forms of output: one reply to the bytes that people or programs read (client protocol, 22.1).
+"""Forms of output: replies as people or programs read them (client protocol, section 22.1).
 
 ``formatted`` is for people, ``raw`` and ``csv`` for shell tools, ``json`` for programs.
 """
@@ -13,7 +13,7 @@ from disque_tx.cli.replies import ErrorReply, Pairs, Reply, Status
 from disque_tx.quoting import quote
 
 _CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
-#: Replies that are text for people already: printed as they are, whatever the form.
+#: Commands whose replies are text for people: printed unchanged in every form but JSON.
 _VERBATIM: Final = {
     b"INFO": frozenset[bytes](),
     b"CLUSTER": frozenset((b"NODES", b"INFO")),
@@ -72,7 +72,7 @@ def csv(reply: Reply) -> bytes:
 
 
 def formatted(reply: Reply, indent: bytes = b"", colour: bool = False) -> bytes:
-    """For people: types can be told apart, and no byte can command the terminal."""
+    """For people: types can be distinguished, and control characters are escaped."""
     if reply is None:
         return b"(nil)\n"
     if isinstance(reply, ErrorReply):

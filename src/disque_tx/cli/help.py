@@ -1,4 +1,4 @@
-"""What each command is for; the source of ``help``, of completion and of hints."""
+"""A summary of each command, for ``help``, completion and hints."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _SCAN: Final = ("[cursor]", "[COUNT n]", "[BUSYLOOP]")
 _IDS: Final = ("[job-id ...]",)
 
 ENTRIES: Final = (
-    Entry("connection", "AUTH", ("password",), "Show the password of the server"),
-    Entry("connection", "PING", ("[message]",), "Ask whether the server answers"),
+    Entry("connection", "AUTH", ("password",), "Authenticate with the password of the server"),
+    Entry("connection", "PING", ("[message]",), "Check whether the server answers"),
     Entry("connection", "QUIT", (), "Close the connection"),
     Entry("connection", "CLIENT LIST", (), "List the connections of clients"),
-    Entry("connection", "CLIENT GETNAME", (), "Tell the name of this connection"),
+    Entry("connection", "CLIENT GETNAME", (), "Show the name of this connection"),
     Entry("connection", "CLIENT SETNAME", ("name",), "Give this connection a name"),
     Entry(
         "connection",
@@ -40,18 +40,18 @@ ENTRIES: Final = (
         ("[ip:port]", "[ID n]", "[ADDR ip:port]", "[TYPE normal]", "[SKIPME yes|no]"),
         "Close connections of clients",
     ),
-    Entry("connection", "CLIENT PAUSE", ("milliseconds",), "Let all clients wait for a while"),
+    Entry("connection", "CLIENT PAUSE", ("milliseconds",), "Suspend all clients for a while"),
     Entry("connection", "CLIENT REPLY", ("ON|OFF|SKIP",), "Choose whether commands are answered"),
-    Entry("server", "INFO", ("[section]",), "Tell figures and state of the server"),
-    Entry("server", "TIME", (), "Tell the clock of the server: seconds and microseconds"),
+    Entry("server", "INFO", ("[section]",), "Show figures and state of the server"),
+    Entry("server", "TIME", (), "Show the time of the server: seconds and microseconds"),
     Entry("server", "COMMAND", (), "Describe all commands"),
     Entry("server", "COMMAND COUNT", (), "Count the commands"),
     Entry("server", "COMMAND INFO", ("[name ...]",), "Describe some commands"),
     Entry("server", "CONFIG GET", ("pattern",), "Show settings whose names match"),
     Entry("server", "CONFIG SET", ("name", "value"), "Change a setting while the server runs"),
-    Entry("server", "CONFIG REWRITE", (), "Write the settings in force to the config file"),
+    Entry("server", "CONFIG REWRITE", (), "Write the current settings to the config file"),
     Entry("server", "CONFIG RESETSTAT", (), "Set the statistics of INFO to zero"),
-    Entry("server", "MONITOR", (), "Show every command of every client as it comes"),
+    Entry("server", "MONITOR", (), "Show every command of every client as it arrives"),
     Entry("server", "SLOWLOG GET", ("[count]",), "Show the latest slow commands"),
     Entry("server", "SLOWLOG LEN", (), "Count the slow commands that are kept"),
     Entry("server", "SLOWLOG RESET", (), "Forget the slow commands"),
@@ -60,15 +60,15 @@ ENTRIES: Final = (
     Entry("server", "LATENCY GRAPH", ("event",), "Draw the delays of one kind"),
     Entry("server", "LATENCY DOCTOR", (), "Explain the delays in words"),
     Entry("server", "LATENCY RESET", ("[event ...]",), "Forget delays, of all kinds or of some"),
-    Entry("server", "BGREWRITEAOF", (), "Write the append only file anew, without old records"),
+    Entry("server", "BGREWRITEAOF", (), "Rewrite the append only file without obsolete records"),
     Entry("server", "SHUTDOWN", ("[REWRITE-AOF]",), "Stop the server"),
     Entry("server", "LOADJOB", ("blob",), "Record of the append only file, not for clients"),
     Entry("server", "DEBUG FLUSHALL", (), "Delete all jobs and queues of this node"),
     Entry("server", "DEBUG LOADAOF", (), "Delete all jobs, then load the append only file"),
-    Entry("server", "DEBUG SLEEP", ("seconds",), "Let the whole server stand still"),
+    Entry("server", "DEBUG SLEEP", ("seconds",), "Suspend the whole server"),
     Entry("server", "DEBUG ERROR", ("text",), "Answer with an error of your choice"),
-    Entry("server", "DEBUG STRUCTSIZE", (), "Tell the sizes of inner structures"),
-    Entry("server", "DEBUG RESTART", ("[milliseconds]",), "Restart the server in good order"),
+    Entry("server", "DEBUG STRUCTSIZE", (), "Show the sizes of internal structures"),
+    Entry("server", "DEBUG RESTART", ("[milliseconds]",), "Shut down and start again"),
     Entry("server", "DEBUG CRASH-AND-RECOVER", ("[milliseconds]",), "Restart as after a crash"),
     Entry("server", "DEBUG SEGFAULT", (), "Crash the server"),
     Entry("server", "DEBUG ASSERT", (), "Crash the server by a failed assertion"),
@@ -76,26 +76,26 @@ ENTRIES: Final = (
     Entry("cluster", "HELLO", (), "List this node and all others, with addresses and priorities"),
     Entry("cluster", "CLUSTER MEET", ("ip", "port"), "Join this node with another one"),
     Entry("cluster", "CLUSTER NODES", (), "List the known nodes and the state of their links"),
-    Entry("cluster", "CLUSTER INFO", (), "Tell figures of the cluster"),
-    Entry("cluster", "CLUSTER MYID", (), "Tell the ID of this node"),
-    Entry("cluster", "CLUSTER FORGET", ("node-id",), "Drop a node from the table of this one"),
+    Entry("cluster", "CLUSTER INFO", (), "Show figures of the cluster"),
+    Entry("cluster", "CLUSTER MYID", (), "Show the ID of this node"),
+    Entry("cluster", "CLUSTER FORGET", ("node-id",), "Remove a node from the table of this one"),
     Entry("cluster", "CLUSTER RESET", ("[SOFT|HARD]",), "Leave the cluster and delete all jobs"),
-    Entry("cluster", "CLUSTER LEAVING", ("[yes|no]",), "Show or set that this node will go away"),
+    Entry("cluster", "CLUSTER LEAVING", ("[yes|no]",), "Show or set whether this node is leaving"),
     Entry("cluster", "CLUSTER SAVECONFIG", (), "Write the nodes file now"),
     Entry("queues", "QLEN", ("queue",), "Count the jobs queued on this node"),
     Entry("queues", "QPEEK", ("queue", "count"), "Show queued jobs and leave them there"),
-    Entry("queues", "QSTAT", ("queue",), "Tell figures and state of a queue"),
+    Entry("queues", "QSTAT", ("queue",), "Show figures and state of a queue"),
     Entry(
         "queues",
         "QSCAN",
         (*_SCAN, "[MINLEN n]", "[MAXLEN n]", "[IMPORTRATE n]"),
-        "Walk through the queues of this node",
+        "List the queues of this node, page by page",
     ),
     Entry(
         "queues",
         "PAUSE",
         ("queue", "[none|in|out|all|state|bcast ...]"),
-        "Stop a queue from taking or giving jobs, or let it go on",
+        "Stop jobs from coming into or going out of a queue, or resume it",
     ),
     Entry(
         "jobs",
@@ -125,16 +125,16 @@ ENTRIES: Final = (
             "queue",
             "[queue ...]",
         ),
-        "Take jobs from queues, and wait for them if need be",
+        "Fetch jobs from queues, and wait if there are none",
     ),
-    Entry("jobs", "ACKJOB", _IDS, "Tell the cluster that jobs are done"),
-    Entry("jobs", "FASTACK", _IDS, "The same with less traffic; a job may come again"),
+    Entry("jobs", "ACKJOB", _IDS, "Acknowledge jobs: they are done"),
+    Entry("jobs", "FASTACK", _IDS, "The same with less traffic; a job may be delivered again"),
     Entry("jobs", "DELJOB", _IDS, "Delete jobs from this node only"),
-    Entry("jobs", "NACK", _IDS, "Give jobs back, since processing them failed"),
-    Entry("jobs", "WORKING", ("job-id",), "Claim more time for a job"),
+    Entry("jobs", "NACK", _IDS, "Give jobs back because processing them failed"),
+    Entry("jobs", "WORKING", ("job-id",), "Postpone the next delivery of a job"),
     Entry("jobs", "ENQUEUE", _IDS, "Queue jobs now if they are not queued"),
-    Entry("jobs", "DEQUEUE", _IDS, "Take jobs out of their queues"),
-    Entry("jobs", "SHOW", ("job-id",), "Tell everything about a job"),
+    Entry("jobs", "DEQUEUE", _IDS, "Remove jobs from their queues"),
+    Entry("jobs", "SHOW", ("job-id",), "Show everything about a job"),
     Entry(
         "jobs",
         "JSCAN",
@@ -144,7 +144,7 @@ ENTRIES: Final = (
             "[STATE wait-repl|active|queued|acked]",
             "[REPLY all|id]",
         ),
-        "Walk through the jobs of this node",
+        "List the jobs of this node, page by page",
     ),
 )
 
@@ -166,7 +166,7 @@ def find(topic: str) -> list[Entry]:
 
 
 def render(topic: str, colour: bool = False) -> str:
-    """The help text for what stands after ``help``; the introduction when that is nothing."""
+    """The help text for the words after ``help``; the introduction if there are none."""
     if not topic.strip():
         return _INTRODUCTION
     entries = find(topic)
@@ -182,7 +182,7 @@ def _describe(entry: Entry, colour: bool) -> str:
 
 
 def hint(line: str) -> str:
-    """The arguments that may still follow what is typed; empty for an unknown command."""
+    """The arguments that may still follow the typed text; empty for an unknown command."""
     words = line.split()
     entry = _typed(words)
     if entry is None:
@@ -209,7 +209,7 @@ def _typed(words: list[str]) -> Entry | None:
 
 
 def _consume(rest: list[str], word: str) -> int:
-    """Take what ``word`` fills out of ``rest``; returns how many values of an option follow."""
+    """Remove the parameter that ``word`` fills from ``rest``. Returns how many values follow it."""
     for index, param in enumerate(rest):
         option, *values = param.strip("[]").split()
         if param.startswith("[") and option == word:
@@ -223,7 +223,7 @@ def _consume(rest: list[str], word: str) -> int:
 
 
 def completions(line: str) -> list[str]:
-    """What the last word of ``line`` may become: command, subcommand or option."""
+    """The completions of the last word of ``line``: commands, subcommands or options."""
     before, _, last = line.upper().rpartition(" ")
     words = before.split()
     if not words:

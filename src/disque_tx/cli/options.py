@@ -17,7 +17,7 @@ Usage: disque [options] [command [argument ...]]
        disque [options] verb [argument ...]
 
 Without a command: a prompt when the input is a terminal, else one command per line of the input.
-Verbs are the words below, in lower case; everything else is sent to the server as it is.
+Verbs are the words below, in lower case; everything else is sent to the server unchanged.
 
 Where to connect
   -h <host>               default 127.0.0.1
@@ -28,23 +28,23 @@ Where to connect
   --askpass               ask for the password on the terminal
 
 Encryption
-  --tls                   speak TLS; the port must be one for TLS
-  --cacert <file>         PEM file of the authorities to trust; default those of the system
+  --tls                   use TLS; the port must be a TLS port
+  --cacert <file>         PEM file of trusted authorities; default those of the system
   --cert <file>           PEM file of the client's own certificate
   --key <file>            PEM file of its private key
   --sni <name>            the name the certificate must have, instead of the host
   --no-host-check         do not compare the certificate's name with the host
-  --insecure              do not check the certificate at all: anybody can be the server
+  --insecure              do not check the certificate: anybody can pose as the server
 
 What to run
   -r <n>                  run the command n times; negative: for ever
   -i <seconds>            pause between runs, such as 0.5
-  -x                      put the whole input in the place of a word -, or at the end
+  -x                      put the whole input in place of the word -, or at the end
   -e                      exit with status 1 when the reply is an error
-  --timeout <seconds>     give up when there is no connection, or no reply, for so long
+  --timeout <seconds>     give up when connecting, or a reply, takes longer
 
 How to print
-  --raw                   plain; the default when the output is no terminal
+  --raw                   plain; the default when the output is not a terminal
   --no-raw                for people; the default on a terminal
   --csv                   one line of comma separated values per reply
   --json                  one JSON document per reply, a line each
@@ -58,9 +58,9 @@ Instead of a command
   --all-nodes             with --bigqueues: ask all nodes of the cluster
   --stat                  a line of figures every -i seconds (default 1)
   --intrinsic-latency <s> measure the scheduling delay of this machine; needs no server
-  --pipe                  send the input as it is, count replies and errors
-  --pipe-timeout <s>      with --pipe: give up after that many silent seconds; default 30,
-                          0 waits for ever
+  --pipe                  send the input unchanged, count replies and errors
+  --pipe-timeout <s>      with --pipe: give up after so many seconds without a reply;
+                          default 30, 0 waits for ever
   --help                  this text
   -v, --version           the version
 
@@ -84,13 +84,13 @@ def usage(verbs: str) -> str:
 
 
 class UsageError(DisqueError):
-    """The command line cannot be understood; the text says which word."""
+    """The command line is not valid; the text says which word is wrong."""
 
 
 class Options:
-    """What the command line asks for. ``mode``: ``command``, or the option that replaces one.
-    ``form``: a form of output, or ``None`` for the default of the output device. ``others``: what
-    to use as addresses of nodes where verbs are told none, if anything."""
+    """The parsed command line. ``mode``: ``command``, or the option that replaces one. ``form``: a
+    form of output, or ``None`` for the default of the output device. ``others``: addresses of nodes
+    for verbs without addresses of their own, from a URL or the environment."""
 
     def __init__(self) -> None:
         self.host = "127.0.0.1"
@@ -133,7 +133,7 @@ class Options:
         if self.unix is not None:
             raise UsageError("--tls is for a host and a port, not for a Unix socket")
         if (self.cert is None) != (self.key is None):
-            raise UsageError("--cert and --key belong together: give both or none")
+            raise UsageError("--cert and --key belong together: use both or neither")
         for option, path in (("cacert", self.cacert), ("cert", self.cert), ("key", self.key)):
             if path is not None and not os.path.isfile(path):
                 raise UsageError(f"--{option}: there is no file '{path}'")
@@ -216,7 +216,7 @@ _FLAGS: Final[dict[str, tuple[str, object]]] = {
 }
 
 
-#: Options that say where to connect: then the environment does not.
+#: Options that say where to connect, and so override the environment.
 _PLACES: Final = frozenset(("-h", "-p", "-s", "-u"))
 _URL: Final = "disque://"
 _UNRECOGNIZED: Final = "Unrecognized option or bad number of args for"
@@ -262,7 +262,9 @@ def _take(options: Options, words: list[str]) -> None:
     try:
         setattr(options, valued[0], valued[1](value))
     except ValueError:
-        raise UsageError(f"The value of {word} is out of range or no number: '{value}'") from None
+        raise UsageError(
+            f"The value of {word} is out of range or not a number: '{value}'"
+        ) from None
     if word == "--intrinsic-latency":
         options.mode = "intrinsic-latency"
 

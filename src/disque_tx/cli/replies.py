@@ -1,6 +1,7 @@
 """Replies of a server as values, read from a blocking stream.
 
-The forms of output tell a status from a string, which the compiled parsers do not; hence this one.
+The forms of output distinguish a status from a string, which the compiled parsers do not; hence
+this parser.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import BinaryIO, Final, TypeAlias
 
 from disque_tx.errors import PeerError
 
-#: A line of MONITOR carries whole job bodies; anything longer is not an answer for people.
+#: The longest line: MONITOR shows whole job bodies in one.
 LINE_LIMIT: Final = 64 * 1024 * 1024
 #: The longest string the protocol knows (client protocol, section 3.1).
 STRING_LIMIT: Final = 512 * 1024 * 1024
@@ -28,7 +29,7 @@ class ErrorReply(bytes):
 
 
 class Pairs(list["Reply"]):
-    """A RESP3 map, flat: key, value, key, value."""
+    """A RESP3 map as a flat list: key, value, key, value."""
 
 
 Reply: TypeAlias = "None | int | bytes | list[Reply]"
@@ -47,7 +48,7 @@ def read_reply(stream: BinaryIO, depth: int = 0) -> Reply:
         return _string(stream, _number(rest))
     simple = _SIMPLE.get(kind)
     if simple is None:
-        raise PeerError(f"this is no Disque server: it answered {bytes(line[:40])!r}")
+        raise PeerError(f"this is not a Disque server: it answered {bytes(line[:40])!r}")
     return simple(rest)
 
 
@@ -57,13 +58,13 @@ def _line(stream: BinaryIO) -> bytes:
         return line[:-2]
     if len(line) < LINE_LIMIT and not line.endswith(b"\n"):
         raise EOFError
-    raise PeerError(f"the server sent a line that does not end as it must: {line[:40]!r}")
+    raise PeerError(f"the server sent a line without a valid end: {line[:40]!r}")
 
 
 def _number(text: bytes) -> int:
     digits = text[1:] if text[:1] == b"-" else text
     if not digits.isdigit() or len(digits) > 20:
-        raise PeerError(f"the server sent {text[:40]!r} where a number must be")
+        raise PeerError(f"the server sent {text[:40]!r} instead of a number")
     return int(text)
 
 

@@ -1,8 +1,8 @@
-"""What SIGINT and SIGTERM do to ``disque``, whatever it is doing.
+"""How ``disque`` reacts to SIGINT and SIGTERM.
 
-The first one ends it in good order: what holds jobs gives them back, what was done so far is said,
-and the exit status is 130 or 143, as of a shell. A second one ends it at once. A worker, and a
-cleaner of work queues, end with status 0 instead: they were started to be ended so.
+The first one ends it in an orderly way: jobs that it holds are given back, it reports what was done
+so far, and the exit status is 130 or 143, as a shell would report. A second one ends it at once. A
+worker, and a cleaner of work queues, exit with status 0 instead: a signal is their normal end.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ def status(number: int) -> int:
 
 
 @contextmanager
-def ending() -> Iterator[None]:
-    """Within this the signals raise :class:`SystemExit`, with the status, in the main thread."""
+def exit_on_signals() -> Iterator[None]:
+    """Within this context the signals raise :class:`SystemExit`, with the status, in the main
+    thread."""
     before = {number: signal.getsignal(number) for number in NUMBERS}
     signal.signal(signal.SIGTERM, _terminated)
     try:
         yield
     except KeyboardInterrupt:
-        forget()
+        exit_at_once()
         raise SystemExit(status(signal.SIGINT)) from None
     else:
         for number, handler in before.items():
@@ -41,11 +42,11 @@ def ending() -> Iterator[None]:
 
 
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:
-    forget()
+    exit_at_once()
     raise SystemExit(status(number))
 
 
-def forget() -> None:
+def exit_at_once() -> None:
     """From now on a signal ends the process at once."""
     for number in NUMBERS:
         signal.signal(number, _at_once)

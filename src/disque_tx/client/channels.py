@@ -1,14 +1,14 @@
-"""Channels: a message to every queue that is subscribed, with the commands of Disque only.
+"""Channels: publish a message to every subscribed queue, with Disque's own commands only.
 
 Disque knows no channels; subscriptions are jobs. The channel ``news`` is the queue
 ``disque:channel:news``, which nobody fetches from; each job in it is one subscription, its body
 the name of the subscribed queue. A subscription is copied to several nodes as any job is; it is
 queued, and so seen by QPEEK, at one of them. Therefore publishing looks at that queue on every
 node. When a node dies, another one that holds a copy queues the subscription once its RETRY is
-over: until then, :data:`RETRY_S` at most, a message misses it.
+over: until then, :data:`RETRY_S` at most, published messages miss it.
 
-Here is what the clients have in common: the steps of each operation, as a generator. It yields
-what to ask the session for, gets the answer or its exception, and returns the result.
+Both clients share the steps of each operation, written as a generator. It yields functions that
+make one request of a session, is sent the answer or its exception, and returns the result.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _T = TypeVar("_T")
 #: A step takes a session and makes one request of it; both clients' sessions have the same.
 Steps: TypeAlias = Generator[Callable[[Any], Any], Any, _T]
 
-#: How long a subscription may be out of sight after the death of its node.
+#: How long a subscription may be missing after its node has died.
 RETRY_S: Final = 10
-#: As good as for ever.
+#: Ten years: a subscription practically never expires.
 TTL_S: Final = 10 * 365 * 86400
-#: So many subscriptions of one channel are seen at each node.
+#: How many subscriptions of one channel are read from each node.
 SUBSCRIPTIONS_MAX: Final = 10_000
 
 
 def subscribe(channel: str, queue: Name, replicate: int | None = None) -> Steps[None]:
-    """From now on, what is published on the channel is added to the queue.
+    """Subscribe the queue: from now on, messages published on the channel are added to it.
 
-    Does nothing if the queue is subscribed already. ``replicate``: how many nodes are to hold the
-    subscription.
+    Does nothing if the queue is already subscribed. ``replicate``: how many nodes hold a copy of
+    the subscription.
 
     :raises NotEnoughReplicas, OutcomeUnknown: see :meth:`add_job`; safe to repeat.
     """
@@ -56,8 +56,8 @@ def subscribe(channel: str, queue: Name, replicate: int | None = None) -> Steps[
 
 
 def unsubscribe(channel: str, queue: Name) -> Steps[bool]:
-    """From now on, not any more. Returns whether it was subscribed, as far as the nodes that
-    could be asked know."""
+    """Unsubscribe the queue. Returns whether it was subscribed, as far as the nodes that could be
+    asked know."""
     found, _ = yield from _subscriptions(channel)
     ids = _of_queue(found, queue)
     if ids:
@@ -69,9 +69,9 @@ def publish(channel: str, data: Name, replicate: int | None = None) -> Steps[Pub
     """Add a job with this body to every queue subscribed to the channel.
 
     The queues get it one after the other, each once, however often it was subscribed.
-    ``replicate``: how many nodes are to hold each of the jobs.
+    ``replicate``: how many nodes hold a copy of each job.
 
-    :raises PublicationIncomplete: a queue did not take it; those before it have it.
+    :raises PublicationIncomplete: one of the queues refused the message; those before it have it.
     """
     found, unseen = yield from _subscriptions(channel)
     options = AddOptions(replicate=replicate)
@@ -109,12 +109,12 @@ def _at(address: Address, request: Request[Any]) -> Callable[[Any], Any]:
 
 
 def _of_queue(subscriptions: list[Job], queue: Name) -> list[str]:
-    """The IDs of those of a queue."""
+    """The IDs of the subscriptions of a queue."""
     return [job.id for job in subscriptions if job.body == encoded(queue)]
 
 
 def _text(name: bytes) -> str:
-    """The name of a queue as values have it."""
+    """The name of a queue as text, with surrogate escapes if it is not UTF-8."""
     return name.decode("utf-8", "surrogateescape")
 
 

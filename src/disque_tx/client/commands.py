@@ -1,12 +1,12 @@
 """The commands of Disque as methods, which both clients have.
 
-What stands in :mod:`disque_tx.client.requests` once becomes a method here: of
-:class:`ImmediateCommands` one that returns the result, of :class:`DeferredCommands` one that
-returns a Deferred of it, which fails with the exceptions that are named.
+Each request of :mod:`disque_tx.client.requests` becomes a method here: in
+:class:`ImmediateCommands` it returns the result; in :class:`DeferredCommands` it returns a Deferred
+of the result, which fails with the exceptions that the docstring names.
 
-What happens when a connection is lost: commands that are ``REPEATABLE`` go to another node by
-themselves; the others raise ``OutcomeUnknown`` once they have been sent. Any method may raise the
-exceptions of :mod:`disque_tx.client.errors`; named are those a program will want to handle.
+When a connection is lost, commands that are ``REPEATABLE`` go to another node by themselves; the
+others raise ``OutcomeUnknown`` if they have been sent. Any method may raise the exceptions of
+:mod:`disque_tx.client.errors`; docstrings name those that a program will want to handle.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
-#: A GETJOB waits that long at one node; a node that went silent is found out that soon.
+#: How long one GETJOB may wait at a node; a node that stopped answering is noticed after that time.
 WAIT_MS_MAX: Final = 10_000
 
 
@@ -46,7 +46,7 @@ class Method(Protocol[_P, _T]):
 
 
 class Listing(Protocol[_P, _T_co]):
-    """A method that lists what comes in pages."""
+    """A method that iterates over the items of a paged reply."""
 
     @overload
     def __get__(
@@ -70,7 +70,7 @@ def _command(request: Callable[_P, Request[_T]]) -> Method[_P, _T]:
 
 
 def _exchange(steps: Callable[_P, Steps[_T]]) -> Method[_P, _T]:
-    """What takes several requests."""
+    """A method that makes several requests."""
 
     def method(self: Commands, /, *args: _P.args, **kwargs: _P.kwargs) -> Any:
         return self._perform_steps(steps(*args, **kwargs))
@@ -86,7 +86,7 @@ def _listing(scan: Callable[_P, Scan[_T]]) -> Listing[_P, _T]:
 
 
 def _like(function: Callable[..., Any], method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method with the function's name, docstring and parameters, for ``help()``."""
+    """The method with the function's name, docstring and signature, for ``help()``."""
     update_wrapper(method, function, ("__name__", "__qualname__", "__doc__"))
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     parameters = [itself, *inspect.signature(function).parameters.values()]
@@ -98,7 +98,7 @@ def _like(function: Callable[..., Any], method: Callable[..., Any]) -> Callable[
 class Commands:
     """The commands that both clients have; see :mod:`disque_tx.client.requests`.
 
-    ``_session``: has requests executed, and answers in the way of its client.
+    ``_session``: executes requests, and returns values or Deferreds as its client does.
     """
 
     _session: Any
@@ -140,7 +140,7 @@ class Commands:
     cluster_save_config = _command(requests.cluster_save_config)
 
     def _perform_steps(self, steps: Steps[Any]) -> Any:
-        """Take the steps, one after the other; their result."""
+        """Make the requests of an operation one after the other; returns its result."""
         raise NotImplementedError
 
     def _pages(self, scan: Scan[Any]) -> Any:
@@ -157,7 +157,7 @@ class DeferredCommands(Commands):
 
 
 def whole_ms(timeout_s: float | None) -> int:
-    """A time-out as GETJOB takes it: 0 for ever, and never 0 because it is short."""
+    """A timeout in the form of GETJOB, where 0 means for ever: a short one becomes 1 ms."""
     return 0 if timeout_s is None else max(1, int(timeout_s * 1000))
 
 
@@ -174,7 +174,7 @@ class Wait:
         self._deadline_s = now_s() + timeout_ms / 1000 if timeout_ms else None
 
     def next_ms(self) -> int:
-        """How long the next GETJOB waits; 0 when time is up."""
+        """How long the next GETJOB waits; 0 after the deadline."""
         if self._deadline_s is None:
             return WAIT_MS_MAX
         left_ms = round((self._deadline_s - self._now_s()) * 1000)

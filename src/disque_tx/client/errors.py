@@ -1,4 +1,4 @@
-"""What can go wrong for a program that uses Disque: one class per thing it may want to tell apart.
+"""Errors of the clients: one class for each case that a program may want to handle differently.
 
 :class:`ClientError` is the base. :class:`Refused` and its subclasses are error replies, by their
 code (client protocol, section 23). Texts say what happened, on which node, and what to do; they
@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from disque_tx.errors import DisqueError
 
-_SHOWN_CHARACTERS_MAX: Final = 200
+_CHARACTERS_MAX: Final = 200
 
 
 class ClientError(DisqueError):
@@ -20,13 +20,13 @@ class ClientError(DisqueError):
 
 
 class BadAddress(ClientError, ValueError):
-    """What was given as the address of a node is none."""
+    """This is not the address of a node."""
 
 
 class CannotConnect(ClientError):
-    """No node could be reached in the time the client is patient for.
+    """No node could be reached within the client's ``patience_s``.
 
-    ``tried``: address → why not, of the last attempt at each.
+    ``tried``: address → reason of the last failure there.
     """
 
     def __init__(self, tried: Mapping[str, str]) -> None:
@@ -39,7 +39,7 @@ class CannotConnect(ClientError):
 
 
 class ConnectionLost(ClientError):
-    """The connection to one node failed or was silent for too long.
+    """The connection to one node failed, or the node did not answer in time.
 
     ``address``: of the node. ``reason``: why, for people. ``sent``: whether a request may have
     reached it.
@@ -53,7 +53,7 @@ class ConnectionLost(ClientError):
 
 
 class OutcomeUnknown(ClientError):
-    """A request was sent, no answer came, and to repeat it might do the thing twice.
+    """A request was sent, no answer came, and a repetition might execute it twice.
 
     ``command``: its name. ``address``: the node that may have executed it.
     """
@@ -68,7 +68,8 @@ class OutcomeUnknown(ClientError):
 
 
 class ScanInterrupted(ClientError):
-    """The node whose queues or jobs were being listed is gone; a cursor is of use there only."""
+    """The connection to the node whose queues or jobs were being listed is lost; no other node can
+    continue from its cursor."""
 
     def __init__(self, command: str, lost: ConnectionLost) -> None:
         super().__init__(
@@ -77,7 +78,7 @@ class ScanInterrupted(ClientError):
 
 
 class BrokenReply(ClientError):
-    """What a node answered does not parse or is not what the command answers with."""
+    """A node's answer does not parse, or is not one that the command can have."""
 
     def __init__(self, command: str, address: str, what: str) -> None:
         super().__init__(
@@ -109,8 +110,8 @@ class PublicationIncomplete(ClientError):
 class Refused(ClientError):
     """A node answered with an error.
 
-    ``code``: the first word of the reply. ``text``: the rest. ``command``, ``address``: of what,
-    and by whom.
+    ``code``: the first word of the reply. ``text``: the rest. ``command``: what was refused.
+    ``address``: of the node that refused it.
     """
 
     advice: ClassVar[str] = ""
@@ -120,12 +121,12 @@ class Refused(ClientError):
         self.address = address
         self.code = code
         self.text = text
-        said = f"{code} {text}".strip().rstrip(".")
-        super().__init__(f"{address} refused {command}: {said}. {self.advice}".rstrip())
+        reply = f"{code} {text}".strip().rstrip(".")
+        super().__init__(f"{address} refused {command}: {reply}. {self.advice}".rstrip())
 
 
 class AuthenticationRefused(Refused):
-    """No password was given where one is needed, or a wrong one (NOAUTH, WRONGPASS)."""
+    """The password is wrong, or missing where the node requires one (NOAUTH, WRONGPASS)."""
 
     advice = "Give the password that the node has in its directive requirepass."
 
@@ -167,7 +168,7 @@ class TooLate(Refused):
 
 
 class Leaving(Refused):
-    """The node leaves the cluster or shuts down, and there was no other to turn to (LEAVING)."""
+    """The node leaves the cluster or shuts down, and no other node answered (LEAVING)."""
 
     advice = "Give the client more addresses."
 
@@ -175,25 +176,25 @@ class Leaving(Refused):
 class AlreadyAcknowledged(Refused):
     """The job is done: its next delivery cannot be postponed (ACKED; not of the original)."""
 
-    advice = "There is nothing left to do for it."
+    advice = "Nothing is left to do for this job."
 
 
 class BadJobId(Refused):
     """This is not the ID of a job (BADID)."""
 
-    advice = "IDs are what add_job returned, 40 characters."
+    advice = "Pass an ID as add_job returned it, 40 characters."
 
 
 class Loading(Refused):
-    """The node still reads its log (LOADING), and there was no other to turn to."""
+    """The node still reads its log (LOADING), and no other node answered."""
 
-    advice = "Try again in a while."
+    advice = "Try again later."
 
 
 class CannotPersist(Refused):
     """The node cannot write its log (MISCONF)."""
 
-    advice = "Look after the disk of the node."
+    advice = "Check the disk of the node."
 
 
 BY_CODE: Final[Mapping[str, type[Refused]]] = {
@@ -211,7 +212,7 @@ BY_CODE: Final[Mapping[str, type[Refused]]] = {
     "TOOLATE": TooLate,
     "WRONGPASS": AuthenticationRefused,
 }
-#: Refusals whose code says nothing.
+#: Error replies whose code is a general one, by their text.
 _BY_TEXT: Final[Mapping[str, type[Refused]]] = {
     "invalid password": AuthenticationRefused,
     "Client sent AUTH, but no password is set": AuthenticationRefused,
@@ -220,12 +221,12 @@ _BY_TEXT: Final[Mapping[str, type[Refused]]] = {
 
 def refusal(command: str, address: str, line: str) -> Refused:
     """The exception for an error reply; ``line``: the reply without its dash."""
-    code, _, text = shown(line).partition(" ")
+    code, _, text = printable(line).partition(" ")
     kind = BY_CODE.get(code) or _BY_TEXT.get(text, Refused)
     return kind(command, address, code, text)
 
 
-def shown(text: str) -> str:
-    """A text from outside as errors show it: one line, not too long, nothing but characters."""
-    cut = text[:_SHOWN_CHARACTERS_MAX]
+def printable(text: str) -> str:
+    """Untrusted text for an error message: one line, cut to a limit, without control characters."""
+    cut = text[:_CHARACTERS_MAX]
     return "".join(character if character.isprintable() else "?" for character in cut)

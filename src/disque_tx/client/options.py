@@ -33,14 +33,14 @@ class TLS:
     check_hostname: bool = True
 
 
-def chosen(tls: bool | TLS) -> TLS | None:
-    """What a client was told: not at all, as usual, or as described."""
+def tls_options(tls: bool | TLS) -> TLS | None:
+    """A client's ``tls`` argument as options: ``None`` for no TLS, ``True`` for the defaults."""
     return (TLS() if tls else None) if isinstance(tls, bool) else tls
 
 
 @attrs.frozen
 class ConnectionOptions:
-    """What all connections of a client have in common.
+    """Options of all connections of a client.
 
     ``timeout_s``: for connecting, and for a reply beyond what the request itself may wait.
     ``protocol``: of RESP, 2 or 3; the Twisted client speaks 2. ``name``: of the connections, as
@@ -60,12 +60,12 @@ class AddOptions:
     """How a job is added, in the words of ADDJOB (client protocol, section 14); ``None``: the
     node's default.
 
-    ``timeout_ms``: how long the copies may take, 0 for ever. ``replicate``: on how many nodes the
-    job is to be. ``delay_s``: until its first delivery; ``retry_s``: from a delivery to the next
-    one, while it is not acknowledged, 0 to deliver it at most once; ``ttl_s``: until it is given
-    up. ``maxlen``: refuse it when its queue holds so many. ``asynchronous``: do not wait for the
-    copies. ``retry_adds``: add it again at another node when the answer is lost; it may then be
-    there twice.
+    ``timeout_ms``: how long the replication may take, 0 for ever. ``replicate``: how many nodes
+    hold a copy. ``delay_s``: time before the first delivery. ``retry_s``: time between deliveries
+    while the job is not acknowledged, 0 to deliver it at most once. ``ttl_s``: time until the job
+    expires. ``maxlen``: refuse the job when its queue holds this many. ``asynchronous``: do not
+    wait for the copies. ``retry_adds``: add the job again at another node when the answer is lost;
+    there may then be two of it.
     """
 
     timeout_ms: int = 5000
@@ -83,53 +83,53 @@ class AddOptions:
         return self.retry_s == 0
 
     def with_replicate(self, replicate: int | None) -> AddOptions:
-        """The same with so many copies, if any number is given; with RETRY 0 there is one copy
-        (client protocol, section 14)."""
+        """The same options with this number of copies, unless it is ``None``; with RETRY 0 there
+        is always one copy (client protocol, section 14)."""
         if self.at_most_once:
             return attrs.evolve(self, replicate=1)
         return self if replicate is None else attrs.evolve(self, replicate=replicate)
 
     def retried_if_safe(self) -> AddOptions:
-        """The same, added again when the answer is lost: better twice than never, unless the job
-        itself asks for the contrary."""
+        """The same options, with the job added again when the answer is lost, unless it must be
+        delivered at most once."""
         return attrs.evolve(self, retry_adds=not self.at_most_once)
 
 
-def left_of(job: JobDetails) -> AddOptions:
-    """With which a job can be added again and stay as it is: what a node says of it, with the TTL
-    that is left."""
+def current_options(job: JobDetails) -> AddOptions:
+    """Options to add a job again as a node shows it, with its remaining TTL."""
     return AddOptions(retry_s=job.retry_s, ttl_s=max(1, job.ttl_s), replicate=max(1, job.replicate))
 
 
-def whole_of(job: JobDetails, wall_s: Callable[[], float] = time.time) -> AddOptions:
-    """The same with the TTL that the job was added with.
+def original_options(job: JobDetails, wall_s: Callable[[], float] = time.time) -> AddOptions:
+    """Options to add a job again as it was first added, with its whole TTL.
 
-    A node tells what is left of it. The age comes on top, by this machine's clock; if that differs
-    from the one of the node that made the job, the TTL in the job's ID is nearer to the truth.
+    A node shows the remaining TTL. The job's age is added to it, by this machine's clock; the TTL
+    in the job's ID limits the error if that clock differs from the clock of the node that created
+    the job.
     """
     left_s = max(1, job.ttl_s)
     ttl_s = left_s + max(0, int(wall_s() - job.ctime / 1e9))
-    told = _in_id(job.id)
-    if told is not None:
-        minutes = told & ~1
+    ttl_field = _ttl_field_of(job.id)
+    if ttl_field is not None:
+        minutes = ttl_field & ~1
         # The last digit is no part of the TTL; 65535 minutes stand for more.
         most_s = (minutes + 2) * _MINUTE_S - 1 if minutes < 0xFFFE else ttl_s
         ttl_s = max(left_s, min(max(ttl_s, minutes * _MINUTE_S), most_s))
     return AddOptions(retry_s=job.retry_s, ttl_s=ttl_s, replicate=max(1, job.replicate))
 
 
-def of_id(job_id: str) -> AddOptions:
-    """What the ID alone tells of a job: its TTL to the minute, and whether it is delivered at most
-    once. Nothing, for what is no ID."""
-    told = _in_id(job_id)
-    if told is None:
+def options_from_id(job_id: str) -> AddOptions:
+    """The options that a job ID contains: the TTL to the minute, and whether the job is delivered
+    at most once. The defaults, if this is not a job ID."""
+    ttl_field = _ttl_field_of(job_id)
+    if ttl_field is None:
         return AddOptions()
-    ttl_s = max(1, (told & ~1) * _MINUTE_S)
-    if told & 1:
+    ttl_s = max(1, (ttl_field & ~1) * _MINUTE_S)
+    if ttl_field & 1:
         return AddOptions(ttl_s=ttl_s)
     return AddOptions(retry_s=0, ttl_s=ttl_s, replicate=1)
 
 
-def _in_id(job_id: str) -> int | None:
+def _ttl_field_of(job_id: str) -> int | None:
     found = _ID.fullmatch(job_id)
     return None if found is None else int(found[1], 16)

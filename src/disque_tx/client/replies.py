@@ -1,8 +1,8 @@
-"""From what a parser makes of a reply to a value. All input comes from a stranger.
+"""Parsed replies to values. A reply is untrusted input.
 
-Every function takes a reply and returns a value, or raises :class:`Misshapen`. RESP3 may answer
-with a map where RESP2 answers with names and values in turn; both are taken (client
-protocol, sections 11 to 19).
+Every function takes a reply and returns a value, or raises :class:`MalformedReply`. Where RESP2
+answers with an array of alternating names and values, RESP3 may answer with a map; both are
+accepted (client protocol, sections 11 to 19).
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _ID_BYTES: Final = 40
 _T = TypeVar("_T")
 
 
-class Misshapen(ValueError):
-    """A reply is not what it must be."""
+class MalformedReply(ValueError):
+    """A reply does not have the type or the form that its command answers with."""
 
     def __init__(self, expected: str, got: object) -> None:
         super().__init__(f"{expected} was expected, not {type(got).__name__}")
 
 
 def anything(reply: Any) -> Any:
-    """As it came."""
+    """The reply unchanged."""
     return reply
 
 
 def integer(reply: Any) -> int:
     """A number."""
     if type(reply) is not int:
-        raise Misshapen("a number", reply)
+        raise MalformedReply("a number", reply)
     return reply
 
 
 def data(reply: Any) -> bytes:
     """Bytes."""
     if type(reply) is not bytes:
-        raise Misshapen("a string", reply)
+        raise MalformedReply("a string", reply)
     return reply
 
 
@@ -55,7 +55,7 @@ def text(reply: Any) -> str:
 
 
 def done(reply: Any) -> None:
-    """A status that says nothing."""
+    """A status whose text does not matter."""
     text(reply)
 
 
@@ -65,40 +65,40 @@ def yes(reply: Any) -> bool:
 
 
 def always(value: _T) -> Callable[[Any], _T]:
-    """A status that says nothing, where the request says all."""
+    """For a status whose text does not matter: the value that the request has set."""
 
-    def shape(reply: Any) -> _T:
+    def parse(reply: Any) -> _T:
         text(reply)
         return value
 
-    return shape
+    return parse
 
 
 def decimal(reply: Any) -> int:
     """A number that travels as a string."""
     digits = data(reply)
     if not digits.isdigit() or len(digits) > 20:
-        raise Misshapen("a number in decimal", reply)
+        raise MalformedReply("a number in decimal", reply)
     return int(digits)
 
 
 def job_id(reply: Any) -> str:
     """The ID of a job."""
     if len(data(reply)) != _ID_BYTES or not reply.isascii():
-        raise Misshapen("a job ID", reply)
+        raise MalformedReply("a job ID", reply)
     return str(reply, "ascii")
 
 
 def array(reply: Any) -> list[Any]:
     """An array."""
     if not isinstance(reply, list):
-        raise Misshapen("an array", reply)
+        raise MalformedReply("an array", reply)
     return reply
 
 
-def optional(reply: Any, shape: Callable[[Any], _T]) -> _T | None:
-    """Nil, or something."""
-    return None if reply is None else shape(reply)
+def optional(reply: Any, parse: Callable[[Any], _T]) -> _T | None:
+    """``None`` for nil, otherwise the parsed reply."""
+    return None if reply is None else parse(reply)
 
 
 def texts(reply: Any) -> tuple[str, ...]:
@@ -113,12 +113,12 @@ def lines(reply: Any) -> dict[str, str]:
 
 
 def fields(reply: Any) -> dict[str, Any]:
-    """Names and values in turn, or a map."""
+    """An array of alternating names and values, or a map."""
     if isinstance(reply, dict):
         return {text(name): value for name, value in reply.items()}
     flat = array(reply)
     if len(flat) % 2:
-        raise Misshapen("names with values", reply)
+        raise MalformedReply("names with values", reply)
     return {text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
 
@@ -132,7 +132,7 @@ def jobs(reply: Any) -> list[Job]:
 
 def _job(reply: Any) -> Job:
     if not isinstance(reply, list) or len(reply) not in (3, 7):
-        raise Misshapen("a job of 3 or 7 parts", reply)
+        raise MalformedReply("a job of 3 or 7 parts", reply)
     if len(reply) == 3:
         return Job(text(reply[0]), job_id(reply[1]), data(reply[2]))
     queue, identifier, body, _, nacks, _, more = reply
@@ -166,7 +166,7 @@ def details(reply: Any) -> JobDetails | None:
 def _described(reply: Any) -> JobDetails:
     found = details(reply)
     if found is None:
-        raise Misshapen("a job", reply)
+        raise MalformedReply("a job", reply)
     return found
 
 
@@ -193,13 +193,13 @@ def stat(reply: Any) -> QueueStat | None:
 
 
 def names(reply: Any) -> tuple[int, list[str]]:
-    """QSCAN: where to go on, 0 at the end, and queues."""
+    """QSCAN: the next cursor, 0 at the end, and the names of queues."""
     cursor, items = _page(reply)
     return cursor, [text(item) for item in items]
 
 
 def descriptions(reply: Any) -> tuple[int, list[JobDetails]]:
-    """JSCAN with REPLY all: where to go on, 0 at the end, and jobs."""
+    """JSCAN with REPLY all: the next cursor, 0 at the end, and jobs."""
     cursor, items = _page(reply)
     return cursor, [_described(item) for item in items]
 
@@ -207,7 +207,7 @@ def descriptions(reply: Any) -> tuple[int, list[JobDetails]]:
 def _page(reply: Any) -> tuple[int, list[Any]]:
     parts = array(reply)
     if len(parts) != 2:
-        raise Misshapen("a cursor and items", reply)
+        raise MalformedReply("a cursor and items", reply)
     return decimal(parts[0]), array(parts[1])
 
 
@@ -215,17 +215,17 @@ def _page(reply: Any) -> tuple[int, list[Any]]:
 
 
 def hello(reply: Any) -> Hello:
-    """HELLO: its version, who answers, and the nodes (section 11)."""
+    """HELLO: its version, the ID of the node that answers, and all nodes (section 11)."""
     parts = array(reply)
     if len(parts) < 3 or integer(parts[0]) != 1:
-        raise Misshapen("HELLO's version 1 with nodes", reply)
+        raise MalformedReply("HELLO's version 1 with nodes", reply)
     return Hello(text(parts[1]), tuple([_node(item) for item in parts[2:]]))
 
 
 def _node(reply: Any) -> NodeInfo:
     parts = array(reply)
     if len(parts) != 4:
-        raise Misshapen("a node of 4 parts", reply)
+        raise MalformedReply("a node of 4 parts", reply)
     return NodeInfo(text(parts[0]), text(parts[1]), decimal(parts[2]), decimal(parts[3]))
 
 
@@ -237,7 +237,7 @@ def cluster_nodes(reply: Any) -> list[ClusterNode]:
 def _cluster_node(line: bytes) -> ClusterNode:
     words = line.split(b" ")
     if len(words) != 6:
-        raise Misshapen("a line of 6 words", line)
+        raise MalformedReply("a line of 6 words", line)
     node_id, address, flags, ping_ms, pong_ms, link = words
     return ClusterNode(
         id=text(node_id),
@@ -250,15 +250,15 @@ def _cluster_node(line: bytes) -> ClusterNode:
 
 
 class _Named:
-    """Values by name, each with the shape it must have."""
+    """The fields of a reply by name, each parsed as its type."""
 
     def __init__(self, reply: Any) -> None:
         self._fields = fields(reply)
 
-    def __call__(self, name: str, shape: Callable[[Any], _T]) -> _T:
+    def __call__(self, name: str, parse: Callable[[Any], _T]) -> _T:
         if name not in self._fields:
-            raise Misshapen(f"a field {name!r}", self._fields)
-        return shape(self._fields[name])
+            raise MalformedReply(f"a field {name!r}", self._fields)
+        return parse(self._fields[name])
 
 
 def _text_or_nil(reply: Any) -> str | None:

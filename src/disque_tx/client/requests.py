@@ -1,10 +1,10 @@
-"""Every request a client may make: its parameters, its words, and what becomes of the reply.
+"""Every request a client may make: its parameters, its words, and how its reply is parsed.
 
-Here each of them stands, once. :mod:`disque_tx.client.commands` makes methods of the clients of
-them, so a function's docstring is the method's, and says what the method returns.
+:mod:`disque_tx.client.commands` turns each function into a method of both clients. The function's
+docstring becomes the method's, so it says what the method returns.
 
-SHOW, DELJOB, DEQUEUE, ENQUEUE, NACK, WORKING and all commands on queues are about what the node of
-the moment knows; the clients' ``address()`` is its address.
+SHOW, DELJOB, DEQUEUE, ENQUEUE, NACK, WORKING and all commands on queues are about what the current
+node knows; the clients' ``address()`` is its address.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Name: TypeAlias = str | bytes
 Word: TypeAlias = str | bytes | int | float
 _T = TypeVar("_T")
 
-#: Requests that do no harm when they are executed twice, at different nodes: those that only look,
-#: GETJOB (what was delivered to nobody comes back after its RETRY), and acknowledgements and
-#: postponements, which the second time change nothing.
+#: Requests that do no harm when they are executed twice, at different nodes: those that only read,
+#: GETJOB (a job whose delivery was lost is delivered again after its RETRY), and acknowledgements
+#: and postponements, which the second time change nothing.
 REPEATABLE: Final = frozenset(
     ("ACKJOB", "FASTACK", "GETJOB", "HELLO", "INFO", "JSCAN", "PING")
     + ("QLEN", "QPEEK", "QSCAN", "QSTAT", "SHOW", "WORKING")
@@ -33,14 +33,15 @@ REPEATABLE: Final = frozenset(
 
 @attrs.define
 class Request(Generic[_T]):
-    """``shape``: makes a value of the reply, or raises :class:`replies.Misshapen`.
+    """A command with its arguments.
 
-    ``wait_s``: how long the node may block, ``None`` for ever. ``repeatable``: whether it may be
-    executed twice.
+    ``parse``: makes a value of the reply, or raises :class:`replies.MalformedReply`. ``wait_s``:
+    how long the node may block, ``None`` for ever. ``repeatable``: whether it may be executed
+    twice.
     """
 
     words: tuple[Word, ...]
-    shape: Callable[[Any], _T]
+    parse: Callable[[Any], _T]
     wait_s: float | None = 0.0
     repeatable: bool = False
 
@@ -51,13 +52,13 @@ class Request(Generic[_T]):
 
 
 def encoded(value: Name) -> bytes:
-    """Text as it travels; names that came from a node go back as they were."""
+    """Text as sent to a node. Names that came from a node go back unchanged, UTF-8 or not."""
     return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
 
 
-def _plain(shape: Callable[[Any], _T], *words: Word) -> Request[_T]:
+def _plain(parse: Callable[[Any], _T], *words: Word) -> Request[_T]:
     """A request that does not wait, repeatable by its command."""
-    return Request(words, shape, 0.0, words[0] in REPEATABLE)
+    return Request(words, parse, 0.0, words[0] in REPEATABLE)
 
 
 # -- jobs ----------------------------------------------------------------------------------------
@@ -80,15 +81,15 @@ def add_job(
     The options are those of :class:`AddOptions`, where they are described.
 
     :raises OutcomeUnknown: the answer was lost; the job may have been added.
-    :raises NotEnoughReplicas: it was not.
-    :raises QueueFull, Paused, OutOfMemory: it was not, either.
+    :raises NotEnoughReplicas: the job was not added.
+    :raises QueueFull, Paused, OutOfMemory: the job was not added.
     """
     times = (timeout_ms, replicate, delay_s, retry_s, ttl_s)
     return add_job_with(queue, body, AddOptions(*times, maxlen, asynchronous, retry_adds))
 
 
 def add_job_with(queue: Name, body: Name, options: AddOptions) -> Request[str]:
-    """ADDJOB: :meth:`add_job`, which see, with the options as a value."""
+    """ADDJOB: like :meth:`add_job`, with the options as one object."""
     words: list[Word] = ["ADDJOB", encoded(queue), encoded(body), options.timeout_ms]
     for word, value in (
         ("REPLICATE", options.replicate),
@@ -112,14 +113,14 @@ def enqueue(
     retry: int | None = None,
     ttl: int | None = None,
 ) -> Request[str]:
-    """Add a job; returns its ID. Times are seconds, as in :meth:`add_job`, which see."""
+    """Add a job; returns its ID. Times are in seconds; see :meth:`add_job`."""
     return add_job(queue, data, delay_s=delay, retry_s=retry, ttl_s=ttl)
 
 
 def get_jobs(
     queues: Iterable[Name], count: int = 1, wait_ms: int | None = None
 ) -> Request[list[Job]]:
-    """GETJOB. ``wait_ms``: ``None`` to look only."""
+    """GETJOB. ``wait_ms``: how long to wait for a job, ``None``: not at all."""
     words: list[Word] = ["GETJOB", "WITHCOUNTERS", "COUNT", count]
     words += ["NOHANG"] if wait_ms is None else ["TIMEOUT", wait_ms]
     words += ["FROM", *map(encoded, queues)]
@@ -127,18 +128,18 @@ def get_jobs(
 
 
 def ack_jobs(*job_ids: Name) -> Request[int]:
-    """ACKJOB: these are done. Returns how many the node knew as not acknowledged."""
+    """ACKJOB: these jobs are done. Returns how many the node knew and had not acknowledged."""
     return _plain(replies.integer, "ACKJOB", *job_ids)
 
 
 def fast_ack(*job_ids: Name) -> Request[int]:
-    """FASTACK: delete these in the whole cluster, without making sure. Returns how many the
-    node had."""
+    """FASTACK: delete these jobs in the whole cluster, without waiting until all nodes confirm it.
+    Returns how many the node had."""
     return _plain(replies.integer, "FASTACK", *job_ids)
 
 
 def nack(*job_ids: Name) -> Request[int]:
-    """NACK: these failed; queue them again now. Returns how many the node queued."""
+    """NACK: these jobs failed; queue them again now. Returns how many the node queued."""
     return _plain(replies.integer, "NACK", *job_ids)
 
 
@@ -152,22 +153,23 @@ def working(job_id: Name) -> Request[int]:
 
 
 def enqueue_jobs(*job_ids: Name) -> Request[int]:
-    """ENQUEUE: queue these now. Returns how many the node queued."""
+    """ENQUEUE: queue these jobs now. Returns how many the node queued."""
     return _plain(replies.integer, "ENQUEUE", *job_ids)
 
 
 def dequeue_jobs(*job_ids: Name) -> Request[int]:
-    """DEQUEUE: take these out of their queue, until RETRY. Returns how many were in it."""
+    """DEQUEUE: remove these jobs from their queue until their RETRY is over. Returns how many were
+    in it."""
     return _plain(replies.integer, "DEQUEUE", *job_ids)
 
 
 def delete_jobs(*job_ids: Name) -> Request[int]:
-    """DELJOB: delete these at this node only. Returns how many it had."""
+    """DELJOB: delete these jobs at this node only. Returns how many it had."""
     return _plain(replies.integer, "DELJOB", *job_ids)
 
 
 def show(job_id: Name) -> Request[JobDetails | None]:
-    """SHOW: all that this node knows of a job, ``None`` if nothing."""
+    """SHOW: all that this node knows about a job, ``None`` if nothing."""
     return _plain(replies.details, "SHOW", job_id)
 
 
@@ -180,7 +182,7 @@ def queue_length(queue: Name) -> Request[int]:
 
 
 def queue_peek(queue: Name, count: int = 10) -> Request[list[Job]]:
-    """QPEEK: the oldest queued jobs, or with a negative count the newest; nothing is taken."""
+    """QPEEK: the oldest queued jobs, or with a negative count the newest. They stay queued."""
     return _plain(replies.jobs, "QPEEK", encoded(queue), count)
 
 
@@ -195,11 +197,11 @@ class Scan(Generic[_T]):
 
     command: str
     options: tuple[Word, ...]
-    shape: Callable[[Any], tuple[int, list[_T]]]
+    parse: Callable[[Any], tuple[int, list[_T]]]
 
     def page(self, cursor: int) -> Request[tuple[int, list[_T]]]:
         """The request for the page at this cursor, 0 for the first."""
-        return _plain(self.shape, self.command, cursor, *self.options)
+        return _plain(self.parse, self.command, cursor, *self.options)
 
 
 def queue_scan(
@@ -239,9 +241,9 @@ def job_scan(
 
 
 def pause(queue: Name, *options: str) -> Request[str]:
-    """PAUSE: stop jobs from coming ``in`` or going ``out``, or ``all``, or ``none``.
+    """PAUSE: stop jobs from coming ``in``, from going ``out``, or both (``all``); ``none`` resumes.
 
-    ``state`` only asks; with ``bcast`` all nodes do the same. Returns the state after it.
+    ``state`` changes nothing; with ``bcast`` all nodes do the same. Returns the state after it.
     """
     return _plain(replies.text, "PAUSE", encoded(queue), *options)
 
@@ -250,17 +252,17 @@ def pause(queue: Name, *options: str) -> Request[str]:
 
 
 def hello() -> Request[Hello]:
-    """HELLO: who answers, and the nodes of the cluster."""
+    """HELLO: the ID of the node that answers, and the nodes of the cluster."""
     return _plain(replies.hello, "HELLO")
 
 
 def auth(password: str) -> Request[str]:
-    """AUTH."""
+    """AUTH: authenticate the connection."""
     return _plain(replies.text, "AUTH", password)
 
 
 def set_name(name: str) -> Request[str]:
-    """CLIENT SETNAME."""
+    """CLIENT SETNAME: name the connection, as CLIENT LIST shows it."""
     return Request(("CLIENT", "SETNAME", name), replies.text, repeatable=True)
 
 
@@ -275,7 +277,7 @@ def ping() -> Request[str]:
 
 
 def execute(*words: Word) -> Request[Any]:
-    """Any other command, never repeated; the reply as it came, its strings as bytes."""
+    """Any other command, never repeated. Returns the reply unchanged, its strings as bytes."""
     return Request(words, replies.anything)
 
 
@@ -285,35 +287,36 @@ def cluster_info() -> Request[dict[str, str]]:
 
 
 def cluster_nodes() -> Request[list[ClusterNode]]:
-    """CLUSTER NODES: all nodes this one knows, as it finds them."""
+    """CLUSTER NODES: all nodes that this one knows, and their state as it sees them."""
     return Request(("CLUSTER", "NODES"), replies.cluster_nodes, repeatable=True)
 
 
 def cluster_my_id() -> Request[str]:
-    """CLUSTER MYID: who answers."""
+    """CLUSTER MYID: the ID of the node that answers."""
     return Request(("CLUSTER", "MYID"), replies.text, repeatable=True)
 
 
 def cluster_meet(ip: str, port: int) -> Request[None]:
-    """CLUSTER MEET: begin to know the node there."""
+    """CLUSTER MEET: have the node start a handshake with the node at this address."""
     return _plain(replies.done, "CLUSTER", "MEET", ip, port)
 
 
 def cluster_forget(node_id: str) -> Request[None]:
-    """CLUSTER FORGET: know a node no longer."""
+    """CLUSTER FORGET: remove a node from the node's table."""
     return _plain(replies.done, "CLUSTER", "FORGET", node_id)
 
 
 def cluster_leaving(leaving: bool | None = None) -> Request[bool]:
-    """CLUSTER LEAVING: begin to leave, or stop doing so, or ask; whether it is leaving."""
+    """CLUSTER LEAVING: start to leave, stop leaving, or with ``None`` change nothing. Returns
+    whether the node is leaving."""
     if leaving is None:
         return _plain(replies.yes, "CLUSTER", "LEAVING")
-    shape = replies.always(leaving)
-    return _plain(shape, "CLUSTER", "LEAVING", "yes" if leaving else "no")
+    parse = replies.always(leaving)
+    return _plain(parse, "CLUSTER", "LEAVING", "yes" if leaving else "no")
 
 
 def cluster_reset(hard: bool = False) -> Request[None]:
-    """CLUSTER RESET: forget all nodes and all jobs; ``hard``: and the own ID."""
+    """CLUSTER RESET: forget all nodes and all jobs; ``hard``: take a new node ID as well."""
     return _plain(replies.done, "CLUSTER", "RESET", "HARD" if hard else "SOFT")
 
 

@@ -1,7 +1,7 @@
-"""What commands answer with, as values (client protocol, sections 11 to 19).
+"""The values that commands return (client protocol, sections 11 to 19).
 
-IDs and names of queues are text; a name that is not UTF-8 comes with surrogate escapes and may be
-given back as it is. Bodies are bytes.
+IDs and names of queues are text; a name that is not UTF-8 has surrogate escapes, and can be passed
+to other commands unchanged. Bodies are bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from disque_tx.client.addresses import Address
 
 @attrs.frozen
 class Job:
-    """A delivered job, or one looked at with QPEEK (then the counters are 0).
+    """A delivered job, or one returned by QPEEK (then the counters are 0).
 
     ``nacks``: how often workers gave it back. ``additional_deliveries``: how often it was queued
     again for other reasons. Both are estimates of the node that delivers (section 17).
@@ -28,11 +28,12 @@ class Job:
 
 @attrs.frozen
 class JobDetails:
-    """All that one node knows of a job, by SHOW (section 18).
+    """All that one node knows about a job, by SHOW (section 18).
 
     ``state``: wait-repl, active, queued or acked. ``ctime``: when it was created: ms since the
-    epoch, times 10^6, plus a number. ``queue`` and ``body`` are ``None`` for a mere
-    acknowledgement. ``next_requeue_ms``, ``next_awake_ms``: in how many ms, ``None`` for never.
+    epoch, times 10^6, plus a number. ``queue`` and ``body`` are ``None`` if the node knows only
+    that the job is acknowledged. ``next_requeue_ms``, ``next_awake_ms``: in how many ms, ``None``
+    for never.
     """
 
     id: str
@@ -83,7 +84,7 @@ class NodeInfo:
 
 @attrs.frozen
 class Hello:
-    """Who answered, and all nodes it knows, itself included."""
+    """The answer to HELLO: the ID of the node, and all nodes it knows, itself included."""
 
     id: str
     nodes: tuple[NodeInfo, ...]
@@ -103,19 +104,19 @@ class ClusterNode:
 
 @attrs.frozen
 class Publication:
-    """Where a message went. ``jobs``: queue → job ID. ``unseen``: addresses of nodes that could
-    not be asked for subscriptions, so that queues subscribed there may be missing."""
+    """The queues that a message was added to. ``jobs``: queue → job ID. ``unseen``: addresses of
+    nodes that could not be asked for subscriptions, so queues subscribed there may be missing."""
 
     jobs: dict[str, str]
     unseen: tuple[str, ...]
 
 
 class Delivered:
-    """A job that this program is to do. It is delivered again, here or elsewhere, when its RETRY
-    is over and it was not acknowledged.
+    """A job delivered to this program. Unless it is acknowledged, it is delivered again, here or
+    elsewhere, when its RETRY is over.
 
-    ``address``: of the node that delivered it. Requests about it go there, or to another node if
-    that is gone.
+    ``address``: of the node that delivered it. Requests about the job go there, or to another node
+    if that one cannot be reached.
     """
 
     __slots__ = ("address", "job")
@@ -129,7 +130,7 @@ class Delivered:
 
     @property
     def data(self) -> bytes:
-        """What was given to ``enqueue``; text as UTF-8."""
+        """The body as passed to ``enqueue``; text is UTF-8."""
         return self.job.body
 
     @property

@@ -1,6 +1,6 @@
 """The configuration of a node (client protocol, sections 9 and 21).
 
-:func:`load` makes :class:`Settings` of files and of words on a command line; :func:`get`,
+:func:`load` reads :class:`Settings` from files and the command line; :func:`get`,
 :func:`set_value` and :func:`rewrite` are CONFIG GET, CONFIG SET and CONFIG REWRITE.
 """
 

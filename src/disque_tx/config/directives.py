@@ -1,7 +1,7 @@
-"""The one table of directives: how each is written and who may change it.
+"""The table of directives: how the value of each is written, and where it may be set.
 
 Client protocol, sections 9, 9.1, 9.2 and 21.2. ``include``, ``rename-command`` and ``listen`` are
-not values but instructions to the reader of a file; they live in :mod:`disque_tx.config.parser`.
+not values but instructions to the parser; they are in :mod:`disque_tx.config.parser`.
 """
 
 from __future__ import annotations
@@ -51,37 +51,37 @@ class Directive:
         return getattr(settings, self.attribute)
 
     def assign(self, settings: Settings, value: Any) -> None:
-        """Make ``value``, which its kind has accepted, the one in force."""
+        """Set ``value``, which its kind has accepted."""
         setattr(settings, self.attribute, value)
 
     def show(self, settings: Settings) -> bytes:
-        """What CONFIG GET tells; paths as they were given."""
+        """The value in the answer of CONFIG GET; paths as they were written."""
         value = self.value(settings)
-        return self.kind.show(settings.given.get(self.name, value))
+        return self.kind.show(settings.written_paths.get(self.name, value))
 
     def is_default(self, settings: Settings) -> bool:
-        """Whether leaving the directive out of the file would give the value in force."""
+        """Whether the current value would be the same without the directive in the file."""
         value, default = self.value(settings), self.value(DEFAULTS)
         if isinstance(self.kind, Path):
             value, default = resolve(settings.dir, value), resolve(settings.dir, default)
         return bool(value == default)
 
     def line(self, settings: Settings) -> bytes | None:
-        """The words that give this value in a file; ``None`` when only their absence does.
+        """The words for this value in a file; ``None`` if the directive must be left out instead.
 
-        A path stays as given as long as that still leads to the same file.
+        A path stays as it was written, as long as that is still the same file.
         """
         value = self.value(settings)
         if isinstance(self.kind, Path):
-            given = settings.given.get(self.name, self.value(DEFAULTS))
-            if resolve(settings.dir, given) == resolve(settings.dir, value):
-                value = given
+            written = settings.written_paths.get(self.name, self.value(DEFAULTS))
+            if resolve(settings.dir, written) == resolve(settings.dir, value):
+                value = written
         return self.kind.line(value)
 
 
 _YES_NO: Final = YesNo()
 _PORT: Final = Number("Invalid port", 0, 65535)
-# The message does not show the URL, which may hold a password.
+# The message does not contain the URL, which may have a password in it.
 _REDIS_URL: Final = Text("Invalid URL of a Redis server", re.compile(r"redis://\S+"), optional=True)
 _PATTERN: Final = Text("Invalid pattern '{}'", re.compile(r"[^\0]+"))
 _PATH: Final = Path("Invalid path '{}'")
@@ -187,7 +187,7 @@ _TABLE: Final = (
 
 DIRECTIVES: Final[dict[str, Directive]] = {directive.name: directive for directive in _TABLE}
 
-#: What CONFIG GET lists, in its order.
+#: The parameters that CONFIG GET lists, in this order.
 GET_ORDER: Final = (
     *("requirepass", "unixsocket", "logfile", "pidfile", "maxmemory", "maxmemory-samples"),
     *("timeout", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size"),
@@ -198,8 +198,8 @@ GET_ORDER: Final = (
     *("maxmemory-policy", "loglevel", "appendfsync", "syslog-facility", "appendonly", "dir"),
     *("client-output-buffer-limit", "unixsocketperm", "bind", "protected-mode"),
 )
-#: What CONFIG GET tells only to those who ask by the full name, so that a pattern answers as the
-#: original does.
+#: Parameters that CONFIG GET lists only for their full name, so that a pattern has the same answer
+#: as with the original.
 GET_BY_NAME: Final = (
     *("cluster-bus-port", "cluster-announce-ip", "cluster-announce-port"),
     *("cluster-announce-bus-port", "cluster-meet-allow", "cluster-insecure", "cluster-bus-tls"),
@@ -208,7 +208,7 @@ GET_BY_NAME: Final = (
     *("eventlog-rotate-time", "eventlog-queues", "eventlog-body", "workqueue-redis"),
     *("workqueue-prefixes", "workqueue-clean-every", "workqueue-deep-clean-every"),
 )
-#: What CONFIG REWRITE handles, in the order in which it appends lines (section 9.2).
+#: The directives that CONFIG REWRITE writes, in the order in which it appends lines (section 9.2).
 REWRITE_ORDER: Final = (
     *("daemonize", "pidfile", "port", "tcp-backlog", "bind", "unixsocket", "unixsocketperm"),
     *("timeout", "tcp-keepalive", "loglevel", "logfile", "syslog-enabled", "syslog-ident"),

@@ -1,7 +1,7 @@
-"""The kinds of values that directives have: how they are read, shown and written back.
+"""The kinds of values of directives: how they are parsed, shown and written.
 
-Client protocol, sections 9.1 and 21.2. A kind reads words and raises ``ValueError`` whose text is
-the message of section 21.2; it knows no directive, only the message it was made with.
+Client protocol, sections 9.1 and 21.2. A kind parses words, and raises ``ValueError`` with the
+message of section 21.2. It does not depend on the directive: the message is an argument.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MEMORY_MAX: Final = INT64_MAX // 1024**3 * 1024**3
 
 
 def decode(data: bytes) -> str:
-    """Text from the configuration; bytes that are not UTF-8 survive :func:`encode`."""
+    """Text from the configuration; :func:`encode` restores bytes that are not UTF-8."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -48,22 +48,22 @@ def only(words: list[bytes]) -> bytes:
 
 
 class Kind(Generic[T]):
-    """How values of type ``T`` are written. All texts are bytes of the file or the protocol."""
+    """How values of type ``T`` are written, as bytes of a file or of the protocol."""
 
     def parse(self, words: list[bytes]) -> T:
-        """The value of a directive in the file; ``ValueError`` when it is refused."""
+        """The value of a directive in the file. Raises ``ValueError`` if it is not valid."""
         raise NotImplementedError
 
     def parse_set(self, value: bytes) -> T | None:
-        """The value in CONFIG SET; ``None`` leaves the present one."""
+        """The value in CONFIG SET; ``None`` keeps the current one."""
         return self.parse([value])
 
     def show(self, value: T) -> bytes:
-        """The value as CONFIG GET tells it."""
+        """The value in the answer of CONFIG GET."""
         raise NotImplementedError
 
     def line(self, value: T) -> bytes | None:
-        """The words of the value in a file; ``None`` when only leaving the line out says it."""
+        """The words for the value in a file; ``None`` if the line must be left out instead."""
         return self.show(value)
 
 
@@ -102,7 +102,8 @@ class Choice(Kind[str]):
 class Number(Kind[int]):
     """A whole number from ``low`` to ``high``; others are refused with ``message``.
 
-    ``set_low``: the least number CONFIG SET takes, if not ``low``; below ``low`` means ``low``.
+    ``set_low``: the least number that CONFIG SET accepts, if not ``low``; it takes numbers below
+    ``low`` as ``low``.
     """
 
     message: str
@@ -140,7 +141,7 @@ class Clamped(Number):
 
 @attrs.frozen
 class Length(Number):
-    """A largest length; a negative one in the file means no limit."""
+    """A limit on a length; a negative number in the file means no limit."""
 
     def _within(self, number: int) -> int:
         return number if number >= 0 else _UNLIMITED
@@ -161,7 +162,8 @@ class Keepalive(Number):
 
 @attrs.frozen
 class Memory(Kind[int]):
-    """Bytes, with a unit when read; ``low`` is the least the file may say."""
+    """A number of bytes, which may be written with a unit; ``low`` is the least number allowed in
+    the file."""
 
     message: str
     low: int = 0
@@ -181,7 +183,7 @@ class Memory(Kind[int]):
         return b"%d" % value
 
     def line(self, value: int) -> bytes:
-        # 0 stands for 'unlimited' where the file may not say 0: say the most there is.
+        # 0 means unlimited. Where the file must not have 0, write the largest number instead.
         return show_memory(value if value >= self.low else _MEMORY_MAX)
 
 
@@ -223,7 +225,7 @@ class Text(Kind[str]):
 
 @attrs.frozen
 class Path(Text):
-    """The name of a file; a relative one is meant as seen from ``dir``."""
+    """The path of a file, relative to ``dir``."""
 
 
 @attrs.frozen

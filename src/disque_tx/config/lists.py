@@ -19,7 +19,7 @@ _SIZE: Final = Memory("A memory size can't be negative")
 
 @attrs.frozen
 class Addresses(Kind[list[str]]):
-    """Addresses to listen at; none given means all."""
+    """Addresses to listen on; none means all."""
 
     def parse(self, words: list[bytes]) -> list[str]:
         if not words:
@@ -71,7 +71,7 @@ class Ip(Text):
 
 @attrs.frozen
 class Networks(Kind[list[str]]):
-    """Addresses and networks ``address/prefix``; none, as well as ``*``, stands for all."""
+    """Addresses and networks ``address/prefix``; none, or ``*``, means all."""
 
     def parse(self, words: list[bytes]) -> list[str]:
         if not words:
@@ -97,7 +97,7 @@ class Networks(Kind[list[str]]):
 
 @attrs.frozen
 class OutputLimit:
-    """When a client that does not read is dropped: at once above ``hard_bytes``, or after
+    """When a client that does not read is disconnected: at once above ``hard_bytes``, or after
     ``soft_s`` seconds above ``soft_bytes``; 0 means never."""
 
     hard_bytes: int = 0

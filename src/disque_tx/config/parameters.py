@@ -34,38 +34,38 @@ def get(settings: Settings, pattern: bytes) -> list[tuple[bytes, bytes]]:
 
 
 @attrs.frozen
-class _Outside:
-    """What a new value is checked against besides the table."""
+class _Environment:
+    """Limits of the operating system, and files, against which new values are checked."""
 
     max_clients_limit: int | None
     files: Files
 
 
-def _checked_maxclients(settings: Settings, value: int, outside: _Outside) -> int:
-    limit = outside.max_clients_limit
+def _check_maxclients(settings: Settings, value: int, environment: _Environment) -> int:
+    limit = environment.max_clients_limit
     if limit is not None and value > limit:
         text = "The operating system is not able to handle the specified number of clients"
         raise CommandError("ERR", f"{text}, try with {limit}")
     return value
 
 
-def _entered_dir(settings: Settings, value: str, outside: _Outside) -> str:
+def _check_dir(settings: Settings, value: str, environment: _Environment) -> str:
     try:
-        return outside.files.enter(resolve(settings.dir, value))
+        return environment.files.enter(resolve(settings.dir, value))
     except OSError as error:
         raise CommandError("ERR", f"Changing directory: {os_error_text(error)}") from error
 
 
-def _raised_watchdog(settings: Settings, value: int, outside: _Outside) -> int:
-    """A watchdog that is faster than two runs of the cron would bite for nothing."""
+def _check_watchdog_period(settings: Settings, value: int, environment: _Environment) -> int:
+    """The period is at least two runs of the cron; a shorter one would cause false alarms."""
     return max(value, 2 * (1000 // settings.hz)) if value else 0
 
 
-_Check = Callable[[Settings, Any, _Outside], Any]
+_Check = Callable[[Settings, Any, _Environment], Any]
 _CHECKS: Final[dict[str, _Check]] = {
-    "maxclients": _checked_maxclients,
-    "dir": _entered_dir,
-    "watchdog-period": _raised_watchdog,
+    "maxclients": _check_maxclients,
+    "dir": _check_dir,
+    "watchdog-period": _check_watchdog_period,
 }
 
 
@@ -80,38 +80,38 @@ def set_value(
 
     ``max_clients_limit``: the most clients the operating system allows, ``None`` if unknown.
     ``files``: where a new ``dir`` is looked up. Raises ``CommandError`` with the texts of section
-    9; ``settings`` is then unchanged. What follows from the new value is up to the caller.
+    9; ``settings`` is then unchanged. The caller must apply the new value.
     """
     directive = DIRECTIVES.get(decode(name.lower()))
     if directive is None or not directive.settable:
         raise CommandError("ERR", f"Unsupported CONFIG parameter: {name.decode('latin-1')}")
-    parsed = _parsed(directive, name, value)
+    parsed = _parse_value(directive, name, value)
     if parsed is not None:
         check = _CHECKS.get(directive.name)
         if check is not None:
-            parsed = check(settings, parsed, _Outside(max_clients_limit, files or Files()))
+            parsed = check(settings, parsed, _Environment(max_clients_limit, files or Files()))
         directive.assign(settings, parsed)
     return directive.name
 
 
-def _parsed(directive: Directive, name: bytes, value: bytes) -> Any:
+def _parse_value(directive: Directive, name: bytes, value: bytes) -> Any:
     try:
         return directive.kind.parse_set(value)
     except ValueError as error:
-        given = value.decode("latin-1"), name.decode("latin-1")
-        text = "Invalid argument '{}' for CONFIG SET '{}'".format(*given)
+        words = value.decode("latin-1"), name.decode("latin-1")
+        text = "Invalid argument '{}' for CONFIG SET '{}'".format(*words)
         raise CommandError("ERR", text) from error
 
 
 def rewrite(settings: Settings, text: bytes) -> bytes:
     """CONFIG REWRITE: the new content of the file whose content is ``text`` (section 9.2).
 
-    The first line of a directive is replaced where it stands, further ones are blanked, what is
-    missing and not the default is appended. Comments, and directives that are not values, stay.
-    Lines may be of any length.
+    The first line of a directive is replaced in place, further ones become blank, and missing
+    directives that are not the default are appended. Comments, and directives that are not values,
+    are kept. Lines may be of any length.
     """
     old = text.removesuffix(b"\n").split(b"\n") if text else []
-    lines = [_kept(line.strip(_BLANKS)) for line in old]
+    lines = [_readable_or_comment(line.strip(_BLANKS)) for line in old]
     places = _places(lines)
     appended: list[bytes] = []
     for name in REWRITE_ORDER:
@@ -125,11 +125,11 @@ def rewrite(settings: Settings, text: bytes) -> bytes:
             appended.append(new)
     if appended and _SIGNATURE not in lines:
         lines.append(_SIGNATURE)
-    return _joined(lines + appended)
+    return _join_lines(lines + appended)
 
 
-def _kept(line: bytes) -> bytes:
-    """A trimmed line of the old file, made a comment when it cannot be read."""
+def _readable_or_comment(line: bytes) -> bytes:
+    """A trimmed line of the old file; it becomes a comment if it cannot be parsed."""
     if line and not line.startswith(b"#") and split(line) is None:
         return b"# ??? " + line
     return line
@@ -146,12 +146,12 @@ def _places(lines: list[bytes]) -> dict[str, list[int]]:
 
 
 def _line(settings: Settings, name: str) -> bytes:
-    """The directive's line; empty when its value is said by leaving it out."""
+    """The directive's line; empty if it must be left out."""
     value = DIRECTIVES[name].line(settings)
     return b"" if value is None else encode(name) + b" " + value
 
 
-def _joined(lines: list[bytes]) -> bytes:
+def _join_lines(lines: list[bytes]) -> bytes:
     """The lines as a file, with every run of blank ones collapsed to one."""
     kept: list[bytes] = []
     for line in lines:

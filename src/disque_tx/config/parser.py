@@ -1,8 +1,8 @@
 """Reading the configuration at start: a file or standard input, then the command line.
 
 Client protocol, sections 21.1 to 21.3. Later lines override earlier ones. ``include`` and ``dir``
-take effect where they stand; all other relative paths are resolved once, in the ``dir`` in force
-at the end, which is where they are used. CONFIG REWRITE is :mod:`disque_tx.config.parameters`.
+take effect immediately; all other relative paths are resolved once at the end, in the ``dir`` that
+applies then. CONFIG REWRITE is :mod:`disque_tx.config.parameters`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from disque_tx.config.settings import Settings
 from disque_tx.errors import ConfigError
 from disque_tx.quoting import quote, split
 
-# Enough for any sensible layout, and a file that includes itself is noticed at once.
+# Enough for any sensible layout, and it stops a file that includes itself.
 _INCLUDES_MAX: Final = 16
 _COMMAND_LINE: Final = "the command line"
 _BLANKS: Final = b" \t\r\n"
 
 
 @attrs.frozen
-class Place:
-    """Where a line stands: its number from 1, its trimmed text, and in what."""
+class SourceLine:
+    """A line of the configuration: its number from 1, its trimmed text, and its file."""
 
     number: int
     line: bytes
@@ -36,18 +36,18 @@ class Place:
 
 
 class ConfigLineError(ConfigError):
-    """A line is refused; the text is what belongs on standard error (section 21.2)."""
+    """A line is not valid; the text is for standard error (section 21.2)."""
 
-    def __init__(self, place: Place, message: str) -> None:
+    def __init__(self, place: SourceLine, message: str) -> None:
         super().__init__(
-            f"\n*** FATAL CONFIG FILE ERROR ***\n{_where(place)}\n"
+            f"\n*** FATAL CONFIG FILE ERROR ***\n{_location(place)}\n"
             f">>> '{decode(place.line)}'\n"
             f"{message}\n"
             f"(in {place.source})"
         )
 
 
-def _where(place: Place) -> str:
+def _location(place: SourceLine) -> str:
     if place.source != _COMMAND_LINE:
         return f"Reading the configuration file, at line {place.number}"
     first = (split(place.line) or [place.line.split()[0]])[0]
@@ -57,13 +57,13 @@ def _where(place: Place) -> str:
 
 
 class ConfigAccessError(ConfigError):
-    """A file or folder of the configuration cannot be used; the text belongs in the log."""
+    """A file or folder of the configuration cannot be used; the text is for the log."""
 
 
 def command_line_text(words: list[str]) -> bytes:
-    """The configuration text that command-line words stand for (section 21.1).
+    """The words of the command line as configuration text (section 21.1).
 
-    A word with two dashes begins a line, the others become its quoted arguments.
+    A word with two dashes begins a line; those after it become its quoted arguments.
     """
     text = bytearray()
     for word in map(os.fsencode, words):
@@ -80,11 +80,11 @@ def load(
     files: Files | None = None,
     commands: Collection[bytes] | None = None,
 ) -> Settings:
-    """The settings that the words after the program's name ask for (section 21.1).
+    """The settings by the arguments of the program (section 21.1).
 
     ``stdin`` is called when the file is ``-``. ``commands``: lower-case names that
-    ``rename-command`` may refer to; ``None`` leaves that unchecked. Raises ``ConfigLineError`` for
-    a line that is refused, ``ConfigAccessError`` for a file or folder that cannot be used.
+    ``rename-command`` may refer to; ``None`` skips this check. Raises ``ConfigLineError`` for a
+    line that is not valid, ``ConfigAccessError`` for a file or folder that cannot be used.
     """
     reader = _Reader(files or Files(), commands)
     if argv and not argv[0].startswith("--"):
@@ -99,7 +99,7 @@ def load(
 class _Reader:
     """Applies configuration text to ``settings``, line by line.
 
-    ``places``: where each path directive was given last. ``commands``: names that can still be
+    ``path_lines``: the last line of each path directive. ``commands``: names that can still be
     renamed.
     """
 
@@ -107,7 +107,7 @@ class _Reader:
         self.files = files
         self.settings = Settings(dir=files.cwd)
         self.commands = None if commands is None else set(commands)
-        self.places: dict[str, Place] = {}
+        self.path_lines: dict[str, SourceLine] = {}
         self.depth = 0
         self.instructions: dict[str, Callable[[list[bytes]], None]] = {
             "dir": self._dir,
@@ -117,29 +117,29 @@ class _Reader:
         }
 
     def open_main(self, path: str, stdin: Callable[[], bytes]) -> tuple[bytes, str]:
-        """Content and name of the file on the command line, which may be ``-``."""
+        """Content and name of the file on the command line; ``-`` is standard input."""
         if path == "-":
             return stdin(), "standard input"
         self.settings.config_file = os.path.normpath(resolve(self.files.cwd, path))
         return self._content(self.settings.config_file, path), self.settings.config_file
 
-    def _content(self, path: str, given: str) -> bytes:
+    def _content(self, path: str, written: str) -> bytes:
         try:
             return self.files.read(path)
         except (OSError, ValueError) as error:
-            raise ConfigAccessError(f"Fatal error, can't open config file '{given}'") from error
+            raise ConfigAccessError(f"Fatal error, can't open config file '{written}'") from error
 
     def read(self, text: bytes, source: str) -> None:
         """Apply every line of ``text``; errors count lines from 1."""
         for number, line in enumerate(text.split(b"\n"), 1):
-            place = Place(number, line.strip(_BLANKS), source)
+            place = SourceLine(number, line.strip(_BLANKS), source)
             if place.line and not place.line.startswith(b"#"):
                 try:
                     self._apply(place)
                 except ValueError as error:
                     raise ConfigLineError(place, str(error)) from error
 
-    def _apply(self, place: Place) -> None:
+    def _apply(self, place: SourceLine) -> None:
         words = split(place.line)
         if words is None:
             raise ValueError("Unbalanced quotes in configuration line")
@@ -152,30 +152,30 @@ class _Reader:
         else:
             self._assign(name, words[1:], place)
 
-    def _assign(self, name: str, words: list[bytes], place: Place) -> None:
+    def _assign(self, name: str, words: list[bytes], place: SourceLine) -> None:
         directive = DIRECTIVES.get(name)
         if directive is None or not directive.in_file:
             raise ValueError(WRONG_WORDS)
         value = directive.kind.parse(words)
         directive.assign(self.settings, value)
         if isinstance(directive.kind, Path):
-            self.settings.given[name] = value
-            self.places[name] = place
+            self.settings.written_paths[name] = value
+            self.path_lines[name] = place
 
     def _dir(self, words: list[bytes]) -> None:
-        given = decode(only(words))
+        written = decode(only(words))
         try:
-            self.settings.dir = self.files.enter(resolve(self.settings.dir, given))
+            self.settings.dir = self.files.enter(resolve(self.settings.dir, written))
         except OSError as error:
-            text = f"Can't chdir to '{given}': {os_error_text(error)}"
+            text = f"Can't chdir to '{written}': {os_error_text(error)}"
             raise ConfigAccessError(text) from error
 
     def _include(self, words: list[bytes]) -> None:
-        given = decode(only(words))
-        path = resolve(self.settings.dir, given)
+        written = decode(only(words))
+        path = resolve(self.settings.dir, written)
         if self.depth == _INCLUDES_MAX:
             raise ValueError("Too many nested includes; does a file include itself?")
-        text = self._content(path, given)
+        text = self._content(path, written)
         self.depth += 1
         self.read(text, path)
         self.depth -= 1
@@ -201,7 +201,8 @@ class _Reader:
         self.settings.renames.append((words[0], words[1]))
 
     def resolve_paths(self) -> None:
-        """Make the paths absolute, in the ``dir`` now in force, and try the log file."""
+        """Make the paths absolute, in the current ``dir``, and check that the log file can be
+        written."""
         for directive in DIRECTIVES.values():
             if isinstance(directive.kind, Path):
                 path = resolve(self.settings.dir, directive.value(self.settings))
@@ -211,4 +212,4 @@ class _Reader:
                 self.files.try_append(self.settings.logfile)
             except OSError as error:
                 text = f"Can't open the log file: {os_error_text(error)}"
-                raise ConfigLineError(self.places["logfile"], text) from error
+                raise ConfigLineError(self.path_lines["logfile"], text) from error

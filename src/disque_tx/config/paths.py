@@ -1,4 +1,4 @@
-"""What reading a configuration needs of the file system."""
+"""Paths, and the operations on files that the configuration uses."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import attrs
 
 
 def resolve(folder: str, path: str) -> str:
-    """``path`` as seen from ``folder``; an empty path means 'none' and stays empty."""
+    """``path`` relative to ``folder``; an empty path means none and stays empty."""
     return os.path.join(folder, path) if path else ""
 
 
 @attrs.frozen
 class Files:
-    """The real file system. ``cwd``: absolute folder in force before any ``dir``.
+    """The real file system. ``cwd``: the absolute folder that applies before any ``dir``.
 
-    Every method takes absolute paths and raises ``OSError`` when it cannot do its work.
+    Every method takes absolute paths and raises ``OSError`` if it fails.
     """
 
     cwd: str = attrs.field(factory=os.getcwd)
@@ -28,7 +28,7 @@ class Files:
             return file.read()
 
     def enter(self, folder: str) -> str:
-        """The real path of a folder in which files can be reached."""
+        """The real path of a folder, if files in it can be accessed."""
         if "\0" in folder or not folder:
             code = errno.EINVAL if folder else errno.ENOENT
             raise OSError(code, os.strerror(code))
@@ -46,5 +46,5 @@ class Files:
 
 
 def os_error_text(error: OSError) -> str:
-    """What the operating system says, without Python's decoration."""
+    """The operating system's text, without Python's additions."""
     return error.strerror or str(error)

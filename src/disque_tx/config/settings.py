@@ -12,15 +12,15 @@ from disque_tx.config.lists import OutputLimit
 
 @attrs.define
 class Settings:
-    """The configuration in force. One attribute per directive, in the directive's own unit.
+    """The current configuration. One attribute per directive, in the directive's own unit.
 
-    ``dir`` is absolute; the other paths are too once :func:`disque_tx.config.parser.load` made them
-    so. ``given``: directive name to path as it was written, for those that were given.
-    ``config_file``: absolute path of the file all this came from, empty if none.
+    ``dir`` is absolute; so are the other paths after :func:`disque_tx.config.parser.load`.
+    ``written_paths``: name of a directive → path as it was written, for those that were set.
+    ``config_file``: absolute path of the configuration file, empty if there is none.
     """
 
     config_file: str = ""
-    given: dict[str, str] = attrs.Factory(dict)
+    written_paths: dict[str, str] = attrs.Factory(dict)
 
     daemonize: bool = False
     pidfile: str = "/var/run/disque.pid"

@@ -1,7 +1,7 @@
 """Text forms of single values: whole numbers, memory sizes, glob patterns.
 
-Client protocol, sections 6.1, 6.5 and 6.6. A text that is not what it must be raises
-``ValueError`` with a message for people; empty texts are never a number.
+Client protocol, sections 6.1, 6.5 and 6.6. Text that is not valid raises ``ValueError`` with a
+message for people; an empty text is never a number.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 INT64_MIN: Final = -(2**63)
 
-# Nineteen digits reach the end of the range; the rest is room for leading zeros. Longer texts
-# are not worth converting.
+# Nineteen digits reach the end of the range; more are allowed for leading zeros. Longer texts are
+# not converted.
 _DIGITS_MAX: Final = 64
 _INT: Final = re.compile(rb"[+-]?[0-9]+")
 _MEMORY: Final = re.compile(rb"(-?[0-9]+)([a-z]*)")
@@ -75,7 +75,7 @@ def show_memory(size_bytes: int) -> bytes:
 def glob_match(pattern: bytes, text: bytes) -> bool:
     """Whether all of ``text`` matches ``pattern`` (section 6.6); case matters.
 
-    Takes at most ``len(pattern) * len(text)`` steps: only the last star is ever reconsidered.
+    Takes at most ``len(pattern) * len(text)`` steps: it backtracks to the last star only.
     """
     pos = at = 0
     star = star_at = -1
@@ -96,7 +96,7 @@ def glob_match(pattern: bytes, text: bytes) -> bool:
 
 
 def _match_one(pattern: bytes, pos: int, byte: int) -> int:
-    """Where the pattern goes on after matching ``byte`` at ``pos``; -1 when it does not match."""
+    """The position after matching ``byte`` at ``pos`` of the pattern; -1 if it does not match."""
     if pos >= len(pattern):
         return -1
     wanted = pattern[pos]
@@ -111,7 +111,7 @@ def _match_one(pattern: bytes, pos: int, byte: int) -> int:
 
 
 def _match_class(pattern: bytes, pos: int, byte: int) -> int:
-    """Like :func:`_match_one`, behind the ``[``; a class that is never closed ends the pattern."""
+    """Like :func:`_match_one`, after the ``[``; a class that is never closed ends the pattern."""
     negated = pattern[pos : pos + 1] == b"^"
     pos += negated
     found = False

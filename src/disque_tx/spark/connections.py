@@ -24,11 +24,11 @@ from disque_tx.client.errors import (
     ClientError,
     ConnectionLost,
     Refused,
+    printable,
     refusal,
-    shown,
 )
 from disque_tx.client.options import TLS, ConnectionOptions
-from disque_tx.client.replies import Misshapen
+from disque_tx.client.replies import MalformedReply
 from disque_tx.client.requests import Request
 
 _T = TypeVar("_T")
@@ -110,13 +110,13 @@ class PipelinedConnection:
             reply = self._reply(wait_s)
             if isinstance(reply, _ErrorReply):
                 return refusal(request.name, str(self.address), str(reply))
-            return request.shape(reply)
+            return request.parse(reply)
         except OSError as error:
             self.close()
             raise self._lost(error, sent=True) from error
-        except (hiredis.HiredisError, Misshapen) as error:
+        except (hiredis.HiredisError, MalformedReply) as error:
             self.close()
-            raise BrokenReply(request.name, str(self.address), shown(str(error))) from error
+            raise BrokenReply(request.name, str(self.address), printable(str(error))) from error
 
     def _reply(self, wait_s: float | None) -> Any:
         reply = self._reader.gets()
@@ -130,7 +130,7 @@ class PipelinedConnection:
         return reply
 
     def _lost(self, error: Exception, sent: bool) -> ConnectionLost:
-        reason = shown(str(error)).rstrip(".") or type(error).__name__
+        reason = printable(str(error)).rstrip(".") or type(error).__name__
         return ConnectionLost(str(self.address), reason, sent)
 
 

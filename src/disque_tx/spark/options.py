@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from disque_tx.client.addresses import Address, seeds
-from disque_tx.client.errors import BadAddress, shown
+from disque_tx.client.errors import BadAddress, printable
 from disque_tx.client.options import TLS, AddOptions, ConnectionOptions
 from disque_tx.spark.connections import Servers
 from disque_tx.spark.errors import BadOption
@@ -123,7 +123,7 @@ class FormatOptions:
 
     def invalid(self, name: str, wanted: str) -> BadOption:
         """The error for an invalid value."""
-        value = shown(self._options.get(name.lower(), ""))
+        value = printable(self._options.get(name.lower(), ""))
         return BadOption(f"The option {name} must be {wanted}, not {value!r}.")
 
 

@@ -1,4 +1,4 @@
-"""Workers: programs that do the jobs of queues, and functions that become jobs.
+"""Workers: programs that do the jobs of queues, and functions whose calls become jobs.
 
 :class:`Worker` is a Twisted service; ``disque work`` runs one from the command line. :class:`Queue`
 makes tasks of functions. See ``docs/how-to/run-workers.md``.
@@ -6,8 +6,8 @@ makes tasks of functions. See ``docs/how-to/run-workers.md``.
 
 from __future__ import annotations
 
-from disque_tx.worker.backoff import Backoff
 from disque_tx.worker.context import Context, current_job
+from disque_tx.worker.deadletters import Letter
 from disque_tx.worker.errors import (
     AllSlotsLost,
     BadHandlers,
@@ -22,7 +22,7 @@ from disque_tx.worker.errors import (
     WorkerError,
 )
 from disque_tx.worker.handlers import Command, batch, process
-from disque_tx.worker.letters import Letter
+from disque_tx.worker.policy import Backoff
 from disque_tx.worker.results import AsyncPending, Pending
 from disque_tx.worker.serializers import JSON, ISerializer, Raw
 from disque_tx.worker.service import Worker

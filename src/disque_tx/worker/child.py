@@ -1,4 +1,4 @@
-"""The process that runs functions which may end or hang it.
+"""The process that runs handlers that may crash or hang.
 
 Reads requests from standard input, one JSON document per line, and answers each with a line to file
 descriptor 3. ``python -m disque_tx.worker.child``; started by :mod:`disque_tx.worker.processes`.
@@ -18,28 +18,28 @@ from typing import Any, BinaryIO, Final
 from disque_tx.client import Job
 from disque_tx.worker.context import Context, current
 from disque_tx.worker.handlers import Call, Handler, Kind
-from disque_tx.worker.slots import Failed
+from disque_tx.worker.runs import JobFailure
 from disque_tx.worker.tasks import Task
 
 _ANSWERS: Final = 3
 
 
-def found(target: str) -> Any:
-    """What ``module:name`` names."""
+def resolve(target: str) -> Any:
+    """The object that ``module:name`` names."""
     module, _, name = target.partition(":")
     return reduce(getattr, name.split("."), importlib.import_module(module))
 
 
 def call_for(target: str, context: Context) -> Call:
-    """What to call for a job, with the arguments of the task if it is one."""
-    function = found(target)
+    """The call for a job, with its arguments if it is a call of a task."""
+    function = resolve(target)
     if isinstance(function, Task):
         return function.queue.call(context)
     return Call(Handler(function, Kind.PROCESS), (context,))
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Do what a request asks for. SystemExit is a failure like others, here too."""
+    """Run the handler of a request and return the response. SystemExit is a failure like others."""
     context = Context(
         Job(
             request["queue"],
@@ -54,22 +54,22 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
         value = call_for(request["target"], context).run()
     except BaseException as error:
-        failed = Failed.of(error)
+        failed = JobFailure.of(error)
         return {"error": failed.reason, "trace": failed.trace, "hopeless": failed.hopeless}
     return {"error": None, "value": None if value is None else b64encode(value).decode()}
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer until there are no more requests: the worker has ended."""
+    """Answer requests until the input ends, because the worker has ended."""
     for line in requests:
-        told = answer(json.loads(line))
-        answers.write(json.dumps(told).encode() + b"\n")
+        response = answer(json.loads(line))
+        answers.write(json.dumps(response).encode() + b"\n")
         answers.flush()
 
 
 def main() -> None:
-    """Serve the worker. Handlers find an empty standard input."""
-    # The terminal's Ctrl-C goes to the worker, which decides.
+    """Serve the worker. Handlers get an empty standard input."""
+    # Ctrl-C reaches the worker as well, which decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.path.insert(0, os.getcwd())
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(_ANSWERS, "wb") as answers:

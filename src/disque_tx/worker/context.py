@@ -1,23 +1,64 @@
-"""What a handler knows of the job it does, and what the worker remembers of it."""
+"""A job as its handler and the worker see it, and what the worker needs of a client."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextvars import ContextVar
+from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 
-from disque_tx.client import Job
-from disque_tx.client.options import AddOptions
-from disque_tx.worker.ports import Taken
+from disque_tx.client import AddOptions, Job, JobDetails
+
+
+class DeliveredJob(Protocol):
+    """A delivered job; requests about it go to the node that delivered it."""
+
+    @property
+    def job(self) -> Job:
+        """What was delivered."""
+
+    def working(self) -> Deferred[int]:
+        """WORKING; fires with RETRY in seconds."""
+
+    def show(self) -> Deferred[JobDetails | None]:
+        """SHOW, of the node that delivered it."""
+
+
+class Client(Protocol):
+    """The part of :class:`disque_tx.client.DisqueClient` that a worker uses. Each request returns a
+    Deferred that may fail with a ``ClientError``."""
+
+    def take(
+        self,
+        *queues: str,
+        count: int = 1,
+        timeout_s: float | None = None,
+        no_hang: bool = False,
+    ) -> Deferred[Any]:
+        """GETJOB; fires with a list of :class:`DeliveredJob`. After it is cancelled, jobs that
+        still arrive are given back."""
+
+    def add_job_with(self, queue: str, body: bytes, options: AddOptions, /) -> Deferred[str]:
+        """ADDJOB; fires with the ID."""
+
+    def set_name(self, name: str, /) -> object:
+        """Name the connections, for CLIENT LIST. The result is ignored."""
+
+    def ack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
+        """ACKJOB for several jobs."""
+
+    def nack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
+        """NACK for several jobs; fires with how many were queued again."""
 
 
 class Context:
     """A job as its handler sees it.
 
     ``attempt``: which delivery this is, from 1 on. ``worker``: the name of the worker.
-    ``lease_lost``: from now on somebody else may be given this job, or it is acknowledged or
-    gone: a handler that takes long may look and stop.
+    ``lease_lost``: the job may be delivered to another worker, or is acknowledged or gone: a
+    handler that takes long can check this and stop.
     """
 
     __slots__ = ("job", "lease_lost", "worker")
@@ -42,7 +83,7 @@ class Context:
 
     @property
     def body(self) -> bytes:
-        """The body, as it was added."""
+        """The body, unchanged."""
         return self.job.body
 
     @property
@@ -51,38 +92,38 @@ class Context:
         return self.job.nacks + self.job.additional_deliveries + 1
 
 
-class Held:
-    """A job between its delivery and its end.
+class HeldJob:
+    """A job that this worker holds: delivered, and neither acknowledged nor given back.
 
-    ``task``: the name of what does it, for the log; empty while that is not known.
-    ``retry_s``, and ``terms``, which is all it was added with: ``None`` until a node told it.
-    ``timer``: the next WORKING. ``beating``: the WORKING that has no answer yet. ``leased``:
-    whether to send more. ``reply``: the queue where somebody waits for the result.
+    ``task``: the name of its handler, for the log; empty while that is not known.
+    ``retry_s`` and ``add_options``: the options it was added with, ``None`` until they are known.
+    ``timer``: when the next WORKING is sent. ``heartbeat``: the WORKING that has no answer yet.
+    ``leased``: whether to send more. ``reply``: the queue for the result, if one was asked for.
     ``retries_max``: how many nacks and additional deliveries it may have.
     """
 
     __slots__ = (
-        "beating",
+        "heartbeat",
         "context",
         "leased",
         "reply",
         "retries_max",
         "retry_s",
-        "taken",
+        "delivered",
         "task",
-        "terms",
+        "add_options",
         "timer",
     )
 
-    def __init__(self, taken: Taken, context: Context, retries_max: int) -> None:
-        self.taken = taken
+    def __init__(self, delivered: DeliveredJob, context: Context, retries_max: int) -> None:
+        self.delivered = delivered
         self.context = context
         self.retries_max = retries_max
         self.task = ""
         self.retry_s: int | None = None
-        self.terms: AddOptions | None = None
+        self.add_options: AddOptions | None = None
         self.timer: IDelayedCall | None = None
-        self.beating: Deferred[None] | None = None
+        self.heartbeat: Deferred[None] | None = None
         self.leased = True
         self.reply: str | None = None
 
@@ -91,8 +132,8 @@ current: ContextVar[Context] = ContextVar("disque_job")
 
 
 def current_job() -> Context:
-    """The job that the calling handler does.
+    """The job that the calling handler works on.
 
-    :raises LookupError: outside of a handler, and in one that does a batch.
+    :raises LookupError: outside of a handler, and in a handler of batches.
     """
     return current.get()

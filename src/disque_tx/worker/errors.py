@@ -1,4 +1,4 @@
-"""What can go wrong around workers and jobs that are done by them."""
+"""Errors of workers, and of the jobs that they do."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class WorkerError(DisqueError):
 
 
 class BadHandlers(WorkerError):
-    """What was given as handlers cannot handle jobs; the text says why, and what to give."""
+    """These handlers cannot do jobs; the text says why, and what to pass instead."""
 
 
 class ImportFailed(BadHandlers):
-    """The module of the handlers is there and cannot be imported; the cause says where it fails."""
+    """The module of the handlers exists but cannot be imported; the cause says where it fails."""
 
 
 class Hopeless(WorkerError):
@@ -25,14 +25,14 @@ class Hopeless(WorkerError):
 
 
 class Undecodable(Hopeless):
-    """The body of a job is not what the serializer of its queue makes."""
+    """The body of a job cannot be decoded by the serializer of its queue."""
 
 
 class UnknownTask(WorkerError):
     """The job names a task that this worker does not have.
 
-    An ordinary failure: while programs are being replaced, another worker may have it. ``reply``:
-    where somebody waits for the result.
+    An ordinary failure: during a deployment another worker may have the task. ``reply``: the queue
+    for the result, if one was asked for.
     """
 
     def __init__(self, text: str, reply: str | None = None) -> None:
@@ -41,15 +41,15 @@ class UnknownTask(WorkerError):
 
 
 class TimeLimitPassed(WorkerError):
-    """The handler took longer than it may."""
+    """The handler ran longer than its time limit."""
 
 
 class HandlerDied(WorkerError):
-    """The process of the handler, or the command, ended in a way that means failure."""
+    """The command, or the process of the handler, failed: by a signal or a status other than 0."""
 
 
 class Draining(WorkerError):
-    """The worker stops and could not wait for this handler any longer."""
+    """The worker stops, and the grace period was over before this handler ended."""
 
 
 class NotSerializable(WorkerError, TypeError):
@@ -58,11 +58,11 @@ class NotSerializable(WorkerError, TypeError):
 
 class AllSlotsLost(WorkerError):
     """Every slot of the worker is held by a handler that passed its time limit and cannot be
-    stopped; the process must be started again."""
+    stopped; the process must be restarted."""
 
 
 class JobFailed(WorkerError):
-    """The job whose result is asked for has become a dead letter. ``reason``: why."""
+    """The job has become a dead letter, so there is no result. ``reason``: why."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

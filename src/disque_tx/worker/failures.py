@@ -1,20 +1,19 @@
-"""What becomes of jobs that were not done.
+"""Failed jobs: when they are tried again, and how they become dead letters.
 
-With the commands in their order:
-
-1. A failed job stays leased: WORKING, again at 80 % of RETRY, while its backoff lasts. Then NACK.
-   Nothing is added, so nothing can be doubled; if this worker dies meanwhile, the job comes back
-   after its RETRY, so nothing can be lost.
+1. A failed job stays leased while its backoff lasts: WORKING is sent at 80 % of RETRY. Then comes
+   NACK. Nothing is added, so nothing can be duplicated; if this worker dies meanwhile, the job is
+   delivered again after its RETRY, so nothing can be lost.
 2. NACK comes at once when WORKING is refused, when the worker stops, and when too many jobs wait.
 3. A job that failed and has had ``retries_max`` nacks and additional deliveries, or is hopeless,
-   becomes a dead letter: ADDJOB of the letter, ADDJOB of the failure for who waits for a result,
-   then ACKJOB. After a crash in between, the job comes back and there may be two letters with the
-   same ID of the job in it.
-4. A letter says what the job was added with, so that it can be added again as it was: one SHOW.
-5. A job with RETRY 0 (at most once) is never given back once its handler has begun, nor could it
-   be: NACK ignores it. It becomes a dead letter at its first failure.
-6. What a thread does that cannot be stopped is still being done: the job is left to its RETRY,
-   unless it has no other try left.
+   becomes a dead letter: ADDJOB of the letter, ADDJOB of the failure if a result was asked for,
+   then ACKJOB. After a crash in between, the job is delivered again, and there may be two letters
+   with its ID.
+4. A letter contains the options that the job was added with, so that it can be added again as it
+   was. This takes one SHOW.
+5. A job with RETRY 0 (at most once) is never given back once its handler has started; NACK would
+   ignore it. It becomes a dead letter at its first failure.
+6. A handler in a thread cannot be stopped. When it is given up, its job is delivered again after
+   its RETRY, unless it has no attempt left.
 """
 
 from __future__ import annotations
@@ -24,70 +23,34 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from disque_tx.client.options import AddOptions
-from disque_tx.worker.backoff import Backoff
-from disque_tx.worker.context import Held
+from disque_tx.worker.context import HeldJob
+from disque_tx.worker.deadletters import Letter
 from disque_tx.worker.leases import Leases
-from disque_tx.worker.letters import Letter
-from disque_tx.worker.results import RESULT_RETRY_S, encoded_failure
-from disque_tx.worker.settling import Settling
-from disque_tx.worker.slots import Failed
+from disque_tx.worker.policy import Policy
+from disque_tx.worker.results import encoded_failure
+from disque_tx.worker.runs import JobFailure
+from disque_tx.worker.settling import Settler
 
 _HISTORIES_MAX: Final = 1000
 _ERRORS_PER_JOB_MAX: Final = 20
-_LETTER_RETRY_S: Final = 300
 _log = Logger()
 
 
-@attrs.frozen
-class Policy:
-    """When to give a job up, and where to.
-
-    ``retries_max``: how many nacks and additional deliveries a job may have. ``dead_queue``: the
-    name for dead letters, ``{queue}`` stands for the job's own. ``letter_ttl_s``,
-    ``result_ttl_s``: how long letters and results live. ``replicate``: how many copies of them,
-    ``None``: the node's default. ``waiting_max``: how many failed jobs to keep for their backoff.
-    """
-
-    retries_max: int = attrs.field(default=5, validator=attrs.validators.ge(0))
-    dead_queue: str = "dead:{queue}"
-    letter_ttl_s: int = attrs.field(default=30 * 86400, validator=attrs.validators.gt(0))
-    result_ttl_s: int = attrs.field(default=3600, validator=attrs.validators.gt(0))
-    replicate: int | None = None
-    waiting_max: int = attrs.field(default=1000, validator=attrs.validators.ge(0))
-    backoff: Backoff = attrs.field(factory=Backoff)
-
-    def dead_queue_of(self, queue: str) -> str:
-        """Where dead letters of a queue go."""
-        return self.dead_queue.replace("{queue}", queue)
-
-    @property
-    def letter_options(self) -> AddOptions:
-        """How letters are added."""
-        return AddOptions(
-            retry_s=_LETTER_RETRY_S, ttl_s=self.letter_ttl_s, replicate=self.replicate
-        )
-
-    @property
-    def result_options(self) -> AddOptions:
-        """How results are added."""
-        return AddOptions(retry_s=RESULT_RETRY_S, ttl_s=self.result_ttl_s, replicate=self.replicate)
-
-
-class Failures:
-    """``name``: of the worker. ``wall_s``: seconds since the epoch."""
+class FailureHandler:
+    """Handles the failures of one worker. ``name``: of the worker. ``wall_s``: seconds since the
+    epoch."""
 
     def __init__(
         self,
         name: str,
         policy: Policy,
         leases: Leases,
-        settling: Settling,
+        settling: Settler,
         clock: IReactorTime,
         random: Random,
         wall_s: Callable[[], float],
@@ -99,24 +62,24 @@ class Failures:
         self._clock = clock
         self._random = random
         self._wall_s = wall_s
-        self._waiting: dict[Held, IDelayedCall] = {}
+        self._waiting: dict[HeldJob, IDelayedCall] = {}
         self._history: OrderedDict[str, list[tuple[float, str]]] = OrderedDict()
         self._stopping = False
 
-    def is_exhausted(self, held: Held) -> bool:
-        """Whether a job was delivered more often than it may be, before it is tried at all: its
-        handler may end the worker each time."""
+    def is_exhausted(self, held: HeldJob) -> bool:
+        """Whether a job was delivered too often even before this attempt: perhaps its handler
+        crashes the worker each time."""
         return held.context.attempt > held.retries_max + 1
 
-    def failed(self, held: Held, failed: Failed) -> None:
-        """Its handler has failed and does nothing more."""
+    def failed(self, held: HeldJob, failed: JobFailure) -> None:
+        """The handler of a job has failed, and has ended."""
         if self._has_no_other_try(held, failed):
             self.bury(held, failed)
         else:
             Deferred.fromCoroutine(self._try_again(held, failed))
 
-    def given_up(self, held: Held, failed: Failed) -> None:
-        """Its handler takes too long and cannot be stopped."""
+    def given_up(self, held: HeldJob, failed: JobFailure) -> None:
+        """The handler of a job takes too long and cannot be stopped."""
         if held.retry_s == 0 or self._has_no_other_try(held, failed):
             self.bury(held, failed)
         else:
@@ -124,70 +87,72 @@ class Failures:
             self._log(held, failed, "after its RETRY")
             self._settling.leave(held)
 
-    def bury(self, held: Held, failed: Failed) -> None:
-        """Make it a dead letter."""
+    def bury(self, held: HeldJob, failed: JobFailure) -> None:
+        """Make a job a dead letter."""
         Deferred.fromCoroutine(self._bury(held, failed))
 
-    def lease_lost(self, held: Held) -> None:
-        """Whoever waits for the end of a backoff need not, if somebody else gets the job."""
+    def lease_lost(self, held: HeldJob) -> None:
+        """End the backoff of a job at once: it may be delivered to another worker."""
         if held in self._waiting:
             self._give_back(held)
 
     def stop(self) -> None:
-        """From now on nothing waits."""
+        """End all backoffs, and start no more."""
         self._stopping = True
         for held in list(self._waiting):
             self._give_back(held)
 
-    def _has_no_other_try(self, held: Held, failed: Failed) -> bool:
+    def _has_no_other_try(self, held: HeldJob, failed: JobFailure) -> bool:
         exhausted = held.context.attempt > held.retries_max and not failed.interrupted
         return failed.hopeless or exhausted
 
-    async def _try_again(self, held: Held, failed: Failed) -> None:
+    async def _try_again(self, held: HeldJob, failed: JobFailure) -> None:
         if held.retry_s is None:
-            await self._leases.beat(held)
+            await self._leases.send_heartbeat(held)
         if held.retry_s is None:
-            await self._settling.learn_terms(held)
+            await self._settling.fetch_options(held)
         if held.retry_s == 0:
             await self._bury(held, failed)
             return
         self._note(held, failed)
         full = len(self._waiting) >= self._policy.waiting_max
         if self._stopping or full or held.context.lease_lost:
-            self._log(held, failed, "as soon as somebody takes it")
+            self._log(held, failed, "as soon as a worker takes it")
             self._settling.nack(held)
             return
         wait_s = self._policy.backoff.wait_s(held.context.attempt, self._random)
         self._waiting[held] = self._clock.callLater(wait_s, self._give_back, held)
         self._log(held, failed, f"in {wait_s:.1f} s")
 
-    def _give_back(self, held: Held) -> None:
+    def _give_back(self, held: HeldJob) -> None:
         timer = self._waiting.pop(held)
         if timer.active():
             timer.cancel()
         self._settling.nack(held)
 
-    async def _bury(self, held: Held, failed: Failed) -> None:
+    async def _bury(self, held: HeldJob, failed: JobFailure) -> None:
         context, policy = held.context, self._policy
         queue = policy.dead_queue_of(context.queue)
         self._log(held, failed, None, queue)
-        if held.terms is None:
-            await self._settling.learn_terms(held)
+        if held.add_options is None:
+            await self._settling.fetch_options(held)
         letter = self._letter(held, failed).encoded()
         add = self._settling.add
         there = await add(queue, letter, policy.letter_options)
         if there and held.reply is not None:
-            told = encoded_failure(failed.reason)
-            there = await add(held.reply, told, policy.result_options)
+            failure_body = encoded_failure(failed.reason)
+            there = await add(held.reply, failure_body, policy.result_options)
         if there:
             self._history.pop(context.id, None)
             self._settling.ack(held)
         else:
             self._settling.nack(held)
 
-    def _log(self, held: Held, failed: Failed, following: str | None, dead: str = "") -> None:
-        """A line for each failure, at once. ``following``: when the next try is, ``None`` for no
-        other; then the traceback is there too."""
+    def _log(
+        self, held: HeldJob, failed: JobFailure, following: str | None, dead: str = ""
+    ) -> None:
+        """Log a failure. ``following``: when the next attempt is, ``None`` if there is none; then
+        the traceback is logged, too."""
         context = held.context
         _log.warn(
             "{task} failed at job {id} of queue {queue!r}, try {n} of {most},"
@@ -204,9 +169,9 @@ class Failures:
         if following is not None and failed.trace:
             _log.debug("Job {id}: {trace}", id=context.id, trace=failed.trace.rstrip())
 
-    def _letter(self, held: Held, failed: Failed) -> Letter:
+    def _letter(self, held: HeldJob, failed: JobFailure) -> Letter:
         job = held.context.job
-        terms = held.terms or AddOptions(retry_s=held.retry_s)
+        add_options = held.add_options or AddOptions(retry_s=held.retry_s)
         return Letter(
             queue=job.queue,
             id=job.id,
@@ -218,12 +183,12 @@ class Failures:
             additional_deliveries=job.additional_deliveries,
             failed_at_s=self._wall_s(),
             history=tuple(self._history.get(job.id, ())),
-            retry_s=terms.retry_s,
-            ttl_s=terms.ttl_s,
-            replicate=terms.replicate,
+            retry_s=add_options.retry_s,
+            ttl_s=add_options.ttl_s,
+            replicate=add_options.replicate,
         )
 
-    def _note(self, held: Held, failed: Failed) -> None:
+    def _note(self, held: HeldJob, failed: JobFailure) -> None:
         errors = self._history.setdefault(held.context.id, [])
         errors.append((self._wall_s(), failed.reason))
         del errors[:-_ERRORS_PER_JOB_MAX]

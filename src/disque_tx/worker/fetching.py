@@ -1,8 +1,8 @@
-"""In which order jobs are fetched from several queues.
+"""Fetching jobs from several queues, by priority or in fair shares.
 
 GETJOB goes through its queues from left to right and takes one job of each, again and again, until
-it has enough. That is a fair share; a name that stands there twice has two. Strict precedence takes
-a request per queue.
+it has enough. So each queue gets a fair share; a name that is listed twice gets two shares. Strict
+priority needs a request per queue.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from disque_tx.worker.backoff import Backoff
+from disque_tx.worker.context import Client, DeliveredJob
 from disque_tx.worker.errors import BadHandlers
-from disque_tx.worker.ports import Client, Taken
+from disque_tx.worker.policy import Backoff
 
 _WEIGHT_MAX: Final = 100
-_REST: Final = Backoff(0.2, 2.0, 10.0, 0.5)
+_BACKOFF: Final = Backoff(0.2, 2.0, 10.0, 0.5)
 _log = Logger()
 
 
 class Order(Protocol):
-    """The queues of each request, in turn."""
+    """Which queues each request for jobs names."""
 
     def tries(self) -> list[tuple[str, ...]]:
         """Requests that do not wait."""
 
     def waits(self) -> tuple[str, ...]:
-        """The request that waits when these brought nothing."""
+        """The request that waits, after the others have found nothing."""
 
 
 class Priority:
-    """Nothing of a queue is fetched while there is something in one before it."""
+    """Jobs of a queue are fetched only while all queues before it are empty."""
 
     def __init__(self, queues: Sequence[str]) -> None:
         self._queues = tuple(queues)
@@ -49,7 +49,7 @@ class Priority:
 
 
 class Fair:
-    """Each queue has its share while it has jobs: equal, or by weights from 1 to 100."""
+    """Each queue that has jobs gets a share: equal ones, or by weights from 1 to 100."""
 
     def __init__(self, queues: Sequence[str], weights: Mapping[str, int] | None = None) -> None:
         weight = {queue: (weights or {}).get(queue, 1) for queue in queues}
@@ -62,7 +62,7 @@ class Fair:
         return []
 
     def waits(self) -> tuple[str, ...]:
-        # Small requests would otherwise always serve the first ones.
+        # Otherwise small requests would always take from the first queues.
         self._names.append(self._names.pop(0))
         return tuple(self._names)
 
@@ -79,9 +79,10 @@ def order_of(name: str, queues: Sequence[str], weights: Mapping[str, int] | None
     raise BadHandlers("The order is 'priority', or 'fair', for which there may be weights.")
 
 
-async def fetch(client: Client, order: Order, count: int) -> list[Taken]:
-    """Up to that many jobs; waits until there is one. When cancelled, returns what there is."""
-    jobs: list[Taken] = []
+async def fetch(client: Client, order: Order, count: int) -> list[DeliveredJob]:
+    """Fetch up to ``count`` jobs, waiting until there is one. When cancelled, returns those that
+    have arrived."""
+    jobs: list[DeliveredJob] = []
     try:
         for queues in order.tries():
             jobs += await client.take(*queues, count=count - len(jobs), no_hang=True)
@@ -93,16 +94,16 @@ async def fetch(client: Client, order: Order, count: int) -> list[Taken]:
         if not jobs:
             raise
     except Exception:
-        # What another queue has delivered is not dropped because this one failed.
+        # Jobs of another queue are not dropped because this request failed.
         if not jobs:
             raise
     return jobs
 
 
 class Fetcher:
-    """Has one request for jobs under way while there is room for them.
+    """Keeps one request for jobs under way while there is room for them.
 
-    ``room``: how many to ask for now. ``arrived``: is given the jobs.
+    ``room``: returns how many jobs to ask for now. ``arrived``: called with delivered jobs.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Fetcher:
         clock: IReactorTime,
         random: Random,
         room: Callable[[], int],
-        arrived: Callable[[list[Taken]], object],
+        arrived: Callable[[list[DeliveredJob]], object],
     ) -> None:
         self._client = client
         self._order = order
@@ -120,44 +121,46 @@ class Fetcher:
         self._random = random
         self._room = room
         self._arrived = arrived
-        self._asking: Deferred[Any] | None = None
+        self._request: Deferred[Any] | None = None
         self._later: IDelayedCall | None = None
         self._failures = 0
 
-    def go(self) -> None:
-        """Ask, unless a request is under way."""
-        if self._asking is None and self._later is None and self._room() > 0:
-            self._later = self._clock.callLater(0, self._ask)
+    def fetch_more(self) -> None:
+        """Request jobs, if there is room and no request is under way."""
+        if self._request is None and self._later is None and self._room() > 0:
+            self._later = self._clock.callLater(0, self._fetch)
 
     def stop(self) -> None:
-        """Ask no more. What has arrived yet is still told."""
+        """Request no more jobs. Those that have already arrived are still passed on."""
         if self._later is not None:
             self._later.cancel()
             self._later = None
-        if self._asking is not None:
-            self._asking.cancel()
+        if self._request is not None:
+            self._request.cancel()
 
-    def _ask(self) -> None:
+    def _fetch(self) -> None:
         self._later = None
         room = self._room()
         if room > 0:
-            asking = Deferred.fromCoroutine(fetch(self._client, self._order, room))
-            self._asking = asking
-            asking.addCallback(self._got).addErrback(self._failed)
+            request = Deferred.fromCoroutine(fetch(self._client, self._order, room))
+            self._request = request
+            request.addCallback(self._got).addErrback(self._failed)
 
-    def _got(self, jobs: list[Taken]) -> None:
-        self._asking = None
+    def _got(self, jobs: list[DeliveredJob]) -> None:
+        self._request = None
         if self._failures:
             _log.info("Jobs can be fetched again")
             self._failures = 0
         self._arrived(jobs)
-        self.go()
+        self.fetch_more()
 
     def _failed(self, failure: Failure) -> None:
-        self._asking = None
+        self._request = None
         if failure.check(CancelledError):
             return
         self._failures += 1
         if self._failures == 1:
-            _log.error("No jobs can be fetched; trying on: {error}", error=failure.value)
-        self._later = self._clock.callLater(_REST.wait_s(self._failures, self._random), self._ask)
+            _log.error("No jobs can be fetched; retrying: {error}", error=failure.value)
+        self._later = self._clock.callLater(
+            _BACKOFF.wait_s(self._failures, self._random), self._fetch
+        )

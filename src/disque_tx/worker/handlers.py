@@ -1,4 +1,4 @@
-"""What can do jobs: functions in threads, coroutine functions, commands, processes, batches."""
+"""Handlers of jobs: functions in threads, coroutine functions, commands, processes, batches."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Kind(enum.Enum):
 
 @attrs.frozen
 class Command:
-    """A program that does a job: the body is its standard input, status 0 means it is done.
+    """A program that does a job: it gets the body on standard input, and exit status 0 is success.
 
-    It finds DISQUE_JOB_ID, DISQUE_QUEUE and DISQUE_ATTEMPT in its environment. What it writes to
-    standard output is dropped; the end of its standard error is the reason of a failure.
+    Its environment has DISQUE_JOB_ID, DISQUE_QUEUE and DISQUE_ATTEMPT. Its standard output is
+    dropped; the end of its standard error is the reason of a failure.
     """
 
     argv: Sequence[str] = attrs.field()
@@ -45,9 +45,9 @@ class Command:
 
 @attrs.frozen(eq=False)
 class Handler:
-    """Something that does jobs. ``size``, ``wait_s``: of a batch; see :func:`batch`.
+    """A function or program that does jobs. ``size``, ``wait_s``: of a batch; see :func:`batch`.
 
-    ``target``: for a process, where it finds the handler: ``module:name``.
+    ``target``: ``module:name`` by which another process imports the function.
     """
 
     function: Callable[..., Any]
@@ -60,7 +60,7 @@ class Handler:
 
     @property
     def name(self) -> str:
-        """What it is called in the log."""
+        """Its name in the log."""
         if self.argv:
             return self.argv[0]
         return self.target or str(getattr(self.function, "__qualname__", self.function))
@@ -68,7 +68,8 @@ class Handler:
 
 @attrs.define
 class Call:
-    """A handler and what it is called with. ``dumps``: makes the result's bytes, if wanted."""
+    """A handler and its arguments. ``reply``: the queue for the result, if one was asked for.
+    ``dumps``: encodes the result."""
 
     handler: Handler
     args: Sequence[Any]
@@ -77,22 +78,22 @@ class Call:
     dumps: Callable[[object], bytes] | None = None
 
     def run(self) -> bytes | None:
-        """Do it here and now; the result, if somebody wants it."""
+        """Call the handler here. Returns the encoded result, if one was asked for."""
         return self.answer(self.handler.function(*self.args, **self.kwargs))
 
     async def await_(self) -> bytes | None:
-        """Do what is a coroutine function."""
+        """Like :meth:`run`, for a coroutine function."""
         return self.answer(await self.handler.function(*self.args, **self.kwargs))
 
     def answer(self, value: object) -> bytes | None:
-        """The bytes of a result, if somebody wants it."""
+        """The encoded result, if one was asked for."""
         return None if self.dumps is None else self.dumps(value)
 
 
 class Route(Protocol):
-    """Knows which handler does a job of its queue, and with which arguments.
+    """Chooses the handler for each job of a queue, and its arguments.
 
-    ``retries_max``: ``None`` for what the worker has.
+    ``retries_max``: ``None`` for the worker's own limit.
     """
 
     @property
@@ -100,17 +101,17 @@ class Route(Protocol):
         """How many nacks and additional deliveries a job may have."""
 
     def call(self, context: Context) -> Call:
-        """What to call.
+        """The call for a job.
 
-        :raises Hopeless: the body says nothing that can be done.
-        :raises UnknownTask: it names something that is not known here.
+        :raises Hopeless: the body cannot be understood.
+        :raises UnknownTask: the body names a task that this worker does not have.
         """
 
     def size_max(self) -> int:
-        """How many jobs one call may take."""
+        """How many jobs one call takes at most."""
 
 
-class Plain:
+class HandlerRoute:
     """A queue whose jobs are all done by one handler, which gets the :class:`Context`."""
 
     retries_max = None
@@ -147,15 +148,15 @@ def process(function: Callable[[Context], object], time_limit_s: float | None = 
 
 
 def target_of(function: Callable[..., Any]) -> str:
-    """Where another process finds a function: ``module:name``.
+    """``module:name``, by which another process can import a function.
 
     :raises BadHandlers: it cannot be imported there.
     """
     module, name = function.__module__, function.__qualname__
     if module == "__main__" or "<" in name:
         raise BadHandlers(
-            f"{module}:{name} cannot run in a process of its own: put it into a module that can"
-            " be imported, at its top level."
+            f"{module}:{name} cannot run in a process of its own: move it to the top level of a"
+            " module that can be imported."
         )
     return f"{module}:{name}"
 
@@ -163,16 +164,16 @@ def target_of(function: Callable[..., Any]) -> str:
 def handler_of(
     function: Callable[..., Any] | Command | Handler, time_limit_s: float | None = None
 ) -> Handler:
-    """The handler that something stands for.
+    """The handler for a function, coroutine function or command.
 
-    :raises BadHandlers: it is none.
+    :raises BadHandlers: it is none of these.
     """
     if isinstance(function, Handler):
         return function
     if isinstance(function, Command):
         return Handler(_nothing, Kind.COMMAND, function.time_limit_s, argv=tuple(function.argv))
     if not callable(function):
-        raise BadHandlers(f"{function!r} is no function, coroutine function or Command.")
+        raise BadHandlers(f"{function!r} is not a function, coroutine function or Command.")
     size, wait_s = getattr(function, _BATCH, (1, 0.0))
     called = function if inspect.isroutine(function) else type(function).__call__
     is_coroutine = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)

@@ -1,13 +1,13 @@
-"""Keeps jobs from being delivered to somebody else while they are here.
+"""Heartbeats: they keep jobs from being delivered to other workers while this one holds them.
 
-1. The clock of RETRY starts when a job is queued, not when it is delivered, and GETJOB does not
-   tell RETRY. So a job that is still here 0.2 s after its delivery gets a WORKING, which starts the
-   clock anew and answers with RETRY. Shorter jobs cost nothing.
+1. The RETRY timer starts when a job is queued, not when it is delivered, and GETJOB does not return
+   RETRY. So a job that is still held 0.2 s after its delivery gets a WORKING, which restarts the
+   timer and answers with RETRY. Shorter jobs cost nothing.
 2. From then on WORKING is sent at 80 % of RETRY, counted from when the last one was sent.
 3. A WORKING that got no answer is repeated after a tenth of RETRY, 0.2 s at least.
-4. After one that was refused (half of the TTL is over, acknowledged, unknown) there are no more.
-   The job goes on, and ``lease_lost`` tells its handler.
-5. A job with RETRY 0 is never delivered again and gets no more of them, either.
+4. After one that was refused (half of the TTL is over, acknowledged, unknown) no more are sent.
+   The handler continues, and can see it in ``lease_lost``.
+5. A job with RETRY 0 is never delivered again, and gets no more heartbeats, either.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from disque_tx.client import AlreadyAcknowledged, ClientError, TooLate, UnknownJob
-from disque_tx.worker.context import Held
+from disque_tx.worker.context import HeldJob
 
 SOON_S: Final = 0.2
 _PART_OF_RETRY: Final = 0.8
@@ -29,40 +29,41 @@ _log = Logger()
 
 
 class Leases:
-    """``lost``: is told of each lease that cannot be prolonged."""
+    """Sends heartbeats for the jobs of a worker. ``lost``: called with each job whose heartbeat was
+    refused."""
 
-    def __init__(self, clock: IReactorTime, lost: Callable[[Held], object]) -> None:
+    def __init__(self, clock: IReactorTime, lost: Callable[[HeldJob], object]) -> None:
         self._clock = clock
         self._lost = lost
 
-    def keep(self, delivery: Iterable[Held]) -> None:
-        """From now on, until they are released."""
+    def keep(self, delivery: Iterable[HeldJob]) -> None:
+        """Send heartbeats for these jobs until they are released."""
         self._clock.callLater(SOON_S, self._first, delivery)
 
-    def release(self, held: Held) -> None:
-        """No more WORKING. One that was sent may still be without an answer."""
+    def release(self, held: HeldJob) -> None:
+        """Send no more WORKING for a job. One that was sent may still be unanswered."""
         held.leased = False
         if held.timer is not None and held.timer.active():
             held.timer.cancel()
 
-    def _first(self, delivery: Iterable[Held]) -> None:
+    def _first(self, delivery: Iterable[HeldJob]) -> None:
         for held in delivery:
             if held.leased and held.timer is None and held.retry_s != 0:
-                self.beat(held)
+                self.send_heartbeat(held)
 
-    def beat(self, held: Held) -> Deferred[None]:
+    def send_heartbeat(self, held: HeldJob) -> Deferred[None]:
         """Send WORKING now. Never fails; fires when there is an answer."""
-        if held.beating is None:
-            beating = Deferred.fromCoroutine(self._beat(held))
-            if beating.called:
-                return beating
-            held.beating = beating
-        return held.beating
+        if held.heartbeat is None:
+            heartbeat = Deferred.fromCoroutine(self._send_heartbeat(held))
+            if heartbeat.called:
+                return heartbeat
+            held.heartbeat = heartbeat
+        return held.heartbeat
 
-    async def _beat(self, held: Held) -> None:
+    async def _send_heartbeat(self, held: HeldJob) -> None:
         sent_s = self._clock.seconds()
         try:
-            retry_s = await held.taken.working()
+            retry_s = await held.delivered.working()
         except (TooLate, UnknownJob, AlreadyAcknowledged) as error:
             self._refused(held, str(error))
         except ClientError as error:
@@ -73,15 +74,15 @@ class Leases:
             if retry_s:
                 self._next(held, sent_s + retry_s * _PART_OF_RETRY - self._clock.seconds())
         finally:
-            held.beating = None
+            held.heartbeat = None
 
-    def _next(self, held: Held, wait_s: float) -> None:
+    def _next(self, held: HeldJob, wait_s: float) -> None:
         if held.leased:
             if held.timer is not None and held.timer.active():
                 held.timer.cancel()
-            held.timer = self._clock.callLater(max(0.0, wait_s), self.beat, held)
+            held.timer = self._clock.callLater(max(0.0, wait_s), self.send_heartbeat, held)
 
-    def _refused(self, held: Held, why: str) -> None:
+    def _refused(self, held: HeldJob, why: str) -> None:
         if held.leased:
             _log.warn(
                 "Job {id} of queue {queue!r} may be delivered again while it is worked on: {why}",

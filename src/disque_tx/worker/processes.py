@@ -1,4 +1,4 @@
-"""Processes that do jobs: one per job for a command, or one that is used again for functions."""
+"""Processes that do jobs: a new one per job for commands, reused ones for functions."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from disque_tx.worker.context import Context
 from disque_tx.worker.errors import HandlerDied, WorkerError
 from disque_tx.worker.handlers import Handler
 
-#: Between TERM and KILL.
+#: Time between SIGTERM and SIGKILL.
 KILL_S: Final = 5.0
-#: A process that has ended leaves its pipes open when its own children still hold them.
+#: How long to wait for the pipes of a process that has ended: its children may hold them open.
 _LINGER_S: Final = 0.5
 _TAIL_BYTES: Final = 2000
-#: What one function may answer with; more is a handler gone wrong.
+#: The largest answer of a function; a larger one is an error of the handler.
 _ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 _ANSWERS: Final = 3
 
 
 class _Process(ProcessProtocol):
-    """A process that is terminated, then killed, and whose end is always noticed."""
+    """A process that can be stopped, by SIGTERM and then SIGKILL, whose end is always reported."""
 
     def __init__(self, reactor: Any) -> None:
         self._reactor = reactor
@@ -39,7 +39,7 @@ class _Process(ProcessProtocol):
         self.stopping = False
 
     def stop(self) -> None:
-        """Terminate it, and kill it when it is still there in 5 s."""
+        """Send SIGTERM, and SIGKILL if the process has not ended 5 s later."""
         if self.alive and not self.stopping:
             self.stopping = True
             self._signal("TERM")
@@ -64,14 +64,14 @@ class _Process(ProcessProtocol):
         self.alive = False
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
-        self.ended(_told(reason))
+        self.ended(_exit_description(reason))
 
     def ended(self, how: str) -> None:
-        """It is gone; ``how``: empty for status 0."""
+        """The process has ended; ``how``: its status or signal, empty for status 0."""
         raise NotImplementedError
 
 
-def _told(reason: Failure) -> str:
+def _exit_description(reason: Failure) -> str:
     error: Any = reason.value
     if getattr(error, "signal", None):
         return f"killed by signal {error.signal}"
@@ -79,8 +79,8 @@ def _told(reason: Failure) -> str:
     return f"exit status {status}" if status else ""
 
 
-class _Once(_Process):
-    """A command: the body goes in, the status is the answer."""
+class _CommandProcess(_Process):
+    """A command: it gets the body on standard input, and its exit status is the answer."""
 
     def __init__(self, reactor: Any, body: bytes) -> None:
         super().__init__(reactor)
@@ -104,17 +104,17 @@ class _Once(_Process):
         self.answer.errback(HandlerDied(f"{how}: {said}" if said else how))
 
 
-class _Child(_Process):
+class _FunctionProcess(_Process):
     """A process that does one job after the other; see :mod:`disque_tx.worker.child`."""
 
-    def __init__(self, reactor: Any, idle: Callable[[_Child], object]) -> None:
+    def __init__(self, reactor: Any, idle: Callable[[_FunctionProcess], object]) -> None:
         super().__init__(reactor)
         self._idle = idle
         self._buffer = bytearray()
         self._answer: Deferred[bytes | None] | None = None
 
     def ask(self, request: bytes) -> Deferred[bytes | None]:
-        """Have it do something. One at a time."""
+        """Send a request; there may be one at a time. Fires with the result."""
         self._answer = Deferred()
         transport: Any = self.transport
         transport.write(request + b"\n")
@@ -135,11 +135,11 @@ class _Child(_Process):
         answer, self._answer = self._answer, None
         if answer is None:
             return
-        told = loads(line)
-        if told["error"] is not None:
-            answer.errback(Remote(told["error"], told["trace"], told["hopeless"]))
+        values = loads(line)
+        if values["error"] is not None:
+            answer.errback(RemoteError(values["error"], values["trace"], values["hopeless"]))
         else:
-            value = told["value"]
+            value = values["value"]
             answer.callback(None if value is None else b64decode(value))
 
     def ended(self, how: str) -> None:
@@ -148,8 +148,8 @@ class _Child(_Process):
             answer.errback(HandlerDied(f"The process of the handler ended: {how or 'status 0'}."))
 
 
-class Remote(WorkerError):
-    """What a handler in another process raised."""
+class RemoteError(WorkerError):
+    """The exception of a handler in another process."""
 
     def __init__(self, reason: str, trace: str, hopeless: bool) -> None:
         super().__init__(reason)
@@ -161,19 +161,19 @@ class Remote(WorkerError):
 class Processes:
     """The processes of a worker.
 
-    ``environ``: what they find in their environment.
+    ``environ``: their environment variables.
     """
 
     def __init__(self, reactor: Any, environ: Mapping[str, str]) -> None:
         self._reactor = reactor
         self._environ = dict(environ)
-        self._idle: list[_Child] = []
+        self._idle: list[_FunctionProcess] = []
 
     def command(
         self, handler: Handler, context: Context
     ) -> tuple[Deferred[bytes | None], Callable[[], object]]:
-        """Run a command; its answer, and what stops it."""
-        protocol = _Once(self._reactor, context.body)
+        """Run a command. Returns a Deferred of its result, and a function that stops it."""
+        protocol = _CommandProcess(self._reactor, context.body)
         environ = self._environ | {
             "DISQUE_JOB_ID": context.id,
             "DISQUE_QUEUE": context.queue.encode("utf-8", "replace").decode(),
@@ -186,7 +186,8 @@ class Processes:
     def function(
         self, handler: Handler, context: Context
     ) -> tuple[Deferred[bytes | None], Callable[[], object]]:
-        """Have a function run by a process that waits, or by a new one."""
+        """Run a function in an idle process, or in a new one. Returns the same as
+        :meth:`command`."""
         while self._idle:
             child = self._idle.pop()
             if child.alive and not child.stopping:
@@ -195,15 +196,15 @@ class Processes:
             child = self._spawn()
         return child.ask(_request(handler, context)), child.stop
 
-    def _spawn(self) -> _Child:
-        child = _Child(self._reactor, self._idle.append)
+    def _spawn(self) -> _FunctionProcess:
+        child = _FunctionProcess(self._reactor, self._idle.append)
         argv = [executable, "-m", "disque_tx.worker.child"]
         fds = {0: "w", 1: 1, 2: 2, _ANSWERS: "r"}
         self._reactor.spawnProcess(child, executable, argv, self._environ, None, childFDs=fds)
         return child
 
     def close(self) -> None:
-        """End those that wait for work."""
+        """Stop the idle processes."""
         for child in self._idle:
             child.stop()
         self._idle.clear()

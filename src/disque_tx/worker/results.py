@@ -1,7 +1,7 @@
-"""Results travel as jobs of a queue that is made for one job alone.
+"""Results are sent as jobs, in a queue of its own for each job.
 
 The worker adds the result and then acknowledges the job; so a job that is done twice has two
-results, of which the first counts. Results that nobody reads vanish after their TTL.
+results, of which the first counts. Results that nobody reads expire after their TTL.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ RESULT_RETRY_S: Final = 30
 
 
 class BrokenResult(WorkerError):
-    """What came as a result is none."""
+    """A job in a queue for results is not a result."""
 
 
 def encoded_result(payload: bytes) -> bytes:
-    """A result; ``payload``: by the queue's serializer."""
+    """The body for a result; ``payload``: the value, encoded by the queue's serializer."""
     return json.dumps({"ok": True, "value": b64encode(payload).decode()}).encode()
 
 
 def encoded_failure(reason: str) -> bytes:
-    """That there will be none."""
+    """The body that reports a failure instead of a result."""
     return json.dumps({"ok": False, "reason": reason}).encode()
 
 
@@ -41,11 +41,11 @@ def decoded(body: bytes, serializer: Any) -> object:
     :raises BrokenResult: these are not the bytes of a result.
     """
     try:
-        told = json.loads(body)
-        if told["ok"] is not True:
-            reason = str(told["reason"])
+        values = json.loads(body)
+        if values["ok"] is not True:
+            reason = str(values["reason"])
             raise JobFailed(reason)
-        return serializer.loads(b64decode(told["value"], validate=True))
+        return serializer.loads(b64decode(values["value"], validate=True))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise BrokenResult(f"This is not a result: {error}.") from None
 

@@ -1,4 +1,4 @@
-"""Which handler runs in which slot, and for how long it may."""
+"""Runs handlers in slots, and enforces their time limits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from twisted.python.failure import Failure
 from disque_tx.worker.context import current
 from disque_tx.worker.errors import Draining, TimeLimitPassed
 from disque_tx.worker.handlers import Handler, Kind
-from disque_tx.worker.processes import Processes, Remote
-from disque_tx.worker.slots import Failed, Outcome, Run, Slot
+from disque_tx.worker.processes import Processes, RemoteError
+from disque_tx.worker.runs import JobFailure, Outcome, Run, Slot
 from disque_tx.worker.threads import Done
 
 TICK_S: Final = 0.1
-#: How long what was told to stop may take before its slot counts as lost.
+#: How long a run may take to stop before its slot counts as lost.
 _STUCK_S: Final = 10.0
-#: How long the runs handed to a thread at once should take; a longer one does not hold up others.
+#: How long the runs passed to a thread at once should take. A longer one gives back the others.
 _HAND_OVER_S: Final = 0.05
 #: The weight of the newest run in the mean.
 _NEWEST: Final = 0.1
@@ -31,28 +31,29 @@ _log = Logger()
 
 
 class Pool(Protocol):
-    """What runs slots in threads."""
+    """Threads that execute the runs of slots."""
 
     def put(self, slot: Slot) -> None:
-        """Run them."""
+        """Execute the runs of a slot."""
 
     def stop(self) -> None:
-        """No more will come."""
+        """There are no more slots."""
 
 
 @attrs.frozen
-class Listener:
-    """Who is told. ``ended``: how runs ended. ``given_up``: a run that cannot be stopped.
-    ``all_lost``: no slot is left."""
+class RunnerCallbacks:
+    """``ended``: called with the outcomes of runs. ``given_up``: with a run that cannot be stopped.
+    ``all_lost``: when no slot is left."""
 
     ended: Callable[[list[Outcome]], object]
-    given_up: Callable[[Run, Failed], object]
+    given_up: Callable[[Run, JobFailure], object]
     all_lost: Callable[[], object]
 
 
 class Runner:
-    """``slots``: how many runs at a time. ``time_limit_s``: for handlers that have none of their
-    own. ``mean_s``: how long a run takes, lately. ``buffer``: what could run."""
+    """Executes runs. ``slots``: how many at a time. ``time_limit_s``: for handlers without one of
+    their own. ``mean_s``: moving average of how long runs take. ``buffer``: runs that wait for a
+    slot."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class Runner:
         time_limit_s: float | None,
         pool: Callable[[Callable[[list[Done]], object]], Pool],
         processes: Processes,
-        listener: Listener,
+        listener: RunnerCallbacks,
     ) -> None:
         self._clock = clock
         self._slots_max = slots
@@ -89,22 +90,22 @@ class Runner:
 
     @property
     def lost(self) -> int:
-        """How many slots are held by what cannot be stopped."""
+        """How many slots are held by runs that cannot be stopped."""
         return sum(slot.lost for slot in self._slots)
 
     def coroutines(self) -> list[Handler]:
-        """The handlers that run on the reactor now; may be asked by any thread."""
+        """The handlers that run on the reactor now; any thread may call this."""
         runs = [slot.current for slot in list(self._slots)]
         handlers = [run[0].call.handler for run in runs if run is not None]
         return [handler for handler in handlers if handler.kind is Kind.COROUTINE]
 
     @property
     def busy(self) -> bool:
-        """Whether something runs that may come to its end."""
+        """Whether anything runs that is not given up."""
         return self.lost < len(self._slots)
 
     def start(self) -> None:
-        """Run as much of the buffer as there are slots for."""
+        """Start as many runs of the buffer as there are free slots."""
         while self.buffer and self.free > 0:
             slot = Slot(self.buffer.popleft())
             self._slots.add(slot)
@@ -125,7 +126,7 @@ class Runner:
 
     def _start_coroutine(self, slot: Slot) -> None:
         run = slot.runs.popleft()
-        # It begins at once, and may not come back soon.
+        # It starts at once, and may block before it returns.
         slot.current = (run, self._clock.seconds())
         answer = Deferred.fromCoroutine(_awaited(run))
         self._follow(slot, run, answer, answer.cancel)
@@ -137,7 +138,7 @@ class Runner:
         try:
             answer, stop = kinds[handler.kind](handler, run.held[0].context)
         except Exception as error:
-            # Such as a program that is not there, or a machine that has no more processes.
+            # Such as a program that does not exist, or a limit on the number of processes.
             answer, stop = _failed(error), _nothing
         self._follow(slot, run, answer, stop)
 
@@ -148,7 +149,7 @@ class Runner:
         slot.current = (run, start_s)
         slot.stop = stop
 
-        def ended(payload: bytes | None, failed: Failed | None) -> None:
+        def ended(payload: bytes | None, failed: JobFailure | None) -> None:
             slot.current = None
             took_s = self._clock.seconds() - start_s
             self._done += [(slot, Outcome(run, payload, failed, took_s)), (slot, None)]
@@ -171,7 +172,7 @@ class Runner:
             if outcome is None:
                 self._slots.discard(slot)
                 if slot.lost:
-                    _log.info("A handler that was given up has ended; its slot is back")
+                    _log.info("A handler that was given up has ended; its slot is free again")
                 continue
             outcome.late = slot.lost
             self.mean_s += _NEWEST * (outcome.took_s - self.mean_s)
@@ -217,23 +218,23 @@ class Runner:
             lost=self.lost,
             slots=self._slots_max,
         )
-        self._listener.given_up(run, Failed.of(slot.why or Draining("The worker stops.")))
+        self._listener.given_up(run, JobFailure.of(slot.why or Draining("The worker stops.")))
         if self.lost == self._slots_max:
             self._listener.all_lost()
 
     def _take_back(self, slot: Slot) -> None:
-        """What a thread has not begun is for others."""
+        """Put the runs that a thread has not started back into the buffer."""
         while slot.runs:
             try:
                 self.buffer.appendleft(slot.runs.pop())
             except IndexError:
-                break  # Its thread has begun it in this moment.
+                break  # Its thread has started it at this moment.
         self.start()
 
     # -- the end -----------------------------------------------------------------------------
 
-    def unbegun(self) -> list[Run]:
-        """Take everything away that has not begun."""
+    def take_unstarted(self) -> list[Run]:
+        """Remove and return all runs that have not started."""
         runs = list(self.buffer)
         self.buffer.clear()
         for slot in self._slots:
@@ -245,14 +246,14 @@ class Runner:
         return runs
 
     def stop_all(self) -> None:
-        """Stop what runs; what cannot be stopped is given up."""
+        """Stop all runs; those that cannot be stopped are given up."""
         for slot in list(self._slots):
             current_run = slot.current
             if current_run is not None and not slot.lost and slot.stopped_s is None:
                 self._stop(slot, current_run[0], Draining("The worker stops."))
 
     def close(self) -> None:
-        """Nothing will run any more."""
+        """Release threads and processes; nothing can run after this."""
         if self._ticks.running:
             self._ticks.stop()
         self._pool.stop()
@@ -265,11 +266,11 @@ async def _awaited(run: Run) -> bytes | None:
     return await run.call.await_()
 
 
-def _reason(slot: Slot, failure: Failure) -> Failed:
+def _reason(slot: Slot, failure: Failure) -> JobFailure:
     error = slot.why or failure.value
-    if isinstance(error, Remote):
-        return Failed(error.reason, error.trace, error.hopeless)
-    return Failed.of(error or Draining("The worker stops."))
+    if isinstance(error, RemoteError):
+        return JobFailure(error.reason, error.trace, error.hopeless)
+    return JobFailure.of(error or Draining("The worker stops."))
 
 
 def _failed(error: Exception) -> Deferred[Any]:
@@ -279,4 +280,4 @@ def _failed(error: Exception) -> Deferred[Any]:
 
 
 def _nothing() -> None:
-    """What never began need not be stopped."""
+    """Stops a run that could not be started."""

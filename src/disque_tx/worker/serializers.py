@@ -1,6 +1,6 @@
-"""How values become the bodies of jobs.
+"""Serializers: values to the bodies of jobs, and back.
 
-There is no serializer for pickle here: whoever can add a job could make the worker run any code.
+There is none for pickle: whoever can add a job could make the worker run any code.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from disque_tx.worker.errors import NotSerializable, Undecodable
 
 
 class ISerializer(Interface):
-    """Values to bytes and back. Bodies come from strangers: ``loads`` must not trust them."""
+    """Values to bytes and back. Bodies are untrusted input for ``loads``."""
 
-    name = Attribute("What it is called, a str.")
+    name = Attribute("Its name, a str.")
 
     def dumps(value: object) -> bytes:  # noqa: N805
         """The bytes of a value.
@@ -24,12 +24,13 @@ class ISerializer(Interface):
         """
 
     def loads(body: bytes) -> object:  # noqa: N805
-        """The value that the bytes are of. Whatever it raises makes the job a dead letter."""
+        """The value of these bytes. If this raises anything, the job becomes a dead letter."""
 
 
 @implementer(ISerializer)
 class JSON:
-    """JSON in UTF-8, the default: text, numbers, booleans, ``None``, lists, and dicts by text."""
+    """JSON in UTF-8, the default: text, numbers, booleans, ``None``, lists, and dicts with text as
+    keys."""
 
     name = "json"
 

@@ -1,7 +1,7 @@
-"""The worker: takes jobs, has them done, and says how each of them ended.
+"""The worker: fetches jobs, runs their handlers, and acknowledges them or gives them back.
 
-One request for jobs is under way at a time. It asks for as many as there are free slots, and more
-only as far as they will begin within a tenth of a second, by how long jobs took lately.
+One request for jobs is under way at a time. It asks for as many as there are free slots, and for
+more only if they will start within a tenth of a second, by how long jobs took lately.
 """
 
 from __future__ import annotations
@@ -21,53 +21,50 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from disque_tx.worker.backoff import Backoff
-from disque_tx.worker.batches import Batches
-from disque_tx.worker.context import Context, Held
+from disque_tx.worker.context import Client, Context, DeliveredJob, HeldJob
 from disque_tx.worker.errors import AllSlotsLost, BadHandlers, UnknownTask
-from disque_tx.worker.failures import Failures, Policy
+from disque_tx.worker.failures import FailureHandler
 from disque_tx.worker.fetching import Fetcher, order_of
 from disque_tx.worker.leases import Leases
-from disque_tx.worker.ports import Client, Taken
+from disque_tx.worker.policy import Backoff, Policy
 from disque_tx.worker.processes import Processes
 from disque_tx.worker.results import encoded_result
 from disque_tx.worker.routes import routes_of
-from disque_tx.worker.running import Listener, Pool, Runner
-from disque_tx.worker.settling import Settling
-from disque_tx.worker.signboard import Signboard
-from disque_tx.worker.slots import Failed, Outcome, Run
+from disque_tx.worker.running import Pool, Runner, RunnerCallbacks
+from disque_tx.worker.runs import Batches, JobFailure, Outcome, Run
+from disque_tx.worker.settling import Settler
+from disque_tx.worker.status import StatusReporter
 from disque_tx.worker.threads import Report, Threads
 from disque_tx.worker.watchdog import Watchdog
 
 _AHEAD_S: Final = 0.1
 _AHEAD_MAX: Final = 256
-#: Jobs that are done, or failed, and not settled: with more of them nothing is fetched.
+#: With more jobs than this that are done or failed, but not yet settled, nothing is fetched.
 _HELD_MAX: Final = 10_000
-#: How long acknowledgements and dead letters may take once nothing runs any more.
+#: How long acknowledgements and dead letters may take after the last handler has ended.
 _SETTLE_S: Final = 10.0
 _POLL_S: Final = 0.05
 _TIME_LIMIT_S: Final = 3600.0
 _EXHAUSTED: Final = (
-    "It was delivered more often than it may be; perhaps its handler ends the worker each time."
+    "It was delivered more often than allowed; perhaps its handler crashes the worker each time."
 )
-_STRANDED: Final = "It was taken and not done, and with RETRY 0 it is not delivered again."
+_STRANDED: Final = "It was delivered and not done, and with RETRY 0 it is not delivered again."
 _log = Logger()
 
 
 class Worker(Service):
-    """Does the jobs of some queues. A Twisted service, to be started and stopped, alone or as a
-    part of others.
+    """Does the jobs of some queues. A Twisted service, to be used alone or in another service.
 
     ``client``: a ``DisqueClient``; it is not closed. ``handlers``: see :func:`routes_of`.
     ``concurrency``: how many run at a time. ``queues``: only these, in this order; by default all
     that have handlers. ``order``: ``priority`` or ``fair``, with ``weights`` from 1 to 100 if
-    wanted. ``retries_max``: how many nacks and additional deliveries a job may have; if it fails
-    then it goes to ``dead_queue``. ``replicate``: how many copies there are of dead letters and
-    results. ``grace_s``: how long running handlers may go on when the worker is stopped.
+    wanted. ``retries_max``: how many nacks and additional deliveries a job may have; when it fails
+    after that, it goes to ``dead_queue``. ``replicate``: how many copies there are of dead letters
+    and results. ``grace_s``: how long handlers may still run after the worker is stopped.
     ``time_limit_s``: for handlers without one, ``None``: none. ``name``: of this worker, in dead
-    letters. ``pool``, ``random``, ``wall_s``, ``environ``: seams.
+    letters. ``pool``, ``random``, ``wall_s``, ``environ``: replaced in tests.
 
-    :raises BadHandlers: with handlers, queues or an order that make no sense.
+    :raises BadHandlers: if handlers, queues or the order are not valid.
     """
 
     def __init__(
@@ -107,7 +104,7 @@ class Worker(Service):
         self._policy = Policy(
             retries_max, dead_queue, replicate=replicate, backoff=backoff or Backoff()
         )
-        self._held: set[Held] = set()
+        self._held: set[HeldJob] = set()
         self._active = 0
         self._stopped: list[Deferred[None]] = []
         chance = random or Random()
@@ -126,22 +123,20 @@ class Worker(Service):
         environ: Mapping[str, str] | None,
     ) -> None:
         threads = pool or partial(_threads, self._slots, reactor)
-        listener = Listener(self._ran, self._given_up, self._all_lost)
+        listener = RunnerCallbacks(self._ran, self._given_up, self._all_lost)
         processes = Processes(reactor, _environment() if environ is None else environ)
         self._runner = Runner(reactor, self._slots, time_limit_s, threads, processes, listener)
         queues = list(self._routes)
-        self._signboard = Signboard(
+        self._signboard = StatusReporter(
             client, reactor, self.worker_name, self._slots, queues, lambda: len(self._held)
         )
-        # Where a test has threads of its own it has no reactor that could be blocked.
+        # A test that replaces the threads has no reactor that could be blocked.
         watched = self._runner.coroutines
         self._watchdog = Watchdog(reactor, watched, time.monotonic) if pool is None else None
         self._batches = Batches(reactor, self._ready)
         self._leases = Leases(reactor, self._lease_lost)
-        self._settling = Settling(
-            client, self._leases, reactor, self._ended, self._stranded, wall_s
-        )
-        self._failures = Failures(
+        self._settling = Settler(client, self._leases, reactor, self._ended, self._stranded, wall_s)
+        self._failures = FailureHandler(
             self.worker_name,
             self._policy,
             self._leases,
@@ -159,17 +154,17 @@ class Worker(Service):
         if self._watchdog is not None:
             self._watchdog.start()
         _log.info("Worker {name} does {queues}", name=self.worker_name, queues=list(self._routes))
-        self._fetcher.go()
+        self._fetcher.fetch_more()
 
     def stopService(self) -> Deferred[None]:
-        """Drain: nothing is fetched any more, what has not begun is given back, what runs has
-        ``grace_s`` to end. Fires when all is settled."""
+        """Drain: fetch no more jobs, give back those that have not started, and wait up to
+        ``grace_s`` for those that run. Fires when all jobs are settled."""
         super().stopService()  # type: ignore[no-untyped-call]
         return Deferred.fromCoroutine(self._drain())
 
     def when_stopped(self) -> Deferred[None]:
-        """Fires when the worker has been drained; fails with :class:`AllSlotsLost` when there was
-        no slot left to work with. Then it has stopped fetching by itself."""
+        """Fires when the worker has been drained; fails with :class:`AllSlotsLost` when all slots
+        are lost. Then it has stopped fetching by itself."""
         waiting: Deferred[None] = Deferred()
         self._stopped.append(waiting)
         return waiting
@@ -181,7 +176,7 @@ class Worker(Service):
         self._fetcher.stop()
         for held in self._batches.take_all():
             self._give_back(held)
-        for run in self._runner.unbegun():
+        for run in self._runner.take_unstarted():
             for held in run.held:
                 self._give_back(held)
         self._failures.stop()
@@ -198,10 +193,10 @@ class Worker(Service):
         if self._watchdog is not None:
             self._watchdog.stop()
         _log.info("Worker {name} has stopped", name=self.worker_name)
-        self._tell_stopped(None)
+        self._report_stopped(None)
 
     async def _until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait for something; whether it came true in time."""
+        """Wait for a condition. Returns whether it became true in time."""
         deadline_s = self._clock.seconds() + timeout_s
         while not condition():
             if self._clock.seconds() >= deadline_s:
@@ -209,7 +204,7 @@ class Worker(Service):
             await deferLater(self._clock, _POLL_S)
         return True
 
-    def _tell_stopped(self, result: Failure | None) -> None:
+    def _report_stopped(self, result: Failure | None) -> None:
         waiting, self._stopped = self._stopped, []
         for one in waiting:
             one.callback(result)
@@ -219,14 +214,14 @@ class Worker(Service):
         self._fetcher.stop()
         error = AllSlotsLost(
             f"All {self._slots} slots of worker {self.worker_name} are held by handlers that passed"
-            " their time limit and cannot be stopped. Start the process again, and look at what"
-            " hangs; process=True makes a handler one that can be stopped."
+            " their time limit and cannot be stopped. Restart the process, and find out what hangs;"
+            " a handler with process=True can be stopped."
         )
         _log.critical("{error}", error=error)
-        self._tell_stopped(Failure(error))
+        self._report_stopped(Failure(error))
 
     def _room(self) -> int:
-        """For how many jobs there is room, if it is enough to make a request worth it."""
+        """How many jobs to request now; 0 if there is too little room to be worth a request."""
         if not self.running or len(self._held) >= _HELD_MAX:
             return 0
         ahead = int(_AHEAD_S * self._slots / max(self._runner.mean_s, 1e-6))
@@ -235,23 +230,23 @@ class Worker(Service):
         usable = max(0, capacity - self._active - self._runner.lost)
         return usable if hungry or usable > capacity // 2 else 0
 
-    # -- a job's way -------------------------------------------------------------------------
+    # -- from delivery to the end of a job ---------------------------------------------------
 
-    def _arrived(self, jobs: list[Taken]) -> None:
-        delivery = [self._hold(taken) for taken in jobs]
+    def _arrived(self, jobs: list[DeliveredJob]) -> None:
+        delivery = [self._hold(delivered) for delivered in jobs]
         self._leases.keep(delivery)
         self._held.update(delivery)
         self._active += len(delivery)
         for held in delivery:
-            self._begin(held)
-        self._go_on()
+            self._start(held)
+        self._continue()
 
-    def _hold(self, taken: Taken) -> Held:
-        limit = self._routes[taken.job.queue].retries_max
-        context = Context(taken.job, self.worker_name)
-        return Held(taken, context, self._policy.retries_max if limit is None else limit)
+    def _hold(self, delivered: DeliveredJob) -> HeldJob:
+        limit = self._routes[delivered.job.queue].retries_max
+        context = Context(delivered.job, self.worker_name)
+        return HeldJob(delivered, context, self._policy.retries_max if limit is None else limit)
 
-    def _begin(self, held: Held) -> None:
+    def _start(self, held: HeldJob) -> None:
         if not self.running:
             self._give_back(held)
             return
@@ -260,12 +255,12 @@ class Worker(Service):
         except Exception as error:
             held.reply = error.reply if isinstance(error, UnknownTask) else None
             self._active -= 1
-            self._failures.failed(held, Failed.of(error))
+            self._failures.failed(held, JobFailure.of(error))
             return
         held.reply, held.task = call.reply, call.handler.name
         if self._failures.is_exhausted(held):
             self._active -= 1
-            self._failures.bury(held, Failed(_EXHAUSTED))
+            self._failures.bury(held, JobFailure(_EXHAUSTED))
         elif call.handler.size > 1:
             self._batches.add(held, call.handler)
         else:
@@ -280,10 +275,10 @@ class Worker(Service):
             if not outcome.late:
                 self._active -= len(outcome.run.held)
             for held in outcome.run.held:
-                self._judge(held, outcome)
-        self._go_on()
+                self._settle(held, outcome)
+        self._continue()
 
-    def _judge(self, held: Held, outcome: Outcome) -> None:
+    def _settle(self, held: HeldJob, outcome: Outcome) -> None:
         if outcome.failed is not None:
             if not outcome.late:
                 self._failures.failed(held, outcome.failed)
@@ -292,34 +287,34 @@ class Worker(Service):
         else:
             Deferred.fromCoroutine(self._answer(held, held.reply, outcome.payload))
 
-    async def _answer(self, held: Held, queue: str, payload: bytes) -> None:
+    async def _answer(self, held: HeldJob, queue: str, payload: bytes) -> None:
         if await self._settling.add(queue, encoded_result(payload), self._policy.result_options):
             self._settling.ack(held)
         else:
             self._settling.leave(held)
 
-    def _given_up(self, run: Run, failed: Failed) -> None:
+    def _given_up(self, run: Run, failed: JobFailure) -> None:
         self._active -= len(run.held)
         for held in run.held:
             self._failures.given_up(held, failed)
 
-    def _give_back(self, held: Held) -> None:
+    def _give_back(self, held: HeldJob) -> None:
         self._active -= 1
         self._settling.nack(held)
 
-    def _lease_lost(self, held: Held) -> None:
+    def _lease_lost(self, held: HeldJob) -> None:
         self._failures.lease_lost(held)
 
-    def _stranded(self, held: Held) -> None:
-        self._failures.bury(held, Failed(_STRANDED))
+    def _stranded(self, held: HeldJob) -> None:
+        self._failures.bury(held, JobFailure(_STRANDED))
 
-    def _ended(self, batch: list[Held]) -> None:
+    def _ended(self, batch: list[HeldJob]) -> None:
         self._held.difference_update(batch)
-        self._fetcher.go()
+        self._fetcher.fetch_more()
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         self._runner.start()
-        self._fetcher.go()
+        self._fetcher.fetch_more()
 
 
 def _threads(size: int, reactor: Any, report: Report) -> Threads:
@@ -327,5 +322,5 @@ def _threads(size: int, reactor: Any, report: Report) -> Threads:
 
 
 def _environment() -> dict[str, str]:
-    """What the worker can import its processes can import too."""
+    """Environment variables for processes, so that they can import what the worker can."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

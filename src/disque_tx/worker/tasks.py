@@ -30,9 +30,9 @@ class Queue:
     """A queue whose jobs are calls of functions.
 
     ``serializer``: an ``ISerializer``, by default :class:`JSON`. ``retry_s``, ``ttl_s``,
-    ``replicate``: of the jobs, unless the task says otherwise. ``retries_max``: after how many
-    nacks and additional deliveries a failing job becomes a dead letter, ``None``: as the worker
-    says.
+    ``replicate``: of the jobs, unless the task has its own. ``retries_max``: after how many
+    nacks and additional deliveries a failing job becomes a dead letter, ``None``: the worker's
+    limit.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class Queue:
         return f"<Queue {self.name!r}: {', '.join(self.tasks) or 'no tasks'}>"
 
     def connect(self, client: Any) -> None:
-        """Add jobs by this client from now on: a ``Disque``, or a ``DisqueClient``."""
+        """Add jobs with this client from now on: a ``Disque``, or a ``DisqueClient``."""
         self._client = client
 
     @property
     def client(self) -> Any:
-        """What jobs are added by. Without :meth:`connect`: a blocking client of the nodes that the
-        environment names in DISQUE_ADDRESSES (separated by commas), or of the one here."""
+        """The client that adds jobs. Without :meth:`connect` it is a blocking client of the nodes
+        in the environment variable DISQUE_ADDRESSES (separated by commas), or of the local node."""
         if self._client is None:
             addresses = os.environ.get(ADDRESSES) or _DEFAULT_ADDRESSES
             self._client = Disque(addresses.split(","))
@@ -85,9 +85,9 @@ class Queue:
     def job(self, function: Any = None, **words: Any) -> Any:
         """Decorator: the function becomes a task, which can still be called.
 
-        ``name``: what jobs call it, by default its own name. ``retry_s``, ``ttl_s``: of its jobs.
-        ``time_limit_s``: how long it may take. ``result``: whether callers want what it returns.
-        ``process``: run it in a process of its own, which it may end or hang.
+        ``name``: the task's name in jobs, by default that of the function. ``retry_s``, ``ttl_s``:
+        of its jobs. ``time_limit_s``: how long it may take. ``result``: whether its return value is
+        sent back. ``process``: run it in a process of its own, because it may crash or hang.
 
         :raises BadHandlers: the name is taken, or the function cannot be a task.
         """
@@ -108,13 +108,13 @@ class Queue:
         name = name or function.__name__
         handler = handler_of(function, time_limit_s)
         if handler.size > 1:
-            raise BadHandlers("A batch gets jobs, not arguments: give it to the worker itself.")
+            raise BadHandlers("A batch gets jobs, not arguments: pass it to the worker itself.")
         if process:
             handler = Handler(function, Kind.PROCESS, time_limit_s, target=target_of(function))
         if name in self.tasks or (self._is_raw and (self.tasks or result)):
             raise BadHandlers(
-                f"Queue {self.name!r} has a task {name!r} already; or it is raw, and has one task"
-                " without results."
+                f"Queue {self.name!r} has a task {name!r} already; or its serializer is Raw, which"
+                " allows one task, without results."
             )
         times: dict[str, Any] = {"retry_s": retry_s, "ttl_s": ttl_s}
         options = attrs.evolve(self.options, **{k: v for k, v in times.items() if v is not None})
@@ -129,14 +129,14 @@ class Queue:
         return isinstance(self.serializer, Raw)
 
     def size_max(self) -> int:
-        """One at a time."""
+        """Tasks take one job at a time."""
         return 1
 
     def call(self, context: Context) -> Call:
-        """The call that a job asks for.
+        """The call that a job contains.
 
-        :raises Undecodable: it is none.
-        :raises UnknownTask: there is no such task.
+        :raises Undecodable: the body is not a call.
+        :raises UnknownTask: this queue has no such task.
         """
         if self._is_raw:
             for task in self.tasks.values():
@@ -152,9 +152,9 @@ class Queue:
         if not (isinstance(name, str) and isinstance(args, list) and isinstance(kwargs, dict)):
             raise Undecodable("The body has no task with args and kwargs.")
         if not all(isinstance(word, str) for word in kwargs):
-            raise Undecodable("A keyword in the body is no text.")
+            raise Undecodable("A keyword in the body is not text.")
         if reply is not None and not _is_reply(reply):
-            raise Undecodable("The body names no queue for results.")
+            raise Undecodable("The reply queue in the body is not a queue for results.")
         task = self.tasks.get(name)
         if task is None:
             shown = name[:_NAME_SHOWN_MAX]
@@ -168,9 +168,9 @@ class Queue:
             raise
         except Exception as error:
             what = f"{type(error).__name__}: {error}"
-            raise Undecodable(f"The body does not deserialize: {what}") from error
+            raise Undecodable(f"The body cannot be deserialized: {what}") from error
         if not isinstance(value, dict):
-            raise Undecodable("The body is no call of a task.")
+            raise Undecodable("The body is not a call of a task.")
         return value
 
 
@@ -209,20 +209,20 @@ class Task(Generic[_P, _R]):
         return self._function(*args, **kwargs)
 
     def options(self, **words: Any) -> Task[_P, _R]:
-        """The same task, whose jobs are added otherwise: ``delay_s``, ``retry_s``, ``ttl_s``,
+        """The same task with other options for its jobs: ``delay_s``, ``retry_s``, ``ttl_s``,
         ``replicate``, ``maxlen``.
 
-        :raises TypeError: for other words.
+        :raises TypeError: for unknown options.
         """
         options = attrs.evolve(self._options, **words)
         return Task(self.queue, self.name, self._function, self.handler, options, self.has_result)
 
     def delay(self, *args: _P.args, **kwargs: _P.kwargs) -> Any:
-        """Add a job that calls it: a :class:`Pending`, or with a Twisted client a Deferred of an
-        :class:`AsyncPending`.
+        """Add a job that calls the function. Returns a :class:`Pending`, or with a Twisted client a
+        Deferred of an :class:`AsyncPending`.
 
         :raises NotSerializable: the arguments cannot be sent.
-        :raises ClientError: the job was not added, or nobody knows; see ``add_job``.
+        :raises ClientError: the job was not added, or the outcome is unknown; see ``add_job``.
         """
         reply = REPLY_PREFIX + secrets.token_hex(16) if self.has_result else None
         body = self._body(args, kwargs, reply)

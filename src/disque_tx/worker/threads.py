@@ -1,8 +1,8 @@
 """Threads for plain functions.
 
-The threads belong to the worker alone, so that a function that hangs takes nothing from others, and
-they do not keep the process from ending. A thread is handed many short runs at once, and what it
-has done is told to the reactor's thread in as few calls as possible.
+The threads belong to the worker alone, so that a function that hangs does not affect others, and
+they do not keep the process from ending. A thread gets many short runs at once, and outcomes are
+reported to the reactor's thread in as few calls as possible.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from queue import SimpleQueue
 from typing import TypeAlias
 
 from disque_tx.worker.context import current
-from disque_tx.worker.slots import Failed, Outcome, Run, Slot
+from disque_tx.worker.runs import JobFailure, Outcome, Run, Slot
 
 #: A slot and the outcome of one of its runs; ``None``: there are no more runs.
 Done: TypeAlias = tuple[Slot, Outcome | None]
 Report: TypeAlias = Callable[[list[Done]], object]
 
 
-def run_here(run: Run) -> tuple[bytes | None, Failed | None]:
-    """Do it in this thread. Nothing a handler raises gets out, not even SystemExit."""
+def run_in_thread(run: Run) -> tuple[bytes | None, JobFailure | None]:
+    """Execute a run in this thread. All exceptions of a handler are caught, even SystemExit."""
     try:
         if len(run.held) == 1:
             current.set(run.held[0].context)
         return run.call.run(), None
     except BaseException as error:
-        return None, Failed.of(error)
+        return None, JobFailure.of(error)
 
 
 class Threads:
     """Up to ``size`` threads, started when they are needed.
 
-    ``call_from_thread``: runs something in the thread of ``report``. ``seconds``: a clock that any
-    thread may read.
+    ``call_from_thread``: calls a function in the reactor's thread, where ``report`` runs.
+    ``seconds``: a clock that any thread may read.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Threads:
         self._busy = 0
 
     def put(self, slot: Slot) -> None:
-        """Have the runs of a slot done. There may be ``size`` slots at a time."""
+        """Execute the runs of a slot. There may be ``size`` slots at a time."""
         self._busy += 1
         if self._started < min(self._busy, self._size):
             self._started += 1
@@ -64,7 +64,7 @@ class Threads:
         self._slots.put(slot)
 
     def stop(self) -> None:
-        """Let the threads end, each after what it does now."""
+        """End the threads, each after its current slot."""
         for _ in range(self._started):
             self._slots.put(None)
         self._started = 0
@@ -75,10 +75,10 @@ class Threads:
                 try:
                     run = slot.runs.popleft()
                 except IndexError:
-                    break  # The reactor's thread has taken them back in this moment.
+                    break  # The reactor's thread has taken them back at this moment.
                 start_s = self._seconds()
                 slot.current = (run, start_s)
-                payload, failed = run_here(run)
+                payload, failed = run_in_thread(run)
                 took_s = self._seconds() - start_s
                 slot.current = None
                 self._tell((slot, Outcome(run, payload, failed, took_s)))
@@ -91,7 +91,7 @@ class Threads:
             self._call_from_thread(self._flush)
 
     def _flush(self) -> None:
-        # In this order: what is appended after the exchange is announced anew.
+        # In this order, so that outcomes appended after the exchange schedule another flush.
         self._announced = False
         done, self._done = self._done, []
         self._busy -= sum(1 for _, outcome in done if outcome is None)

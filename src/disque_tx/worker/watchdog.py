@@ -1,11 +1,11 @@
-"""Notices when something holds up the reactor, and logs what.
+"""Detects that the reactor is blocked, and logs by what.
 
 A coroutine handler that computes, sleeps or waits for a lock blocks the reactor. Then nothing else
 happens: no heartbeat keeps the jobs of this worker from being delivered to others, and no time
-limit is obeyed. A thread looks from outside and logs the stack.
+limit is enforced. A thread of its own detects this and logs the stack.
 
-It sends no heartbeats itself: a reactor that never comes back would hold its jobs for ever, and so
-they are done by somebody else after their RETRY.
+The thread sends no heartbeats: a reactor that is blocked for ever would hold its jobs for ever.
+Without heartbeats, other workers get them after their RETRY.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from twisted.logger import Logger
 
 from disque_tx.worker.handlers import Handler
 
-#: The reactor is blocked when it has done nothing for so long.
-LIMIT_S: Final = 2.0
-#: Of one blockade there are reports at 2 s, 4 s, 8 s and so on; and between two there is so long.
-REST_S: Final = 10.0
+#: The reactor counts as blocked when it has not run for this long.
+BLOCKED_S: Final = 2.0
+#: One blockade is reported after 2 s, 4 s, 8 s and so on; another one not sooner than this.
+REPORT_INTERVAL_S: Final = 10.0
 _TICK_S: Final = 0.5
 _log = Logger()
 
 
 class Watchdog:
-    """``running``: the handlers that run now. ``now_s``: seconds, for any thread. ``stack``: of a
-    thread, by its number; a seam."""
+    """Watches one reactor. ``running``: returns the handlers that run now. ``now_s``: a clock that
+    any thread may read. ``stack``: returns the stack of a thread by its ID; replaced in tests."""
 
     def __init__(
         self,
@@ -50,17 +50,17 @@ class Watchdog:
         self._watched = 0
         self._ticked_s = 0.0
         self._report_s = 0.0
-        self._next_s = LIMIT_S
+        self._next_s = BLOCKED_S
         self._blocked = False
 
     def start(self, in_thread: bool = True) -> None:
-        """From the reactor's thread. ``in_thread``: with a thread that looks."""
+        """Start, in the reactor's thread. ``in_thread``: with the thread that watches it."""
         if self._ticks.running:
             return
         self._watched = threading.get_ident()
         self._ended = threading.Event()
         self._ticked_s = self._now_s()
-        self._report_s = self._ticked_s - REST_S
+        self._report_s = self._ticked_s - REPORT_INTERVAL_S
         self._ticks.start(_TICK_S)
         if in_thread:
             watch = threading.Thread(
@@ -69,7 +69,7 @@ class Watchdog:
             watch.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._ended.set()
         if self._ticks.running:
             self._ticks.stop()
@@ -78,22 +78,22 @@ class Watchdog:
         now_s = self._now_s()
         blocked_s, self._ticked_s = now_s - self._ticked_s, now_s
         if self._blocked:
-            _log.warn("The reactor goes on, after {s:.1f} s", s=blocked_s)
+            _log.warn("The reactor runs again, after {s:.1f} s", s=blocked_s)
         self._blocked = False
-        self._next_s = LIMIT_S
+        self._next_s = BLOCKED_S
 
     def _watch(self, ended: threading.Event) -> None:
         while not ended.wait(_TICK_S):
             self.look()
 
     def look(self) -> None:
-        """Report, if there is something to report."""
+        """Log a report, if the reactor is blocked and a report is due."""
         now_s = self._now_s()
         blocked_s = now_s - self._ticked_s
         if blocked_s < self._next_s:
             return
         self._next_s *= 2
-        if not self._blocked and now_s - self._report_s < REST_S:
+        if not self._blocked and now_s - self._report_s < REPORT_INTERVAL_S:
             return
         self._blocked, self._report_s = True, now_s
         frame = self._stack(self._watched)

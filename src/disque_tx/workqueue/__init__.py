@@ -1,9 +1,10 @@
-"""The Redis work queue, on the same keys as its other implementations; and the same over Disque.
+"""The Redis work queue, on the same keys as its other implementations; and the same on Disque.
 
-:class:`WorkQueue` on Redis, :class:`DisqueWorkQueue` on Disque, :class:`Item` for what they hold,
-:class:`CleaningService` for what workers leave behind. They use no server code.
+:class:`WorkQueue` uses Redis, :class:`DisqueWorkQueue` uses Disque; both hold :class:`Item`.
+:class:`CleaningService` returns items whose workers have died. No server code is used.
 """
 
+from disque_tx.workqueue.cleaning import CleaningService
 from disque_tx.workqueue.errors import (
     BadRedisUrl,
     MoveRefused,
@@ -18,7 +19,6 @@ from disque_tx.workqueue.errors import (
 from disque_tx.workqueue.items import Counts, Item, KeyPrefix
 from disque_tx.workqueue.queue import WorkQueue
 from disque_tx.workqueue.redis import Redis
-from disque_tx.workqueue.service import CleaningService
 
 __all__ = [
     "BadRedisUrl",

@@ -1,4 +1,4 @@
-"""Coroutines that people call as functions that return Deferreds."""
+"""Coroutine functions as functions that return Deferreds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 def deferred(
     function: Callable[_P, Coroutine[Deferred[Any], Any, _T]],
 ) -> Callable[_P, Deferred[_T]]:
-    """Run the coroutine at once; its result is the Deferred's."""
+    """Decorator: a call runs the coroutine at once, and returns a Deferred of its result."""
 
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> Deferred[_T]:
@@ -26,8 +26,8 @@ def deferred(
 
 
 @deferred
-async def together(parts: Sequence[Deferred[_T]]) -> list[_T]:
-    """All results, in order. If some fail, the first of these failures, when all have ended."""
+async def gather_all(parts: Sequence[Deferred[_T]]) -> list[_T]:
+    """All results, in order. If some fail, raises the first failure after all have ended."""
     results: list[_T] = []
     for _, result in await DeferredList(list(parts), consumeErrors=True):
         if isinstance(result, Failure):

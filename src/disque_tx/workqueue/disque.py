@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, NoReturn
 import attrs
 
 from disque_tx.client.errors import AlreadyAcknowledged, TooLate, UnknownJob
-from disque_tx.workqueue import bodies
 from disque_tx.workqueue.deferreds import deferred
 from disque_tx.workqueue.errors import NotOnDisque
-from disque_tx.workqueue.items import Item
+from disque_tx.workqueue.items import Item, job_body, parse_job_body
 
 if TYPE_CHECKING:
     from disque_tx.client import DisqueClient, TakenJob
@@ -29,7 +28,7 @@ class DisqueWorkQueue:
 
     ``retry_s``: how long a lease lasts. Disque fixes this when an item is added, so it is the
     same for all leases of an item. With 0 an item is delivered at most once, and is lost if its
-    worker dies. Items come back without any cleaning.
+    worker dies. No cleaning is needed to return items.
 
     Errors are those of the client, :class:`disque_tx.client.ClientError`.
     """
@@ -46,9 +45,9 @@ class DisqueWorkQueue:
     async def add_unique_item(self, item: Item) -> None:
         """Add an item. When another one has its ID, both are worked on.
 
-        Of :class:`OutcomeUnknown` the item may have been added: to repeat it may double it.
+        After :class:`OutcomeUnknown` the item may have been added: repeating it may add it twice.
         """
-        await self._client.add_job(self.name, bodies.encode(item), retry_s=self.retry_s)
+        await self._client.add_job(self.name, job_body(item), retry_s=self.retry_s)
 
     @deferred
     async def add_item(self, item: Item) -> NoReturn:
@@ -59,7 +58,7 @@ class DisqueWorkQueue:
         """
         raise NotOnDisque(
             "Disque cannot add an item on the condition that its ID is new. Use add_unique_item(),"
-            " and work that bears being done twice; or a work queue on Redis."
+            " and work that may be done twice; or a work queue on Redis."
         )
 
     @deferred
@@ -68,9 +67,9 @@ class DisqueWorkQueue:
     ) -> DisqueItem | None:
         """Get an item to work on (GETJOB). Nobody else gets it before its RETRY is over.
 
-        ``expiry_s``: how long that is expected to be; the RETRY counts, which was given when the
-        item was added. ``block``: wait for one, for ever with ``timeout_s`` 0. Returns ``None``
-        when none came. When the Deferred is cancelled, an item that arrives later is given back.
+        ``expiry_s``: the expected length of the lease; what counts is the RETRY with which the item
+        was added. ``block``: wait for one, for ever with ``timeout_s`` 0. Returns ``None`` when
+        none came. When the Deferred is cancelled, an item that arrives later is given back.
 
         :raises NotOnDisque: when ``expiry_s`` is longer than the RETRY of this queue.
         :raises ValueError: when a time is negative or not finite.
@@ -86,19 +85,19 @@ class DisqueWorkQueue:
             )
         wait_s = timeout_s or None
         for job in await self._client.take(self.name, timeout_s=wait_s, no_hang=not block):
-            item_id, data = bodies.decode(job.data) or (job.id, job.data)
+            item_id, data = parse_job_body(job.data) or (job.id, job.data)
             return DisqueItem(item_id, data, job)
         return None
 
     @deferred
     async def complete(self, item: Item) -> bool:
         """The work is done: acknowledge the job at the node that delivered it (ACKJOB). Returns
-        whether that node knew it as not done.
+        whether that node had not acknowledged it before.
 
-        Of workers that got the item from the same node, one is told ``True``. Two that got it
-        from different nodes are both told ``True`` when the second completes before the nodes
-        have told each other: within a round trip, or while a partition lasts. When the node
-        is gone, another one is asked: ``True`` if it holds a copy that is not done. ``False`` may
+        Of workers that got the item from the same node, one gets ``True``. Two that got it from
+        different nodes both get ``True`` when the second completes before the nodes have exchanged
+        the acknowledgement: within a round trip, or while a partition lasts. When the node is gone,
+        another one is asked: ``True`` if it holds a copy that is not acknowledged. ``False`` may
         then mean that it does not know the job. Work that must be done at most once needs a
         queue with ``retry_s=0``, not this answer.
 
@@ -108,8 +107,8 @@ class DisqueWorkQueue:
 
     @deferred
     async def extend_lease(self, item: Item, expiry_s: float | None = None) -> bool:
-        """The work takes longer: the lease lasts for another RETRY (WORKING). ``False`` when the
-        item was completed, is not known any more, or half of its life is over.
+        """The work takes longer: the lease lasts for another RETRY (WORKING). Returns ``False``
+        when the item was completed, is not known any more, or half of its TTL is over.
 
         :raises NotOnDisque: when the item was not leased from Disque, or more than the RETRY of
             this queue is asked for.
@@ -124,7 +123,7 @@ class DisqueWorkQueue:
 
     @deferred
     async def give_back(self, item: Item) -> bool:
-        """Let others have the item now (NACK). Returns whether it waits again.
+        """Release the item for other workers now (NACK). Returns whether it was queued.
 
         :raises NotOnDisque: when the item was not leased from Disque.
         """
@@ -132,7 +131,7 @@ class DisqueWorkQueue:
 
     @deferred
     async def queue_len(self) -> int:
-        """How many items wait at the node that is asked; nodes do not know of each other's."""
+        """How many items wait at the current node; it does not count those of other nodes."""
         return await self._client.queue_length(self.name)
 
     @deferred
@@ -155,12 +154,12 @@ class DisqueWorkQueue:
 
     @deferred
     async def light_clean(self) -> int:
-        """Nothing is to be done: nodes return items by themselves. Returns 0."""
+        """Does nothing: nodes return items by themselves. Returns 0."""
         return 0
 
     @deferred
     async def deep_clean(self) -> int:
-        """Nothing is to be done: nodes lose no items. Returns 0."""
+        """Does nothing: nodes lose no items. Returns 0."""
         return 0
 
     def _job(self, item: Item) -> TakenJob:
@@ -168,5 +167,5 @@ class DisqueWorkQueue:
             return item.job
         raise NotOnDisque(
             "Only an item that was leased from Disque can be completed, extended or given back:"
-            " Disque knows jobs, and this item names none."
+            " this item has no job."
         )

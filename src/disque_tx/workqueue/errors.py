@@ -1,15 +1,14 @@
-"""What can go wrong with a work queue: one class per thing that a program may want to tell apart.
+"""Errors of work queues: one class for each case that a program may want to handle differently.
 
-Texts say what happened, where, and what to do; they never hold passwords, nor data of items.
+Texts say what happened, where, and what to do; they never contain passwords, nor data of items.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar, Final
 
+from disque_tx.client.errors import printable
 from disque_tx.errors import DisqueError
-
-_SHOWN_CHARACTERS_MAX: Final = 200
 
 
 class WorkQueueError(DisqueError):
@@ -17,11 +16,11 @@ class WorkQueueError(DisqueError):
 
 
 class BadRedisUrl(WorkQueueError, ValueError):
-    """What was given as the address of a Redis server is none."""
+    """This is not the URL of a Redis server."""
 
 
 class NotJson(WorkQueueError, ValueError):
-    """The data of an item is no JSON, or a value cannot be made JSON."""
+    """The data of an item is not JSON, or a value cannot be represented as JSON."""
 
 
 class NotOnDisque(WorkQueueError):
@@ -29,7 +28,8 @@ class NotOnDisque(WorkQueueError):
 
 
 class MoveRefused(WorkQueueError):
-    """Items are not moved (any more), because it might double some; the text says why."""
+    """Items are not moved, or no more of them, because some might be duplicated; the text says
+    why."""
 
 
 class RedisLost(WorkQueueError):
@@ -41,9 +41,9 @@ class RedisLost(WorkQueueError):
     def __init__(self, address: str, reason: str, sent: bool) -> None:
         self.address = address
         self.sent = sent
-        doubt = " What was asked for may or may not have been done." if sent else ""
+        doubt = " The command may or may not have been executed." if sent else ""
         super().__init__(
-            f"The Redis server at {address} cannot be used: {shown(reason).rstrip('.')}.{doubt}"
+            f"The Redis server at {address} cannot be used: {printable(reason).rstrip('.')}.{doubt}"
             " Check its address, and that it runs."
         )
 
@@ -88,17 +88,11 @@ _BY_CODE: Final[dict[str, type[RedisRefused]]] = {
 def refusal(address: str, line: str) -> RedisRefused:
     """The exception for an error reply; ``line``: the reply without its dash.
 
-    An error inside a script stands behind the words of the script engine of old servers.
+    Old servers put words of their own before the code of an error inside a script.
     """
-    text = shown(line)
+    text = printable(line)
     code = text.partition(" ")[0]
     kind = _BY_CODE.get(code)
     if kind is None:
         kind = WrongKeyType if "WRONGTYPE" in text else RedisRefused
     return kind(address, code, text if text.endswith(".") else f"{text}.")
-
-
-def shown(text: str) -> str:
-    """A text from outside as errors show it: one line, not too long, nothing but characters."""
-    cut = text[:_SHOWN_CHARACTERS_MAX]
-    return "".join(character if character.isprintable() else "?" for character in cut)

@@ -1,11 +1,20 @@
-"""What a work queue holds, and how its keys are named."""
+"""Items of a work queue, how their keys are named, and their form as bodies of Disque jobs.
+
+A Disque job has an ID of its own, so an item's ID is part of the body::
+
+    workqueue-item <length of id in bytes> <id>\\n<data>
+
+Any other body is the data of an item whose ID is the job's: so jobs that were added by other
+programs are items too.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import uuid
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -14,9 +23,9 @@ from disque_tx.workqueue.errors import NotJson
 
 @attrs.frozen
 class KeyPrefix:
-    """What stands before an identifier to make a key. ``KeyPrefix("cv:").of("7")`` is ``cv:7``.
+    """The common beginning of the keys of a work queue. ``KeyPrefix("cv:").of("7")`` is ``cv:7``.
 
-    :raises ValueError: when it is empty: a work queue would then take keys of everybody.
+    :raises ValueError: when it is empty: the keys could then be those of other programs.
     """
 
     prefix: str = attrs.field()
@@ -66,7 +75,7 @@ class Item:
     def from_json(cls, value: Any, id: str | None = None) -> Item:
         """An item whose data is the value as JSON. Equal values give equal bytes.
 
-        :raises NotJson: when JSON cannot say this value.
+        :raises NotJson: when JSON cannot represent this value.
         """
         try:
             text = json.dumps(
@@ -77,14 +86,14 @@ class Item:
             raise NotJson(f"The value cannot be written as JSON ({error}).") from error
 
     def json(self) -> Any:
-        """The value whose JSON the data is.
+        """The data, parsed as JSON.
 
-        :raises NotJson: when it is none.
+        :raises NotJson: when it is not JSON.
         """
         try:
             return json.loads(self.data)
         except (ValueError, RecursionError) as error:
-            raise NotJson(f"The data of item {self.id!r} is no JSON.") from error
+            raise NotJson(f"The data of item {self.id!r} is not JSON.") from error
 
     def text(self) -> str:
         """The data as text.
@@ -100,8 +109,28 @@ def _encoded(data: bytes | str) -> bytes:
 
 @attrs.frozen
 class Counts:
-    """How many IDs stand in the lists. ``queue``: waiting. ``processing``: being worked on, or
-    given up and not returned yet."""
+    """The lengths of the lists. ``queue``: IDs that wait. ``processing``: IDs that are being worked
+    on, or whose lease has expired and that no clean has returned yet."""
 
     queue: int
     processing: int
+
+
+_HEAD: Final = re.compile(rb"workqueue-item (\d{1,7}) ")
+
+
+def job_body(item: Item) -> bytes:
+    """An item as the body of a Disque job."""
+    name = item.id.encode(errors="surrogateescape")
+    return b"workqueue-item %d %b\n%b" % (len(name), name, item.data)
+
+
+def parse_job_body(body: bytes) -> tuple[str, bytes] | None:
+    """The ID and data of an item, or ``None`` if the body has another format."""
+    head = _HEAD.match(body)
+    if head is None:
+        return None
+    end = head.end() + int(head[1])
+    if end == head.end() or body[end : end + 1] != b"\n":
+        return None
+    return body[head.end() : end].decode(errors="surrogateescape"), body[end + 1 :]

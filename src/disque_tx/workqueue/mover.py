@@ -1,24 +1,26 @@
-"""All items of a work queue on Redis become jobs of a queue of Disque.
+"""Moves all items of a work queue on Redis into a queue of Disque, as jobs.
 
-An item is moved in these steps. Two keys of Redis tell a move that is started again what an earlier
-one has done: ``P:mover``, which only one move holds at a time, and the hash ``P:moving``.
+An item is moved in these steps. Two keys of Redis record the state of a move, so that it can be
+started again: ``P:mover``, a lock that only one move holds at a time, and the hash ``P:moving``.
 
 ==  ===================================================  ========================================
     step                                                 what a crash after it leaves
 ==  ===================================================  ========================================
-1   in one script: lease the item,                       a note that a job may be there, or not
+1   in one script: lease the item,                       a note that there may be a job, or not
     ``HSET P:moving <id> ?<session>``
-2   ``ADDJOB … DELAY 3600``                              the same, and a job that nobody gets yet
+2   ``ADDJOB … DELAY 3600``                              the same, and a job that is not delivered
 3   in one script: delete the item as ``complete``       the job, and its ID in the note
     does, ``HSET P:moving <id> <job>``
-4   ``ENQUEUE <job>``, if it still waits                 the job as workers see it, and the note
+4   ``ENQUEUE <job>``, if it still waits                 the job, which can be delivered, and the
+                                                         note
 5   ``HDEL P:moving <id>``                               the job
 ==  ===================================================  ========================================
 
-Before it leases anything, a move goes through the notes. One with a job goes on at step 4. For one
-without, all nodes are searched for a job of this item: if there is one it goes on at step 3,
-otherwise the item is given back. So nothing is lost at any step, and nothing doubled as long as the
-move is started again within the DELAY, and no node that was given a job is gone meanwhile.
+Before it leases anything, a move reads the notes of an earlier one. A note with a job ID continues
+at step 4. For one without, all nodes are searched for a job of this item: if there is one it
+continues at step 3, otherwise the item is given back. So no step loses an item, and none is
+duplicated as long as the move is started again within the DELAY, and no node that holds a job has
+died meanwhile.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from typing import Any, Final
 from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall, deferLater
 
-from disque_tx.workqueue.deferreds import deferred, together
+from disque_tx.workqueue.deferreds import deferred, gather_all
 from disque_tx.workqueue.errors import MoveRefused
 from disque_tx.workqueue.items import Item
 from disque_tx.workqueue.parking import Parking
@@ -39,11 +41,11 @@ from disque_tx.workqueue.scripts import COMPLETE, GIVE_BACK, Script, script
 
 #: How long an item is kept from workers while it is moved.
 _LEASE_MS: Final = 60_000
-#: Rest before looking again for items that workers hold.
+#: Time between checks for items that workers hold.
 _LOOK_S: Final = 1.0
 
 _LOCK_LOST: Final = -1
-#: id, session, job → 1 if the item was completed, 0 if it was before.
+#: id, session, job → 1 if the item was completed now, 0 if it was completed before.
 _HAND_OVER: Final = script(
     f"""\
 local move = ARGV[3]
@@ -67,10 +69,12 @@ return redis.call('GET', lock) == ARGV[2] and redis.call('DEL', lock) or 0
 
 
 class Mover:
-    """``queue``: of Redis. ``parking``: of Disque. ``progress``: is told how many items were moved
-    and how many are left, as far as lists tell. ``at_a_time``: how many are on their way.
-    ``lock_s``: when another move may begin after one was killed. ``waiting``: is told what is
-    waited for, when that may take long.
+    """Moves the items of one work queue.
+
+    ``queue``: the source, on Redis. ``parking``: the target, on Disque. ``progress``: called with
+    how many items were moved and how many are left, by the lengths of the lists. ``at_a_time``:
+    how many are moved concurrently. ``lock_s``: how long after a move was killed another one may
+    start. ``waiting``: called with a message for people when a wait may take long.
 
     ``moved``: how many items were moved so far. ``ended``: whether all are."""
 
@@ -99,12 +103,12 @@ class Mover:
 
     @deferred
     async def run(self) -> int:
-        """Move until no item is left; how many were moved. Items that workers hold are waited
-        for: they are completed there, or come back.
+        """Move until no item is left. Returns how many were moved. Items that workers hold are
+        waited for: they are completed there, or come back.
 
         :raises MoveRefused: when another move runs.
         :raises WorkQueueError: when Redis fails.
-        :raises ClientError: when Disque fails. After any error: start again.
+        :raises ClientError: when Disque fails. After any error the move can be started again.
         """
         if not await self._lock():
             return 0
@@ -115,7 +119,7 @@ class Mover:
             await self._parking.open()
             await self._resume()
             await self._queue.deep_clean()
-            await self._all()
+            await self._move_all()
         finally:
             if renewing.running:
                 renewing.stop()
@@ -125,22 +129,22 @@ class Mover:
         return self.moved
 
     def stop(self) -> None:
-        """Begin no more items; :meth:`run` returns when those that are on their way are moved."""
+        """Start no more items; :meth:`run` returns when those that have been started are moved."""
         self._stopping = True
 
     # -- the lock ----------------------------------------------------------------------------
 
     async def _lock(self) -> bool:
-        """Whether it is there; not, if it is to stop before."""
+        """Get the lock; returns ``False`` if the move was stopped before."""
         key = self._queue.prefix.of(":mover")
         words = ("SET", key, self._queue.session, "NX", "PX", self._lock_ms)
         until_s = self._redis.reactor.seconds() + 1.2 * self._lock_ms / 1000
-        said = False
+        reported = False
         while await self._redis.execute(*words) is None:
             if self._stopping:
                 return False
-            if not said:
-                said = True
+            if not reported:
+                reported = True
                 self._waiting(
                     f"Another move holds the key {key}; it may have been killed. Waiting for it,"
                     f" up to {1.2 * self._lock_ms / 1000:g} s."
@@ -148,7 +152,7 @@ class Mover:
             if self._redis.reactor.seconds() > until_s:
                 raise MoveRefused(
                     f"Another move of the work queue {self._queue.prefix.prefix!r} is running: it"
-                    f" holds the key {key}. Wait for its end."
+                    f" holds the key {key}. Wait until it ends."
                 )
             await deferLater(self._redis.reactor, _LOOK_S)
         return True
@@ -163,11 +167,11 @@ class Mover:
     def _check(self) -> None:
         if self._lost:
             raise MoveRefused(
-                "The move lost its lock in Redis: the server was silent, or this program stood"
-                " still for too long. Start it again."
+                "The move lost its lock in Redis: the server did not answer, or this program was"
+                " suspended for too long. Start it again."
             )
 
-    # -- what an earlier move left -----------------------------------------------------------
+    # -- the notes of an earlier move --------------------------------------------------------
 
     async def _resume(self) -> None:
         words = iter(await self._redis.execute("HGETALL", self._notes))
@@ -187,10 +191,10 @@ class Mover:
 
     # -- moving ------------------------------------------------------------------------------
 
-    async def _all(self) -> None:
+    async def _move_all(self) -> None:
         while True:
-            runs = [Deferred.fromCoroutine(self._some()) for _ in range(self._at_a_time)]
-            await together(runs)
+            runs = [Deferred.fromCoroutine(self._move_waiting()) for _ in range(self._at_a_time)]
+            await gather_all(runs)
             left = await self._queue.counts()
             self._progress(self.moved, left.queue + left.processing)
             self.ended = not left.queue + left.processing
@@ -199,8 +203,8 @@ class Mover:
             await deferLater(self._redis.reactor, _LOOK_S)
             await self._queue.light_clean()
 
-    async def _some(self) -> None:
-        """Move what waits, one by one."""
+    async def _move_waiting(self) -> None:
+        """Move the items that wait, one by one."""
         while not self._stopping:
             item = await self._queue.take(_LEASE_MS, self._notes)
             if item is None:
@@ -211,7 +215,7 @@ class Mover:
             self._progress(self.moved, left.queue + left.processing)
 
     async def _hand_over(self, item: Item, job_id: str) -> None:
-        """Steps 3 to 5."""
+        """Steps 3 to 5 of the move of an item."""
         done = await self._run(_HAND_OVER, _raw(item), self._queue.session, job_id)
         if done == _LOCK_LOST:
             self._lost = True

@@ -1,7 +1,7 @@
-"""Jobs that are in Disque and not delivered yet, while items are moved there.
+"""Jobs that wait in Disque, not yet deliverable, while items are moved there.
 
-A job is *parked* by adding it with a long DELAY, and *released* with ENQUEUE, before that is over.
-Until then no worker sees it, and it can be found by the item in its body.
+A job is *parked* by adding it with a long DELAY, and *released* with ENQUEUE before the DELAY is
+over. Until then no worker gets it, and it can be found by the item in its body.
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.client.options import AddOptions
-from disque_tx.workqueue import bodies
 from disque_tx.workqueue.errors import MoveRefused
-from disque_tx.workqueue.items import Item
+from disque_tx.workqueue.items import Item, job_body, parse_job_body
 
 if TYPE_CHECKING:
     from disque_tx.client import DisqueClient
     from disque_tx.client.values import JobDetails
 
-#: For how long a parked job waits for its release; a move that was killed is to be started again
-#: within this time.
+#: The DELAY of parked jobs. A move that was killed must be started again within this time.
 PARK_S: Final = 3600
 #: Nodes of this priority (HELLO) have failed or leave.
 _UNUSABLE: Final = 100
@@ -27,28 +25,30 @@ _UNUSABLE: Final = 100
 _JITTER_MS: Final = 5000
 
 
-def parked(retry_s: int = 300, ttl_s: int = 86_400, replicate: int | None = None) -> AddOptions:
-    """With which jobs are parked. ``replicate``: copies, ``None`` for the node's default.
+def parking_options(
+    retry_s: int = 300, ttl_s: int = 86_400, replicate: int | None = None
+) -> AddOptions:
+    """The options of parked jobs. ``replicate``: copies, ``None`` for the node's default.
 
-    :raises MoveRefused: when jobs that were delivered could not be told from others, or might not
-        last until they are released.
+    :raises MoveRefused: when delivered jobs could not be distinguished from parked ones, or jobs
+        might expire before they are released.
     """
     if not 0 <= retry_s <= PARK_S // 2:
         raise MoveRefused(
-            f"A RETRY of {retry_s} s is not from 0 to {PARK_S // 2} s, so that a job that"
-            " was delivered could not be told from one that was not."
+            f"A RETRY of {retry_s} s is not from 0 to {PARK_S // 2} s: a job that was delivered"
+            " could not be distinguished from one that was not."
         )
     if ttl_s < 2 * PARK_S:
         raise MoveRefused(
-            f"A TTL of {ttl_s} s is too short: jobs rest for up to {PARK_S} s while they"
+            f"A TTL of {ttl_s} s is too short: jobs wait for up to {PARK_S} s while they"
             f" are moved. Give {2 * PARK_S} s or more."
         )
     return AddOptions(delay_s=PARK_S, retry_s=retry_s, ttl_s=ttl_s, replicate=replicate)
 
 
 class Parking:
-    """``client``: adds jobs. ``member``: makes a client of the one node at an address.
-    ``options``: made by :func:`parked`."""
+    """Parks and releases jobs. ``client``: adds jobs. ``member``: makes a client of the one node at
+    an address. ``options``: made by :func:`parking_options`."""
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class Parking:
         self._members: dict[str, DisqueClient] = {}
 
     async def open(self) -> None:
-        """Get to know the nodes.
+        """Find the nodes of the cluster.
 
-        :raises ClientError: when no node is reached.
+        :raises ClientError: when no node can be reached.
         """
         hello = await self._client.hello()
         for node in hello.nodes:
@@ -77,24 +77,24 @@ class Parking:
                 self._members[node.id[:8]] = self._member(f"{host}:{node.port}")
 
     async def close(self) -> None:
-        """Close the connections that were made here."""
+        """Close the clients of single nodes."""
         for member in self._members.values():
             if member is not self._client:
                 await member.close()
 
     async def park(self, item: Item) -> str:
-        """Add a job that nobody gets yet; its ID."""
-        return await self._client.add_job_with(self._queue, bodies.encode(item), self._options)
+        """Add a job that is not delivered yet. Returns its ID."""
+        return await self._client.add_job_with(self._queue, job_body(item), self._options)
 
     async def release(self, job_id: str) -> None:
-        """Have a job delivered from now on, if it is parked."""
+        """Queue a job now, if it is parked."""
         node = self._at(job_id)
         job = await node.show(job_id)
         if job is not None and self._is_parked(job):
             await node.enqueue_jobs(job_id)
 
     async def drop(self, job_id: str) -> None:
-        """The item was completed elsewhere: the job is done."""
+        """Acknowledge a job whose item was completed on Redis."""
         await self._at(job_id).ack_jobs(job_id)
 
     async def find(self, items: Mapping[str, object]) -> dict[str, str]:
@@ -102,22 +102,22 @@ class Parking:
 
         Reads all jobs of the queue.
 
-        :raises ClientError: when a node does not answer: then nobody knows.
+        :raises ClientError: when a node does not answer, because it might know such a job.
         """
         found: dict[str, str] = {}
         for member in self._members.values():
             async for job in member.job_scan(queue=self._queue, states=("active", "queued")):
-                decoded = bodies.decode(job.body or b"")
+                decoded = parse_job_body(job.body or b"")
                 if decoded is not None and decoded[0] in items and job.delay_s == PARK_S:
                     found[decoded[0]] = job.id
         return found
 
     def _at(self, job_id: str) -> DisqueClient:
-        """The node that made a job; its ID begins with the node's."""
+        """The node that created a job; the job's ID contains the beginning of the node's."""
         return self._members.get(job_id[2:10], self._client)
 
     def _is_parked(self, job: JobDetails) -> bool:
-        """Whether it was never queued: one that was comes back within its RETRY."""
+        """Whether the job was never queued. One that was is queued again within its RETRY."""
         if job.state != "active" or job.next_requeue_ms is None:
             return False
         return job.next_requeue_ms > job.retry_s * 1000 + _JITTER_MS

@@ -1,4 +1,4 @@
-"""The work queue on Redis: the same keys, and the same promises, as its other implementations."""
+"""The work queue on Redis: the same keys and guarantees as its other implementations."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from twisted.internet.defer import Deferred
 
 from disque_tx.workqueue import scripts
 from disque_tx.workqueue.cleaning import Cleaner
-from disque_tx.workqueue.deferreds import deferred, together
+from disque_tx.workqueue.deferreds import deferred, gather_all
 from disque_tx.workqueue.items import Counts, Item, KeyPrefix
-from disque_tx.workqueue.leasing import Lease
+from disque_tx.workqueue.leasing import LeaseRequest
 from disque_tx.workqueue.redis import Redis
 
 if TYPE_CHECKING:
     from disque_tx.client import DisqueClient
     from disque_tx.workqueue.disque import DisqueWorkQueue
 
-#: Scripts on their way at a time when many items are added.
+#: How many scripts are sent without waiting for replies when many items are added.
 _PIPELINED: Final = 500
 
 
 class WorkQueue:
     """A work queue named by a key prefix. One object is one session: its leases are its own.
 
-    Methods return Deferreds. Each is one step of Redis, so a crash of any program leaves it done
-    or not done; the exceptions, and what brings them in order, are told where they are: a lease
-    that waits, and a clean, which is many such steps. After :class:`RedisLost` with ``sent`` it
-    is not known whether it was done.
+    Methods return Deferreds. Each is one atomic step in Redis, so a crash of any program leaves it
+    done or not done. The exceptions are a lease that waits, and a clean, which is many such steps;
+    their docstrings say what a crash leaves. After :class:`RedisLost` with ``sent`` it is not known
+    whether the step was done.
 
     Every method raises :class:`RedisLost` when the server cannot be reached or does not answer,
     :class:`WrongKeyType` when a key holds something else, and :class:`RedisRefused` for any other
@@ -39,8 +39,8 @@ class WorkQueue:
 
     All keys of a queue belong on one server: with Redis Cluster, put the prefix in braces.
 
-    ``settle_s``: how long other programs may rest between two commands of one operation before
-    a deep clean takes them for dead.
+    ``settle_s``: how long other programs may take between two commands of one operation before
+    a deep clean considers them dead.
     """
 
     def __init__(self, prefix: KeyPrefix | str, redis: Redis, settle_s: float = 1.0) -> None:
@@ -59,13 +59,13 @@ class WorkQueue:
     ) -> WorkQueue:
         """A queue with connections of its own; several queues share a :class:`Redis` instead.
 
-        :raises BadRedisUrl: when the URL is none.
+        :raises BadRedisUrl: when the URL is not valid.
         """
         return cls(prefix, Redis.at(url, reactor, password=password))
 
     @staticmethod
     def on_disque(client: DisqueClient, name: str, retry_s: int = 300) -> DisqueWorkQueue:
-        """The same operations on a queue of Disque, see :class:`DisqueWorkQueue`."""
+        """The same operations on a queue of Disque; see :class:`DisqueWorkQueue`."""
         from disque_tx.workqueue.disque import DisqueWorkQueue
 
         return DisqueWorkQueue(client, name, retry_s)
@@ -83,35 +83,36 @@ class WorkQueue:
 
     @deferred
     async def add_unique_item(self, item: Item) -> None:
-        """Add an item whose ID is new, without looking.
+        """Add an item whose ID is new, without checking that.
 
-        If it is not new, the data is replaced, and the ID stands in the queue twice: its length
-        is then wrong, and leases take more rounds.
+        If it is not new, the data is replaced, and the ID is in the queue twice: the queue's length
+        is then wrong, and leases take more steps.
         """
         await self.run(scripts.ADD, item.id, item.data, 1)
 
     @deferred
     async def add_items(self, items: Iterable[Item]) -> list[bool]:
-        """Many of :meth:`add_item`, without waiting for each; which of them were added.
+        """Like :meth:`add_item` for many, without waiting for each. Returns which were added.
 
-        After an error some are added and some not; to repeat it does no harm.
+        After an error some are added and some not; repeating it does no harm.
         """
         rest, added = iter(items), list[bool]()
         while batch := [self.add_item(item) for item in islice(rest, _PIPELINED)]:
-            added += await together(batch)
+            added += await gather_all(batch)
         return added
 
     def add_unique_item_to(self, transaction: Any, item: Item) -> Deferred[None]:
-        """Write the commands of :meth:`add_unique_item` into a transaction or a pipeline of
+        """Add the commands of :meth:`add_unique_item` to a transaction or a pipeline of
         txredisapi. The data goes first, so that nobody finds an ID without data.
 
-        The Deferred fires when the transaction has taken them, or the pipeline was executed.
+        The Deferred fires when the commands are part of the transaction, or the pipeline was
+        executed.
         """
         replies: list[Deferred[Any]] = [
             transaction.set(self.prefix.of(f":item:{item.id}"), item.data),
             transaction.lpush(self._lists[0], item.id),
         ]
-        return together(replies).addCallback(lambda _: None)
+        return gather_all(replies).addCallback(lambda _: None)
 
     # -- working -----------------------------------------------------------------------------
 
@@ -123,7 +124,7 @@ class WorkQueue:
         ``block``: wait for one, for ever with ``timeout_s`` 0. Returns ``None`` when none came.
         Cancelling the Deferred ends the wait; an item that arrives later is given back.
 
-        An item that waits is leased in one step. Who has to wait for it takes two: a crash
+        An item that waits already is leased in one step. Waiting for one takes two: a crash
         between them leaves the item to the next light clean. IDs without data are removed.
 
         :raises ValueError: when a time is negative, not finite, or the lease under 1 ms.
@@ -132,22 +133,22 @@ class WorkQueue:
             raise ValueError(f"timeout_s is {timeout_s}. Give seconds, or 0 to wait for ever.")
         wait_s = (timeout_s or math.inf) if block else 0.0
         lists = (self._lists[0], self._lists[1])
-        return Lease(self._redis, self, lists, _milliseconds(expiry_s), wait_s).start()
+        return LeaseRequest(self._redis, self, lists, _milliseconds(expiry_s), wait_s).start()
 
     @deferred
     async def complete(self, item: Item) -> bool:
         """The work is done: nobody gets the item any more. Returns ``True`` for the one caller
         that completed it, whoever holds the lease.
 
-        Other implementations decide by other commands. When one of them, with a lease of the same
-        item, is in the midst of completing it at this moment, both are told ``True``.
+        Other implementations use other commands. When one of them, with a lease of the same item,
+        completes it at the same moment, both get ``True``.
         """
         return bool(await self.run(scripts.COMPLETE, item.id))
 
     @deferred
     async def extend_lease(self, item: Item, expiry_s: float) -> bool:
         """The work takes longer: the lease ends ``expiry_s`` from now. Returns ``False``, and
-        changes nothing, when it is over already: then somebody else may have the item.
+        changes nothing, when it has expired: then another worker may have the item.
 
         :raises ValueError: when the time is not finite, or under 1 ms.
         """
@@ -156,8 +157,9 @@ class WorkQueue:
 
     @deferred
     async def give_back(self, item: Item) -> bool:
-        """Let others have the item now, as the next one. Returns whether it was given back;
-        it is not when it was completed, or its lease is over and others saw that."""
+        """Release the item for other workers, as the next one in the queue. Returns whether it was
+        given back; it is not when it was completed, or its lease has expired and somebody else has
+        leased or cleaned it."""
         return bool(await self.run(scripts.GIVE_BACK, item.id, self.session))
 
     @deferred
@@ -167,8 +169,8 @@ class WorkQueue:
 
     @deferred
     async def take(self, expiry_ms: int, *note: str) -> Item | None:
-        """Lease what waits now; what :meth:`lease` does first. ``note``: a hash that tells of it,
-        for a move."""
+        """Lease an item that waits already; the first step of :meth:`lease`. ``note``: a hash in
+        which the script records the lease, for a move."""
         found: Any = 0
         while found == 0:
             tries = scripts.DROPS_MAX
@@ -177,11 +179,11 @@ class WorkQueue:
 
     @deferred
     async def claim(self, item_id: bytes, expiry_ms: int) -> Item | None:
-        """Lease an item that was moved to processing; what :meth:`lease` does after a wait."""
+        """Lease an item that was moved to processing; the step of :meth:`lease` after a wait."""
         data = await self.run(scripts.CLAIM, item_id, self.session, expiry_ms)
         return None if data is None else Item(_text(item_id), data)
 
-    # -- looking and cleaning ----------------------------------------------------------------
+    # -- counting and cleaning ---------------------------------------------------------------
 
     @deferred
     async def queue_len(self) -> int:
@@ -190,7 +192,7 @@ class WorkQueue:
 
     @deferred
     async def processing(self) -> int:
-        """How many IDs are being worked on, or given up and not returned yet."""
+        """How many IDs are being worked on, or have an expired lease and are not returned yet."""
         return int(await self._redis.execute("LLEN", self._lists[1]))
 
     @deferred
@@ -200,18 +202,18 @@ class WorkQueue:
 
     @deferred
     async def light_clean(self) -> int:
-        """Return items whose lease is over to the queue; how many. To be run about every shortest
-        lease time.
+        """Move items whose lease has expired back to the queue. Returns how many. Run it about as
+        often as the shortest lease expires.
 
-        A clean that is stopped half-way, or that others run at the same time, does no harm.
+        A clean that is stopped half-way, or that runs twice at the same time, does no harm.
         """
         return await self._cleaner.light()
 
     @deferred
     async def deep_clean(self) -> int:
-        """The same for all items, with those that stand in no list any more; how many. Reads all
-        keys of the database, in small pieces. To be run now and then: it finds what programs
-        left that stopped between two commands.
+        """The same for all items, including those that are in no list any more. Returns how many.
+        Reads all keys of the database, in small pieces. Run it now and then: it finds the items of
+        programs that stopped between two commands.
         """
         return await self._cleaner.deep()
 
@@ -222,14 +224,14 @@ class WorkQueue:
 
 
 def _milliseconds(expiry_s: float) -> int:
-    """A lease in the unit of Redis, which keeps it in 64 bits with the time of day added."""
+    """A lease in milliseconds. Redis adds it to the time of day and stores the sum in 64 bits."""
     if not 0.001 <= expiry_s < 1e12:
         raise ValueError(f"expiry_s is {expiry_s}. Give seconds, at least 0.001.")
     return int(expiry_s * 1000)
 
 
 def _text(item_id: bytes) -> str:
-    """IDs of other programs need not be UTF-8."""
+    """An ID as text. IDs of other programs need not be UTF-8."""
     return item_id.decode(errors="surrogateescape")
 
 

@@ -10,26 +10,25 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from disque_tx.workqueue import address as addresses
-from disque_tx.workqueue.address import RedisAddress
+from disque_tx.workqueue.connection import RedisAddress, RedisConnection, connect, parse
 from disque_tx.workqueue.deferreds import deferred
 from disque_tx.workqueue.errors import RedisLost, RedisRefused, WorkQueueError
-from disque_tx.workqueue.link import Link, connect
 from disque_tx.workqueue.scripts import Script
 
-#: How long the server holds a waiting command, so that a dead connection is noticed.
+#: How long one command blocks at the server at most, so that a dead connection is detected.
 SLICE_S: Final = 30.0
-#: Rest between attempts to end a waiting command.
+#: Time between attempts to end a blocking command.
 _UNBLOCK_S: Final = 0.05
-#: How many connections of waiting commands are kept for the next ones.
+#: How many idle connections are kept for blocking commands.
 _IDLE_MAX: Final = 16
 
 
 class Redis:
-    """All commands share one connection; each waiting one has another, kept for the next.
+    """All commands share one connection; each blocking one has a connection of its own, which is
+    kept for the next one.
 
-    Connections are opened when they are needed, and again after a loss. ``reactor``: where they
-    live. ``timeout_s``: how long to wait for a connection, and for each reply.
+    Connections are opened when they are needed, and again after a loss. ``timeout_s``: how long to
+    wait for a connection, and for each reply.
     """
 
     _log = Logger()
@@ -38,10 +37,10 @@ class Redis:
         self.address = address
         self.reactor = reactor
         self._timeout_s = timeout_s
-        self._turns: list[Deferred[Link]] = []
-        self._shared: Link | None = None
-        self._links: set[Link] = set()
-        self._idle: list[Link] = []
+        self._waiters: list[Deferred[RedisConnection]] = []
+        self._shared: RedisConnection | None = None
+        self._connections: set[RedisConnection] = set()
+        self._idle: list[RedisConnection] = []
         self._background: set[Deferred[Any]] = set()
         self._closed = False
 
@@ -52,28 +51,29 @@ class Redis:
     def at(
         cls, url: str, reactor: Any, timeout_s: float = 10.0, password: str | None = None
     ) -> Redis:
-        """The server of ``redis://[[user]:password@]host[:port][/db]``. Connects when it is used.
+        """The server at ``redis://[[user]:password@]host[:port][/db]``. Connects on first use.
 
-        :raises BadRedisUrl: when that is no address.
+        :raises BadRedisUrl: when the URL is not valid.
         """
-        return cls(addresses.parse(url, password), reactor, timeout_s)
+        return cls(parse(url, password), reactor, timeout_s)
 
     @deferred
     async def execute(self, *words: str | bytes | int | float) -> Any:
-        """One command; strings of replies are bytes.
+        """Execute a command; strings in the reply are bytes.
 
-        :raises RedisRefused: when it is refused.
+        :raises RedisRefused: when the reply is an error.
         :raises RedisLost: when the server cannot be reached, or does not answer.
         """
-        return await (await self._link()).execute(self._timeout_s, *words)
+        return await (await self._shared_connection()).execute(self._timeout_s, *words)
 
     @deferred
     async def run(
         self, script: Script, keys: Iterable[str], *arguments: str | bytes | int | float
     ) -> Any:
-        """A script, by its name; and by its text if the server does not know it (any more).
+        """Execute a script, by its hash; or by its source if the server does not have it (any
+        more).
 
-        :raises RedisRefused: when it is refused.
+        :raises RedisRefused: when the reply is an error.
         :raises RedisLost: when the server cannot be reached, or does not answer.
         """
         names = list(keys)
@@ -86,36 +86,36 @@ class Redis:
         return await self.execute("EVAL", script.source, *words)
 
     @deferred
-    async def waiting_link(self) -> Link:
-        """A connection for waiting commands; to be given to :meth:`keep` or dropped."""
+    async def blocking_connection(self) -> RedisConnection:
+        """A connection for one blocking command; pass it to :meth:`put_back` or close it."""
         while self._idle:
-            link = self._idle.pop()
-            if link.usable:
-                return link
+            connection = self._idle.pop()
+            if connection.usable:
+                return connection
         return await self._connect()
 
-    def keep(self, link: Link) -> None:
-        """A connection on which nothing waits any more."""
-        if link.usable and len(self._idle) < _IDLE_MAX and not self._closed:
-            self._idle.append(link)
+    def put_back(self, connection: RedisConnection) -> None:
+        """Keep a connection whose blocking command has ended, for the next one."""
+        if connection.usable and len(self._idle) < _IDLE_MAX and not self._closed:
+            self._idle.append(connection)
         else:
-            link.drop()
+            connection.close_now()
 
     @deferred
-    async def unblock(self, link: Link, over: Deferred[Any]) -> None:
-        """End the command that waits on a connection; ``over`` fires when it has ended.
+    async def unblock(self, connection: RedisConnection, over: Deferred[Any]) -> None:
+        """End the blocking command of a connection; ``over`` fires when the command has ended.
 
-        The command may not have reached the server yet when this does: so it is repeated.
+        CLIENT UNBLOCK is repeated, because it may reach the server before the blocking command.
         """
-        while not over.called and link.usable:
+        while not over.called and connection.usable:
             try:
-                await self.execute("CLIENT", "UNBLOCK", link.id)
+                await self.execute("CLIENT", "UNBLOCK", connection.id)
             except WorkQueueError:
-                link.drop()
+                connection.close_now()
             await deferLater(self.reactor, _UNBLOCK_S)
 
     def finish(self, work: Deferred[Any]) -> None:
-        """Something that nobody waits for; :meth:`close` does. Its errors are logged."""
+        """Run work in the background: only :meth:`close` waits for it, and errors are logged."""
 
         def done(result: Any) -> None:
             self._background.discard(work)
@@ -128,31 +128,36 @@ class Redis:
 
     @deferred
     async def close(self) -> None:
-        """End what goes on in the background, and all connections. Nothing works any more."""
+        """Wait for the background work, and close all connections. No command works after this."""
         self._closed = True
         await DeferredList(list(self._background))
-        await DeferredList([maybeDeferred(link.drop) for link in self._links])
-        self._links.clear()
+        await DeferredList(
+            [maybeDeferred(connection.close_now) for connection in self._connections]
+        )
+        self._connections.clear()
 
-    async def _link(self) -> Link:
-        """The shared connection. Those who come while it is opened get it in their order."""
+    async def _shared_connection(self) -> RedisConnection:
+        """The shared connection. Callers that wait while it is opened get it in order."""
         if self._shared is not None and self._shared.usable:
             return self._shared
-        turn: Deferred[Link] = Deferred()
-        self._turns.append(turn)
-        if len(self._turns) == 1:
+        waiter: Deferred[RedisConnection] = Deferred()
+        self._waiters.append(waiter)
+        if len(self._waiters) == 1:
             Deferred.fromCoroutine(self._connect()).addBoth(self._opened)
-        return await turn
+        return await waiter
 
-    def _opened(self, result: Link | Failure) -> None:
+    def _opened(self, result: RedisConnection | Failure) -> None:
         self._shared = None if isinstance(result, Failure) else result
-        turns, self._turns = self._turns, []
-        for turn in turns:
-            turn.callback(result)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter.callback(result)
 
-    async def _connect(self) -> Link:
+    async def _connect(self) -> RedisConnection:
         if self._closed and not self._background:
             raise RedisLost(str(self.address), "this program closed its connections", False)
-        link = await connect(self.address, self.reactor, self._timeout_s)
-        self._links = {link, *(link for link in self._links if link.usable)}
-        return link
+        connection = await connect(self.address, self.reactor, self._timeout_s)
+        self._connections = {
+            connection,
+            *(connection for connection in self._connections if connection.usable),
+        }
+        return connection

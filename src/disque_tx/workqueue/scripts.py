@@ -1,8 +1,8 @@
-"""The operations that Redis executes as a whole, in Lua.
+"""The operations that Redis executes atomically, as scripts in Lua.
 
-Each starts with the same words: the lists are KEYS, the prefix is the first argument, and the
+Each begins with the same lines: the lists are KEYS, the prefix is the first argument, and the
 names of an item's own keys are made from it. A script that fails half-way is not undone, so each
-first does what may fail: commands on keys of the wrong type.
+first executes the commands that may fail because a key has the wrong type.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 
 import attrs
 
-#: How many IDs without data one execution of LEASE drops, before it lets others in.
+#: How many IDs without data one execution of LEASE drops, before other commands get their turn.
 DROPS_MAX: Final = 100
-#: How far from the left end of the main queue RETURN looks for an ID that somebody just put there.
+#: How far from the left end of the main queue RETURN looks for an ID that was just pushed there.
 _RECENT: Final = 10_000
 
 _PRELUDE: Final = """\
@@ -39,8 +39,8 @@ local function remove(list) return redis.call('LREM', list, 0, id) end
 
 @attrs.frozen
 class Script:
-    """``body``: Lua after the words that all begin with. ``source``: all of it. ``sha``: the name
-    under which Redis keeps it."""
+    """A script. ``body``: the Lua code after the common prelude. ``source``: all of the code.
+    ``sha``: the hash by which Redis finds it."""
 
     body: str
     source: str
@@ -48,13 +48,13 @@ class Script:
 
 
 def script(body: str) -> Script:
-    """A script that begins with the names which all of them use."""
+    """A script of the common prelude and this body."""
     source = _PRELUDE + body
     return Script(body, source, hashlib.sha1(source.encode()).hexdigest())
 
 
-#: id, data, '1' to add it in any case → 1 if it was added. An item that was complete has no worker,
-#: so a lease that is left from then is void.
+#: id, data, '1' to add it in any case → 1 if it was added. An item without data was completed, so a
+#: lease that it still has is void.
 ADD: Final = script("""\
 if ARGV[4] == '0' and exists(id) then return 0 end
 redis.call('LPUSH', main, id)
@@ -64,7 +64,7 @@ return 1
 """)
 
 #: session, ms, how many to try, and maybe a hash in which to note ``?<session>`` → {id, data}; 0
-#: when all tried were none; nil when nothing waits. An ID that somebody holds a lease of is a
+#: when none of those tried was an item; nil when nothing waits. An ID that already has a lease is a
 #: duplicate: it is dropped here, and stays in processing.
 LEASE: Final = script("""\
 for _ = 1, tonumber(ARGV[4]) do
@@ -83,8 +83,8 @@ end
 return 0
 """)
 
-#: id, session, ms → the data of an ID that was just moved to processing, or nil if it is no item,
-#: if a clean took it back already, or if somebody else holds it.
+#: id, session, ms → the data of an ID that was just moved to processing, or nil if it has no data,
+#: if a clean has already returned it, or if somebody else has a lease of it.
 CLAIM: Final = script("""\
 local entries = #redis.call('LPOS', processing, id, 'COUNT', 2)
 if entries == 0 then return nil end
@@ -97,7 +97,7 @@ if not data or entries > 1 then redis.call('LREM', processing, 1, id) end
 return nil
 """)
 
-#: id → 1 if the data was deleted. Only an ID that a clean has taken back is looked for in main.
+#: id → 1 if the data was deleted. Only an ID that a clean has returned is searched for in main.
 COMPLETE: Final = script("""\
 if remove(processing) == 0 and exists(id) then remove(main) end
 remove(cleaning)
@@ -139,8 +139,9 @@ end
 return found
 """)
 
-#: (id, count of LREM) … → how many were put back. Of several cleans that found the same, one
-#: removes it from processing. Count 0 says that it stood nowhere: one pushes it, and others see it.
+#: (id, count of LREM) … → how many were put back. Of several cleans that find the same ID, one
+#: removes it from processing. Count 0: the ID was in no list; one clean pushes it, and the others
+#: find it in main.
 RETURN: Final = script(f"""\
 local returned = 0
 for n = 2, #ARGV, 2 do

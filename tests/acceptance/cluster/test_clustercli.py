@@ -38,7 +38,7 @@ class CreateTests(DaemonTestCase):
         pair = {first.id, second.id}
         self.assertTrue(sees(first, pair) and sees(second, pair))
         status, output, _ = disque("cluster", "create", *at(first, second))
-        self.assertEqual((0, "The 2 nodes know each other already.\n"), (status, output))
+        self.assertEqual((0, "The 2 nodes already know each other.\n"), (status, output))
 
         status, _, error = disque("cluster", "create", *at(first, third), "--yes")
         self.assertEqual(1, status)
@@ -67,7 +67,7 @@ class CreateTests(DaemonTestCase):
         places = (f"127.0.0.1:{first.port}", f"127.0.0.3:{second.port}")
         status, _, error = disque("cluster", "create", *places, "--yes", "--timeout", 0.5)
         self.assertEqual(1, status)
-        cause = f"The bus of {places[1]} listens on loopback only, and others are to reach it at"
+        cause = f"The bus of {places[1]} listens on loopback only, and other nodes must reach it at"
         self.assertIn(f"Note: {cause} 127.0.0.3. Give", error)
         self.assertIn(f"Likely cause: {cause}", error)
         self.assertIn("cluster-insecure yes", error)

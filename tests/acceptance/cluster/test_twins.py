@@ -59,7 +59,7 @@ class TwinTests(PairTestCase):
         for node in (self.one, self.other, copy):
             status, output, _ = disque("cluster", "check", f"{node.ip}:{node.port}")
             self.assertEqual(1, status)
-            self.assertRegex(output, "stands aside|two processes under one node ID")
+            self.assertRegex(output, "stands aside|two processes with one node ID")
         status, _, error = disque("health", f"{copy.ip}:{copy.port}")
         self.assertEqual(1, status)
         self.assertIn("stands aside", error)

@@ -86,7 +86,7 @@ class FindingsTests(SynchronousTestCase):
 
     def test_twins(self) -> None:
         """Two processes with one ID: which one stands aside, and who hears both."""
-        self.only("two processes under one node ID", seen(1, cluster_twins="1"))
+        self.only("two processes with one node ID", seen(1, cluster_twins="1"))
         aside = seen(1, cluster_twins="1", cluster_standing_aside="yes")
         self.only("stands aside", aside)
 

@@ -117,9 +117,9 @@ class ScanTests(SynchronousTestCase):
     def test_progress(self) -> None:
         """A large file tells how far it is."""
         data = record(b"LOADJOB", job(body=bytes(3 * 1024 * 1024))) * 4
-        told: list[int] = []
-        scan(io.BytesIO(data), len(data), told.append)
-        self.assertEqual([len(data) // 2, len(data)], told)
+        reported: list[int] = []
+        scan(io.BytesIO(data), len(data), reported.append)
+        self.assertEqual([len(data) // 2, len(data)], reported)
 
 
 class NextGoodRecordTests(SynchronousTestCase):

@@ -122,9 +122,9 @@ class CheckAofTests(SynchronousTestCase):
         self.file.write_bytes(NODE0[:TORN])
         node = claim(RealFiles(), str(self.file))
         self.addCleanup(node.close)
-        told = run("disque_tx.cli.programs.check_aof", "--fix", str(self.file), stdin=b"y\n")
-        self.assertEqual(1, told.returncode)
-        self.assertIn(b"the log of a node that runs", told.stdout + told.stderr)
+        reported = run("disque_tx.cli.programs.check_aof", "--fix", str(self.file), stdin=b"y\n")
+        self.assertEqual(1, reported.returncode)
+        self.assertIn(b"the log of a running node", reported.stdout + reported.stderr)
         self.assertEqual(TORN, node.size())
 
     def test_fix_refused_by_the_user(self) -> None:

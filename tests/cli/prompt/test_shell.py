@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.cli.connection import Address, ConnectionLost
 from disque_tx.cli.formatting import Style
 from disque_tx.cli.prompt.session import CommandSession
-from disque_tx.cli.prompt.shell import Leave, Shell
+from disque_tx.cli.prompt.shell import Quit, Shell
 from tests.cli.double import CLOSE, ScriptedServer, unused_port
 
 
@@ -127,7 +127,7 @@ class ShellTests(SynchronousTestCase):
     def test_leave(self) -> None:
         """``quit`` and ``exit`` end the shell in any case."""
         for word in (b"quit", b"EXIT"):
-            self.assertRaises(Leave, self.shell().execute, word)
+            self.assertRaises(Quit, self.shell().execute, word)
 
     def test_clear(self) -> None:
         """``clear`` empties the screen."""

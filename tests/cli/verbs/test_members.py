@@ -73,7 +73,7 @@ class HintTests(SynchronousTestCase):
         shown = explained("[SSL: WRONG_VERSION_NUMBER] wrong version number.")
         self.assertTrue(
             shown.endswith(
-                "version number. The server does not speak TLS at this port; try without --tls."
+                "version number. The server does not use TLS on this port; try without --tls."
             )
         )
 

@@ -8,8 +8,8 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx import Disque
+from disque_tx.cli.verbs.jobs.batches import BatchFetcher
 from disque_tx.cli.verbs.jobs.move import Move, Pace
-from disque_tx.cli.verbs.jobs.taking import Taker
 from disque_tx.client import ClientError, OutcomeUnknown, Paused
 from tests.client.blocking.test_session import ADDED
 from tests.client.scripted import (
@@ -37,7 +37,7 @@ class AtMostOnceTests(ScriptedTestCase):
         )
         target = self.node(NODE_IDS[1], ADDJOB=list(answers))
         clients = [
-            Disque(node.address, patience_s=0, discover=False, surroundings=self.surroundings)
+            Disque(node.address, patience_s=0, discover=False, environment=self.environment)
             for node in (source, target)
         ]
         for client in clients:
@@ -45,7 +45,7 @@ class AtMostOnceTests(ScriptedTestCase):
         move = Move(clients[0], clients[1], "q2", None, Pace(None))
         error = None
         try:
-            move.run(Taker(clients[0], "q", 0, 1), 1, lambda steps: None)
+            move.run(BatchFetcher(clients[0], "q", 0, 1), 1, lambda steps: None)
         except ClientError as raised:
             error = raised
         return move, source, target, error
@@ -78,7 +78,7 @@ class AtMostOnceTests(ScriptedTestCase):
             move, source, target, error = self.moved(retry_s, ADDED)
             self.assertEqual((None, 1), (error, move.done))
             self.assertIn("ACKJOB", source.commands())
-            words = target.heard[0]
+            words = target.requests[0]
             self.assertEqual(b"%d" % retry_s, words[words.index(b"RETRY") + 1])
 
 

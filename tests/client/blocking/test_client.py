@@ -10,7 +10,7 @@ from disque_tx import Disque
 from disque_tx.client import OutcomeUnknown, PublicationIncomplete
 from tests.acceptance.daemon import environment
 from tests.client.blocking.test_session import ADDED, SessionTestCase
-from tests.client.scripted import HANG_UP, JOB_ID, SILENCE, array, bulk, job
+from tests.client.scripted import HANG_UP, JOB_ID, NO_ANSWER, array, bulk, job
 
 
 def subscriptions(*queues: str) -> bytes:
@@ -25,44 +25,46 @@ class ShortFormTests(SessionTestCase):
         """Seconds, as everywhere in the short forms."""
         node = self.node(ADDJOB=ADDED)
         self.assertEqual(JOB_ID, self.client(node).enqueue("q", "é", delay=1, retry=2, ttl=3))
-        self.assertEqual("ADDJOB q é 5000 DELAY 1 RETRY 2 TTL 3".encode().split(), node.heard[0])
+        self.assertEqual("ADDJOB q é 5000 DELAY 1 RETRY 2 TTL 3".encode().split(), node.requests[0])
 
     def test_dequeue(self) -> None:
         """A job, its data and what can be done with it."""
         node = self.node(GETJOB=array(job()), WORKING=b":300\r\n", ACKJOB=b":1\r\n", NACK=b":1\r\n")
-        taken = self.client(node).dequeue("q", timeout=0.5)
-        assert taken is not None
-        self.assertEqual((b"body", JOB_ID, "q"), (taken.data, taken.id, taken.queue))
-        self.assertEqual((300, True, True), (taken.working(), taken.nack(), taken.ack()))
+        delivered = self.client(node).dequeue("q", timeout=0.5)
+        assert delivered is not None
+        self.assertEqual((b"body", JOB_ID, "q"), (delivered.data, delivered.id, delivered.queue))
+        self.assertEqual(
+            (300, True, True), (delivered.working(), delivered.nack(), delivered.ack())
+        )
         self.assertEqual(["GETJOB", "WORKING", "NACK", "ACKJOB"], node.commands())
-        self.assertNotIn("body", repr(taken))
+        self.assertNotIn("body", repr(delivered))
 
     def test_dequeue_nothing(self) -> None:
         """No job in time is no error; 0 does not wait."""
         node = self.node(GETJOB=b"*-1\r\n")
         self.assertIsNone(self.client(node).dequeue("q", timeout=0))
-        self.assertIn(b"NOHANG", node.heard[0])
+        self.assertIn(b"NOHANG", node.requests[0])
 
     def test_iteration(self) -> None:
         """A queue ends when nothing comes."""
         node = self.node(GETJOB=[array(job(body=b"1")), array(job(body=b"2")), b"*-1\r\n"])
         self.assertEqual(
-            [b"1", b"2"], [taken.data for taken in self.client(node).queue("q", timeout=0)]
+            [b"1", b"2"], [delivered.data for delivered in self.client(node).queue("q", timeout=0)]
         )
 
     def test_near(self) -> None:
-        """A job is spoken of to the node that delivered it, wherever the client is now."""
+        """Requests about a job go to the node that delivered it, wherever the client is now."""
         nodes = self.cluster(2, WORKING=b":5\r\n", NACK=HANG_UP, GETJOB=array(job()))
         client = self.client(nodes[0])
-        taken = client.dequeue("q")
-        assert taken is not None
+        delivered = client.dequeue("q")
+        assert delivered is not None
         client._session.follow("b" * 8)
         self.assertEqual(nodes[1].address, str(client.address()))
-        taken.working()
+        delivered.working()
         self.assertEqual(["GETJOB", "WORKING"], nodes[0].commands())
-        self.assertRaises(OutcomeUnknown, taken.nack)
+        self.assertRaises(OutcomeUnknown, delivered.nack)
         nodes[0].close()
-        taken.working()
+        delivered.working()
         self.assertEqual(["WORKING"], nodes[1].commands())
 
     def test_context(self) -> None:
@@ -82,26 +84,26 @@ class ChannelTests(SessionTestCase):
         node = self.node(QPEEK=[subscriptions("other"), subscriptions("mail")], ADDJOB=ADDED)
         client = self.client(node)
         client.subscribe("news", "mail")
-        self.assertEqual(b"ADDJOB disque:channel:news mail".split(), node.heard[-1][:3])
-        self.assertIn(b"RETRY", node.heard[-1])
+        self.assertEqual(b"ADDJOB disque:channel:news mail".split(), node.requests[-1][:3])
+        self.assertIn(b"RETRY", node.requests[-1])
         client.subscribe("news", "mail")
         self.assertEqual(1, node.commands().count("ADDJOB"))
 
     def test_publish(self) -> None:
-        """Subscriptions at all nodes count, each queue once; silent nodes are named."""
+        """Subscriptions at all nodes count, each queue once; nodes that do not answer are named."""
         nodes = self.cluster(3, ADDJOB=ADDED)
-        for node, said in zip(
-            nodes, (subscriptions("a", "b"), subscriptions("b", "c"), SILENCE), strict=True
+        for node, reply in zip(
+            nodes, (subscriptions("a", "b"), subscriptions("b", "c"), NO_ANSWER), strict=True
         ):
-            node.answer("QPEEK", said)
+            node.answer("QPEEK", reply)
         published = self.client(nodes[0], timeout_s=0.1).publish("news", "hi")
         self.assertEqual({"a", "b", "c"}, set(published.jobs))
         self.assertEqual((nodes[2].address,), published.unseen)
-        added = [words for node in nodes for words in node.heard if words[0] == b"ADDJOB"]
+        added = [words for node in nodes for words in node.requests if words[0] == b"ADDJOB"]
         self.assertEqual([b"a", b"b", b"c"], sorted(words[1] for words in added))
 
     def test_half_published(self) -> None:
-        """When a queue refuses, it is told who has the message and who has not."""
+        """When a queue refuses, the error names the queues with and without the message."""
         paused = b"-PAUSED Queue paused in input, try later\r\n"
         node = self.node(QPEEK=subscriptions("a", "b", "c"), ADDJOB=[ADDED, paused])
         error = self.assertRaises(PublicationIncomplete, self.client(node).publish, "news", "hi")
@@ -112,7 +114,7 @@ class ChannelTests(SessionTestCase):
         node = self.node(QPEEK=subscriptions("a", "b", "a"), ACKJOB=b":2\r\n")
         client = self.client(node)
         self.assertTrue(client.unsubscribe("news", "a"))
-        self.assertEqual([b"ACKJOB", JOB_ID.encode(), JOB_ID.encode()], node.heard[-1])
+        self.assertEqual([b"ACKJOB", JOB_ID.encode(), JOB_ID.encode()], node.requests[-1])
         self.assertFalse(client.unsubscribe("news", "z"))
 
 

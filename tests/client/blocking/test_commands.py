@@ -26,7 +26,7 @@ class CommandTests(SessionTestCase):
         for name in ("PAUSE", "INFO", "PING", "CLUSTER", "CONFIG"):
             node.answer(name, reply)
         result = call(self.client(node))
-        return [word.decode() for word in node.heard[-1]], result
+        return [word.decode() for word in node.requests[-1]], result
 
     def test_numbers(self) -> None:
         """Commands on jobs that answer with how many."""
@@ -101,11 +101,11 @@ class CommandTests(SessionTestCase):
         )
 
     def test_get_forever(self) -> None:
-        """A wait without limit is many waits, so that a silent node is found out."""
+        """A wait without limit is many waits, so that an unresponsive node is detected."""
         node = ScriptedNode(GETJOB=[b"*-1\r\n", b"*-1\r\n", array(job())])
         self.addCleanup(node.close)
         self.assertEqual(1, len(self.client(node).get_jobs("q")))
-        self.assertEqual(3, len(node.heard))
+        self.assertEqual(3, len(node.requests))
 
     def test_nothing_known(self) -> None:
         """Nil is no value."""
@@ -120,7 +120,8 @@ class CommandTests(SessionTestCase):
         self.addCleanup(node.close)
         self.assertEqual(["a", "b"], list(self.client(node).queue_scan(count=1, minlen=1)))
         self.assertEqual(
-            [b"QSCAN 0 COUNT 1 MINLEN 1".split(), b"QSCAN 9 COUNT 1 MINLEN 1".split()], node.heard
+            [b"QSCAN 0 COUNT 1 MINLEN 1".split(), b"QSCAN 9 COUNT 1 MINLEN 1".split()],
+            node.requests,
         )
         words, found = self.sent(
             array(bulk("0"), array()),
@@ -170,7 +171,7 @@ class CommandTests(SessionTestCase):
         )
 
     def test_hello(self) -> None:
-        """Who answers, and whom it knows."""
+        """The node that answers, and the nodes it knows."""
         node = ScriptedNode()
         self.addCleanup(node.close)
         expected = Hello(NODE_IDS[0], (NodeInfo(NODE_IDS[0], "", node.port, 1),))

@@ -20,8 +20,8 @@ from disque_tx.client import (
 from tests.client.scripted import (
     HANG_UP,
     JOB_ID,
+    NO_ANSWER,
     NODE_IDS,
-    SILENCE,
     ScriptedNode,
     ScriptedTestCase,
     array,
@@ -54,7 +54,7 @@ class SessionTestCase(ScriptedTestCase):
             patience_s=patience_s,
             discover=discover,
             timeout_s=timeout_s,
-            surroundings=self.surroundings,
+            environment=self.environment,
         )
         self.addCleanup(client.close)
         return client
@@ -64,7 +64,7 @@ class ConnectingTests(SessionTestCase):
     """Finding a node."""
 
     def test_nobody(self) -> None:
-        """Who was tried, and why that failed, is told; rests grow with each round."""
+        """The error names each node and why it failed; the backoff grows with each round."""
         gone, other = self.node(), self.node()
         gone.close()
         other.close()
@@ -73,7 +73,7 @@ class ConnectingTests(SessionTestCase):
         self.assertEqual({gone.address, other.address}, set(error.tried))
         self.assertIn("refused", error.tried[gone.address])
         self.assertIn(gone.address, str(error))
-        self.assertGreater(max(self.time.rests_s), 4 * min(self.time.rests_s))
+        self.assertGreater(max(self.time.sleeps_s), 4 * min(self.time.sleeps_s))
         self.assertLess(self.time.s, 1000 + 5 + 5)
 
     def test_no_such_name(self) -> None:
@@ -109,16 +109,16 @@ class ConnectingTests(SessionTestCase):
             self.assertIn("requirepass", str(error))
 
     def test_password_missing(self) -> None:
-        """That there should be one is said by the first request."""
+        """A missing password is reported by the first request."""
         client = self.client(self.node(HELLO=b"-NOAUTH Authentication required.\r\n"))
         self.assertRaises(AuthenticationRefused, client.ping)
 
     def test_auth(self) -> None:
-        """A password can be given later."""
+        """A password can be set later."""
         node = self.node(AUTH=b"+OK\r\n", PING=PONG)
         client = self.client(node)
         client.auth("late")
-        self.assertEqual([[b"AUTH", b"late"], [b"PING"]], node.heard)
+        self.assertEqual([[b"AUTH", b"late"], [b"PING"]], node.requests)
 
     def test_crowded(self) -> None:
         """A node without room for another client is passed over."""
@@ -130,7 +130,7 @@ class ConnectingTests(SessionTestCase):
         self.assertIn("max number of clients", str(error))
 
     def test_discovered(self) -> None:
-        """When the only given node is gone, those it named are used."""
+        """When the only configured node is gone, the nodes it listed are used."""
         nodes = self.cluster(2, PING=PONG)
         client = self.client(nodes[0])
         client.ping()
@@ -139,7 +139,7 @@ class ConnectingTests(SessionTestCase):
         self.assertEqual(nodes[1].address, str(client.address()))
 
     def test_leaving_at_once(self) -> None:
-        """A node that says of itself that it is not to be used is left for a better one."""
+        """A node that reports itself as unusable is left for a better one."""
         nodes = self.cluster(2, PING=PONG)
         nodes[0].priorities[nodes[0].id] = 100
         client = self.client(nodes[0])
@@ -173,10 +173,10 @@ class NodeOfTheMomentTests(SessionTestCase):
         scans and the address are of that node then, on the connection that is open."""
         node = self.node(PING=PONG, ACKJOB=b":1\r\n", GETJOB=array(job()), QSCAN=_NO_QUEUES)
         client = self.client(node)
-        taken = client.dequeue("q")
-        assert taken is not None
+        delivered = client.dequeue("q")
+        assert delivered is not None
         client._session._current = None
-        self.assertTrue(taken.ack())
+        self.assertTrue(delivered.ack())
         self.assertEqual(node.address, str(client.address()))
         client._session._current = None
         self.assertEqual([], list(client.queue_scan()))
@@ -206,13 +206,13 @@ class RepeatingTests(SessionTestCase):
     def test_silence(self) -> None:
         """A node that does not answer in time is left."""
         nodes = self.cluster(2, QLEN=b":7\r\n")
-        nodes[0].answer("QLEN", SILENCE)
+        nodes[0].answer("QLEN", NO_ANSWER)
         self.assertEqual(7, self.client(nodes[0], timeout_s=0.1).queue_length("q"))
 
     def test_blocked_silence(self) -> None:
-        """Also one that went silent while a GETJOB waited there."""
+        """This includes a node that stops answering while a GETJOB waits there."""
         nodes = self.cluster(2, GETJOB=array(job()))
-        nodes[0].answer("GETJOB", SILENCE)
+        nodes[0].answer("GETJOB", NO_ANSWER)
         jobs = self.client(nodes[0], timeout_s=0.1).get_jobs("q", timeout_ms=100)
         self.assertEqual([JOB_ID], [found.id for found in jobs])
 
@@ -221,7 +221,7 @@ class RepeatingTests(SessionTestCase):
         nodes = self.cluster(2, ADDJOB=HANG_UP)
         error = self.assertRaises(OutcomeUnknown, self.client(nodes[0]).add_job, "q", "b")
         self.assertEqual(("ADDJOB", nodes[0].address), (error.command, error.address))
-        self.assertEqual([], nodes[1].heard)
+        self.assertEqual([], nodes[1].requests)
 
     def test_add_repeated(self) -> None:
         """Unless the caller prefers two jobs to none."""
@@ -230,7 +230,7 @@ class RepeatingTests(SessionTestCase):
         self.assertEqual(JOB_ID, self.client(nodes[0]).add_job("q", "b", retry_adds=True))
 
     def test_add_after_restart(self) -> None:
-        """A connection that ended while it was idle is noticed before anything is sent."""
+        """A connection that ended while it was idle is detected before anything is sent."""
         node = self.node(PING=PONG, ADDJOB=ADDED)
         client = self.client(node)
         client.ping()
@@ -248,7 +248,7 @@ class RepeatingTests(SessionTestCase):
                 "CLUSTER": lambda client: client.cluster_reset(),
             }[name]
             self.assertRaises(OutcomeUnknown, call, client)
-            self.assertEqual([], nodes[1].heard)
+            self.assertEqual([], nodes[1].requests)
 
     def test_leaving(self) -> None:
         """A refusal because the node leaves is a request to go elsewhere, also for ADDJOB."""
@@ -269,7 +269,7 @@ class RepeatingTests(SessionTestCase):
         """A node that reads its log is asked again when it is alone."""
         node = self.node(QLEN=[b"-LOADING soon\r\n", b"-LOADING soon\r\n", b":3\r\n"])
         self.assertEqual(3, self.client(node).queue_length("q"))
-        self.assertEqual(2, len(self.time.rests_s))
+        self.assertEqual(2, len(self.time.sleeps_s))
 
     def test_refused(self) -> None:
         """A plain refusal is final, and the connection stays."""
@@ -290,7 +290,7 @@ class RepeatingTests(SessionTestCase):
         self.assertEqual(1, node.connections)
 
     def test_option_text(self) -> None:
-        """A refused option whose text begins like a code is not taken for that code."""
+        """A refused option whose text begins like a code is not mistaken for that code."""
         node = self.node(ADDJOB=b"-ERR MAXLEN must be a positive number\r\n")
         error = self.assertRaises(Refused, self.client(node).add_job, "q", "b", maxlen=0)
         self.assertEqual("ERR", error.code)
@@ -310,7 +310,7 @@ class RepeatingTests(SessionTestCase):
         names = self.client(nodes[0]).queue_scan()
         self.assertEqual("one", next(names))
         self.assertRaises(ScanInterrupted, next, names)
-        self.assertEqual([], nodes[1].heard)
+        self.assertEqual([], nodes[1].requests)
 
 
 class FollowingTests(SessionTestCase):

@@ -1,4 +1,4 @@
-"""Nodes that say what a test wants them to say, on a network in memory with a clock of its own."""
+"""Nodes with scripted answers, on a network in memory with a clock of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.tx.client import DisqueClient
-from tests.client.scripted import HANG_UP, NODE_IDS, SILENCE, array, bulk
+from tests.client.scripted import HANG_UP, NO_ANSWER, NODE_IDS, array, bulk
 
 _T = TypeVar("_T")
 
@@ -28,12 +28,12 @@ _T = TypeVar("_T")
 class Wire:
     """The client's end of a connection. What is sent arrives when the network settles.
 
-    ``silent``: the node answers nothing more here by itself, because it keeps the order.
+    ``unresponsive``: the node answers nothing more here by itself, because it keeps the order.
     """
 
     def __init__(self, network: Network, node: MemoryNode, protocol: Any) -> None:
         self.writes = 0
-        self.half_closed = self.closed = self.silent = False
+        self.half_closed = self.closed = self.unresponsive = False
         self._network = network
         self._node = node
         self._protocol = protocol
@@ -53,13 +53,13 @@ class Wire:
     def _arrived(self, data: bytes) -> None:
         self._reader.feed(data)
         while isinstance(words := self._reader.gets(), list):
-            if not self.closed and not self.silent:
+            if not self.closed and not self.unresponsive:
                 self._node.respond(self, words)
 
     def loseWriteConnection(self) -> None:
         """Twisted's: the node reads the end, and hangs up."""
         self.half_closed = True
-        if not self._node.is_deaf:
+        if not self._node.ignores_eof:
             self._network.soon(self.end, ConnectionDone())
 
     def abortConnection(self) -> None:
@@ -73,21 +73,21 @@ class Wire:
             self._node.wires.remove(self)
             self._protocol.connectionLost(Failure(reason))
 
-    def say(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
         """The node sends."""
-        self._network.soon(self._said, data)
+        self._network.soon(self._reply, data)
 
-    def _said(self, data: bytes) -> None:
+    def _reply(self, data: bytes) -> None:
         if not self.closed:
             self._protocol.dataReceived(data)
 
 
 class MemoryNode:
-    """A node of the network. Unless told otherwise it answers HELLO truly.
+    """A node of the network. It answers HELLO correctly unless scripted otherwise.
 
-    ``answers``: command → what to say, one after the other, the last for ever. ``heard``: all
-    requests but HELLO. ``priorities``: by node ID, as HELLO tells them. ``is_deaf``: it does not
-    notice when a client hangs up.
+    ``answers``: command → replies, one after the other, the last for ever. ``requests``: all
+    requests but HELLO. ``priorities``: by node ID, as HELLO lists them. ``ignores_eof``:
+    it does not notice when a client closes.
     """
 
     def __init__(self, network: Network, node_id: str, port: int, **answers: Any) -> None:
@@ -95,27 +95,27 @@ class MemoryNode:
         self.port = port
         self.address = f"10.0.0.1:{port}"
         self.answers: dict[str, deque[bytes]] = {}
-        self.heard: list[list[bytes]] = []
+        self.requests: list[list[bytes]] = []
         self.others: list[MemoryNode] = []
         self.priorities: dict[str, int] = {}
         self.connections = 0
         self.is_up = True
-        self.is_deaf = False
+        self.ignores_eof = False
         self.wires: list[Wire] = []
         self._network = network
-        for name, said in answers.items():
-            self.answer(name, *([said] if isinstance(said, bytes) else said))
+        for name, reply in answers.items():
+            self.answer(name, *([reply] if isinstance(reply, bytes) else reply))
 
-    def answer(self, command: str, *said: bytes) -> None:
-        """From now on answer a command so."""
-        self.answers[command] = deque(said)
+    def answer(self, command: str, *reply: bytes) -> None:
+        """Answer a command with these from now on."""
+        self.answers[command] = deque(reply)
 
     def commands(self) -> list[str]:
-        """The names of the requests that came."""
-        return [words[0].decode() for words in self.heard]
+        """The names of the received requests."""
+        return [words[0].decode() for words in self.requests]
 
     def die(self) -> None:
-        """Be gone: no connection, no listening."""
+        """Close all connections, and stop listening."""
         self.is_up = False
         self.hang_up()
 
@@ -128,20 +128,20 @@ class MemoryNode:
         """A request has come."""
         name = words[0].decode()
         if name != "HELLO":
-            self.heard.append(words)
-        said = self._said(name)
-        if said == HANG_UP:
+            self.requests.append(words)
+        reply = self._reply(name)
+        if reply == HANG_UP:
             wire.end(ConnectionDone())
-        elif said == SILENCE:
-            wire.silent = True
+        elif reply == NO_ANSWER:
+            wire.unresponsive = True
         else:
-            wire.say(said)
+            wire.send(reply)
 
-    def _said(self, name: str) -> bytes:
+    def _reply(self, name: str) -> bytes:
         if name not in self.answers:
             return self._hello() if name == "HELLO" else b"-ERR not in the script\r\n"
-        said = self.answers[name]
-        return said.popleft() if len(said) > 1 else said[0]
+        reply = self.answers[name]
+        return reply.popleft() if len(reply) > 1 else reply[0]
 
     def _hello(self) -> bytes:
         nodes = [self._row(self, "")] + [self._row(node, "10.0.0.1") for node in self.others]

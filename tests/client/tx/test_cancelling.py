@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError, Deferred
 
 from tests.client.blocking.test_session import ADDED, PONG
-from tests.client.scripted import JOB_ID, SILENCE, array, job
+from tests.client.scripted import JOB_ID, NO_ANSWER, array, job
 from tests.client.tx.network import MemoryNode, NetworkTestCase, Wire
 
 NONE = b"*-1\r\n"
@@ -18,13 +18,13 @@ class CancellingTests(NetworkTestCase):
     """One node."""
 
     def cancelled(self, deferred: Deferred[Any]) -> None:
-        """Cancel it, and look that it says so."""
+        """Cancel it, and check that it fails with CancelledError."""
         deferred.cancel()
         self.failureResultOf(deferred, CancelledError)
 
     def waiting(self, **options: Any) -> tuple[MemoryNode, Wire, Deferred[Any], Any]:
         """A take that waits at a node: the node, the connection, the take and the client."""
-        node = self.node(GETJOB=[NONE, SILENCE], NACK=b":1\r\n", PING=PONG)
+        node = self.node(GETJOB=[NONE, NO_ANSWER], NACK=b":1\r\n", PING=PONG)
         client = self.client(node, **options)
         take = client.take("q", timeout_s=8)
         self.network.settle()
@@ -41,18 +41,18 @@ class CancellingTests(NetworkTestCase):
         self.assertEqual(2, node.connections)
 
     def test_crossing(self) -> None:
-        """A job that was sent before the node read of the end is given back."""
+        """A job that was sent before the node read the end of the stream is given back."""
         node, wire, take, _ = self.waiting()
-        wire.say(JOB)
+        wire.send(JOB)
         self.cancelled(take)
         self.network.settle()
         self.assertTrue(wire.closed)
-        self.assertEqual([b"NACK", JOB_ID.encode()], node.heard[-1])
+        self.assertEqual([b"NACK", JOB_ID.encode()], node.requests[-1])
 
     def test_deaf(self) -> None:
-        """A node that takes no notice is hung up on in time, and is not blamed."""
+        """A node that ignores the end is disconnected in time, and does not count as failed."""
         node, wire, take, client = self.waiting(timeout_s=2)
-        node.is_deaf = True
+        node.ignores_eof = True
         self.cancelled(take)
         self.pass_s(1.5)
         self.assertFalse(wire.closed)
@@ -69,7 +69,7 @@ class CancellingTests(NetworkTestCase):
         self.network.settle()
         self.assertNoResult(later)
         self.cancelled(take)
-        self.assertEqual([JOB_ID], [taken.id for taken in self.result(later)])
+        self.assertEqual([JOB_ID], [delivered.id for delivered in self.result(later)])
 
     def test_in_line(self) -> None:
         """Who stands in line leaves it; nothing is sent."""
@@ -79,11 +79,11 @@ class CancellingTests(NetworkTestCase):
         self.network.settle()
         self.cancelled(later)
         self.network.settle()
-        self.assertEqual(3, len(node.heard))
+        self.assertEqual(3, len(node.requests))
         self.cancelled(take)
 
     def test_first_look(self) -> None:
-        """Jobs that come to the first look, on the connection of all, are given back as well."""
+        """Jobs in the answer to the first GETJOB, which does not wait, are given back as well."""
         node = self.node(GETJOB=JOB, NACK=b":1\r\n", PING=PONG)
         client = self.client(node)
         self.result(client.ping())
@@ -97,7 +97,7 @@ class CancellingTests(NetworkTestCase):
         """When giving back does not succeed, the RETRY of the job brings it back; no noise."""
         node, wire, take, _ = self.waiting()
         node.answer("NACK", b"-ERR no\r\n")
-        wire.say(JOB)
+        wire.send(JOB)
         self.cancelled(take)
         self.network.settle()
         self.assertEqual("NACK", node.commands()[-1])
@@ -118,7 +118,7 @@ class CancellingTests(NetworkTestCase):
         node = self.node(ADDJOB=ADDED)
         self.cancelled(self.client(node).add_job("q", "b"))
         self.network.settle()
-        self.assertEqual([], node.heard)
+        self.assertEqual([], node.requests)
 
     def test_at_rest(self) -> None:
         """A request between two attempts makes no more of them."""
@@ -133,14 +133,14 @@ class CancellingTests(NetworkTestCase):
 
     def test_lost_later(self) -> None:
         """A cancelled request is not repeated when its connection is lost."""
-        nodes = self.cluster(2, QLEN=SILENCE)
+        nodes = self.cluster(2, QLEN=NO_ANSWER)
         client = self.client(nodes[0])
         length = client.queue_length("q")
         self.network.settle()
         self.cancelled(length)
         nodes[0].die()
         self.network.settle()
-        self.assertEqual([], nodes[1].heard)
+        self.assertEqual([], nodes[1].requests)
 
     def test_iteration(self) -> None:
         """A coroutine that iterates over a queue can be cancelled where it waits."""

@@ -11,7 +11,7 @@ from disque_tx.client.errors import ConnectionLost, OutcomeUnknown
 from tests.acceptance.daemon import environment
 from tests.client.blocking.test_client import subscriptions
 from tests.client.blocking.test_session import ADDED, PONG
-from tests.client.scripted import HANG_UP, JOB_ID, SILENCE, array, job
+from tests.client.scripted import HANG_UP, JOB_ID, NO_ANSWER, array, job
 from tests.client.tx.network import NetworkTestCase
 from tests.client.tx.test_commands import listed
 
@@ -27,17 +27,18 @@ class ShortFormTests(NetworkTestCase):
         one, five = b":1\r\n", b":5\r\n"
         node = self.node(GETJOB=array(job()), WORKING=five, ACKJOB=one, NACK=one, FASTACK=b":0\r\n")
         client = self.client(node)
-        (taken,) = self.result(client.take("q", "r", count=3))
+        (delivered,) = self.result(client.take("q", "r", count=3))
         self.assertEqual(
-            (b"body", JOB_ID, "q", 1), (taken.data, taken.id, taken.queue, taken.job.nacks)
+            (b"body", JOB_ID, "q", 1),
+            (delivered.data, delivered.id, delivered.queue, delivered.job.nacks),
         )
-        self.assertEqual(node.address, str(taken.address))
-        self.assertEqual(5, self.result(taken.working()))
-        self.assertIs(True, self.result(taken.nack()))
-        self.assertIs(True, self.result(taken.ack()))
-        self.assertIs(False, self.result(taken.fast_ack()))
+        self.assertEqual(node.address, str(delivered.address))
+        self.assertEqual(5, self.result(delivered.working()))
+        self.assertIs(True, self.result(delivered.nack()))
+        self.assertIs(True, self.result(delivered.ack()))
+        self.assertIs(False, self.result(delivered.fast_ack()))
         self.assertEqual(["GETJOB", "WORKING", "NACK", "ACKJOB", "FASTACK"], node.commands())
-        self.assertNotIn("body", repr(taken))
+        self.assertNotIn("body", repr(delivered))
 
     def test_nothing(self) -> None:
         """No job in time is no error, whichever way the time was given."""
@@ -45,28 +46,28 @@ class ShortFormTests(NetworkTestCase):
         client = self.client(node)
         self.assertIsNone(self.result(client.dequeue("q", timeout=0)))
         self.assertEqual([], self.result(client.take("q", no_hang=True)))
-        self.assertEqual(2, len(node.heard))
-        node.answer("GETJOB", NONE, SILENCE)
+        self.assertEqual(2, len(node.requests))
+        node.answer("GETJOB", NONE, NO_ANSWER)
         take = client.take("q", timeout_s=0.5)
         self.pass_s(0.5)
-        self.assertEqual([b"TIMEOUT", b"500"], node.heard[-1][4:6])
-        node.wires[-1].say(NONE)
+        self.assertEqual([b"TIMEOUT", b"500"], node.requests[-1][4:6])
+        node.wires[-1].send(NONE)
         self.assertEqual([], self.result(take))
 
     def test_for_ever(self) -> None:
-        """A wait without limit is many waits, so that a silent node is found out; one connection
+        """A wait without limit is many waits, to detect an unresponsive node. One connection
         serves for all of them."""
         node = self.node(GETJOB=[NONE, NONE, NONE, array(job())])
         job_ids = self.client(node).get_jobs("q")
         self.assertEqual(1, len(self.result(job_ids)))
-        self.assertEqual([b"TIMEOUT", b"10000"], node.heard[-1][4:6])
-        self.assertEqual((4, 2), (len(node.heard), node.connections))
+        self.assertEqual([b"TIMEOUT", b"10000"], node.requests[-1][4:6])
+        self.assertEqual((4, 2), (len(node.requests), node.connections))
 
     def test_iteration(self) -> None:
         """A queue ends when nothing comes."""
         node = self.node(GETJOB=[array(job(body=b"1")), array(job(body=b"2")), NONE])
         jobs = self.result(listed(self.client(node).jobs("q", timeout_s=0)))
-        self.assertEqual([b"1", b"2"], [taken.data for taken in jobs])
+        self.assertEqual([b"1", b"2"], [delivered.data for delivered in jobs])
 
     def test_many(self) -> None:
         """Jobs of several nodes are acknowledged with one request to each."""
@@ -79,8 +80,8 @@ class ShortFormTests(NetworkTestCase):
         (other,) = self.result(client.take("q"))
         jobs.append(other)
         self.assertEqual(4, self.result(client.ack_taken(jobs)))
-        self.assertEqual([b"ACKJOB", JOB_ID.encode(), JOB_ID.encode()], nodes[0].heard[-1])
-        self.assertEqual([b"ACKJOB", OTHER_ID.encode()], nodes[1].heard[-1])
+        self.assertEqual([b"ACKJOB", JOB_ID.encode(), JOB_ID.encode()], nodes[0].requests[-1])
+        self.assertEqual([b"ACKJOB", OTHER_ID.encode()], nodes[1].requests[-1])
         self.assertEqual(2, self.result(client.nack_taken(jobs)))
         self.assertEqual(0, self.result(client.ack_taken([])))
         nodes[1].answer("NACK", HANG_UP)
@@ -104,21 +105,21 @@ class SharingTests(NetworkTestCase):
         node = self.node(PING=PONG)
         client = self.client(node)
         self.result(client.ping())
-        node.answer("PING", SILENCE)
+        node.answer("PING", NO_ANSWER)
         pings = [client.ping().addCallback(lambda _: client.ping()) for _ in range(20)]
         self.network.settle()
         (wire,) = node.wires
         before = wire.writes
-        wire.say(PONG * 20)
+        wire.send(PONG * 20)
         self.network.settle()
         self.assertEqual(before + 1, wire.writes)
-        wire.say(PONG * 20)
+        wire.send(PONG * 20)
         self.network.settle()
         self.assertEqual(["PONG"] * 20, [self.successResultOf(ping) for ping in pings])
 
     def test_copying(self) -> None:
         """An ADDJOB that waits for copies holds up no heartbeat; many share few connections."""
-        node = self.node(ADDJOB=SILENCE, WORKING=b":5\r\n")
+        node = self.node(ADDJOB=NO_ANSWER, WORKING=b":5\r\n")
         client = self.client(node)
         for _ in range(200):
             client.add_job("q", "b").addErrback(lambda _: None)
@@ -128,19 +129,19 @@ class SharingTests(NetworkTestCase):
     def test_waiting(self) -> None:
         """Each wait for jobs has a connection of its own, up to a number; others wait in order,
         and no longer than they would have waited at the node."""
-        node = self.node(GETJOB=[NONE] * 6 + [SILENCE], PING=PONG)
+        node = self.node(GETJOB=[NONE] * 6 + [NO_ANSWER], PING=PONG)
         client = self.client(node, connections_max=2)
         takes = [client.take("q", timeout_s=4) for _ in range(4)]
         hurried = client.take("q", timeout_s=1)
         patient = client.take("q", timeout_s=3)
         self.network.settle()
-        waiting = [wire for wire in node.wires if wire.silent]
+        waiting = [wire for wire in node.wires if wire.unresponsive]
         self.assertEqual((2, 3), (len(waiting), node.connections))
         self.pass_s(1.5)
         self.assertEqual([], self.successResultOf(hurried))
         for wire in waiting:
-            wire.silent = False
-            wire.say(array(job()))
+            wire.unresponsive = False
+            wire.send(array(job()))
         self.network.settle()
         self.assertEqual([1, 1], [len(self.successResultOf(take)) for take in takes[:2]])
         self.pass_s(2)
@@ -159,15 +160,15 @@ class ChannelTests(NetworkTestCase):
         node = self.node(QPEEK=[subscriptions("other"), subscriptions("mail")], ADDJOB=ADDED)
         client = self.client(node)
         self.result(client.subscribe("news", "mail"))
-        self.assertEqual(b"ADDJOB disque:channel:news mail".split(), node.heard[-1][:3])
+        self.assertEqual(b"ADDJOB disque:channel:news mail".split(), node.requests[-1][:3])
         self.result(client.subscribe("news", "mail"))
         self.assertEqual(1, node.commands().count("ADDJOB"))
 
     def test_publish(self) -> None:
-        """Subscriptions at all nodes count, each queue once; silent nodes are named."""
+        """Subscriptions at all nodes count, each queue once; nodes that do not answer are named."""
         nodes = self.cluster(3, ADDJOB=ADDED)
-        said = (subscriptions("a", "b"), subscriptions("b", "c"), SILENCE)
-        for node, peeked in zip(nodes, said, strict=True):
+        reply = (subscriptions("a", "b"), subscriptions("b", "c"), NO_ANSWER)
+        for node, peeked in zip(nodes, reply, strict=True):
             node.answer("QPEEK", peeked)
         publishing = self.client(nodes[0], timeout_s=1).publish("news", "hi")
         self.pass_s(2)
@@ -176,7 +177,7 @@ class ChannelTests(NetworkTestCase):
         self.assertEqual((nodes[2].address,), published.unseen)
 
     def test_half_published(self) -> None:
-        """When a queue refuses, it is told who has the message and who has not."""
+        """When a queue refuses, the error names the queues with and without the message."""
         paused = b"-PAUSED Queue paused in input, try later\r\n"
         node = self.node(QPEEK=subscriptions("a", "b", "c"), ADDJOB=[ADDED, paused])
         error = self.failure(self.client(node).publish("news", "hi"), PublicationIncomplete)
@@ -187,7 +188,7 @@ class ChannelTests(NetworkTestCase):
         node = self.node(QPEEK=subscriptions("a", "b", "a"), ACKJOB=b":2\r\n")
         client = self.client(node)
         self.assertTrue(self.result(client.unsubscribe("news", "a")))
-        self.assertEqual([b"ACKJOB", JOB_ID.encode(), JOB_ID.encode()], node.heard[-1])
+        self.assertEqual([b"ACKJOB", JOB_ID.encode(), JOB_ID.encode()], node.requests[-1])
         self.assertFalse(self.result(client.unsubscribe("news", "z")))
 
 

@@ -36,7 +36,7 @@ class CommandTests(NetworkTestCase):
         for command in (*COMMANDS, "CONFIG"):
             node.answer(command, reply)
         result = self.result(call(self.client(node)))
-        self.assertEqual((words.encode().split(), expected), (node.heard[-1], result))
+        self.assertEqual((words.encode().split(), expected), (node.requests[-1], result))
 
     def test_jobs(self) -> None:
         """Commands on jobs."""
@@ -106,7 +106,8 @@ class CommandTests(NetworkTestCase):
         names = listed(self.client(node).queue_scan(count=1, minlen=1))
         self.assertEqual(["a", "b"], self.result(names))
         self.assertEqual(
-            [b"QSCAN 0 COUNT 1 MINLEN 1".split(), b"QSCAN 9 COUNT 1 MINLEN 1".split()], node.heard
+            [b"QSCAN 0 COUNT 1 MINLEN 1".split(), b"QSCAN 9 COUNT 1 MINLEN 1".split()],
+            node.requests,
         )
 
     def test_node(self) -> None:
@@ -130,7 +131,7 @@ class CommandTests(NetworkTestCase):
         )
 
     def test_hello(self) -> None:
-        """Who answers, and whom it knows."""
+        """The node that answers, and the nodes it knows."""
         node = self.node()
         expected = Hello(NODE_IDS[0], (NodeInfo(NODE_IDS[0], "", node.port, 1),))
         client = self.client(node)

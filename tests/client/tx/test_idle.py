@@ -1,4 +1,4 @@
-"""How long a node may be silent."""
+"""The idle timeout of connections."""
 
 from __future__ import annotations
 
@@ -7,61 +7,61 @@ from math import inf
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client.tx.idle import Silence
+from disque_tx.client.tx.idle import IdleTimeout
 
 
-class SilenceTests(SynchronousTestCase):
-    """A watch that looks once a second at least."""
+class IdleTimeoutTests(SynchronousTestCase):
+    """A timeout that is checked once a second at least."""
 
     def setUp(self) -> None:
         self.clock = Clock()
         self.allowed_s: float | None = 3.0
-        self.over: list[float] = []
-        self.silence = Silence(self.clock, 1.0, lambda: self.allowed_s, self.over.append)
+        self.expired: list[float] = []
+        self.timeout = IdleTimeout(self.clock, 1.0, lambda: self.allowed_s, self.expired.append)
 
     def begin(self) -> None:
-        """Something is expected from now on."""
-        self.silence.broken()
-        self.silence.watch()
+        """A reply is expected from now on."""
+        self.timeout.restart()
+        self.timeout.start()
 
     def pass_s(self, seconds: int) -> None:
         """Let so much time pass."""
         self.clock.pump([0.5] * (2 * seconds))
 
     def test_too_long(self) -> None:
-        """It counts from what was heard last, and it is reported once."""
+        """It counts from the latest reply, and expires once."""
         self.begin()
         self.pass_s(2)
-        self.silence.broken()
+        self.timeout.restart()
         self.pass_s(2)
-        self.assertEqual([], self.over)
+        self.assertEqual([], self.expired)
         self.pass_s(9)
-        self.assertEqual([3.0], self.over)
+        self.assertEqual([3.0], self.expired)
 
     def test_nothing_expected(self) -> None:
         """A connection that is idle costs no timer."""
         self.begin()
         self.allowed_s = None
         self.pass_s(9)
-        self.assertEqual(([], []), (self.over, self.clock.getDelayedCalls()))
+        self.assertEqual(([], []), (self.expired, self.clock.getDelayedCalls()))
 
     def test_for_ever(self) -> None:
-        """A wait without end is looked at again, as it may be followed by another request."""
+        """An endless wait is checked again, because another request may follow it."""
         self.begin()
         self.allowed_s = inf
         self.pass_s(9)
         self.allowed_s = 3.0
         self.pass_s(1)
-        self.assertEqual([3.0], self.over)
+        self.assertEqual([3.0], self.expired)
 
     def test_stopped(self) -> None:
-        """Stopped, it leaves no timer, may be stopped again, and watched again."""
+        """Stopped, it leaves no timer, may be stopped again, and started again."""
         for _ in range(2):
             self.begin()
-            self.silence.watch()
-            self.silence.stop()
-            self.silence.stop()
+            self.timeout.start()
+            self.timeout.stop()
+            self.timeout.stop()
             self.assertEqual([], self.clock.getDelayedCalls())
         self.begin()
         self.pass_s(3)
-        self.assertEqual([3.0], self.over)
+        self.assertEqual([3.0], self.expired)

@@ -54,7 +54,7 @@ def encoded(reply: Any) -> bytes:
     return b"*%d\r\n" % len(reply) + b"".join(map(encoded, reply))
 
 
-def heard(kind: Any, *pieces: bytes) -> Heard:
+def requests(kind: Any, *pieces: bytes) -> Heard:
     """What comes of these bytes."""
     clock, receiver = Clock(), Heard()
     parser = kind(clock, receiver)
@@ -77,13 +77,13 @@ class ReplyTests(SynchronousTestCase):
         data = b"".join(map(encoded, replies))
         pieces = [data[start : start + size] for start in range(0, len(data), size)]
         for kind in KINDS:
-            came = heard(kind, *pieces)
+            came = requests(kind, *pieces)
             self.assertEqual(([], replies), (came.complaints, came.replies))
 
     def test_alike(self) -> None:
         """Statuses, nil arrays and errors are the same with both parsers."""
         for kind in KINDS:
-            came = heard(kind, b"+OK\r\n*-1\r\n*2\r\n+a\r\n*0\r\n-LEAVING now\r\n")
+            came = requests(kind, b"+OK\r\n*-1\r\n*2\r\n+a\r\n*0\r\n-LEAVING now\r\n")
             *values, error = came.replies
             self.assertEqual([b"OK", None, [b"a", []]], values)
             self.assertIsInstance(error, txredisapi.ResponseError)
@@ -93,7 +93,7 @@ class ReplyTests(SynchronousTestCase):
     def test_noise(self, pieces: list[bytes]) -> None:
         """Whatever comes, nothing is raised."""
         for kind in KINDS:
-            heard(kind, *pieces)
+            requests(kind, *pieces)
 
     def test_impossible(self) -> None:
         """Headers that cannot be meant are found out before anything is kept for them."""
@@ -105,17 +105,17 @@ class ReplyTests(SynchronousTestCase):
             b"*-5\r\n",
         ):
             for kind in KINDS:
-                self.assertEqual(1, len(heard(kind, data).complaints), (data, kind))
+                self.assertEqual(1, len(requests(kind, data).complaints), (data, kind))
         for data in (b"\r\n", b"*1\r\n" * 50, b"*99999999\r\n", b"+\xff\r\n", b"+" + b"a" * 20_000):
-            self.assertEqual(1, len(heard(PlainProtocol, data).complaints), data[:20])
+            self.assertEqual(1, len(requests(PlainProtocol, data).complaints), data[:20])
 
     def test_endless(self) -> None:
-        """A reply beyond all measure is given up; many small ones are not."""
+        """A reply above the size limit is an error; many small ones are not."""
         self.patch(protocols, "REPLY_BYTES_MAX", 100)
         for kind in KINDS:
-            endless = heard(kind, b"*9\r\n", *[b"$30\r\n" + b"x" * 30 + b"\r\n"] * 4)
+            endless = requests(kind, b"*9\r\n", *[b"$30\r\n" + b"x" * 30 + b"\r\n"] * 4)
             self.assertIn("more than 100 bytes", endless.complaints[0])
-            self.assertEqual([], heard(kind, *[b"+PONG\r\n"] * 50).complaints)
+            self.assertEqual([], requests(kind, *[b"+PONG\r\n"] * 50).complaints)
 
 
 class RequestTests(SynchronousTestCase):
@@ -123,7 +123,7 @@ class RequestTests(SynchronousTestCase):
 
     @given(WORDS)
     def test_packing(self, words: list[Any]) -> None:
-        """A node reads the words that were given, whichever way they were packed."""
+        """A node reads the same words, whichever way they were packed."""
         expected = [w if isinstance(w, bytes) else str(w).encode() for w in words]
         for way in (pack, pack_in_python):
             reader = hiredis.Reader()

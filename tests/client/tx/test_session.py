@@ -20,7 +20,7 @@ from disque_tx.client import (
 )
 from disque_tx.client.errors import ConnectionLost
 from tests.client.blocking.test_session import ADDED, LEAVING, PONG
-from tests.client.scripted import HANG_UP, JOB_ID, NODE_IDS, SILENCE, array, bulk, job
+from tests.client.scripted import HANG_UP, JOB_ID, NO_ANSWER, NODE_IDS, array, bulk, job
 from tests.client.tx.network import NetworkTestCase
 from tests.client.tx.test_commands import listed
 from tests.logged import warnings
@@ -32,7 +32,7 @@ class ConnectingTests(NetworkTestCase):
     """Finding a node."""
 
     def test_nobody(self) -> None:
-        """Who was tried, and why that failed, is told when patience is over, and not before."""
+        """The error comes after patience_s, not before, and names each node and why it failed."""
         nodes = [self.node(), self.node()]
         for node in nodes:
             node.die()
@@ -83,8 +83,8 @@ class ConnectingTests(NetworkTestCase):
         self.assertTrue(all(node.connections for node in nodes))
 
     def test_silent_hello(self) -> None:
-        """A server that accepts and says nothing is passed over in time."""
-        nodes = [self.node(HELLO=SILENCE), self.node(PING=PONG)]
+        """A server that accepts and never answers is abandoned in time."""
+        nodes = [self.node(HELLO=NO_ANSWER), self.node(PING=PONG)]
         pings = [self.client(*nodes, seed=seed, timeout_s=1).ping() for seed in range(6)]
         self.pass_s(1.5)
         self.assertEqual(["PONG"] * 6, [self.successResultOf(ping) for ping in pings])
@@ -92,8 +92,8 @@ class ConnectingTests(NetworkTestCase):
 
     def test_not_disque(self) -> None:
         """A server that answers HELLO with something else is no node."""
-        for said in (b"*2\r\n+server\r\n+other\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"):
-            ping = self.client(self.node(HELLO=said), patience_s=0).ping()
+        for reply in (b"*2\r\n+server\r\n+other\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"):
+            ping = self.client(self.node(HELLO=reply), patience_s=0).ping()
             self.assertIn("HELLO", str(self.failure(ping, CannotConnect)))
 
     def test_password_refused(self) -> None:
@@ -104,17 +104,17 @@ class ConnectingTests(NetworkTestCase):
             self.assertNotIn("s3cret", str(error) + repr(error) + repr(client))
 
     def test_password_missing(self) -> None:
-        """That there should be one is said by the first request."""
+        """A missing password is reported by the first request."""
         client = self.client(self.node(HELLO=b"-NOAUTH Authentication required.\r\n"))
         self.failure(client.ping(), AuthenticationRefused)
 
     def test_auth(self) -> None:
-        """A password can be given later."""
+        """A password can be set later."""
         node = self.node(AUTH=b"+OK\r\n", PING=PONG)
         client = self.client(node)
         self.result(client.ping())
         self.assertIsNone(self.result(client.auth("late")))
-        self.assertEqual([[b"PING"], [b"AUTH", b"late"], [b"PING"]], node.heard)
+        self.assertEqual([[b"PING"], [b"AUTH", b"late"], [b"PING"]], node.requests)
         self.assertEqual(1, len(node.wires))
 
     def test_crowded(self) -> None:
@@ -128,7 +128,7 @@ class ConnectingTests(NetworkTestCase):
         self.assertIn("max number of clients", str(error))
 
     def test_discovered(self) -> None:
-        """When the only given node is gone, those it named are used."""
+        """When the only configured node is gone, the nodes it listed are used."""
         nodes = self.cluster(2, PING=PONG)
         client = self.client(nodes[0])
         self.result(client.ping())
@@ -137,7 +137,7 @@ class ConnectingTests(NetworkTestCase):
         self.assertEqual(["PING"], nodes[1].commands())
 
     def test_many_leave_at_once(self) -> None:
-        """However many calls were made before the node said that it leaves, each goes to the
+        """However many calls were made before the node reply that it leaves, each goes to the
         better one, once, and cancelled ones to none."""
         nodes = self.cluster(2, PING=PONG)
         nodes[0].priorities[nodes[0].id] = 100
@@ -161,9 +161,9 @@ class ConnectingTests(NetworkTestCase):
             self.assertEqual("PONG", self.result(client.ping()))
             client.set_name("second")
             self.assertEqual("PONG", self.result(client.ping()))
-            names = [words[2] for words in node.heard if words[0] == b"CLIENT"]
+            names = [words[2] for words in node.requests if words[0] == b"CLIENT"]
             self.assertEqual([b"first", b"second"], names)
-            self.assertEqual(b"CLIENT", node.heard[0][0])
+            self.assertEqual(b"CLIENT", node.requests[0][0])
 
     def test_search_is_logged(self) -> None:
         """That no node serves is logged at once, with what is tried and for how long; once, however
@@ -183,7 +183,7 @@ class ConnectingTests(NetworkTestCase):
             self.assertEqual(["PONG"] * 10, [self.successResultOf(ping) for ping in pings])
 
     def test_leaving_at_once(self) -> None:
-        """A node that says of itself that it is not to be used is left for a better one."""
+        """A node that reports itself as unusable is left for a better one."""
         nodes = self.cluster(2, PING=PONG)
         nodes[0].priorities[nodes[0].id] = 100
         self.result(self.client(nodes[0]).ping())
@@ -219,7 +219,7 @@ class RepeatingTests(NetworkTestCase):
     def test_silence(self) -> None:
         """A node that does not answer in time is left; those before the time are not hurried."""
         nodes = self.cluster(2, QLEN=b":7\r\n")
-        nodes[0].answer("QLEN", SILENCE)
+        nodes[0].answer("QLEN", NO_ANSWER)
         length = self.client(nodes[0], timeout_s=2).queue_length("q")
         self.pass_s(1.9)
         self.assertNoResult(length)
@@ -228,21 +228,21 @@ class RepeatingTests(NetworkTestCase):
 
     def test_progress(self) -> None:
         """A slow answer does not take the time of those that come after it."""
-        node = self.node(ADDJOB=SILENCE, PING=PONG)
+        node = self.node(ADDJOB=NO_ANSWER, PING=PONG)
         client = self.client(node, timeout_s=2)
         self.result(client.ping())
         added = [client.add_job("q", "b", timeout_ms=10_000) for _ in range(2)]
         self.pass_s(11)
-        node.wires[-1].say(ADDED)
+        node.wires[-1].send(ADDED)
         self.assertEqual(JOB_ID, self.result(added[0]))
         self.pass_s(11)
         self.assertNoResult(added[1])
         self.assertIn("12.0 s", str(self.failure(added[1], OutcomeUnknown, 2)))
 
     def test_blocked_silence(self) -> None:
-        """Also a node that went silent while a GETJOB waited there."""
+        """This includes a node that stops answering while a GETJOB waits there."""
         nodes = self.cluster(2, GETJOB=array(job()))
-        nodes[0].answer("GETJOB", NONE, SILENCE)
+        nodes[0].answer("GETJOB", NONE, NO_ANSWER)
         jobs = self.client(nodes[0], timeout_s=1).get_jobs("q", timeout_ms=3000)
         self.pass_s(3.5)
         self.assertNoResult(jobs)
@@ -254,7 +254,7 @@ class RepeatingTests(NetworkTestCase):
         nodes = self.cluster(2, ADDJOB=HANG_UP)
         error = self.failure(self.client(nodes[0]).add_job("q", "b"), OutcomeUnknown)
         self.assertEqual(("ADDJOB", nodes[0].address), (error.command, error.address))
-        self.assertEqual([], nodes[1].heard)
+        self.assertEqual([], nodes[1].requests)
 
     def test_add_repeated(self) -> None:
         """Unless the caller prefers two jobs to none."""
@@ -291,12 +291,12 @@ class RepeatingTests(NetworkTestCase):
         for name, call in calls.items():
             nodes = self.cluster(2, **{name: HANG_UP})
             self.failure(call(self.client(nodes[0])), OutcomeUnknown)
-            self.assertEqual([], nodes[1].heard)
+            self.assertEqual([], nodes[1].requests)
 
     def test_many_under_way(self) -> None:
         """Each of many requests on a connection that is lost gets its own treatment, once."""
         nodes = self.cluster(2, QLEN=b":7\r\n", NACK=b":1\r\n", PING=PONG)
-        nodes[0].answer("QLEN", SILENCE)
+        nodes[0].answer("QLEN", NO_ANSWER)
         client = self.client(nodes[0])
         self.result(client.ping())
         lengths = [client.queue_length("q") for _ in range(5)]
@@ -314,8 +314,8 @@ class RepeatingTests(NetworkTestCase):
         nodes[0].answer("ADDJOB", LEAVING)
         nodes[0].answer("GETJOB", NONE, LEAVING)
         self.assertEqual(JOB_ID, self.result(self.client(nodes[0]).add_job("q", "b")))
-        (taken,) = self.result(self.client(nodes[0]).take("q"))
-        self.assertEqual(nodes[1].address, str(taken.address))
+        (delivered,) = self.result(self.client(nodes[0]).take("q"))
+        self.assertEqual(nodes[1].address, str(delivered.address))
         self.assertEqual([], nodes[0].wires)
 
     def test_all_leave(self) -> None:
@@ -355,7 +355,7 @@ class RepeatingTests(NetworkTestCase):
         node = self.node(QLEN=b":1\r\n")
         client = self.client(node)
         self.result(client.queue_length("q"))
-        node.wires[0].say(b":2\r\n")
+        node.wires[0].send(b":2\r\n")
         self.network.settle()
         self.assertEqual([], node.wires)
         self.assertEqual(1, self.result(client.queue_length("q")))
@@ -365,19 +365,19 @@ class RepeatingTests(NetworkTestCase):
         page = array(bulk("5"), array(bulk("one")))
         nodes = self.cluster(2, QSCAN=[page, HANG_UP])
         self.failure(listed(self.client(nodes[0]).queue_scan()), ScanInterrupted)
-        self.assertEqual([], nodes[1].heard)
+        self.assertEqual([], nodes[1].requests)
 
     def test_near_lost(self) -> None:
         """What is asked near a node that is gone is asked at another; NACK only if unsent."""
         nodes = self.cluster(2, GETJOB=array(job()), WORKING=b":5\r\n", NACK=HANG_UP)
         client = self.client(nodes[0])
-        (taken,) = self.result(client.take("q"))
+        (delivered,) = self.result(client.take("q"))
         client._session.follow("b" * 8)
-        self.assertEqual(5, self.result(taken.working()))
+        self.assertEqual(5, self.result(delivered.working()))
         self.assertEqual(["GETJOB", "WORKING"], nodes[0].commands())
-        self.failure(taken.nack(), OutcomeUnknown)
+        self.failure(delivered.nack(), OutcomeUnknown)
         nodes[0].die()
-        self.assertEqual(5, self.result(taken.working()))
+        self.assertEqual(5, self.result(delivered.working()))
         self.assertEqual(["WORKING"], nodes[1].commands())
 
 
@@ -385,8 +385,8 @@ class ClosingTests(NetworkTestCase):
     """The end of a client, which may be followed by a new beginning."""
 
     def test_under_way(self) -> None:
-        """Every request under way, at rest or in line fails by what may have happened to it."""
-        node = self.node(QLEN=SILENCE, ADDJOB=SILENCE, GETJOB=[NONE, NONE, SILENCE])
+        """Every request, sent or queued, fails with an error that says whether it was sent."""
+        node = self.node(QLEN=NO_ANSWER, ADDJOB=NO_ANSWER, GETJOB=[NONE, NONE, NO_ANSWER])
         client = self.client(node, connections_max=1)
         takes = [client.take("q"), client.take("q")]
         self.network.settle()
@@ -433,7 +433,7 @@ class FollowingTests(NetworkTestCase):
     """Going where the jobs are made."""
 
     def asked(self, number: int, share: float) -> list[str]:
-        """What the first node hears after it has delivered jobs of the second."""
+        """The requests of the first node after it has delivered jobs of the second."""
         ids = [JOB_ID] * number
         for place in range(int(number * share)):
             ids[place] = JOB_ID.replace("aaaaaaaa", "b" * 8)

@@ -61,7 +61,7 @@ class HandshakeTests(SynchronousTestCase):
         return self.shake(client, node)
 
     def shake(self, client: SSL.Connection, node: SSL.Connection) -> bool:
-        """Pass what they say back and forth."""
+        """Pass their bytes back and forth."""
         for _ in range(4):
             for speaker, listener in ((client, node), (node, client)):
                 try:

@@ -52,7 +52,7 @@ class StagingTests(NodesTestCase):
             ACKJOB=b":1\r\n",
         )
         self.assertEqual(1, withdraw(self.servers(node), {at(node): IDS[:3]}))
-        self.assertEqual([b"ACKJOB", IDS[0].encode()], node.heard[-1])
+        self.assertEqual([b"ACKJOB", IDS[0].encode()], node.requests[-1])
 
     def test_discard(self) -> None:
         """What a killed write left is found page by page, each job once."""
@@ -136,7 +136,7 @@ class ShowingTests(NodesTestCase):
         home, holder = self.node(ENQUEUE=DIE), self.node(ENQUEUE=_DONE)
         self.show(home, holder)
         self.assertEqual(["ENQUEUE"], holder.commands())
-        self.assertGreaterEqual(sum(self.time.rests_s), 10)
+        self.assertGreaterEqual(sum(self.time.sleeps_s), 10)
 
     def test_done_in_the_meantime(self) -> None:
         """A job that another holder knows as done was shown."""

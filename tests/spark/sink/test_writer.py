@@ -36,7 +36,7 @@ class WriterTests(NodesTestCase):
         writer = JobWriter(self.options(node, queue="o", ttl="50"))
         rows = batch(queue=["a", "b"], body=["\u00e9", "y"], retry=[None, 3], ttl=[7, None])
         self.assertEqual(2, writer.add([rows], 0).jobs)
-        first, second = (b" ".join(words) for words in node.heard)
+        first, second = (b" ".join(words) for words in node.requests)
         self.assertEqual(b"ADDJOB o \xc3\xa9 5000 TTL 7", first)
         self.assertEqual(b"ADDJOB o y 5000 RETRY 3 TTL 50", second)
 
@@ -49,8 +49,8 @@ class WriterTests(NodesTestCase):
         self.assertEqual(
             (at(node), 2, tuple(IDS[:2])), (written.node, written.jobs, written.staged)
         )
-        self.assertIn(b"DELAY 86399 TTL 86400", b" ".join(node.heard[0]))
-        self.assertIn(b"DELAY 9 TTL 10", b" ".join(node.heard[1]))
+        self.assertIn(b"DELAY 86399 TTL 86400", b" ".join(node.requests[0]))
+        self.assertIn(b"DELAY 9 TTL 10", b" ".join(node.requests[1]))
 
     def test_refused(self) -> None:
         """A refusal fails the task and says how many jobs are there already."""
@@ -90,7 +90,7 @@ class WriterTests(NodesTestCase):
         ):
             with self.assertRaises(BadColumn):
                 JobWriter(self.options(node)).add([rows], 0)
-        self.assertEqual([], node.heard)
+        self.assertEqual([], node.requests)
 
     def test_bad_columns(self) -> None:
         """What is wrong with a table is said all at once."""

@@ -45,7 +45,7 @@ class IntakeTests(NodesTestCase):
         node = self.node(GETJOB=got(*IDS[:3]), ACKJOB=b":1\r\n", WORKING=b":60\r\n")
         end = self.intake(node).advance(Offset(2, {at(node): IDS[:1]}), 100)
         self.assertEqual({at(node): IDS[1:3]}, end.jobs)
-        acknowledged = [words[1:] for words in node.heard if words[0] == b"ACKJOB"]
+        acknowledged = [words[1:] for words in node.requests if words[0] == b"ACKJOB"]
         self.assertEqual([[IDS[0].encode()], [IDS[0].encode()]], acknowledged)
 
     def test_comes_twice(self) -> None:
@@ -61,7 +61,7 @@ class IntakeTests(NodesTestCase):
         """Nodes share what a batch may hold."""
         nodes = self.cluster(3, GETJOB=_NONE)
         self.intake(*nodes).advance(Offset(), 10)
-        counts = [node.heard[0][node.heard[0].index(b"COUNT") + 1] for node in nodes]
+        counts = [node.requests[0][node.requests[0].index(b"COUNT") + 1] for node in nodes]
         self.assertEqual([b"4", b"5", b"10"], counts)
 
     def test_node_away(self) -> None:
@@ -109,7 +109,7 @@ class IntakeTests(NodesTestCase):
             self.assertEqual({*IDS[1:2]}, intake.readable(offset).ids())
             end = intake.advance(offset, 10)
         self.assertEqual(Offset(4, {}), end)
-        acknowledged = [words[1] for words in alive.heard if words[0] == b"ACKJOB"]
+        acknowledged = [words[1] for words in alive.requests if words[0] == b"ACKJOB"]
         self.assertEqual([IDS[1].encode()], acknowledged)
         alive.answer("GETJOB", got(IDS[0]))
         alive.answer("WORKING", b":60\r\n")

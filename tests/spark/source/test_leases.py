@@ -19,8 +19,8 @@ class LeasesTests(NodesTestCase):
 
     def renewed(self, node: ScriptedNode) -> list[bytes]:
         """The jobs it was asked to postpone; forgets them."""
-        ids = [words[1] for words in node.heard]
-        node.heard.clear()
+        ids = [words[1] for words in node.requests]
+        node.requests.clear()
         return ids
 
     def test_shortest_retry(self) -> None:

@@ -1,1 +1,1 @@
-"""``disque cluster``: nodes become a cluster, what they say, and what is wrong with it."""
+"""``disque cluster``: makes clusters of nodes, shows their state, and finds problems."""

@@ -10,10 +10,9 @@ import attrs
 import click
 
 from disque_tx.cli.cluster import joining
-from disque_tx.cli.cluster.busreach import causes
 from disque_tx.cli.cluster.findings import Finding, findings, is_problem
-from disque_tx.cli.cluster.joining import Joining, NotJoined
-from disque_tx.cli.cluster.nodeview import NodeView, Survey, glance, place, survey
+from disque_tx.cli.cluster.joining import Joining, NotJoined, causes
+from disque_tx.cli.cluster.nodeview import NodeView, Survey, basic_view, place, survey
 from disque_tx.cli.connection import explained
 from disque_tx.cli.formatting import human_size
 from disque_tx.cli.options import Options
@@ -22,7 +21,7 @@ from disque_tx.cli.verbs.members import Members
 from disque_tx.cli.verbs.output import progress
 from disque_tx.client import addresses
 from disque_tx.client.blocking import Disque
-from disque_tx.client.errors import BadAddress, Refused, shown
+from disque_tx.client.errors import BadAddress, Refused, printable
 
 _ID_LENGTH: Final = 40
 _UNKNOWN: Final = ("?",) * 6
@@ -52,25 +51,25 @@ _timeout = click.option(
     type=click.FloatRange(0, 86_400),
     default=60.0,
     show_default=True,
-    help="Seconds until all must know all.",
+    help="Seconds within which all nodes must know each other.",
 )
 
 
 @click.group("cluster")
 def command() -> None:
-    """Look after the nodes of a cluster.
+    """Create, check and change clusters.
 
-    These forms have an address with a port behind their word. The server's own CLUSTER commands
-    have none there, and are sent to it as they are: disque cluster nodes.
+    In these commands an address with a port follows the verb. The server's own CLUSTER commands
+    have none there, and are sent to it unchanged: disque cluster nodes.
     """
 
 
 def _agreed(question: str, yes: bool) -> None:
-    """Go on only if somebody wants it."""
+    """Ask for a confirmation, unless ``yes``; abort without it."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError("There is no terminal to ask on; say --yes.")
+        raise click.UsageError("There is no terminal to ask on; use --yes.")
     click.confirm(question, abort=True, err=True)
 
 
@@ -82,9 +81,9 @@ def _agreed(question: str, yes: bool) -> None:
 @_json
 @click.pass_obj
 def check(options: Options, nodes: tuple[str, ...], as_json: bool) -> int:
-    """Ask all nodes of the cluster, and say what is wrong and what to do.
+    """Check all nodes of the cluster; print what is wrong and what to do.
 
-    Nodes are found by what those given know. The exit status is 1 when there is a problem.
+    Other nodes are found through the named ones. The exit status is 1 when there is a problem.
     """
     found = _survey(options, nodes)
     result = findings(found)
@@ -93,7 +92,8 @@ def check(options: Options, nodes: tuple[str, ...], as_json: bool) -> int:
 
 
 def _survey(options: Options, nodes: tuple[str, ...]) -> Survey:
-    """All that the nodes of a cluster say. What they tell of each other are no ports for TLS."""
+    """The state of all nodes of a cluster. With TLS only named nodes are asked: the nodes do not
+    know each other's TLS ports."""
     with Members(options) as members:
         return survey(members, nodes, discover=options.encryption is None)
 
@@ -117,8 +117,8 @@ def _print_text(found: Survey, result: list[Finding]) -> None:
     for view in found.views.values():
         clients, bus = (", ".join(view.listening(whom)) for whom in ("clients", "bus"))
         if clients:
-            told = f"listens for clients on {clients}; for other nodes on {bus or 'no address'}"
-            click.echo(f"{view.address}: {shown(told)}")
+            asked = f"listens for clients on {clients}; for other nodes on {bus or 'no address'}"
+            click.echo(f"{view.address}: {printable(asked)}")
     problems = sum(map(is_problem, result))
     verdict = f"{problems} problems" if problems else "no problem"
     click.echo(f"{len(found.views)} nodes answered: {verdict}")
@@ -130,7 +130,7 @@ def _print_text(found: Survey, result: list[Finding]) -> None:
 @output.as_csv
 @click.pass_obj
 def info(options: Options, nodes: tuple[str, ...], as_json: bool, as_csv: bool) -> int:
-    """A table of all nodes of the cluster. The exit status is 1 when one does not answer."""
+    """Print a table of all nodes of the cluster. The exit status is 1 when one does not answer."""
     found = _survey(options, nodes)
     rows = [_row(view, found) for view in sorted(found.views.values(), key=lambda v: v.address)]
     rows += [(silent, "?", "unreachable", *_UNKNOWN) for silent in sorted(found.silent)]
@@ -150,7 +150,7 @@ def _cell(value: object) -> object:
 
 
 def _exact(found: Survey) -> list[dict[str, object]]:
-    """The table for programs: whole IDs, numbers as numbers, and nothing rounded."""
+    """The table for programs: full IDs, and exact numbers."""
     views = sorted(found.views.values(), key=lambda view: view.address)
     rows: list[dict[str, object]] = [
         {
@@ -182,7 +182,7 @@ def _row(view: NodeView, found: Survey) -> tuple[str, ...]:
         view.address,
         view.id[:8],
         _state(view, found),
-        shown(view.info.get("disque_version", "?")),
+        printable(view.info.get("disque_version", "?")),
         str(view.number("registered_jobs")),
         str(view.number("registered_queues")),
         human_size(view.number("used_memory")),
@@ -192,12 +192,12 @@ def _row(view: NodeView, found: Survey) -> tuple[str, ...]:
 
 
 def _state(view: NodeView, found: Survey) -> str:
-    """What it says of itself and what the others find."""
+    """The node's flags, in its own table and in those of the others."""
     flags = set(view.flags)
     for other in found.views.values():
         seen = other.table.get(view.id)
         flags |= seen.flags if seen is not None else {"unknown to some"}
-    return ",".join(sorted(map(shown, flags))) or "ok"
+    return ",".join(sorted(map(printable, flags))) or "ok"
 
 
 # -- changing ------------------------------------------------------------------------------------
@@ -209,9 +209,9 @@ def _state(view: NodeView, found: Survey) -> str:
 @_timeout
 @click.pass_obj
 def create(options: Options, nodes: tuple[str, ...], yes: bool, timeout_s: float) -> None:
-    """Make a cluster of nodes that know nobody yet, or only each other.
+    """Make a cluster of nodes that know no other nodes yet, or only each other.
 
-    May be run again: nodes that know each other already stay as they are.
+    It may be repeated: nodes that already know each other stay as they are.
     """
     with Members(options) as members:
         views = _views(members, nodes)
@@ -238,17 +238,17 @@ def meet(options: Options, node: str, nodes: tuple[str, ...], yes: bool, timeout
         views = _views(members, (node, *(each for each in nodes if each != node)))
         ids = set().union(*(view.met for view in views))
         question = f"Make one cluster of the {len(ids)} nodes that these know?"
-        # With TLS nobody tells at which port of another node clients are served.
+        # With TLS, nodes do not know each other's ports for clients.
         others = joining.others(views) if options.encryption is None else []
         _join(members, views, others, ids, question, yes, timeout_s)
 
 
 def _views(members: Members, nodes: tuple[str, ...]) -> list[NodeView]:
-    """What nodes know that are to be joined; the first of them first."""
+    """The state of the nodes to join, in the order of ``nodes``."""
     found = joining.answering(members, nodes, lambda text: click.echo(text, err=True))
     if found.silent:
-        told = "; ".join(f"{silent}: {why}" for silent, why in found.silent.items())
-        raise NotJoined(f"Not all nodes answer ({told}). Nothing was changed.")
+        asked = "; ".join(f"{silent}: {why}" for silent, why in found.silent.items())
+        raise NotJoined(f"Not all nodes answer ({asked}). Nothing was changed.")
     views = list(found.of.values())
     if len({view.id for view in views}) < len(views):
         raise NotJoined("Two of the addresses are the same node. Nothing was changed.")
@@ -267,10 +267,10 @@ def _join(
     timeout_s: float,
 ) -> None:
     if joining.is_joined(views, ids):
-        click.echo(f"The {len(ids)} nodes know each other already.")
+        click.echo(f"The {len(ids)} nodes already know each other.")
         return
     addresses = [view.address for view in views]
-    places = {each: joining.reached(each) for each in addresses}
+    places = {each: joining.resolve_for_meet(each) for each in addresses}
     _agreed(question, yes)
     why = causes(members, {each: found.ip for each, found in places.items()})
     for cause in why:
@@ -288,46 +288,46 @@ def _join(
 @_yes
 @click.pass_obj
 def forget(options: Options, node: str, node_id: str, yes: bool) -> int:
-    """Have all nodes of a cluster forget one, which should be stopped before.
+    """Make all nodes of a cluster forget a node, which should be stopped before.
 
-    A node that is not told would bring it back a minute later. The exit status is 1 then.
+    A node that cannot be asked would bring it back a minute later. The exit status is 1 then.
     """
     node_id = node_id.lower()
     if len(node_id) != _ID_LENGTH:
         raise click.UsageError(f"NODE-ID has {_ID_LENGTH} characters; see disque cluster nodes.")
     with Members(options) as members:
-        found = survey(members, [node], glance, discover=options.encryption is None)
+        found = survey(members, [node], basic_view, discover=options.encryption is None)
         if not any(node_id in view.table for view in found.views.values()):
-            raise click.UsageError(f"No node knows {shown(node_id)!r}.")
-        told = [view.address for view in found.views.values() if view.id != node_id]
-        _agreed(_warning(found, node_id, len(told)), yes)
-        answers = members.ask(told, lambda client: _forget(client, node_id))
+            raise click.UsageError(f"No node knows {printable(node_id)!r}.")
+        asked = [view.address for view in found.views.values() if view.id != node_id]
+        _agreed(_warning(found, node_id, len(asked)), yes)
+        answers = members.ask(asked, lambda client: _forget(client, node_id))
     click.echo(f"{len(answers.of)} nodes have forgotten {node_id}.")
     missed = {**found.silent, **answers.silent}
     for address in _places(found, node_id):
         missed.pop(address, None)
     for silent, why in missed.items():
         click.echo(
-            f"{silent} was not told ({explained(why).rstrip('.')}). It will bring the node"
-            " back: see to it that it answers, and forget again.",
+            f"{silent} could not be asked ({explained(why).rstrip('.')}). It will bring the node"
+            " back: make sure that it answers, and repeat this.",
             err=True,
         )
     return 1 if missed else 0
 
 
 def _places(found: Survey, node_id: str) -> set[str]:
-    """Where nodes believe that one to be."""
+    """The addresses of a node in the tables of others."""
     tables = [view.table for view in found.views.values()]
     return {place(table[node_id]) for table in tables if node_id in table}
 
 
-def _warning(found: Survey, node_id: str, told: int) -> str:
+def _warning(found: Survey, node_id: str, asked: int) -> str:
     alive = " It still runs: let it leave first (CLUSTER LEAVING yes), then stop it."
-    return f"Have {told} nodes forget {node_id}?" + (alive if node_id in found.views else "")
+    return f"Make {asked} nodes forget {node_id}?" + (alive if node_id in found.views else "")
 
 
 def _forget(client: Disque, node_id: str) -> None:
-    """FORGET; also when the node has forgotten it before."""
+    """CLUSTER FORGET; no error if the node does not know it any more."""
     try:
         client.cluster_forget(node_id)
     except Refused as refused:

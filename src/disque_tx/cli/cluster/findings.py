@@ -1,4 +1,4 @@
-"""What is wrong with a cluster, and what to do about it: ``disque cluster check``."""
+"""``disque cluster check``: problems of a cluster, with advice."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 import attrs
 
 from disque_tx.cli.cluster.nodeview import QUEUES_MAX, NodeView, Survey
-from disque_tx.client.errors import shown
+from disque_tx.client.errors import printable
 
-#: Nodes stop to take jobs from other nodes' clients when memory is short; that begins here.
+#: From this part of maxmemory on, a node keeps no new jobs itself.
 _MEMORY_SHARE: Final = 0.75
 _CLOCKS_S: Final = 2.0
 
@@ -21,8 +21,8 @@ _NOTE: Final = "note"
 
 @attrs.frozen
 class Finding:
-    """``severity``: problem or note. ``node``: its address, or ``cluster``. ``what``: it is.
-    ``advice``: what to do."""
+    """Something that the check has found. ``severity``: problem or note. ``node``: its address, or
+    ``cluster``. ``what``: a description. ``advice``: what to do."""
 
     severity: str
     node: str
@@ -31,7 +31,7 @@ class Finding:
 
 
 def findings(survey: Survey) -> list[Finding]:
-    """Everything that stands out, problems first."""
+    """All findings, problems first."""
     found = [finding for check in _OF_ALL for finding in check(survey)]
     for view in survey.views.values():
         found += [finding for check in _OF_EACH for finding in check(view)]
@@ -39,7 +39,7 @@ def findings(survey: Survey) -> list[Finding]:
 
 
 def is_problem(finding: Finding) -> bool:
-    """Whether something has to be done."""
+    """Whether it is a problem, not only a note."""
     return finding.severity == _PROBLEM
 
 
@@ -52,31 +52,31 @@ def _unreachable(survey: Survey) -> Iterator[Finding]:
             _PROBLEM,
             address,
             f"{'refuses' if _lives(why) else 'does not answer'}: {why}",
-            next(advice for part, advice in _SILENCE if part in why),
+            next(advice for part, advice in _ADVICE if part in why),
         )
 
 
 _FORGET: Final = "if it is gone for good, disque cluster forget"
-#: Part of a reason → what to do about it; the first that fits.
-_SILENCE: Final = (
-    ("NOAUTH", "It runs and wants a password: give it in DISQUE_PASSWORD."),
-    ("invalid password", "It runs and has another password: give it in DISQUE_PASSWORD."),
-    ("WRONGPASS", "It runs and has another password: give it in DISQUE_PASSWORD."),
-    ("no password is set", "It runs and has no password, other than the nodes before: set one."),
-    ("DENIED", "It runs in protected mode: give it a password, or ask on its own machine."),
-    ("max number of clients", "It runs and has no room for a client: raise maxclients."),
+#: Part of a reason → advice; the first match is used.
+_ADVICE: Final = (
+    ("NOAUTH", "It runs and requires a password: set DISQUE_PASSWORD."),
+    ("invalid password", "It runs and has another password: set DISQUE_PASSWORD."),
+    ("WRONGPASS", "It runs and has another password: set DISQUE_PASSWORD."),
+    ("no password is set", "It runs without a password, unlike the other nodes: set one there."),
+    ("DENIED", "It runs in protected mode: set a password there, or ask it on its own machine."),
+    ("max number of clients", "It runs but accepts no more clients: raise maxclients."),
     ("LOADING", "It runs and reads its log: wait."),
-    ("LEAVING", "It is about to end: wait, or start it again."),
-    ("SSL", "It runs, and TLS fails: look at the certificates, --cacert and --tls."),
-    ("Connection closed by server", "It may want TLS: try with --tls."),
-    ("is not understood", "Another server listens there: look at the address."),
+    ("LEAVING", "It is shutting down: wait, or start it again."),
+    ("SSL", "It runs, and TLS fails: check the certificates, --cacert and --tls."),
+    ("Connection closed by server", "It may require TLS: try with --tls."),
+    ("is not understood", "Another server listens there: check the address."),
     ("refused", f"Start it; {_FORGET}."),
-    ("imed out", f"Look whether it hangs, and at the network in between; {_FORGET}."),
-    ("imeout", f"Look whether it hangs, and at the network in between; {_FORGET}."),
-    ("no reply", f"Look whether it hangs, and at the network in between; {_FORGET}."),
-    ("", f"Look after the node and the network in between; {_FORGET}."),
+    ("imed out", f"Check whether it hangs, and the network in between; {_FORGET}."),
+    ("imeout", f"Check whether it hangs, and the network in between; {_FORGET}."),
+    ("no reply", f"Check whether it hangs, and the network in between; {_FORGET}."),
+    ("", f"Check the node and the network in between; {_FORGET}."),
 )
-#: Reasons that only a node that runs can give.
+#: Parts of reasons that only a running node gives.
 _ANSWERS: Final = ("NOAUTH", "password", "WRONGPASS", "DENIED", "max number of clients", "LOADING")
 
 
@@ -93,8 +93,8 @@ def _disagreements(survey: Survey) -> Iterator[Finding]:
                 _PROBLEM,
                 view.address,
                 f"does not know {where}, which other nodes know",
-                "Wait a minute; then disque cluster meet, or if it was to be forgotten, forget it"
-                " everywhere.",
+                "Wait a minute; then disque cluster meet, or disque cluster forget if it should be"
+                " gone.",
             )
 
 
@@ -106,22 +106,22 @@ def _clocks(survey: Survey) -> Iterator[Finding]:
             _PROBLEM,
             clocks[-1][1],
             f"its clock is {apart_s:.1f} s ahead of that of {clocks[0][1]}",
-            "Let NTP set the clocks: jobs expire and are sorted by them.",
+            "Synchronise the clocks with NTP: jobs expire and are sorted by them.",
         )
 
 
 def _versions(survey: Survey) -> Iterator[Finding]:
     versions = {view.info.get("disque_version", "?") for view in survey.views.values()}
     if len(versions) > 1:
-        told = ", ".join(sorted(map(shown, versions)))
-        yield Finding(_PROBLEM, "cluster", f"versions differ: {told}", "Upgrade the older nodes.")
+        asked = ", ".join(sorted(map(printable, versions)))
+        yield Finding(_PROBLEM, "cluster", f"versions differ: {asked}", "Upgrade the older nodes.")
 
 
 # -- each node -----------------------------------------------------------------------------------
 
 _BAD_FLAGS: Final = {
-    "fail": "Look after that node; or disque cluster forget if it is gone for good.",
-    "fail?": "Look after that node and the network in between.",
+    "fail": "Check that node; or disque cluster forget if it is gone for good.",
+    "fail?": "Check that node and the network in between.",
     "handshake": "Wait a minute; if it stays, the bus port (the port + 10000) cannot be reached.",
     "noaddr": "The node there was reset or has another ID now: disque cluster forget.",
 }
@@ -129,16 +129,16 @@ _BAD_FLAGS: Final = {
 
 def _flags(view: NodeView) -> Iterator[Finding]:
     for node in view.others:
-        place = f"{shown(node.address)} ({node.id[:8]})"
+        place = f"{printable(node.address)} ({node.id[:8]})"
         bad = node.flags & set(_BAD_FLAGS)
         for flag in sorted(bad):
-            yield Finding(_PROBLEM, view.address, f"finds {place}: {flag}", _BAD_FLAGS[flag])
+            yield Finding(_PROBLEM, view.address, f"reports {place}: {flag}", _BAD_FLAGS[flag])
         if not bad and not node.connected:
             yield Finding(
                 _PROBLEM,
                 view.address,
                 f"has no link to {place}",
-                "Look whether the bus port (the port + 10000) there can be reached.",
+                "Check whether the bus port (the port + 10000) there can be reached.",
             )
 
 
@@ -148,8 +148,9 @@ def _bus(view: NodeView) -> Iterator[Finding]:
         yield Finding(
             _PROBLEM,
             view.address,
-            f"listens for other nodes on {shown(', '.join(bus))} only, where no other host comes",
-            "Set cluster-bus-tls, or cluster-insecure where the network keeps strangers away.",
+            f"listens for other nodes on {printable(', '.join(bus))} only, so other hosts cannot"
+            " connect",
+            "Set cluster-bus-tls, or cluster-insecure on a network that strangers cannot reach.",
         )
 
 
@@ -171,7 +172,7 @@ def _twins(view: NodeView) -> Iterator[Finding]:
             "Stop it, remove its nodes file and its log, start it again, and disque cluster meet.",
         )
     elif view.number("cluster_twins"):
-        what = "hears two processes under one node ID; its messages say from where"
+        what = "receives messages of two processes with one node ID; its log says from where"
         yield Finding(
             _PROBLEM,
             view.address,
@@ -218,7 +219,7 @@ def _paused(view: NodeView) -> Iterator[Finding]:
             _NOTE,
             view.address,
             f"{view.paused} of its first {QUEUES_MAX} queues are paused",
-            "PAUSE queue none, if that is not meant to be.",
+            "PAUSE queue none, if this is not intended.",
         )
 
 
@@ -230,8 +231,8 @@ def _log(view: NodeView) -> Iterator[Finding]:
     ):
         status = view.info.get(field, "ok")
         if status != "ok":
-            advice = "Look after its disk; its own messages say more."
-            yield Finding(_PROBLEM, view.address, f"{what}: {shown(status)}", advice)
+            advice = "Check its disk; its log says more."
+            yield Finding(_PROBLEM, view.address, f"{what}: {printable(status)}", advice)
     if view.number("eventlog_dropped"):
         what = f"dropped {view.number('eventlog_dropped')} events"
         yield Finding(_PROBLEM, view.address, what, "The disk is too slow for the event log.")

@@ -1,64 +1,125 @@
-"""Making nodes know each other, and waiting until they do."""
+"""Makes nodes know each other, waits until they do, and finds out why they may not be able to.
+
+Without TLS, and without ``cluster-insecure yes``, a node opens its bus to its own host only.
+"""
 
 from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from typing import Final
 
 import attrs
 
-from disque_tx.cli.cluster.nodeview import NodeView, glance
+from disque_tx.cli.cluster.nodeview import NodeView, basic_view
 from disque_tx.cli.verbs.members import Answers, Members
 from disque_tx.client import addresses
 from disque_tx.client.blocking import Disque
+from disque_tx.client.errors import Refused
 from disque_tx.errors import DisqueError
+
+_DIRECTIVES: Final = ("cluster-bus-tls", "cluster-insecure", "bind")
+
+
+@attrs.frozen
+class BusConfig:
+    """The configuration of one node's bus. ``open``: to the network; ``None`` if unknown, as with
+    the original. ``bind``: the configured addresses to listen on."""
+
+    open: bool | None
+    bind: tuple[str, ...]
+
+    def listens_at(self, ip: str) -> bool:
+        """Whether its bus may listen on this address of its host."""
+        if self.open is None or self.open:
+            return True
+        here = [host for host in self.bind if _is_loopback(host)] or ["127.0.0.1", "::1"]
+        return ip in here
+
+
+def bus_config(node: Disque) -> BusConfig:
+    """Get the configuration of one node, by CONFIG GET."""
+    values = {name: _value(node, name) for name in _DIRECTIVES}
+    switches = [values["cluster-bus-tls"], values["cluster-insecure"]]
+    known = all(switch in ("yes", "no") for switch in switches)
+    return BusConfig("yes" in switches if known else None, tuple((values["bind"] or "").split()))
+
+
+def _value(node: Disque, name: str) -> str | None:
+    try:
+        _, value = node.execute("CONFIG", "GET", name)
+    except (Refused, ValueError, TypeError):
+        # The original does not have the directive; or CONFIG was renamed.
+        return None
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def causes(members: Members, places: Mapping[str, str]) -> list[str]:
+    """Why nodes cannot be met; ``places``: address for clients → IP address at which other nodes
+    must reach the node."""
+    answers = members.try_to_ask(places, bus_config).of
+    return [
+        f"The bus of {address} listens on loopback only, and other nodes must reach it at {ip}."
+        " Enable TLS (cluster-bus-tls yes), or set cluster-insecure yes on a network that strangers"
+        " cannot reach; then restart the node."
+        for address, ip in places.items()
+        if address in answers and not answers[address].listens_at(ip)
+    ]
+
 
 _CONNECT_S: Final = 3.0
 _POLL_S: Final = 0.2
-#: A node that was just started may take so long until it answers.
+#: How long a node that was just started may take until it answers.
 _START_S: Final = 5.0
-#: A MEET that led to nothing is made again after so long.
+#: A MEET without success is repeated after this time.
 _AGAIN_S: Final = 5.0
 
 
 class NotJoined(DisqueError):
-    """Nodes cannot be joined, or did not get to know each other in time; the text says which."""
+    """Nodes cannot be joined, or did not connect to each other in time; the text says which."""
 
 
 @attrs.frozen
-class Place:
-    """Where MEET is to look for a node: an IP address and a port."""
+class MeetAddress:
+    """The address of a node for MEET: an IP address and a port."""
 
     ip: str
     port: int
 
 
-def reached(given: str) -> Place:
-    """``host:port`` as MEET wants it: the IP address at which it is reached from here.
+def resolve_for_meet(given: str) -> MeetAddress:
+    """``host:port`` with the IP address at which the node is reached from here, for MEET.
 
-    :raises NotJoined: it is not.
+    :raises NotJoined: it cannot be reached.
     """
     at = addresses.address(given)
     try:
         with socket.create_connection((at.host, at.port), _CONNECT_S) as connection:
-            return Place(str(connection.getpeername()[0]), at.port)
+            return MeetAddress(str(connection.getpeername()[0]), at.port)
     except OSError as error:
         raise NotJoined(f"{given} cannot be reached any more: {error}.") from error
 
 
 class Joining:
-    """``first`` is told to meet the nodes at ``places``; then all at ``addresses`` are asked until
-    each knows all of ``ids``. ``causes``: why that may not succeed. ``sleep`` and ``now_s``: rest
-    and clock, in seconds."""
+    """Sends MEET for the nodes at ``places`` to ``first``, then polls all at ``addresses`` until
+    each knows all of ``ids``. ``causes``: why that may not succeed. ``sleep`` and ``now_s``: clock,
+    in seconds, for tests."""
 
     def __init__(
         self,
         members: Members,
         first: str,
         addresses: list[str],
-        places: list[Place],
+        places: list[MeetAddress],
         ids: set[str],
         causes: list[str],
         sleep: Callable[[float], object] = time.sleep,
@@ -75,13 +136,13 @@ class Joining:
 
     @property
     def pairs(self) -> int:
-        """How often a node has to know a node."""
+        """How many links there are when all nodes know each other."""
         return len(self._addresses) * len(self._ids)
 
     def run(self, timeout_s: float, advance: Callable[[int], None]) -> None:
-        """Join them.
+        """Join the nodes.
 
-        :raises NotJoined: not within ``timeout_s``.
+        :raises NotJoined: they do not know each other within ``timeout_s``.
         """
         began_s = self._now_s()
         meet_s = known = 0.0
@@ -89,8 +150,8 @@ class Joining:
             if self._now_s() - began_s >= meet_s:
                 self._members.ask([self._first], self._meet)
                 meet_s += _AGAIN_S
-            found = self._members.try_to_ask(self._addresses, glance)
-            now_known = sum(len(well(view) & self._ids) for view in found.of.values())
+            found = self._members.try_to_ask(self._addresses, basic_view)
+            now_known = sum(len(healthy(view) & self._ids) for view in found.of.values())
             advance(int(now_known - known))
             known = now_known
             if known == self.pairs:
@@ -106,11 +167,11 @@ class Joining:
     def _report(self, of: dict[str, NodeView], silent: dict[str, str], timeout_s: float) -> str:
         lines = [f"{address} does not answer: {why}" for address, why in silent.items()]
         for address, view in of.items():
-            missing = ", ".join(sorted(self._ids - well(view)))
+            missing = ", ".join(sorted(self._ids - healthy(view)))
             if missing:
                 lines.append(f"{address} has no link to {missing}")
         return (
-            f"After {timeout_s:g} s not all nodes know all:\n  "
+            f"After {timeout_s:g} s not all nodes know each other:\n  "
             + "\n  ".join(lines)
             + "".join(f"\nLikely cause: {cause}" for cause in self._causes)
             + "\nEach node must reach the bus port (the port + 10000) of every other. It is safe to"
@@ -125,11 +186,11 @@ def answering(
     sleep: Callable[[float], object] = time.sleep,
     now_s: Callable[[], float] = time.monotonic,
 ) -> Answers[NodeView]:
-    """What the nodes know. Those that were just started get :data:`_START_S` to answer."""
+    """The state of the nodes. Those that were just started have :data:`_START_S` to answer."""
     began_s = now_s()
     said = False
     while True:
-        found = members.try_to_ask(nodes, glance)
+        found = members.try_to_ask(nodes, basic_view)
         if not found.silent or now_s() - began_s > _START_S:
             return found
         if not said:
@@ -138,24 +199,24 @@ def answering(
         sleep(_POLL_S)
 
 
-def well(view: NodeView) -> set[str]:
-    """The nodes it knows and finds well, itself included."""
+def healthy(view: NodeView) -> set[str]:
+    """The IDs of the nodes that it sees as healthy, itself included."""
     bad = {"handshake", "noaddr", "fail", "fail?"}
     return {node.id for node in view.table.values() if node.connected and not node.flags & bad}
 
 
 def others(views: list[NodeView]) -> list[str]:
-    """Addresses of the nodes that these find well, without these."""
+    """Addresses of all other nodes that these see as healthy."""
     asked = {view.id for view in views}
     found = {
         node.id: node.address
         for view in views
         for node in view.table.values()
-        if node.id in well(view) - asked
+        if node.id in healthy(view) - asked
     }
     return sorted(found.values())
 
 
 def is_joined(views: list[NodeView], ids: set[str]) -> bool:
-    """Whether each knows all already."""
-    return all(ids <= well(view) for view in views)
+    """Whether each node already knows all of these."""
+    return all(ids <= healthy(view) for view in views)

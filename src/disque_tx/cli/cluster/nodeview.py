@@ -1,4 +1,4 @@
-"""What each node of a cluster says of itself and of the others."""
+"""The state of each node of a cluster, by its own answers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused
 from disque_tx.client.values import ClusterNode
 
-#: So many queues of a node are looked at for being paused.
+#: How many queues of a node are checked for being paused.
 QUEUES_MAX: Final = 1000
-#: Rounds of asking those whom others named.
+#: Rounds of asking nodes that others have listed.
 _ROUNDS: Final = 5
-#: More than any cluster has; a stranger may name many.
+#: More than any cluster has. A server that is no Disque node might list any number.
 _NODES_MAX: Final = 1000
 _NOWHERE: Final = frozenset(("handshake", "noaddr"))
 
 
 @attrs.frozen
 class NodeView:
-    """``address``: where it was asked. ``table``: ID → what it finds of each node. ``info``: INFO,
-    with its sections Eventlog, Listening and Cluster where these exist. ``maxmemory``: in bytes, 0
-    for no limit. ``paused``: how many of its first queues are. ``clock_s``: how far its clock is
-    ahead of this machine's."""
+    """The state of a node. ``address``: where it was asked. ``table``: ID → the line of each node
+    in its CLUSTER NODES. ``info``: INFO, with its sections Eventlog, Listening and Cluster where
+    these exist. ``maxmemory``: in bytes, 0 for no limit. ``paused``: how many of its first queues
+    are paused. ``clock_s``: how far its clock is ahead of this machine's."""
 
     address: str
     id: str
@@ -44,47 +44,48 @@ class NodeView:
         return int(value) if value.isascii() and value.isdigit() and len(value) < 20 else 0
 
     def listening(self, whom: str) -> list[str]:
-        """Addresses at which it listens for ``clients`` or for the ``bus``; none when it does not
-        say."""
+        """Addresses on which it listens for ``clients`` or for the ``bus``; none if it does not
+        report them."""
         return [each for each in self.info.get(f"listening_{whom}", "").split(",") if each]
 
     @property
     def others(self) -> list[ClusterNode]:
-        """What it finds of all nodes but itself."""
+        """All other nodes in its table."""
         return [node for node in self.table.values() if node.id != self.id]
 
     @property
     def flags(self) -> frozenset[str]:
-        """What it says of itself."""
+        """Its own flags."""
         own = self.table.get(self.id)
         return frozenset() if own is None else own.flags - {"myself"}
 
     @property
     def met(self) -> set[str]:
-        """IDs of the nodes it knows, itself included, those in handshake not."""
+        """IDs of the nodes it knows, itself included, but not those in handshake."""
         return {node.id for node in self.table.values() if "handshake" not in node.flags}
 
 
 @attrs.frozen
 class Survey:
-    """``views``: ID → what the node says. ``silent``: address → why there is no answer."""
+    """The state of a cluster. ``views``: ID → state of the node. ``silent``: address → why there is
+    no answer."""
 
     views: dict[str, NodeView]
     silent: dict[str, str]
 
 
-def glance(node: Disque) -> NodeView:
-    """Who a node is and whom it knows, without its figures."""
+def basic_view(node: Disque) -> NodeView:
+    """The ID and the table of a node, without its figures."""
     own = node.cluster_my_id()
     table = {other.id: other for other in node.cluster_nodes()}
     return NodeView(str(node.address()), own, table, node.info("server"), 0, 0, 0.0)
 
 
 def view(node: Disque, now_s: Callable[[], float] = time.time) -> NodeView:
-    """Everything that a node says."""
+    """The whole state of a node."""
     clock_s = _ahead_s(node, now_s)
     return attrs.evolve(
-        glance(node),
+        basic_view(node),
         info=_info(node),
         maxmemory=_maxmemory(node),
         paused=_paused(node),
@@ -93,13 +94,13 @@ def view(node: Disque, now_s: Callable[[], float] = time.time) -> NodeView:
 
 
 def _info(node: Disque) -> dict[str, str]:
-    """INFO, and sections that are only shown when they are named."""
+    """INFO, and the sections that are only shown by name."""
     sections = (None, "eventlog", "listening", "cluster")
     return {name: value for section in sections for name, value in node.info(section).items()}
 
 
 def _ahead_s(node: Disque, now_s: Callable[[], float]) -> float:
-    """How far its clock is ahead of ours, as if TIME was answered half-way."""
+    """How far its clock is ahead of ours, assuming that TIME took the same time both ways."""
     before_s = now_s()
     try:
         seconds, microseconds = node.execute("TIME")
@@ -113,7 +114,7 @@ def _maxmemory(node: Disque) -> int:
         _, value = node.execute("CONFIG", "GET", "maxmemory")
         return int(value)
     except (Refused, ValueError, TypeError):
-        # CONFIG may be renamed away.
+        # CONFIG may be disabled by rename-command.
         return 0
 
 
@@ -128,11 +129,11 @@ def survey(
     look: Callable[[Disque], NodeView] = view,
     discover: bool = True,
 ) -> Survey:
-    """Ask these nodes, and those whom they name, and so on.
+    """Ask these nodes, then those that they list, and so on.
 
-    ``discover``: false for those given alone.
+    ``discover``: false to ask only these.
 
-    :raises NobodyAnswers: not one did.
+    :raises NobodyAnswers: none of them answered.
     """
     found = Survey({}, {})
     asked: set[str] = set()
@@ -150,7 +151,7 @@ def survey(
 
 
 def _named(views: Iterable[NodeView], known: set[str]) -> set[str]:
-    """Where others say that nodes are that have not been asked yet."""
+    """The addresses of nodes that others list and that are not known yet."""
     return {
         place(node)
         for view in views

@@ -1,1 +1,1 @@
-"""What options of ``disque`` do instead of a command: figures, latency, mass insertion."""
+"""Options of ``disque`` that replace a command: figures, latency, mass insertion."""

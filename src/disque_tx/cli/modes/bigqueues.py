@@ -1,4 +1,4 @@
-"""``disque --bigqueues``: the longest queues of a node, or of all.
+"""``disque --bigqueues``: the longest queues of a node, or of all nodes.
 
 However many queues there are, only the longest are kept in memory.
 """
@@ -38,7 +38,7 @@ class Longest:
         self._stats: dict[str, QueueStat] = {}
 
     def add(self, stat: QueueStat) -> None:
-        """Keep it if it is long enough."""
+        """Add a queue, if it is long enough."""
         if stat.name in self._stats:
             return
         heapq.heappush(self._heap, (stat.length, stat.name))
@@ -61,9 +61,9 @@ class Found:
 
 
 def survey(node: Disque, limit: int, advance: Callable[[int], None]) -> Found:
-    """Go through all queues of one node.
+    """Scan all queues of one node.
 
-    :raises ScanInterrupted: it was lost half-way.
+    :raises ScanInterrupted: the connection was lost.
     """
     longest = Longest(limit)
     queues = 0
@@ -126,7 +126,7 @@ def _show(
 
 
 def _look(members: Members, places: list[Place]) -> dict[Place, Figures]:
-    """The figures of queues at nodes, in the order given; without those that are gone."""
+    """The figures of queues at nodes, in this order; without nodes that do not answer."""
     names: dict[str, list[str]] = {}
     for address, name in places:
         names.setdefault(address, []).append(name)

@@ -1,4 +1,4 @@
-"""Watching a server, or the machine: the endless modes (client protocol, section 22.1)."""
+"""Latency and figures, measured until interrupted (client protocol, section 22.1)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEADER: Final = (
 
 
 class RefusedError(Exception):
-    """The server answered with an error where figures were wanted."""
+    """The server answered INFO with an error."""
 
 
 class LatencyWindow:
@@ -56,7 +56,7 @@ def latency(
 ) -> None:
     """Measure PING every 10 ms until ``ConnectionLost`` is raised.
 
-    ``window_s``: start anew after so many seconds and keep the line; ``None``: one window.
+    ``window_s``: length of a window; each has a line of its own. ``None``: one window.
     """
     window = LatencyWindow(clock())
     while True:

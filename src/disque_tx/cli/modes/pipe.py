@@ -1,4 +1,4 @@
-"""Mass insertion: a stream of requests as it is, and the replies counted (``--pipe``)."""
+"""Mass insertion: sends a stream of requests unchanged and counts the replies (``--pipe``)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CHUNK: Final = 65536
 
 
 class Pipe:
-    """Copies ``source`` (a file descriptor) to a connection and reads what comes back.
+    """Copies ``source`` (a file descriptor) to a connection and reads the replies.
 
-    The end is known by a mark: a PING with 20 random bytes, whose answer is the last one.
-    ``errors`` and ``replies`` do not count it. ``poll_s``: how often to look for a silent server.
+    A mark shows the end: a PING with 20 random bytes, whose answer is the last one. ``errors`` and
+    ``replies`` do not count it. ``poll_s``: how often to check the idle timeout.
     """
 
     def __init__(
@@ -45,27 +45,27 @@ class Pipe:
     def run(self, timeout_s: float, clock: Callable[[], float]) -> int:
         """Copy until the mark comes back; returns the exit status.
 
-        ``timeout_s``: give up when the server is silent for so long after the end of the input;
-        0 waits for ever. Raises ``ConnectionLost``.
+        ``timeout_s``: give up when no reply comes for this long after the end of the input; 0 waits
+        for ever. Raises ``ConnectionLost``.
         """
         self.socket.setblocking(False)
-        heard_s = clock()
+        active_s = clock()
         try:
             while not self._finished:
                 readable, writable = self._wait()
                 if self.socket in readable:
                     self._receive()
-                    heard_s = clock()
+                    active_s = clock()
                 if self.source in readable:
                     self._fill()
-                    heard_s = clock()
+                    active_s = clock()
                 if writable:
                     self._transmit()
-                if self._source_ended and timeout_s and clock() - heard_s > timeout_s:
+                if self._source_ended and timeout_s and clock() - active_s > timeout_s:
                     self._give_up(timeout_s)
         finally:
-            # However it ends, one knows how far it came.
-            self._say(b"errors: %d, replies: %d\n" % (self.errors, self.replies))
+            # The counts are printed in any case.
+            self._print(b"errors: %d, replies: %d\n" % (self.errors, self.replies))
         return 1 if self.errors else 0
 
     def _wait(self) -> tuple[list[socket | int], list[socket]]:
@@ -82,7 +82,7 @@ class Pipe:
             self._source_ended = True
             # The line end closes an inline request that the input left open.
             self._unsent = b"\r\n" + encode([b"PING", self.mark])
-            self._say(b"All data transferred. Waiting for the last reply...\n")
+            self._print(b"All data transferred. Waiting for the last reply...\n")
 
     def _transmit(self) -> None:
         try:
@@ -95,7 +95,7 @@ class Pipe:
 
     def _receive(self) -> None:
         self._take()
-        # What was decrypted already makes no socket readable.
+        # Bytes that are already decrypted do not make the socket readable.
         while isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
             self._take()
 
@@ -113,14 +113,14 @@ class Pipe:
             while self._reader.has_data() and self._count(self._reader.gets(False)):
                 pass
         except hiredis.ProtocolError as error:
-            raise ConnectionLost(f"this is no Disque server: {error}") from error
+            raise ConnectionLost(f"this is not a Disque server: {error}") from error
 
     def _count(self, reply: object) -> bool:
         """Count a reply; ``False`` when there was none, or when it is the mark."""
         if reply is False:
             return False
         if reply == self.mark and self._source_ended:
-            self._say(b"Last reply received from server.\n")
+            self._print(b"Last reply received from server.\n")
             self._finished = True
             return False
         self.replies += 1
@@ -134,6 +134,6 @@ class Pipe:
         self.errors += 1
         self._finished = True
 
-    def _say(self, text: bytes) -> None:
+    def _print(self, text: bytes) -> None:
         self.out.write(text)
         self.out.flush()

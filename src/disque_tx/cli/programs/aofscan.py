@@ -1,6 +1,6 @@
-"""Reading an append only file with suspicion (cluster protocol, sections 5, 14.2 and 14.8).
+"""Scanning an append only file for damage (cluster protocol, sections 5, 14.2 and 14.8).
 
-The file is read piece by piece: however long a record says it is, memory stays bounded.
+The file is read in pieces: whatever the lengths in its records, memory use stays bounded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME_LENGTH_MAX: Final = len(b"LOADJOB")
 
 
 class Broken(Exception):
-    """A record is not framed as it must be; ``problem`` is empty when the file just ends."""
+    """The framing of a record is not valid; ``problem`` is empty at the end of the file."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -34,7 +34,7 @@ class Broken(Exception):
 
 
 class Record:
-    """One record: its ``offset``, how many arguments it has, and where the first two lie as
+    """One record: its ``offset``, the number of its arguments, and the spans of the first two as
     (offset, length)."""
 
     def __init__(self, offset: int) -> None:
@@ -44,12 +44,12 @@ class Record:
 
 
 class Report:
-    """What a scan found.
+    """The result of a scan.
 
-    ``ok_up_to``: end of the last record with correct framing. ``problem``: what broke the framing
-    there, as the original says it. ``damage``: well-framed records whose contents cannot be
-    loaded, the first of them in words; ``damage_at`` is its offset. ``foreign``: records with
-    commands that no server writes.
+    ``ok_up_to``: end of the last record with correct framing. ``problem``: the error in the framing
+    there, in the words of the original. ``damaged``: number of well-framed records that cannot be
+    loaded; ``damage`` describes the first, ``damage_at`` is its offset. ``foreign``: number of
+    records with commands that no server writes.
     """
 
     def __init__(self, size: int) -> None:
@@ -63,7 +63,7 @@ class Report:
 
     @property
     def cut_at(self) -> int:
-        """Where the good part of the file ends; ``size`` when all is well."""
+        """Where the good part of the file ends; ``size`` if there is no damage."""
         return min(self.ok_up_to, self.damage_at)
 
 
@@ -81,7 +81,7 @@ class Source:
         return self.file.read(length)
 
     def record(self) -> Record:
-        """The record at ``pos``, which then is behind it. Raises ``Broken``."""
+        """Read the record at ``pos``, and move ``pos`` behind it. Raises ``Broken``."""
         record = Record(self.pos)
         record.argc = self._number(b"*")
         for _ in range(record.argc):
@@ -94,7 +94,7 @@ class Source:
         line = self._line()
         if line[:1] != prefix:
             # The original names the two the wrong way round; tools may compare its words.
-            got, expected = prefix.decode(), _shown(line[0])
+            got, expected = prefix.decode(), _printable(line[0])
             raise self._broken(f"Expected prefix '{expected}', got: '{got}'")
         match = _NUMBER.match(line, 1)
         end = match.end() if match else 1
@@ -129,22 +129,22 @@ class Source:
         return Broken(f"0x{self.pos:16x}: {problem}")
 
 
-def _shown(byte: int) -> str:
+def _printable(byte: int) -> str:
     return chr(byte) if 32 <= byte < 127 or byte == 10 else f"\\x{byte:02x}"
 
 
 def scan(file: BinaryIO, size: int, progress: Callable[[int], None]) -> Report:
-    """Check the whole file. ``progress`` is told from time to time how many bytes are done."""
+    """Check the whole file. ``progress``: called from time to time with how many bytes are done."""
     report = Report(size)
     source = Source(file, size)
-    told = 0
+    reported = 0
     try:
         while True:
             _judge(source, source.record(), report)
             report.ok_up_to = source.pos
-            if source.pos - told >= _PROGRESS_STEP:
-                told = source.pos
-                progress(told)
+            if source.pos - reported >= _PROGRESS_STEP:
+                reported = source.pos
+                progress(reported)
     except Broken as broken:
         report.problem = broken.problem
     return report

@@ -1,8 +1,8 @@
 """The program ``disque-check-aof``: check an append only file, and repair a torn end.
 
-It prints what the original prints (cluster protocol, section 14.8), and goes further in three
-ways: the jobs inside well-framed records are checked too, bytes that are cut off are kept in a
-file of their own, and damage in the middle of a file is not cut away without ``--force``.
+It prints the same as the original (cluster protocol, section 14.8), with three additions: the jobs
+inside well-framed records are checked too, bytes that are cut off are kept in a file of their own,
+and damage in the middle of a file is not cut away without ``--force``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BAR_WIDTH: Final = 40
 
 
 class Refusal(DisqueError):
-    """The file is left alone; the text says why."""
+    """The file is not changed; the text says why."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -77,12 +77,12 @@ def _open(path: str, writable: bool) -> BinaryIO:
 
 
 def _lock(path: str, file: BinaryIO) -> None:
-    """Keep nodes from using the file while it is being repaired, and repair none that is in use."""
+    """Lock the file against nodes during the repair; refuse if a node uses it."""
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise Refusal(
-            f"Refused: {path} is the log of a node that runs. Stop the node first."
+            f"Refused: {path} is the log of a running node. Stop the node first."
         ) from error
 
 
@@ -184,7 +184,7 @@ def _sync_directory(path: str) -> None:
 
 
 class ProgressBar:
-    """How much of ``size`` bytes is done, on the error output, when that is a terminal."""
+    """A progress bar for ``size`` bytes, on the error output, if that is a terminal."""
 
     def __init__(self, size: int) -> None:
         self.size = size

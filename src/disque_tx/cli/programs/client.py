@@ -21,15 +21,17 @@ from disque_tx.cli.verbs import registry as verbs
 
 _HISTORY_WINDOW_S: Final = 15.0
 _STAT_INTERVAL_S: Final = 1.0
-_MACHINES: Final = frozenset(("json", "csv"))
-_FOR_PEOPLE: Final = frozenset(("latency", "latency-history", "stat", "pipe", "intrinsic-latency"))
+_MACHINE_FORMS: Final = frozenset(("json", "csv"))
+_TEXT_ONLY_MODES: Final = frozenset(
+    ("latency", "latency-history", "stat", "pipe", "intrinsic-latency")
+)
 #: Stands for the input, with -x.
 _INPUT: Final = b"-"
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the program; ``argv`` is without the program's name. Returns the exit status."""
-    with signals.ending():
+    with signals.exit_on_signals():
         return _main(argv)
 
 
@@ -37,8 +39,8 @@ def _main(argv: list[str] | None) -> int:
     try:
         options = parse(sys.argv[1:] if argv is None else argv, os.environ)
         if options.ask_password:
-            options.password = _asked()
-        if options.form in _MACHINES and options.mode in _FOR_PEOPLE:
+            options.password = _ask_password()
+        if options.form in _MACHINE_FORMS and options.mode in _TEXT_ONLY_MODES:
             raise UsageError(f"--{options.mode} has no output as --{options.form}")
         if options.encrypted and not options.verify:
             print("--insecure: the server's certificate is not checked.", file=sys.stderr)
@@ -48,7 +50,7 @@ def _main(argv: list[str] | None) -> int:
     except ConnectionLost as error:
         return _fail(f"Error: {error}\n{error.hint}".rstrip())
     except BrokenPipeError:
-        # Whoever read the output is gone; the interpreter must not flush to it at exit.
+        # The reader of the output has gone; the interpreter must not flush to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
@@ -58,13 +60,13 @@ def _fail(text: str) -> int:
     return 1
 
 
-def _asked() -> bytes:
+def _ask_password() -> bytes:
     from getpass import getpass
 
     try:
         return os.fsencode(getpass("Password: "))
     except EOFError:
-        raise UsageError("--askpass: no password was given") from None
+        raise UsageError("--askpass: no password was entered") from None
 
 
 def _style(options: Options) -> Style:
@@ -91,21 +93,21 @@ def _command(options: Options) -> int:
         args = _with_input(args, sys.stdin.buffer.read())
     session = _session(options)
     session.run(args, options.repeat, options.interval_s or 0.0)
-    # Who sends PING asks whether all is well.
+    # PING asks whether the server is well, so an error decides the exit status.
     decisive = options.fail_on_error or args[0].lower() == b"ping"
     return 1 if decisive and session.errors else 0
 
 
-def _with_input(args: list[bytes], given: bytes) -> list[bytes]:
-    """The input in the place of the first word that is a dash, or at the end."""
+def _with_input(args: list[bytes], data: bytes) -> list[bytes]:
+    """The words with the input in place of the first ``-``, or at the end."""
     if _INPUT not in args:
-        return [*args, given]
+        return [*args, data]
     place = args.index(_INPUT)
-    return [*args[:place], given, *args[place + 1 :]]
+    return [*args[:place], data, *args[place + 1 :]]
 
 
 def _lines(options: Options) -> int:
-    from disque_tx.cli.prompt.shell import Leave, Shell
+    from disque_tx.cli.prompt.shell import Quit, Shell
 
     interactive = sys.stdin.isatty()
     session = _session(options)
@@ -117,7 +119,7 @@ def _lines(options: Options) -> int:
     try:
         for line in sys.stdin.buffer:
             shell.execute(line)
-    except Leave:
+    except Quit:
         pass
     return 1 if options.fail_on_error and session.errors else 0
 

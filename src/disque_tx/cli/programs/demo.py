@@ -1,4 +1,4 @@
-"""``make demo``: a real daemon, a producer and a worker for some seconds, nothing left behind."""
+"""``make demo``: runs a real daemon, a producer and a worker for some seconds, and cleans up."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from disque_tx.core.addresses import BUS_PORT_OFFSET
 
 _SECONDS: Final = 6.0
 _BATCH: Final = 50
-#: On a machine that does much else at the same time.
+#: How long the daemon may take to start, even on a busy machine.
 _START_WITHIN_S: Final = 60.0
-#: Before that a rate says nothing.
+#: No rate is shown earlier, because it would be random.
 _RATE_AFTER_S: Final = 0.5
-#: Below those from which the system takes ports for outgoing connections, and so are those of the
-#: cluster bus, 10,000 above.
+#: These, and those of the cluster bus 10,000 above, are below the system's ports for outgoing
+#: connections.
 _PORTS: Final = range(12_000, 22_000)
 _CONFIGURATION: Final = "bind 127.0.0.1\nappendonly yes\nloglevel warning\n"
 
@@ -53,13 +53,13 @@ def main() -> int:
                 return 1
             counts = Counts()
             _work(port, counts)
-            _tell(port, counts)
+            _print_next_steps(port, counts)
     print("The daemon is stopped and its files are removed.")
     return 0
 
 
 def _free_port() -> int:
-    """A port that nobody uses, nor the one of the cluster bus that belongs to it."""
+    """A port that is free, together with its port of the cluster bus."""
     for port in random.sample(_PORTS, 100):
         with contextlib.suppress(OSError):
             for number in (port, port + BUS_PORT_OFFSET):
@@ -97,7 +97,7 @@ def _answers(port: int) -> bool:
 
 
 def _work(port: int, counts: Counts) -> None:
-    """Let a producer and a worker run, and show how far they are."""
+    """Run a producer and a worker, and show their progress."""
     threads = [
         threading.Thread(target=work, args=(port, counts), daemon=True)
         for work in (_produce, _consume)
@@ -109,7 +109,7 @@ def _work(port: int, counts: Counts) -> None:
     passed_s = 0.0
     while passed_s < _SECONDS:
         time.sleep(0.1 if live else 1.0)
-        # Over the time in which these jobs were done, the rest included.
+        # The rate is over the whole time in which these jobs were done.
         passed_s = time.monotonic() - start_s
         line = progress_line(counts.added, counts.done, passed_s)
         print(f"\r{line}", end="" if live else "\n", flush=True)
@@ -121,7 +121,7 @@ def _work(port: int, counts: Counts) -> None:
 
 
 def progress_line(added: int, done: int, passed_s: float) -> str:
-    """How far it is after so many seconds; without a rate as long as that would be by chance."""
+    """The progress after ``passed_s``; without a rate while that would be random."""
     bar = "#" * min(30, int(30 * passed_s / _SECONDS))
     rate = f"{done / passed_s:8.0f} jobs/s" if passed_s >= _RATE_AFTER_S else ""
     return f"  [{bar:30}] {added:8} added  {done:8} done  {rate}"
@@ -155,7 +155,7 @@ def _consume(port: int, counts: Counts) -> None:
     connection.close()
 
 
-def _tell(port: int, counts: Counts) -> None:
+def _print_next_steps(port: int, counts: Counts) -> None:
     program = os.path.join(os.path.dirname(sys.executable), "")
     print(
         f"""
@@ -163,7 +163,7 @@ What to try next:
   {program}disque-server                      a daemon on port 7711
   {program}disque addjob mail 'hello' 0       add a job, in another terminal
   {program}disque getjob from mail            fetch it
-  {program}disque ackjob D-...                tell that it is done
+  {program}disque ackjob D-...                acknowledge it: it is done
   {program}disque                             a prompt with completion and help
 """
     )

@@ -1,4 +1,4 @@
-"""The program ``disque-pipeline``, which needs more than the rest of the package."""
+"""The program ``disque-pipeline``, which needs the extra ``spark``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> int:
-    """Run it; 2 if what it needs is not installed."""
+    """Run the program; returns 2 if a package that it needs is not installed."""
     try:
         from disque_tx.spark.pipeline.cli.program import main as run
     except ModuleNotFoundError as error:

@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _test_memory(words: list[str]) -> int:
-    """Write and read back as much memory as asked for."""
+    """Write this much memory and read it back."""
     if len(words) != 1 or not words[0].isdigit():
         print("Please specify the amount of memory to test in megabytes.")
         print("Example: disque-server --test-memory 4096")
@@ -106,7 +106,7 @@ def _serve(settings: Settings, defaults: bool) -> int:
 
 
 def _daemonize() -> None:
-    """Go on in a child that has no terminal and a session of its own."""
+    """Continue in a child process, in a session of its own without a terminal."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -148,8 +148,8 @@ def _work(settings: Settings, log: DaemonLog) -> int:
 
 
 def _handle_signals(root: NodeRoot, log: DaemonLog, reactor: Any) -> None:
-    """SIGTERM and SIGINT stop in an orderly way, a second one at once; SIGHUP has certificates read
-    anew; others do no harm."""
+    """SIGTERM and SIGINT stop the node in an orderly way, a second one at once; SIGHUP reloads the
+    certificates; SIGPIPE is ignored."""
     from twisted.internet.process import reapAllProcesses
 
     asked = False
@@ -171,12 +171,12 @@ def _handle_signals(root: NodeRoot, log: DaemonLog, reactor: Any) -> None:
         signal.signal(number, stop)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(root.certificates.reload))
-    # Processes that the node has started tell so that they ended.
+    # The end of processes that the node has started.
     signal.signal(signal.SIGCHLD, lambda *_: reactor.callFromThread(reapAllProcesses))
 
 
 def _write_pid_file(settings: Settings, log: DaemonLog) -> str:
-    """Daemons leave their number; returns the path to remove at the end."""
+    """Write the pid file of a daemon; returns the path to remove at the end."""
     if not settings.daemonize or not settings.pidfile:
         return ""
     try:
@@ -189,7 +189,7 @@ def _write_pid_file(settings: Settings, log: DaemonLog) -> str:
 
 
 def _restart(graceful: bool, delay_ms: int) -> None:
-    """Become a fresh process with the same words."""
+    """Replace the process by a new one with the same arguments."""
     time.sleep(delay_ms / 1000)
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 

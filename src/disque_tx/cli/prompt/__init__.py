@@ -1,1 +1,1 @@
-"""Commands that people type or programs pipe in."""
+"""Commands on the command line, from a pipe, and at the prompt."""

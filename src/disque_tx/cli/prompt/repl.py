@@ -19,7 +19,7 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
 
 from disque_tx.cli.help import completions, hint
-from disque_tx.cli.prompt.shell import Leave, Shell
+from disque_tx.cli.prompt.shell import Quit, Shell
 from disque_tx.quoting import split
 
 HISTORY_LIMIT: Final = 1000
@@ -41,10 +41,10 @@ class CommandCompleter(Completer):
 
 
 class LineHistory(History):
-    """One line of history per line of a file which only its owner may read.
+    """A history in a file that only its owner may read, a line for each.
 
-    Lines that hold a password are never written. A file that cannot be used is no reason to
-    fail: the history then lasts as long as the program.
+    Lines with a password are never written. If the file cannot be used, the history lasts as long
+    as the program.
     """
 
     def __init__(self, path: str) -> None:
@@ -73,7 +73,7 @@ class LineHistory(History):
 
 
 def holds_password(line: str) -> bool:
-    """Whether a command line shows a password in clear."""
+    """Whether a command line contains a password."""
     words = (
         split(line.encode("utf-8", "surrogateescape")) or line.encode("utf-8", "replace").split()
     )
@@ -101,7 +101,7 @@ def run(
             shell.execute(line.encode("utf-8", "surrogateescape"))
         except KeyboardInterrupt:
             continue
-        except (EOFError, Leave):
+        except (EOFError, Quit):
             return 0
 
 

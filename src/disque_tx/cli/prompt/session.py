@@ -1,5 +1,5 @@
-"""Commands on a connection, with their output: the part that one-shot, piped and interactive use
-share."""
+"""Executes commands on a connection and prints the replies, for one-shot, piped and interactive
+use."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from disque_tx.cli.replies import ErrorReply, Reply
 
 
 class CommandSession:
-    """A server to talk to, and where its answers go.
+    """The connection to a server, and the output for its replies.
 
-    The connection is opened when it is needed first. ``sleep``: waits the given seconds.
+    The connection is opened when it is first needed. ``sleep``: waits for a number of seconds.
     ``errors``: how many replies were errors, a refused password included.
     """
 
@@ -84,7 +84,7 @@ class CommandSession:
                 self._print(args, connection.read())
         except ConnectionLost:
             self.disconnect()
-            # A server that obeys SHUTDOWN does not answer.
+            # The server does not answer SHUTDOWN.
             if name != b"shutdown":
                 raise
         if name == b"quit":
@@ -96,5 +96,5 @@ class CommandSession:
         self.out.flush()
 
     def complain(self, text: str) -> None:
-        """Say something that is no reply."""
+        """Print a message on the error output."""
         print(text, file=self.err, flush=True)

@@ -1,4 +1,4 @@
-"""Lines of commands: what a person types at the prompt, or a program pipes in.
+"""Executes lines of commands from the prompt or a pipe.
 
 Besides commands of the server there are a few local words (client protocol, section 22.1).
 """
@@ -17,16 +17,15 @@ SLOW_S: Final = 0.5
 _CLEAR_SCREEN: Final = b"\x1b[H\x1b[2J"
 
 
-class Leave(Exception):
-    """The user wants to go."""
+class Quit(Exception):
+    """The user has entered ``quit`` or ``exit``."""
 
 
 class Shell:
     """Executes lines on ``session``.
 
-    ``interactive``: a person is there, so a lost connection is opened again and the command is
-    sent once more, slow commands tell their time, and failures do not end the shell. ``clock``:
-    monotonic seconds.
+    ``interactive``: at a prompt. A lost connection is opened again and the command is repeated, the
+    time of slow commands is shown, and failures do not end the shell. ``clock``: monotonic seconds.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class Shell:
         return f"{self.session.address.prompt()}> "
 
     def greet(self) -> None:
-        """Connect in advance, so that the prompt tells whether there is a server."""
+        """Connect in advance, so that the prompt shows whether there is a server."""
         try:
             self.session.connect()
         except (CannotConnect, ConnectionLost) as error:
@@ -57,8 +56,8 @@ class Shell:
     def execute(self, line: bytes) -> None:
         """Execute one line.
 
-        Raises ``Leave`` for ``quit`` and ``exit``; when nobody is there, also ``CannotConnect``
-        and ``ConnectionLost``.
+        Raises ``Quit`` for ``quit`` and ``exit``; if not interactive, also ``CannotConnect`` and
+        ``ConnectionLost``.
         """
         words = split(line)
         if words is None:
@@ -80,10 +79,10 @@ class Shell:
         except KeyboardInterrupt:
             if not self.interactive:
                 raise
-            # The reply is still to come: only a new connection is in step again.
+            # The reply may still arrive, so the connection cannot be used any more.
             self.session.disconnect()
             self.session.complain("Interrupted; the connection is closed")
-        self._tell_time(self.clock() - started_s)
+        self._print_time(self.clock() - started_s)
 
     def _run(self, words: list[bytes], repeat: int) -> None:
         if not self.interactive:
@@ -105,12 +104,12 @@ class Shell:
                 raise
             self.session.run(words, repeat, self.interval_s)
 
-    def _tell_time(self, elapsed_s: float) -> None:
+    def _print_time(self, elapsed_s: float) -> None:
         if self.interactive and elapsed_s >= SLOW_S:
             self.write(b"(%.2fs)\n" % elapsed_s)
 
     def write(self, text: bytes) -> None:
-        """Print text that is no reply, among the replies."""
+        """Print text that is not a reply."""
         self.session.out.write(text)
         self.session.out.flush()
 
@@ -119,8 +118,8 @@ def _count(word: bytes) -> int | None:
     return int(word) if word.isdigit() and len(word) < 10 and int(word) else None
 
 
-def _leave(shell: Shell, words: list[bytes]) -> None:
-    raise Leave
+def _quit(shell: Shell, words: list[bytes]) -> None:
+    raise Quit
 
 
 def _help(shell: Shell, words: list[bytes]) -> None:
@@ -144,8 +143,8 @@ def _connect(shell: Shell, words: list[bytes]) -> None:
 
 
 _LOCAL: Final[dict[bytes, Callable[[Shell, list[bytes]], None]]] = {
-    b"quit": _leave,
-    b"exit": _leave,
+    b"quit": _quit,
+    b"exit": _quit,
     b"help": _help,
     b"?": _help,
     b"clear": _clear,

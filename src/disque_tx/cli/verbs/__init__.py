@@ -1,1 +1,1 @@
-"""The words of ``disque`` that are no commands of the server."""
+"""The verbs: words of ``disque`` that are not commands of the server."""

@@ -1,6 +1,6 @@
-"""``disque completion``: scripts with which shells complete words of ``disque``.
+"""``disque completion``: completion scripts for shells.
 
-They hold all words and ask nobody; queues and IDs are not completed.
+They contain all words and need no server; names of queues and IDs are not completed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def options() -> dict[str, str]:
 
 
 def below(word: str) -> dict[str, list[str]]:
-    """What may follow a verb: the words below it, if there are some, and their options; its own
-    are under the empty word."""
+    """The words that may follow a verb: its subcommands, if there are any, with their options; the
+    verb's own options are under the empty word."""
     return dict(_below(import_module(VERBS[word].module).command))
 
 

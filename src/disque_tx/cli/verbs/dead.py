@@ -1,4 +1,4 @@
-"""``disque dead``: look at dead letters, have their jobs done after all, or drop them."""
+"""``disque dead``: list and show dead letters, requeue their jobs, or drop them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from disque_tx.cli.verbs import output
 from disque_tx.cli.verbs.members import Members
 from disque_tx.client import BadAddress, ClientError
 from disque_tx.client.blocking import Disque
-from disque_tx.worker.mailbox import Entry, Mailbox
+from disque_tx.worker.deadletters import DeadJob, DeadLetters
 
 _PREFIX: Final = "dead:"
 _NAMES: Final = ("queue", "id", "at", "attempts", "letters", "reason")
-#: From so many on there is a progress bar on a terminal.
+#: From this many on there is a progress bar on a terminal.
 _MANY: Final = 50
-#: A node that does not answer for so long is told as missing.
+#: A node that does not answer within this time is reported as missing.
 _NODE_S: Final = 2.0
 _T = TypeVar("_T")
 
@@ -37,10 +37,10 @@ _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--addresses", help="host:port,host:port; by default the one of disque's options.")
 @click.pass_context
 def command(context: click.Context, addresses: str | None) -> None:
-    """Look at dead letters, requeue their jobs, or drop them.
+    """List dead letters, requeue their jobs, or drop them.
 
-    QUEUE is the queue of the jobs, or of the letters; without it: all whose names begin with
-    "dead:". Letters on all nodes are found, at each the first 10,000 of a queue.
+    QUEUE is the queue of the jobs, or of the letters; without it: all queues whose names begin with
+    "dead:". Letters on all nodes are found, on each the first 10,000 of a queue.
     """
     options = context.obj or Options()
     nodes = addresses.split(",") if addresses else options.nodes
@@ -56,7 +56,7 @@ def command(context: click.Context, addresses: str | None) -> None:
         timeout_s=_NODE_S,
         patience_s=0,
     )
-    context.obj = Mailbox(context.with_resource(_guarded(members.cluster)), one)
+    context.obj = DeadLetters(context.with_resource(_guarded(members.cluster)), one)
 
 
 def _guarded(function: Callable[[], _T]) -> _T:
@@ -66,7 +66,7 @@ def _guarded(function: Callable[[], _T]) -> _T:
         raise click.ClickException(str(error)) from error
 
 
-def _entries(mailbox: Mailbox, queue: str | None) -> list[Entry]:
+def _entries(mailbox: DeadLetters, queue: str | None) -> list[DeadJob]:
     if queue is not None and not queue.startswith(_PREFIX):
         queue = _PREFIX + queue
     found = _guarded(lambda: mailbox.entries(queue, _PREFIX))
@@ -80,8 +80,8 @@ def _entries(mailbox: Mailbox, queue: str | None) -> list[Entry]:
 @_json
 @output.as_csv
 @click.pass_obj
-def show_list(mailbox: Mailbox, queue: str | None, as_json: bool, as_csv: bool) -> None:
-    """One line per dead job: which, when, how often tried, why."""
+def show_list(mailbox: DeadLetters, queue: str | None, as_json: bool, as_csv: bool) -> None:
+    """List dead jobs, a line each: which, when, how many attempts, why."""
     entries = _entries(mailbox, queue)
     rows = [_row(entry, _plain) for entry in entries]
     exact = [_row(entry, str) | _when(entry) for entry in entries]
@@ -97,8 +97,8 @@ def show_list(mailbox: Mailbox, queue: str | None, as_json: bool, as_csv: bool) 
             click.echo("\t".join(str(value) for value in row.values()))
 
 
-def _row(entry: Entry, text: Callable[[str], str]) -> dict[str, Any]:
-    """``text``: makes texts of strangers fit for who reads it."""
+def _row(entry: DeadJob, text: Callable[[str], str]) -> dict[str, Any]:
+    """``text``: makes untrusted text safe for the reader."""
     letter = entry.letter
     if letter is None:
         values = (entry.dead_queue, entry.id, "", 0, len(entry.letters), entry.trouble)
@@ -115,12 +115,12 @@ def _row(entry: Entry, text: Callable[[str], str]) -> dict[str, Any]:
     return {name: text(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
-def _when(entry: Entry) -> dict[str, Any]:
+def _when(entry: DeadJob) -> dict[str, Any]:
     return {"failed_at_s": None if entry.letter is None else entry.letter.failed_at_s}
 
 
 def _plain(text: str) -> str:
-    """A text of a stranger on one line, without anything that a terminal would obey."""
+    """Untrusted text on one line, without control characters."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
@@ -144,10 +144,10 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 @command.command("show")
 @click.argument("id_", metavar="ID")
 @_json
-@click.option("--queue", help="Look there only.")
+@click.option("--queue", help="Search this queue only.")
 @click.pass_obj
-def show(mailbox: Mailbox, id_: str, as_json: bool, queue: str | None) -> None:
-    """All that is known of one dead job."""
+def show(mailbox: DeadLetters, id_: str, as_json: bool, queue: str | None) -> None:
+    """Show all that is known about one dead job."""
     (entry,) = _chosen(_entries(mailbox, queue), (id_,), False)
     if entry.letter is None:
         raise click.ClickException(entry.trouble)
@@ -170,7 +170,7 @@ def show(mailbox: Mailbox, id_: str, as_json: bool, queue: str | None) -> None:
 @click.option("--replicate", type=click.IntRange(1, 65535), help="Copies; by default as before.")
 @click.pass_obj
 def requeue(
-    mailbox: Mailbox,
+    mailbox: DeadLetters,
     queue: str | None,
     ids: Any,
     everything: bool,
@@ -179,10 +179,10 @@ def requeue(
 ) -> None:
     """Add the jobs to their queues again (ADDJOB), then drop the letters (ACKJOB).
 
-    A job keeps its RETRY and its number of copies; its TTL begins anew. A job with RETRY 0 stays
-    one that is delivered at most once.
+    A job keeps its RETRY and its number of copies; its TTL starts anew. A job with RETRY 0 is still
+    delivered at most once.
 
-    What is interrupted in between leaves the letter, and its job may be done twice if it is
+    When this is interrupted in between, the letter stays, and its job may be done twice if it is
     requeued again.
     """
     chosen = _confirmed(mailbox, queue, ids, everything, yes, "requeue")
@@ -207,7 +207,7 @@ def requeue(
 @_all
 @_yes
 @click.pass_obj
-def drop(mailbox: Mailbox, queue: str | None, ids: Any, everything: bool, yes: bool) -> None:
+def drop(mailbox: DeadLetters, queue: str | None, ids: Any, everything: bool, yes: bool) -> None:
     """Delete the letters, and with them the jobs."""
     chosen = _confirmed(mailbox, queue, ids, everything, yes, "drop")
     done = 0
@@ -220,23 +220,23 @@ def drop(mailbox: Mailbox, queue: str | None, ids: Any, everything: bool, yes: b
 
 
 def _confirmed(
-    mailbox: Mailbox,
+    mailbox: DeadLetters,
     queue: str | None,
     ids: tuple[str, ...],
     everything: bool,
     yes: bool,
     verb: str,
-) -> list[Entry]:
-    """What was named, once somebody agreed if it was named as all."""
+) -> list[DeadJob]:
+    """The selected letters, after a confirmation if all were selected."""
     if bool(ids) == everything:
-        raise click.UsageError("Say which: --id, once or more, or --all.")
+        raise click.UsageError("Select letters with --id, once or more, or with --all.")
     chosen = _chosen(_entries(mailbox, queue), ids, everything)
     if everything and chosen and not yes:
         click.confirm(f"{verb} {len(chosen)} dead letters?", abort=True, err=True)
     return chosen
 
 
-def _chosen(entries: list[Entry], ids: tuple[str, ...], everything: bool) -> list[Entry]:
+def _chosen(entries: list[DeadJob], ids: tuple[str, ...], everything: bool) -> list[DeadJob]:
     if everything:
         return entries
     chosen = []
@@ -248,13 +248,13 @@ def _chosen(entries: list[Entry], ids: tuple[str, ...], everything: bool) -> lis
     return chosen
 
 
-def _progress(entries: list[Entry], verb: str) -> Iterable[Entry]:
+def _progress(entries: list[DeadJob], verb: str) -> Iterable[DeadJob]:
     if len(entries) < _MANY or not sys.stderr.isatty():
         return entries
     return _tracked(entries, verb)
 
 
-def _tracked(entries: list[Entry], verb: str) -> Iterator[Entry]:
+def _tracked(entries: list[DeadJob], verb: str) -> Iterator[DeadJob]:
     from rich.console import Console
     from rich.progress import track
 

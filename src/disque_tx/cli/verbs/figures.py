@@ -7,15 +7,15 @@ from typing import Final
 
 import attrs
 
-from disque_tx.client.errors import shown
+from disque_tx.client.errors import printable
 from disque_tx.client.values import QueueStat
 
 
 @attrs.frozen
 class Figures:
-    """A queue over the nodes that know it. ``age_s``: of the oldest part. ``jobs_in``,
-    ``jobs_out``: since the nodes know the queue. ``pause``: none, in, out or all; of nodes that
-    do not agree, all that is said."""
+    """The figures of a queue, over all nodes that know it. ``age_s``: the oldest.
+    ``jobs_in``, ``jobs_out``: since the nodes know the queue. ``pause``: none, in, out or all; the
+    states of all nodes if they differ."""
 
     name: str
     length: int = 0
@@ -50,7 +50,7 @@ class Rates:
 
 
 def rates(before: Figures | None, after: Figures, elapsed_s: float) -> Rates:
-    """What happened in between. Counters that went back are of a node that began anew."""
+    """The rates between two samples. A counter that has decreased is of a node that restarted."""
     if before is None or elapsed_s <= 0:
         return Rates()
     return Rates(
@@ -64,7 +64,7 @@ def _rate(per_s: float | None) -> str:
 
 
 def values(figures: Figures, speed: Rates) -> dict[str, object]:
-    """The same for programs: nothing is rounded, and names are whole."""
+    """The figures for programs: exact, with full names."""
     return {
         "queue": figures.name,
         "length": figures.length,
@@ -83,13 +83,13 @@ COLUMNS: Final = ("queue", "length", "age s", "in/s", "out/s", "blocked", "pause
 
 
 def cells(figures: Figures, speed: Rates) -> tuple[str, ...]:
-    """A row of it, safe to show."""
+    """A row of the table, safe to print."""
     return (
-        shown(figures.name),
+        printable(figures.name),
         str(figures.length),
         str(figures.age_s),
         _rate(speed.in_per_s),
         _rate(speed.out_per_s),
         str(figures.blocked),
-        shown(figures.pause),
+        printable(figures.pause),
     )

@@ -1,7 +1,7 @@
 """``disque health``: whether a node serves, for probes.
 
-Nothing is added: whether a job could be is asked by an ADDJOB with a bad option. Its words are
-looked at last, after all that may keep a node from taking jobs (client protocol, section 4).
+No job is added: an ADDJOB with an invalid option shows whether one could be. Options are checked
+last, after everything that may keep a node from accepting jobs (client protocol, section 4).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Unhealthy(DisqueError):
 
 
 def examine(connection: Connection) -> None:
-    """Ask all questions.
+    """Make all checks.
 
-    :raises Unhealthy: for the first bad answer.
-    :raises ConnectionLost: it hung up, or was silent.
+    :raises Unhealthy: a check failed.
+    :raises ConnectionLost: the node closed the connection, or did not answer.
     """
     if connection.auth_error is not None:
         raise Unhealthy(f"it refuses the password: {_text(connection.auth_error)}")
@@ -88,12 +88,12 @@ def _limit(connection: Connection) -> str:
 
 
 def _text(reply: Reply) -> str:
-    return reply.decode("utf-8", "replace") if isinstance(reply, bytes) else "something odd"
+    return reply.decode("utf-8", "replace") if isinstance(reply, bytes) else "an unexpected reply"
 
 
 @contextmanager
 def _within(seconds: float) -> Iterator[None]:
-    """Whatever hangs, the name's resolver too, ends then."""
+    """End the block after this time, even if the resolver hangs."""
 
     def over(number: int, frame: FrameType | None) -> NoReturn:
         raise Unhealthy(f"it did not answer within {seconds:g} s")
@@ -119,8 +119,8 @@ def _within(seconds: float) -> Iterator[None]:
 @click.option("--json", "as_json", is_flag=True, help="As a JSON document.")
 @click.pass_obj
 def command(options: Options, node: str | None, timeout_s: float | None, as_json: bool) -> int:
-    """Whether a node serves: it answers, has read its log, is not leaving, does not stand aside
-    (two nodes with one ID), and takes jobs.
+    """Check whether a node serves: it answers, has read its log, is not leaving, does not stand
+    aside (two nodes with one ID), and takes jobs.
 
     The exit status is 0 only then; otherwise it is 1, and a line says why not.
     """

@@ -1,4 +1,4 @@
-"""The nodes of a cluster as a verb reaches them: any of them, or each by itself."""
+"""Clients of the nodes of a cluster for verbs: of any node, or of each one."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ import click
 from disque_tx.cli.options import Options
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking import Disque
-from disque_tx.client.blocking.session import Surroundings
+from disque_tx.client.blocking.session import ClientEnvironment
 from disque_tx.client.errors import ClientError, ConnectionLost
 from disque_tx.client.values import Hello
 from disque_tx.errors import DisqueError
 
-#: How long to look for a node at the start: whoever waits is a person.
+#: How long to look for a node at the start, while a person waits.
 _FIRST_S: Final = 0.5
-#: From then on whoever waits is told for what.
-_SILENCE_S: Final = 1.0
+#: After this time a message says what is being waited for.
+_ANNOUNCE_AFTER_S: Final = 1.0
 #: How long to look for another node in the middle of something.
 _PATIENCE_S: Final = 20.0
-#: A node that does not answer for so long counts as silent.
+#: A node that does not answer within this time counts as unreachable.
 _NODE_S: Final = 3.0
 #: How long any node may take for a reply.
 _TIME_S: Final = 5.0
@@ -49,8 +49,8 @@ class Answers(Generic[_T]):
 class Members:
     """Clients with the addresses, the password and the TLS of ``options``.
 
-    ``nodes``, ``password``: others than those of the options. A client per node, and one of any
-    node, stay open until :meth:`close`.
+    ``nodes``, ``password``: used instead of those of the options. A client for each node, and one
+    for any node, stay open until :meth:`close`.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Members:
         self._tls = options.encryption or False
         self._time_s = options.timeout_s or _TIME_S
         self._single: dict[str, Disque] = {}
-        self._anyone = self._client(_FIRST_S)
+        self._any_node = self._client(_FIRST_S)
 
     def __enter__(self) -> Members:
         return self
@@ -75,22 +75,22 @@ class Members:
         self.close()
 
     def close(self) -> None:
-        """Close the clients that stay open."""
-        self._anyone.close()
+        """Close all clients."""
+        self._any_node.close()
         for client in self._single.values():
             client.close()
 
     def cluster(self) -> Disque:
-        """A client that stays with a node while that serves, and then goes to another one.
+        """A client that stays with one node until that fails, and then moves to another one.
 
-        :raises ClientError: soon, when no node answers now.
+        :raises ClientError: when no node answers now.
         """
-        self._greeted()
+        self._hello()
         return self._client(_PATIENCE_S)
 
-    def _greeted(self) -> Hello:
+    def _hello(self) -> Hello:
         with announced(f"Waiting for {', '.join(self.nodes)} to answer, up to {self._time_s:g} s"):
-            return self._anyone.hello()
+            return self._any_node.hello()
 
     def _client(self, patience_s: float) -> Disque:
         return Disque(
@@ -100,24 +100,26 @@ class Members:
             timeout_s=self._time_s,
             patience_s=patience_s,
             follow=False,
-            surroundings=Surroundings(notice=_said if patience_s > _FIRST_S else None),
+            environment=ClientEnvironment(
+                notify=_print_to_stderr if patience_s > _FIRST_S else None
+            ),
         )
 
     def known(self) -> list[str]:
-        """The addresses of all nodes, by HELLO of one. With TLS, those that were given: HELLO
-        does not name ports for TLS.
+        """The addresses of all nodes, by HELLO of one. With TLS, those of the options: HELLO does
+        not list TLS ports.
 
         :raises ClientError: no node answers.
         """
         if self._tls:
             return list(self.nodes)
-        said = self._greeted()
-        return listed(said, str(self._anyone.address()))
+        said = self._hello()
+        return listed(said, str(self._any_node.address()))
 
     def ask(self, addresses: Iterable[str], question: Callable[[Disque], _T]) -> Answers[_T]:
-        """Ask each node the same, all at once.
+        """Ask each node the same question, concurrently.
 
-        :raises NobodyAnswers: not one did.
+        :raises NobodyAnswers: no node answered.
         """
         found = self.try_to_ask(addresses, question)
         if not found.of:
@@ -126,7 +128,7 @@ class Members:
         return found
 
     def try_to_ask(self, addresses: Iterable[str], question: Callable[[Disque], _T]) -> Answers[_T]:
-        """The same, where it is no failure when nobody answers."""
+        """Like :meth:`ask`, without an error when no node answers."""
         found: Answers[_T] = Answers({}, {})
         addresses = list(addresses)
         each_s = min(_NODE_S, self._time_s)
@@ -161,14 +163,14 @@ class Members:
         return client
 
 
-def _said(text: str) -> None:
+def _print_to_stderr(text: str) -> None:
     click.echo(text, err=True)
 
 
 @contextmanager
 def announced(text: str) -> Iterator[None]:
-    """Say this, on the error output, when it takes long."""
-    timer = Timer(_SILENCE_S, _said, (text,))
+    """Print this on the error output if the block takes long."""
+    timer = Timer(_ANNOUNCE_AFTER_S, _print_to_stderr, (text,))
     timer.daemon = True
     timer.start()
     try:

@@ -1,5 +1,5 @@
-"""What verbs print: tables, drawn for people and tab-separated for programs, and progress bars, on
-the error output, and only where somebody sees them."""
+"""Output of verbs: tables, drawn for people and tab-separated for programs, and progress bars on
+the error output, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def drawn(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
 
     table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
-        # Text is taken as it is; in a plain str, rich would obey markup.
+        # In a plain str, rich would interpret markup.
         table.add_row(*(Text(cell, overflow="fold") for cell in row))
     return table
 
@@ -31,7 +31,7 @@ as_csv = click.option("--csv", "as_csv", is_flag=True, help="Comma separated, wi
 
 
 def csv(columns: Iterable[object], rows: Iterable[Iterable[object]], header: bool = True) -> None:
-    """Print it comma separated, as RFC 4180 has it; nothing is ``None``."""
+    """Print rows as CSV (RFC 4180); ``None`` is an empty cell."""
     import csv as standard
     from io import StringIO
 
@@ -45,7 +45,7 @@ def csv(columns: Iterable[object], rows: Iterable[Iterable[object]], header: boo
 
 
 def show(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print it, drawn on a terminal, and elsewhere with tabs."""
+    """Print a table, drawn on a terminal, and elsewhere with tabs."""
     if sys.stdout.isatty():
         from rich.console import Console
 
@@ -58,7 +58,8 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 @contextmanager
 def progress(label: str, total: int | None, shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """Yield what to call with the number of steps just done. ``total``: ``None`` if unknown."""
+    """A progress bar. Yields a function to call with the number of steps just done. ``total``:
+    ``None`` if unknown."""
     if not shown or not sys.stderr.isatty():
         yield _nothing
         return
@@ -72,8 +73,8 @@ def progress(label: str, total: int | None, shown: bool = True) -> Iterator[Call
 
 
 class Bar:
-    """A bar whose total changes, shown within a ``with``. Called with how many steps are done, and
-    how many are left."""
+    """A progress bar whose total changes, shown within a ``with`` block. Call it with how many
+    steps are done, and how many are left."""
 
     def __init__(self) -> None:
         self._advance: Callable[[int, int], None] = lambda done, left: None
@@ -106,4 +107,4 @@ class Bar:
 
 
 def _nothing(steps: int) -> None:
-    """Nobody looks."""
+    """Ignore progress: there is no terminal."""

@@ -1,12 +1,13 @@
-"""The words of ``disque`` that are no commands of the server, and how they are told apart.
+"""The verbs of ``disque``, and how they are distinguished from commands of the server.
 
-1. Verbs are in lower case; any other case is for the server.
-2. ``cluster create`` and ``cluster check`` are verbs, for the server has no such commands.
-   ``cluster info``, ``meet`` and ``forget`` are if the next word is an address with a port after a
-   colon, or an option: the server's own have neither there. So is ``cluster`` before an option.
-3. Everything else goes to the server as it is, known or not.
+1. Verbs are in lower case; words in any other case go to the server.
+2. ``cluster create`` and ``cluster check`` are verbs: the server has no such commands.
+   ``cluster info``, ``meet`` and ``forget`` are verbs if the next word is an address with a port
+   after a colon, or an option: the server's own commands have neither there. ``cluster`` before an
+   option is a verb, too.
+3. Everything else goes to the server unchanged, known or not.
 
-What a verb needs is imported when it is run: a one-shot command must start fast.
+The module of a verb is imported when the verb is run: a one-shot command must start fast.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from disque_tx.errors import DisqueError
 if TYPE_CHECKING:
     import click
 
-#: Words below ``cluster``: those that the server has not, and those that it has too.
+#: Words after ``cluster``: those that only ``disque`` has, and those that the server has, too.
 _OURS: Final = (b"create", b"check")
 _SHARED: Final = (b"info", b"meet", b"forget")
 _HAS_PORT: Final = re.compile(rb"(\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):[0-9]+")
-#: Forms of output → the parameters of verbs that stand for them.
+#: Forms of output → the parameters of verbs that select them.
 _FORMS: Final = {"json": "as_json", "csv": "as_csv", "raw": "raw"}
 
 
 class Verb:
-    """``module``: below ``disque_tx.cli``; its ``command``, of click, does it. ``summary``: what it
-    does, in a line."""
+    """A verb. ``module``: below ``disque_tx.cli``; its ``command`` is a command of click.
+    ``summary``: one line for the help text."""
 
     def __init__(self, module: str, summary: str) -> None:
         self.module = f"disque_tx.cli.{module}"
@@ -53,18 +54,18 @@ VERBS: Final[dict[str, Verb]] = {
     "work": Verb("verbs.work", "do jobs with the handlers of a Python module"),
     "workers": Verb("verbs.workers", "list the workers that are connected"),
     "dead": Verb("verbs.dead", "list, show, requeue or drop dead letters"),
-    "health": Verb("verbs.health", "whether a node serves, for probes"),
-    "workqueue": Verb("verbs.workqueue", "look after a Redis work queue, or move it"),
+    "health": Verb("verbs.health", "check whether a node serves, for probes"),
+    "workqueue": Verb("verbs.workqueue", "clean or count a Redis work queue, or move it to Disque"),
     "cluster": Verb("cluster.command", "create, check, info, meet or forget; with addresses"),
-    "completion": Verb("verbs.completion", "a script with which a shell completes words"),
-    "help": Verb("verbs.topics", "this text, or what a verb or a command is for"),
+    "completion": Verb("verbs.completion", "print a completion script for a shell"),
+    "help": Verb("verbs.topics", "show this text, or help on a verb or a command"),
 }
-#: An option in its form, and a verb in what it needs.
+#: ``--bigqueues`` is written as an option, but it is run like a verb.
 BIGQUEUES: Final = Verb("modes.bigqueues", "the longest queues")
 
 
 def listing() -> str:
-    """The verbs for people, a line each."""
+    """The verbs with their summaries, a line each."""
     return "\n".join(f"  {word:<24}{verb.summary}" for word, verb in VERBS.items())
 
 
@@ -73,7 +74,7 @@ USAGE: Final = usage(listing())
 
 
 def recognised(command: list[bytes]) -> Verb | None:
-    """The verb that the words ask for; ``None`` when they are for the server."""
+    """The verb that the words begin with; ``None`` if they are for the server."""
     word = os.fsdecode(command[0])
     verb = VERBS.get(word)
     if word == "cluster" and not _is_ours(command[1:]):
@@ -92,8 +93,8 @@ def _is_ours(words: list[bytes]) -> bool:
 
 
 def run(verb: Verb, name: str, words: list[bytes], options: Options) -> int:
-    """Run it; ``name``: as the user calls it, ``words``: what follows. Returns the exit status:
-    2 for words that it does not understand, 1 when it failed."""
+    """Run a verb; ``name``: as the user wrote it, ``words``: those after it. Returns the exit
+    status: 2 for words that are not valid, 1 when it failed."""
     import click
 
     try:
@@ -121,8 +122,8 @@ def _fail(name: str, text: str) -> int:
 
 
 def _check(options: Options, name: str, commands: list[click.Command]) -> None:
-    """Refuse options that would not be obeyed: nobody may believe to be protected, and no program
-    may read what is for people."""
+    """Refuse options that would have no effect: a user might believe to be protected, or a program
+    might read output for people."""
     import click
 
     form = _FORMS.get(options.form or "")
@@ -131,16 +132,16 @@ def _check(options: Options, name: str, commands: list[click.Command]) -> None:
     if options.form in ("json", "csv") and not has_forms:
         raise click.UsageError(f"{name} has no output as --{options.form}.")
     if options.fail_on_error:
-        raise click.UsageError("-e is for commands of the server; verbs always tell failures.")
+        raise click.UsageError("-e is for commands of the server; verbs always report failures.")
 
     if options.sni is not None:
-        raise click.UsageError("--sni is for commands of the server; verbs know --no-host-check.")
+        raise click.UsageError("--sni is for commands of the server; verbs have --no-host-check.")
     if options.append_input or options.repeat != 1:
         raise click.UsageError("-x and -r are for commands of the server.")
 
 
 def _named(command: click.Command, words: list[bytes]) -> list[click.Command]:
-    """The command that the words name, and what it is below."""
+    """The command, and its subcommand if the words name one."""
     below: dict[str, click.Command] = getattr(command, "commands", {})
     return [command, *[below[word] for word in map(os.fsdecode, words) if word in below][:1]]
 
@@ -156,7 +157,7 @@ def _call(command: click.Command, name: str, words: list[str], options: Options)
 
 
 def _defaults(options: Options) -> dict[str, Any]:
-    """The options before the verb, where the verb has the same: parameter → value."""
+    """Options before the verb that the verb has as well: parameter → value."""
     given: dict[str, Any] = {}
     if options.interval_s is not None:
         given["interval_s"] = options.interval_s
@@ -166,5 +167,5 @@ def _defaults(options: Options) -> dict[str, Any]:
 
 
 def _status(returned: Any) -> int:
-    """What a command returned, or its exit status if it left early."""
+    """The exit status that a command returned, 0 if none."""
     return returned if isinstance(returned, int) else 0

@@ -1,4 +1,4 @@
-"""``disque help``: the usage, or what a verb or a command of the server is for."""
+"""``disque help``: the usage, or help on a verb or a command of the server."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ from disque_tx.client.blocking import Disque
 from disque_tx.client.values import QueueStat
 from disque_tx.errors import DisqueError
 
-#: A queue, and what happened there since the last look.
+#: The figures of a queue, and its rates since the last look.
 Row = tuple[Figures, Rates]
-#: What nodes of this package add to INFO: name → how several nodes make one figure.
+#: Fields that nodes of this package add to INFO: name → how the values of nodes are combined.
 _TOTALS: Final[dict[str, Callable[[list[int]], int]]] = {
     "queued_jobs": sum,
     "jobs_in_hand": sum,
@@ -30,9 +30,9 @@ _TOTALS: Final[dict[str, Callable[[list[int]], int]]] = {
 
 
 class Watch:
-    """Asks the nodes for ``queues``. ``everywhere``: all nodes of the cluster, not one only.
-    ``clock``: monotonic seconds. ``trouble``: what could not be asked last time, for people.
-    ``totals``: figures of all queues together, as far as nodes tell them."""
+    """Asks the nodes for ``queues``. ``everywhere``: ask all nodes of the cluster, not only one.
+    ``clock``: monotonic seconds. ``trouble``: which nodes could not be asked last time, for people.
+    ``totals``: figures of all queues together, as far as nodes report them."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Watch:
 
 
 def summed(infos: list[dict[str, str]]) -> dict[str, int]:
-    """Over all nodes that tell them; the original's do not."""
+    """The totals of all nodes that report them; those of the original do not."""
     found = {}
     for name, joined in _TOTALS.items():
         told = [int(info[name]) for info in infos if info.get(name, "").isdecimal()]
@@ -96,7 +96,7 @@ def summed(infos: list[dict[str, str]]) -> dict[str, int]:
     show_default=True,
     help="Seconds between two looks.",
 )
-@click.option("--count", "looks", type=click.IntRange(1), help="Look so often, then end.")
+@click.option("--count", "looks", type=click.IntRange(1), help="Stop after this many looks.")
 @click.option("--once", is_flag=True, help="Look once.")
 @click.option("--one-node", is_flag=True, help="Ask one node, not all of the cluster.")
 @click.option("--json", "as_json", is_flag=True, help="JSON documents, one per queue and look.")
@@ -114,9 +114,9 @@ def command(
 ) -> None:
     """Show length, age, rates, waiting clients and pause of each QUEUE until interrupted.
 
-    Figures are those of all nodes together. Below them, where nodes tell it: how many jobs of all
-    queues wait, how many are in the hands of workers, and how old the oldest that waits is. When
-    the output is no terminal, a line per queue and look, with tabs.
+    Figures are those of all nodes together. Below them, where nodes report it: how many jobs of all
+    queues wait, how many workers hold, and the age of the oldest one that waits. When the output is
+    not a terminal, a line per queue and look, with tabs.
     """
     with Members(options) as members:
         watch = Watch(members, queues, not one_node)
@@ -132,7 +132,7 @@ def command(
 
 
 def _looks(watch: Watch, looks: int | None, interval_s: float) -> Iterator[list[Row]]:
-    """The rows of each look; none when no node answered, except at first: that is an error."""
+    """The rows of each look; none when no node answered. At the first look, that is an error."""
     for number in islice(count(), looks):
         if number:
             time.sleep(interval_s)
@@ -180,7 +180,7 @@ def _complain(watch: Watch) -> None:
 
 
 def _summary(watch: Watch) -> str:
-    """Below the table."""
+    """The lines below the table."""
     lines = [watch.trouble] if watch.trouble else []
     if len(watch.totals) == len(_TOTALS):
         queued, in_hand, oldest_s = (watch.totals[name] for name in _TOTALS)

@@ -26,7 +26,7 @@ from disque_tx.cli.options import Options
 from disque_tx.client import BadAddress, DisqueClient
 from disque_tx.client.addresses import seeds
 from disque_tx.worker.errors import AllSlotsLost, BadHandlers, ImportFailed
-from disque_tx.worker.loading import loaded
+from disque_tx.worker.routes import load_handlers
 from disque_tx.worker.service import Worker
 
 _FORCED: Final = 130
@@ -39,7 +39,13 @@ _LOST: Final = 70
 @click.option("--queue", "-q", "queues", multiple=True, help="Only this queue; may be repeated.")
 @click.option("--concurrency", "-c", type=click.IntRange(1, 10_000), default=8, show_default=True)
 @click.option("--order", type=click.Choice(["fair", "priority"]), default="fair", show_default=True)
-@click.option("--weight", "weights", multiple=True, metavar="QUEUE=N", help="A share, with fair.")
+@click.option(
+    "--weight",
+    "weights",
+    multiple=True,
+    metavar="QUEUE=N",
+    help="With --order fair.",
+)
 @click.option(
     "--grace",
     "grace_s",
@@ -54,7 +60,7 @@ _LOST: Final = 70
     type=click.FloatRange(0, 86_400, min_open=True),
     default=3600.0,
     show_default=True,
-    help="Seconds that a handler may take that has no limit of its own.",
+    help="Seconds that a handler without a limit of its own may take.",
 )
 @click.option(
     "--dead-after",
@@ -84,20 +90,20 @@ def command(
     """Do the jobs of queues with the handlers of a Python module.
 
     HANDLERS is a Queue, a list of them, a dict from the name of a queue to a function, or one
-    function with one --queue. SIGTERM drains: what runs may end within --grace, the rest is given
-    back. A second signal ends the process at once.
+    function with one --queue. SIGTERM drains: running handlers may finish within --grace, other
+    jobs are given back. A second signal ends the process at once.
     """
     sys.path.insert(0, os.getcwd())
     _log_to_stderr(LogLevel.debug if verbose else LogLevel.info)
     given = options or Options()
     try:
-        found = loaded(handlers, queues)
+        found = load_handlers(handlers, queues)
         words |= {"queues": queues or None, "weights": _weights(weights)}
         nodes = addresses.split(",") if addresses else given.nodes
-        # Finds out now whether the addresses are some.
+        # Check the addresses before the reactor starts.
         seeds(nodes)
         client = partial(DisqueClient, nodes, password=given.secret, tls=given.encryption or False)
-        # Exits with the status of the worker.
+        # This exits the process, with the worker's status.
         task.react(_main, (client, found, words))
     except (BadHandlers, BadAddress) as error:
         if isinstance(error, ImportFailed) and error.__cause__ is not None:

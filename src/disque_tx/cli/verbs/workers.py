@@ -1,6 +1,6 @@
-"""``disque workers``: who takes jobs, from CLIENT LIST of all nodes.
+"""``disque workers``: the connected workers, from CLIENT LIST of all nodes.
 
-Workers of this package name their connections (:mod:`disque_tx.worker.signboard`). Others, and
+Workers of this package name their connections (:mod:`disque_tx.worker.status`). Others, and
 programs that only fetch jobs, are not in the list.
 """
 
@@ -17,28 +17,28 @@ from disque_tx.cli.options import Options
 from disque_tx.cli.verbs import output
 from disque_tx.cli.verbs.members import Members
 from disque_tx.client.blocking import Disque
-from disque_tx.client.errors import shown
-from disque_tx.worker.signboard import Sign
+from disque_tx.client.errors import printable
+from disque_tx.worker.status import WorkerStatus
 
 _COLUMNS: Final = ("worker", "slots", "held", "queues", "from", "nodes", "age s")
 
 
 @attrs.define
-class Seen:
-    """A worker. ``sign``: what its most active connection says. ``idle_s``: of that connection.
+class ConnectedWorker:
+    """A worker. ``status``: what its most active connection says. ``idle_s``: of that connection.
     ``age_s``: of the oldest. ``hosts``: where it connects from, ``nodes``: and to."""
 
-    sign: Sign
+    status: WorkerStatus
     idle_s: int
     age_s: int
     hosts: list[str]
     nodes: list[str]
 
-    def joined(self, other: Seen) -> Seen:
-        """Both are connections of one worker."""
-        latest = min(self, other, key=lambda seen: seen.idle_s)
-        return Seen(
-            latest.sign,
+    def joined(self, other: ConnectedWorker) -> ConnectedWorker:
+        """This worker, with another one of its connections."""
+        latest = min(self, other, key=lambda worker: worker.idle_s)
+        return ConnectedWorker(
+            latest.status,
             latest.idle_s,
             max(self.age_s, other.age_s),
             list(dict.fromkeys(self.hosts + other.hosts)),
@@ -46,14 +46,16 @@ class Seen:
         )
 
 
-def connections(node: str, listing: bytes) -> Iterator[Seen]:
+def connections(node: str, listing: bytes) -> Iterator[ConnectedWorker]:
     """The connections of workers in an answer to CLIENT LIST."""
     for line in listing.decode("utf-8", "replace").splitlines():
         fields = dict(word.partition("=")[::2] for word in line.split(" "))
-        sign = Sign.decoded(fields.get("name", ""))
-        if sign is not None:
+        status = WorkerStatus.decoded(fields.get("name", ""))
+        if status is not None:
             host = fields.get("addr", "").rpartition(":")[0]
-            yield Seen(sign, _number(fields, "idle"), _number(fields, "age"), [host], [node])
+            yield ConnectedWorker(
+                status, _number(fields, "idle"), _number(fields, "age"), [host], [node]
+            )
 
 
 def _number(fields: dict[str, str], name: str) -> int:
@@ -73,46 +75,45 @@ def _listing(node: Disque) -> bytes:
 def command(options: Options, as_json: bool, as_csv: bool) -> None:
     """List the workers that are connected to the nodes of the cluster, and how much they hold.
 
-    Held are the jobs that a worker has taken and neither acknowledged nor given back, by what it
-    said itself some seconds ago at most: those that it does, that wait for their turn, and that
-    wait for their next try. Listed are workers of disque work, and of the same class in other
-    programs.
+    Held are the jobs that a worker has fetched and neither acknowledged nor given back, as it
+    reported some seconds ago at most: those that run, that wait for a slot, and that wait for their
+    next attempt. Listed are workers of disque work, and of the same class in other programs.
     """
     with Members(options) as members:
         found = members.ask(members.known(), _listing)
     for address, why in found.silent.items():
         click.echo(f"Node {address} could not be asked ({why}).", err=True)
-    workers: dict[str, Seen] = {}
+    workers: dict[str, ConnectedWorker] = {}
     for address, listing in found.of.items():
-        for seen in connections(address, listing):
-            known = workers.get(seen.sign.worker)
-            workers[seen.sign.worker] = seen if known is None else known.joined(seen)
+        for worker in connections(address, listing):
+            known = workers.get(worker.status.worker)
+            workers[worker.status.worker] = worker if known is None else known.joined(worker)
     _show([workers[name] for name in sorted(workers)], as_json, as_csv)
 
 
-def _show(workers: list[Seen], as_json: bool, as_csv: bool) -> None:
+def _show(workers: list[ConnectedWorker], as_json: bool, as_csv: bool) -> None:
     if as_json:
-        for seen in workers:
-            click.echo(json.dumps(_values(seen)))
+        for worker in workers:
+            click.echo(json.dumps(_values(worker)))
     elif as_csv:
-        rows = [_values(seen).values() for seen in workers]
+        rows = [_values(worker).values() for worker in workers]
         names = ("worker", "slots", "held", "queues", "more_queues", "hosts", "nodes", "age_s")
         output.csv(names, [[_joined(value) for value in row] for row in rows])
     else:
-        output.show(_COLUMNS, [tuple(map(shown, _cells(seen))) for seen in workers])
+        output.show(_COLUMNS, [tuple(map(printable, _cells(worker))) for worker in workers])
 
 
-def _values(seen: Seen) -> dict[str, object]:
-    sign = seen.sign
+def _values(worker: ConnectedWorker) -> dict[str, object]:
+    status = worker.status
     return {
-        "worker": sign.worker,
-        "slots": sign.slots,
-        "held": sign.held,
-        "queues": [queue for queue in sign.queues if queue is not None],
-        "more_queues": None in sign.queues,
-        "hosts": seen.hosts,
-        "nodes": seen.nodes,
-        "age_s": seen.age_s,
+        "worker": status.worker,
+        "slots": status.slots,
+        "held": status.held,
+        "queues": [queue for queue in status.queues if queue is not None],
+        "more_queues": None in status.queues,
+        "hosts": worker.hosts,
+        "nodes": worker.nodes,
+        "age_s": worker.age_s,
     }
 
 
@@ -120,14 +121,14 @@ def _joined(value: object) -> object:
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _cells(seen: Seen) -> tuple[str, ...]:
-    sign = seen.sign
+def _cells(worker: ConnectedWorker) -> tuple[str, ...]:
+    status = worker.status
     return (
-        sign.worker,
-        str(sign.slots),
-        str(sign.held),
-        " ".join("…" if queue is None else queue for queue in sign.queues),
-        " ".join(seen.hosts),
-        " ".join(seen.nodes),
-        str(seen.age_s),
+        status.worker,
+        str(status.slots),
+        str(status.held),
+        " ".join("…" if queue is None else queue for queue in status.queues),
+        " ".join(worker.hosts),
+        " ".join(worker.nodes),
+        str(worker.age_s),
     )

@@ -1,4 +1,4 @@
-"""``disque workqueue``: look after a Redis work queue, and move one to Disque."""
+"""``disque workqueue``: clean or count a Redis work queue, or move it to Disque."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from twisted.logger import (
 
 from disque_tx.cli.options import Options
 from disque_tx.cli.verbs.output import Bar
-from disque_tx.cli.verbs.reacting import Ending, run
+from disque_tx.cli.verbs.reactor import SignalHandling, run
 from disque_tx.workqueue import (
     BadRedisUrl,
     CleaningService,
@@ -30,7 +30,7 @@ from disque_tx.workqueue import (
     WorkQueue,
 )
 from disque_tx.workqueue.mover import Mover
-from disque_tx.workqueue.parking import Parking, parked
+from disque_tx.workqueue.parking import Parking, parking_options
 
 if TYPE_CHECKING:
     from disque_tx.client import DisqueClient
@@ -79,19 +79,25 @@ _redis = click.argument(
 
 @click.group(
     "workqueue",
-    help="Look after a Redis work queue, and move one to Disque. Passwords: in the URL, or better"
+    help="Clean or count a Redis work queue, or move it to Disque. Passwords: in the URL, or better"
     " in REDIS_PASSWORD and DISQUE_PASSWORD.",
 )
 def command() -> None:
-    """The group; what it can do follows."""
+    """The group of the commands below."""
 
 
 @command.command("clean")
 @_prefixes
-@click.option("--every", "every_s", type=_SECONDS, metavar="S", help="About the shortest lease.")
-@click.option("--deep-every", "deep_every_s", type=_SECONDS, metavar="S", help="And deeply.")
-@click.option("--once", is_flag=True, help="Once, and say how many items were returned.")
-@click.option("--deep", is_flag=True, help="With --once: deeply.")
+@click.option(
+    "--every",
+    "every_s",
+    type=_SECONDS,
+    metavar="S",
+    help="About the shortest lease.",
+)
+@click.option("--deep-every", "deep_every_s", type=_SECONDS, metavar="S", help="Of deep cleans.")
+@click.option("--once", is_flag=True, help="Clean once, and print how many items were returned.")
+@click.option("--deep", is_flag=True, help="With --once: a deep clean.")
 @_redis
 def clean(
     prefixes: list[KeyPrefix],
@@ -104,23 +110,23 @@ def clean(
     """Return items whose workers died to their queues."""
     if once == (every_s is not None) or (deep and not once) or (deep_every_s and once):
         raise click.UsageError(
-            "Give either --every S, with --deep-every S or without, or --once, with --deep or"
+            "Use either --every S, with --deep-every S or without, or --once, with --deep or"
             " without."
         )
 
-    async def clean_once(reactor: Any, ending: Ending) -> None:
+    async def clean_once(reactor: Any, on_signal: SignalHandling) -> None:
         for queue in _queues(redis, prefixes, reactor):
             returned = await (queue.deep_clean() if deep else queue.light_clean())
             click.echo(f"{queue.prefix.prefix}: {returned} items returned")
 
-    async def clean_often(reactor: Any, ending: Ending) -> None:
+    async def clean_often(reactor: Any, on_signal: SignalHandling) -> None:
         _log_to_stderr(LogLevel.info)
         queues = _queues(redis, prefixes, reactor)
         for queue in queues:
             await queue.counts()
         service = CleaningService(queues, every_s or 0.0, deep_every_s, clock=reactor)
         ended: Deferred[None] = Deferred()
-        ending.stop, ending.orderly = partial(ended.callback, None), True
+        on_signal.stop, on_signal.orderly = partial(ended.callback, None), True
         service.startService()
         await ended
         await maybeDeferred(service.stopService)
@@ -134,7 +140,7 @@ def clean(
 def counts(prefixes: list[KeyPrefix], redis: str) -> None:
     """Print how many items wait, and how many are being worked on."""
 
-    async def count(reactor: Any, ending: Ending) -> None:
+    async def count(reactor: Any, on_signal: SignalHandling) -> None:
         for queue in _queues(redis, prefixes, reactor):
             found = await queue.counts()
             click.echo(
@@ -163,23 +169,23 @@ def move(
     redis: str,
     disque: str,
 ) -> None:
-    """Make a job of Disque of every incomplete item. To be started again when it was stopped."""
+    """Move every incomplete item into a queue of Disque. If this is stopped, start it again."""
     if not disque.startswith(_DISQUE):
         raise click.UsageError(f"The address of Disque nodes looks like {_DISQUE}host:port.")
     try:
-        parking_options = parked(retry_s, ttl_s, replicate)
+        job_options = parking_options(retry_s, ttl_s, replicate)
     except MoveRefused as error:
         raise click.UsageError(str(error)) from None
 
-    async def move_all(reactor: Any, ending: Ending) -> None:
+    async def move_all(reactor: Any, on_signal: SignalHandling) -> None:
         _log_to_stderr(LogLevel.warn)
         server = Redis.at(redis, reactor, password=environ.get("REDIS_PASSWORD"))
         source = WorkQueue(prefix, server)
         client, member = _clients(disque, options or Options(), reactor)
         _say(f"Moving {prefix.prefix} from {server.address} to {queue} of {client!r}")
-        parking, bar = Parking(client, member, queue, parking_options), Bar()
+        parking, bar = Parking(client, member, queue, job_options), Bar()
         mover = Mover(source, server, parking, bar, waiting=_say)
-        ending.stop = mover.stop
+        on_signal.stop = mover.stop
         try:
             with bar:
                 await mover.run()

@@ -1,4 +1,4 @@
-"""The blocking client, and jobs in the hands of a program that uses it."""
+"""The blocking client, and the jobs that it delivers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address, seeds
-from disque_tx.client.blocking.session import BlockingSession, Surroundings
+from disque_tx.client.blocking.session import BlockingSession, ClientEnvironment
 from disque_tx.client.channels import Steps
 from disque_tx.client.commands import ImmediateCommands, Wait, whole_ms
 from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
 from disque_tx.client.nodes import Origins
-from disque_tx.client.options import TLS, ConnectionOptions, chosen
+from disque_tx.client.options import TLS, ConnectionOptions, tls_options
 from disque_tx.client.requests import Name, Scan
 from disque_tx.client.values import Delivered, Job, JobDetails
 
@@ -25,17 +25,17 @@ class Disque(ImmediateCommands):
     """A client of a Disque cluster, this package's or the original's.
 
     Connects when the first request is made, to any of the nodes, and moves to another one when
-    that is lost, leaves, or is silent for too long. May be shared by threads.
+    that is lost, leaves, or does not answer in time. May be shared by threads.
 
     ``addresses``: ``host:port``, ``unix:/path``, a list of such, or
     ``disque://[:password@]host:port[,…]``.
-    ``timeout_s``: for connecting, and for a reply beyond what the request itself may wait.
-    ``patience_s``: how long a request looks for a node that serves. ``discover``: use the nodes
-    that HELLO names too; by default unless there is TLS, whose ports HELLO does not name.
-    ``follow``: fetch from the node that makes most of the jobs. ``protocol``: of RESP, 2 or 3.
-    ``surroundings``: clock, rest and chance, for tests.
+    ``timeout_s``: for connecting, and for a reply, on top of the time the request itself may wait.
+    ``patience_s``: how long a request looks for a node that answers. ``discover``: use the nodes
+    listed by HELLO too; the default is yes, but no with TLS, whose ports HELLO does not list.
+    ``follow``: fetch from the node that creates most of the jobs. ``protocol``: version of RESP, 2
+    or 3. ``environment``: clock, sleep and random numbers, for tests.
 
-    :raises BadAddress: for something that is no address.
+    :raises BadAddress: if an address is not valid.
     """
 
     _session: BlockingSession
@@ -50,18 +50,20 @@ class Disque(ImmediateCommands):
         discover: bool | None = None,
         follow: bool = True,
         protocol: int = 2,
-        surroundings: Surroundings | None = None,
+        environment: ClientEnvironment | None = None,
     ) -> None:
-        given = seeds(addresses)
-        encryption = chosen(tls)
-        learning = encryption is None if discover is None else discover
-        options = ConnectionOptions(password or given.password, encryption, timeout_s, protocol)
-        self._session = BlockingSession(given, options, learning, patience_s, surroundings)
+        seed_nodes = seeds(addresses)
+        encryption = tls_options(tls)
+        discover = encryption is None if discover is None else discover
+        options = ConnectionOptions(
+            password or seed_nodes.password, encryption, timeout_s, protocol
+        )
+        self._session = BlockingSession(seed_nodes, options, discover, patience_s, environment)
         self._origins = Origins() if follow else None
-        self._given = given
+        self._seed_nodes = seed_nodes
 
     def __repr__(self) -> str:
-        return f"<Disque {','.join(map(str, self._given.addresses))}>"
+        return f"<Disque {','.join(map(str, self._seed_nodes.addresses))}>"
 
     def __enter__(self) -> Disque:
         return self
@@ -78,7 +80,7 @@ class Disque(ImmediateCommands):
         """Close the connections. A later request opens new ones."""
         self._session.close()
 
-    # -- commands that only this client has, or executes in its own way -----------------------
+    # -- commands that only this client has, or executes differently --------------------------
 
     def get_jobs(
         self, *queues: Name, count: int = 1, timeout_ms: int = 0, no_hang: bool = False
@@ -86,30 +88,32 @@ class Disque(ImmediateCommands):
         """GETJOB: up to ``count`` jobs of the queues, the first queue first.
 
         Waits until there is one, for ``timeout_ms`` at most (0: for ever), or with ``no_hang``
-        not at all; an empty list then. If the answer is lost, other jobs are fetched; those that
-        were in it come back after their RETRY (and not at all if that is 0).
+        not at all; returns an empty list if there was none. If the answer is lost, other jobs are
+        fetched; those in the lost answer are delivered again after their RETRY (never, if it is 0).
         """
         return self._fetch(queues, count, timeout_ms, no_hang)[1]
 
     def _fetch(
         self, queues: tuple[Name, ...], count: int, timeout_ms: int, no_hang: bool
     ) -> tuple[Address, list[Job]]:
-        """See :meth:`get_jobs`; also tells the node that delivered."""
+        """See :meth:`get_jobs`; also returns the address of the node that delivered."""
         if no_hang:
-            return self._counted(*self._session.locate(requests.get_jobs(queues, count)))
+            return self._follow_origin(
+                *self._session.request_located(requests.get_jobs(queues, count))
+            )
         wait = Wait(time.monotonic, timeout_ms)
         wait_ms = wait.next_ms()
         while True:
             request = requests.get_jobs(queues, count, max(1, wait_ms))
-            node, jobs = self._session.locate(request)
+            node, jobs = self._session.request_located(request)
             wait_ms = wait.next_ms()
             if jobs or not wait_ms:
-                return self._counted(node, jobs)
+                return self._follow_origin(node, jobs)
 
-    def _counted(self, node: Address, jobs: list[Job]) -> tuple[Address, list[Job]]:
-        maker = self._origins.saw(jobs) if self._origins is not None else None
-        if maker is not None:
-            self._session.follow(maker)
+    def _follow_origin(self, node: Address, jobs: list[Job]) -> tuple[Address, list[Job]]:
+        id_prefix = self._origins.count(jobs) if self._origins is not None else None
+        if id_prefix is not None:
+            self._session.follow(id_prefix)
         return node, jobs
 
     def show_jobs(self, *job_ids: Name) -> list[JobDetails | None]:
@@ -117,13 +121,13 @@ class Disque(ImmediateCommands):
         return self._session.request_all([requests.show(job_id) for job_id in job_ids])
 
     def address(self) -> Address:
-        """The node of the moment."""
+        """The address of the current node."""
         return self._session.address()
 
     def auth(self, password: str) -> None:
-        """AUTH: connect anew, now and from now on, with this password.
+        """AUTH: use this password from now on, and reconnect with it now.
 
-        :raises AuthenticationRefused: it is not the right one.
+        :raises AuthenticationRefused: the password is wrong.
         """
         self._session.set_password(password)
         self.ping()
@@ -131,9 +135,9 @@ class Disque(ImmediateCommands):
     # -- short forms -------------------------------------------------------------------------
 
     def dequeue(self, queue: Name, timeout: float | None = None) -> TakenJob | None:
-        """Take a job, waiting for it ``timeout`` seconds (``None``: for ever, 0: not at all).
+        """Fetch a job, waiting for it ``timeout`` seconds (``None``: for ever, 0: not at all).
 
-        ``None`` when there was none. Jobs that are done must be acknowledged.
+        Returns ``None`` if there was none. Jobs that are done must be acknowledged.
         """
         node, jobs = self._fetch((queue,), 1, whole_ms(timeout), no_hang=timeout == 0)
         return TakenJob(self._session, node, jobs[0]) if jobs else None
@@ -181,29 +185,29 @@ class TakenJob(Delivered):
         self._session = session
 
     def ack(self) -> bool:
-        """It is done, and not to be delivered any more. Returns whether the node that was told
-        knew it as not done before."""
+        """Acknowledge the job: it is done, and not delivered again. Returns whether the node knew
+        it and had not acknowledged it before."""
         return self._session.request_near(self.address, requests.ack_jobs(self.id)) > 0
 
     def nack(self) -> bool:
-        """It failed: queue it again now. Returns whether it was."""
+        """The job failed: queue it again now. Returns whether the node did."""
         return self._session.request_near(self.address, requests.nack(self.id)) > 0
 
     def working(self) -> int:
-        """It takes longer: put its next delivery off. Returns for how many seconds from now.
+        """The job takes longer: postpone its next delivery. Returns for how many seconds from now.
 
-        :raises AlreadyAcknowledged: somebody has acknowledged it.
-        :raises UnknownJob: it is not known any more.
+        :raises AlreadyAcknowledged: the job has been acknowledged.
+        :raises UnknownJob: no node that was asked knows the job.
         :raises TooLate: half of its TTL is over.
         """
         return self._session.request_near(self.address, requests.working(self.id))
 
 
 class Queue:
-    """A queue to iterate over: each step takes a job. What the program does not acknowledge is
+    """A queue to iterate over: each step fetches a job. Jobs that are not acknowledged are
     delivered again.
 
-    ``take``: returns the next job, ``None`` when none came in time and the iteration ends.
+    ``take``: returns the next job, or ``None`` to end the iteration when none came in time.
     """
 
     def __init__(self, name: str | bytes, take: Callable[[], TakenJob | None]) -> None:

@@ -1,8 +1,8 @@
-"""One connection to one node, on redis-py's.
+"""One connection to one node, built on a connection of redis-py.
 
-redis-py frames requests, parses replies, speaks TLS and keeps sockets alive. What it knows about
-Redis servers is left out: no error reply is renamed, nothing is sent but what is asked for, and
-RESP2 is spoken unless chosen otherwise, because the original daemon knows nothing else.
+redis-py frames requests, parses replies, speaks TLS and sets TCP keepalive. What it does for Redis
+servers is turned off: error replies keep their codes, only our own requests are sent, and RESP2 is
+the default, because the original daemon knows no other version.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from disque_tx.client.errors import (
     AuthenticationRefused,
     BrokenReply,
     ConnectionLost,
+    printable,
     refusal,
-    shown,
 )
 from disque_tx.client.options import TLS, ConnectionOptions
-from disque_tx.client.replies import Misshapen
+from disque_tx.client.replies import MalformedReply
 from disque_tx.client.requests import Request
 
 _T = TypeVar("_T")
-#: Replies keep their codes: a parser that knows no code hands on the whole line.
+#: A parser that maps no error code to an exception of its own, and so keeps the whole line.
 _PARSER: Final = type("WholeLines", (DefaultParser,), {"EXCEPTION_CLASSES": {}})
-#: How the versions of redis-py are told not to introduce themselves.
-_SILENT: Final[dict[str, Any]] = (
+#: Arguments that stop redis-py, whatever its version, from sending CLIENT SETINFO.
+_NO_INTRODUCTION: Final[dict[str, Any]] = (
     {"driver_info": None}
     if "driver_info" in inspect.signature(AbstractConnection).parameters
     else {"lib_name": None, "lib_version": None}
 )
 #: Redis-py's own exceptions for a connection that is of no use any more.
-_LOST: Final = (redis.ConnectionError, redis.TimeoutError, OSError)
+_CONNECTION_LOST: Final = (redis.ConnectionError, redis.TimeoutError, OSError)
 
 
 class NodeConnection:
@@ -61,33 +61,33 @@ class NodeConnection:
         try:
             self._connection.connect()
         except redis.ResponseError as error:
-            said = refusal("AUTH", str(address), str(error))
-            if isinstance(said, AuthenticationRefused):
-                raise said from None
+            refused = refusal("AUTH", str(address), str(error))
+            if isinstance(refused, AuthenticationRefused):
+                raise refused from None
             raise self._lost(error, sent=False) from error
         except (redis.RedisError, OSError, UnicodeError) as error:
-            # A name that cannot be encoded is no name.
+            # UnicodeError: a host name that cannot be encoded.
             raise self._lost(error, sent=False) from error
 
     def call(self, request: Request[_T]) -> _T:
         """Send a request and read its reply.
 
-        :raises Refused: the error reply.
-        :raises ConnectionLost: no connection any more, or no reply in time.
-        :raises BrokenReply: a reply that cannot be one; the connection is closed.
+        :raises Refused: the reply was an error.
+        :raises ConnectionLost: the connection ended, or no reply came in time.
+        :raises BrokenReply: the reply was malformed; the connection is closed.
         """
         connection = self._connection
         try:
             connection.send_command(*request.words)
             if request.wait_s != 0.0:
                 self._wait(None if request.wait_s is None else request.wait_s + self.timeout_s)
-            return request.shape(connection.read_response())
+            return request.parse(connection.read_response())
         except redis.ResponseError as error:
             raise refusal(request.name, str(self.address), str(error)) from None
-        except (redis.InvalidResponse, Misshapen) as error:
+        except (redis.InvalidResponse, MalformedReply) as error:
             self.close()
-            raise BrokenReply(request.name, str(self.address), shown(str(error))) from error
-        except _LOST as error:
+            raise BrokenReply(request.name, str(self.address), printable(str(error))) from error
+        except _CONNECTION_LOST as error:
             self.close()
             raise self._lost(error, sent=True) from error
 
@@ -107,11 +107,11 @@ class NodeConnection:
             for reply in replies:
                 if isinstance(reply, redis.ResponseError):
                     raise refusal(name, str(self.address), str(reply))
-            return [request.shape(reply) for request, reply in zip(requests, replies, strict=True)]
-        except (redis.InvalidResponse, Misshapen) as error:
+            return [request.parse(reply) for request, reply in zip(requests, replies, strict=True)]
+        except (redis.InvalidResponse, MalformedReply) as error:
             self.close()
-            raise BrokenReply(name, str(self.address), shown(str(error))) from error
-        except _LOST as error:
+            raise BrokenReply(name, str(self.address), printable(str(error))) from error
+        except _CONNECTION_LOST as error:
             self.close()
             raise self._lost(error, sent=True) from error
 
@@ -120,23 +120,23 @@ class NodeConnection:
             raise redis.TimeoutError(f"no reply in {timeout_s:.1f} s")
 
     def _lost(self, error: Exception, sent: bool) -> ConnectionLost:
-        reason = shown(str(error)).rstrip(".") or type(error).__name__
+        reason = printable(str(error)).rstrip(".") or type(error).__name__
         return ConnectionLost(str(self.address), reason, sent)
 
-    def is_quiet(self) -> bool:
-        """Whether it is as it was left: neither closed by the node nor with unasked bytes."""
+    def is_reusable(self) -> bool:
+        """Whether the node has neither closed the connection nor sent unexpected bytes on it."""
         try:
             return not self._connection.can_read(0)
-        except _LOST:
+        except _CONNECTION_LOST:
             return False
 
     def close(self) -> None:
-        """Hang up; may be called again."""
+        """Close the connection; may be called again."""
         self._connection.disconnect()
 
 
 def _answer(connection: Any) -> Any:
-    """The next reply; an error too is one, and others follow it."""
+    """The next reply. An error reply is returned, not raised, because others follow it."""
     try:
         return connection.read_response()
     except redis.ResponseError as error:
@@ -146,14 +146,14 @@ def _answer(connection: Any) -> Any:
 def _new_connection(address: Address, options: ConnectionOptions) -> Any:
     """redis-py's connection, not yet connected."""
     kind: Any = SSLConnection if options.tls is not None else Connection
-    place: dict[str, Any] = {
+    target: dict[str, Any] = {
         "host": address.host,
         "port": address.port,
         "socket_connect_timeout": options.timeout_s,
         "socket_keepalive": True,
     }
     if address.path is not None:
-        kind, place = UnixDomainSocketConnection, {"path": address.path}
+        kind, target = UnixDomainSocketConnection, {"path": address.path}
     encryption = _encryption(options.tls) if options.tls is not None else {}
     return kind(
         password=options.password,
@@ -161,14 +161,14 @@ def _new_connection(address: Address, options: ConnectionOptions) -> Any:
         socket_timeout=options.timeout_s,
         parser_class=_PARSER,
         retry=Retry(NoBackoff(), 0),
-        **_SILENT,
-        **place,
+        **_NO_INTRODUCTION,
+        **target,
         **encryption,
     )
 
 
 def _encryption(tls: TLS) -> dict[str, Any]:
-    """As arguments of redis-py's connection."""
+    """TLS options as arguments of redis-py's connection."""
     return {
         "ssl_ca_certs": tls.ca_file,
         "ssl_certfile": tls.certificate_file,

@@ -1,8 +1,8 @@
-"""Requests to whichever node serves.
+"""Executes requests at whichever node answers, for the blocking client.
 
 A request that could not be sent, or was refused because the node leaves or loads, goes to another
 node. One that was sent and not answered goes to another node only if it is repeatable; otherwise
-the caller is told that nobody knows (:class:`OutcomeUnknown`).
+it raises :class:`OutcomeUnknown`.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ _V = TypeVar("_V")
 
 
 @attrs.frozen
-class Surroundings:
-    """What a test replaces: clock, rest and chance; and ``notice``: is told, for people, when the
-    client begins to look for another node."""
+class ClientEnvironment:
+    """Clock, sleep and random numbers, which tests replace. ``notify``: called with a message for
+    people when the client begins to look for another node."""
 
     now_s: Callable[[], float] = time.monotonic
     sleep: Callable[[float], object] = time.sleep
     random: Random = attrs.field(factory=Random)
-    notice: Callable[[str], object] | None = None
+    notify: Callable[[str], object] | None = None
 
 
 class BlockingSession:
     """Connections to the nodes of one cluster. May be used by several threads, and after a fork.
 
-    ``patience_s``: how long a request looks for a node that serves, from its first failure on.
+    ``patience_s``: how long a request looks for a node that answers, from its first failure on.
     """
 
     def __init__(
         self,
         seeds: Seeds,
         options: ConnectionOptions,
-        learning: bool = True,
+        discover: bool = True,
         patience_s: float = 20.0,
-        surroundings: Surroundings | None = None,
+        environment: ClientEnvironment | None = None,
     ) -> None:
-        around = surroundings or Surroundings()
-        self._now_s, self._sleep = around.now_s, around.sleep
-        self._notice = around.notice
-        self._nodes = Nodes(seeds.addresses, around.random, learning)
+        environment = environment or ClientEnvironment()
+        self._now_s, self._sleep = environment.now_s, environment.sleep
+        self._notify = environment.notify
+        self._nodes = Nodes(seeds.addresses, environment.random, discover)
         self._options = options
         self._patience_s = patience_s
         self._lock = threading.RLock()
@@ -76,73 +76,73 @@ class BlockingSession:
     # -- requests ----------------------------------------------------------------------------
 
     def request(self, request: Request[_T]) -> _T:
-        """See :meth:`locate`; the reply alone."""
-        return self.locate(request)[1]
+        """Like :meth:`request_located`, but returns only the reply."""
+        return self.request_located(request)[1]
 
-    def locate(self, request: Request[_T]) -> tuple[Address, _T]:
-        """Have a request executed by some node; see :meth:`NodeConnection.call`. Returns the
-        address of the node that answered, and the reply.
+    def request_located(self, request: Request[_T]) -> tuple[Address, _T]:
+        """Execute a request at any node; see :meth:`NodeConnection.call`. Returns the address of
+        the node that answered, and the reply.
 
-        :raises CannotConnect: no node served in time.
+        :raises CannotConnect: no node answered in time.
         :raises OutcomeUnknown: it may or may not have been executed.
         """
-        return self._served(request, lambda connection: connection.call(request))
+        return self._execute(request, lambda connection: connection.call(request))
 
     def request_all(self, requests: Sequence[Request[_T]]) -> list[_T]:
-        """Have requests that are alike, repeatable, and do not wait executed by one node, in one
-        round trip."""
+        """Execute requests at one node, in one round trip. They must be of one command, repeatable,
+        and must not wait."""
         if not requests:
             return []
-        return self._served(requests[0], lambda connection: connection.call_all(requests))[1]
+        return self._execute(requests[0], lambda connection: connection.call_all(requests))[1]
 
-    def _served(
+    def _execute(
         self, request: Request[Any], call: Callable[[NodeConnection], _V]
     ) -> tuple[Address, _V]:
-        """See :meth:`locate`; ``call``: makes it on a connection."""
-        search = Search(self._now_s, self._patience_s, self._notice)
+        """See :meth:`request_located`; ``call``: makes the request on a connection."""
+        search = Search(self._now_s, self._patience_s, self._notify)
         while True:
-            connection = self._connected(search, fresh=not request.repeatable)
+            connection = self._connection_to_use(search, fresh=not request.repeatable)
             try:
                 value = call(connection)
             except ConnectionLost as lost:
-                self._leave(connection.address)
+                self._mark_failed(connection.address)
                 if not request.repeatable:
                     raise OutcomeUnknown(request.name, lost) from lost
                 search.failed(lost.address, lost)
             except (Leaving, Loading) as refused:
                 connection.close()
-                self._leave(connection.address)
+                self._mark_failed(connection.address)
                 search.failed(refused.address, refused)
             except Refused:
-                self._give_back(connection)
+                self._put_back(connection)
                 raise
             else:
-                self._give_back(connection)
+                self._put_back(connection)
                 return connection.address, value
 
     def request_at(self, address: Address, request: Request[_T]) -> _T:
-        """Have a request executed by this node, now or not at all.
+        """Execute a request at this node, now or not at all.
 
         :raises ConnectionLost: it cannot be reached, or the reply did not come.
         """
         try:
-            connection = self._taken(address, True) or self._open(address)
+            connection = self._idle_connection(address, True) or self._open(address)
         except ConnectionLost:
-            self._leave(address)
+            self._mark_failed(address)
             raise
         try:
             value = connection.call(request)
         except ConnectionLost:
-            self._leave(address)
+            self._mark_failed(address)
             raise
         except Refused:
-            self._give_back(connection)
+            self._put_back(connection)
             raise
-        self._give_back(connection)
+        self._put_back(connection)
         return value
 
     def request_near(self, address: Address, request: Request[_T]) -> _T:
-        """Have a request executed by this node, or by another one if this cannot be reached."""
+        """Execute a request at this node, or at another one if this cannot be reached."""
         try:
             return self.request_at(address, request)
         except ConnectionLost as lost:
@@ -153,30 +153,30 @@ class BlockingSession:
     # -- nodes -------------------------------------------------------------------------------
 
     def address(self) -> Address:
-        """The node of the moment, or one to begin with."""
+        """The current node; connects to one if there is none."""
         if self._current is None:
-            search = Search(self._now_s, self._patience_s, self._notice)
-            connection = self._connected(search, fresh=True)
-            self._give_back(connection)
+            search = Search(self._now_s, self._patience_s, self._notify)
+            connection = self._connection_to_use(search, fresh=True)
+            self._put_back(connection)
             return connection.address
         return self._current
 
     def addresses(self) -> list[Address]:
-        """All nodes of the cluster, by what the node of the moment now says of them."""
-        address, said = self.locate(requests.hello())
+        """All nodes of the cluster, as the current node lists them now."""
+        address, hello = self.request_located(requests.hello())
         with self._lock:
-            self._nodes.learn(address, said)
+            self._nodes.learn(address, hello)
             return self._nodes.addresses()
 
     def follow(self, id_prefix: str) -> None:
-        """Prefer the node whose ID begins like this, if it is known and well."""
+        """Prefer the node whose ID begins with this, if it is known and usable."""
         with self._lock:
-            address = self._nodes.made(id_prefix, self._now_s())
+            address = self._nodes.with_id_prefix(id_prefix, self._now_s())
             if address is not None:
                 self._current = address
 
     def set_password(self, password: str) -> None:
-        """From now on connect with this password."""
+        """Use this password for new connections, and close those that are not in use."""
         self.close()
         self._options = attrs.evolve(self._options, password=password)
 
@@ -189,17 +189,17 @@ class BlockingSession:
 
     # -- connections -------------------------------------------------------------------------
 
-    def _connected(self, search: Search, fresh: bool) -> NodeConnection:
+    def _connection_to_use(self, search: Search, fresh: bool) -> NodeConnection:
         """A connection to the current node, or to the next best one that can be reached.
 
-        ``fresh``: it must be certain that the node has not hung up meanwhile.
+        ``fresh``: check that the node has not closed an idle connection meanwhile.
         """
         moved = False
         while True:
             address = self._current or self._pick()
-            connection = self._taken(address, fresh)
+            connection = self._idle_connection(address, fresh)
             if connection is not None:
-                # It may be one that :meth:`request_at` has opened.
+                # :meth:`request_at` may have opened it to a node that is not the current one.
                 self._current = address
                 return connection
             try:
@@ -207,7 +207,7 @@ class BlockingSession:
             except AuthenticationRefused:
                 raise
             except ClientError as error:
-                self._leave(address)
+                self._mark_failed(address)
                 search.failed(str(address), error)
                 continue
             with self._lock:
@@ -226,38 +226,38 @@ class BlockingSession:
         return address
 
     def _open(self, address: Address) -> NodeConnection:
-        """A new connection, with what its node says about all nodes taken in."""
+        """A new connection. The node's HELLO updates the list of nodes."""
         connection = NodeConnection(address, self._options)
         try:
-            said = connection.call(requests.hello())
+            hello = connection.call(requests.hello())
         except ClientError:
             connection.close()
             raise
         with self._lock:
-            self._nodes.learn(address, said)
-            self._nodes.served(address)
+            self._nodes.learn(address, hello)
+            self._nodes.recovered(address)
         return connection
 
-    def _taken(self, address: Address, fresh: bool) -> NodeConnection | None:
-        """An idle connection, if there is one that is still good."""
+    def _idle_connection(self, address: Address, fresh: bool) -> NodeConnection | None:
+        """An idle connection, if there is one that can still be used."""
         if os.getpid() != self._process:
-            self._forked()
+            self._after_fork()
         idle = self._idle[address]
         while idle:
             try:
                 connection = idle.pop()
             except IndexError:
                 return None
-            if not fresh or connection.is_quiet():
+            if not fresh or connection.is_reusable():
                 return connection
             connection.close()
         return None
 
-    def _give_back(self, connection: NodeConnection) -> None:
+    def _put_back(self, connection: NodeConnection) -> None:
         self._idle[connection.address].append(connection)
 
-    def _leave(self, address: Address) -> None:
-        """It does not serve: other connections to it are of no use either."""
+    def _mark_failed(self, address: Address) -> None:
+        """The node does not answer, leaves or loads: close the idle connections to it as well."""
         with self._lock:
             self._nodes.failed(address, self._now_s())
             if self._current == address:
@@ -265,8 +265,8 @@ class BlockingSession:
             for connection in self._idle.pop(address, []):
                 connection.close()
 
-    def _forked(self) -> None:
-        """The open connections belong to the parent process."""
+    def _after_fork(self) -> None:
+        """Forget the open connections, which belong to the parent process."""
         self._lock = threading.RLock()
         self._idle = defaultdict(list)
         self._process = os.getpid()

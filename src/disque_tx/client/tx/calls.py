@@ -1,4 +1,4 @@
-"""A request on its way: from the program that waits for it, over one or several nodes, and back."""
+"""A request in progress: from the program that waits for it to one or several nodes, and back."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from disque_tx.client.requests import Request
 
 _T = TypeVar("_T")
 
-#: How a request travels: with others on the connection for answers at once; with a few others that
-#: the node may keep waiting for copies; or alone, because it waits for jobs.
+#: Which kind of connection a request uses: one shared by all requests that are answered at once;
+#: one shared by a few ADDJOBs, which may wait for copies; or one of its own, to wait for jobs.
 QUICK: Final = "quick"
 COPYING: Final = "copying"
 WAITING: Final = "waiting"
 
 
 class Dispatcher(Protocol):
-    """Where calls come from."""
+    """Sends calls to nodes."""
 
     def cancelled(self, call: Call[Any]) -> None:
-        """The program does not want it any more."""
+        """The program has cancelled the call."""
 
     def unwanted(self, call: Call[Any], value: Any, address: Address) -> None:
-        """The answer to a cancelled call has come."""
+        """The answer to a cancelled call has arrived."""
 
 
 class Carrier(Protocol):
-    """A connection that has the call."""
+    """The connection on which a call is sent."""
 
     def abandon(self, call: Call[Any]) -> None:
-        """The program does not want it any more."""
+        """The program has cancelled the call."""
 
 
 class Call(Generic[_T]):
     """A request and the Deferred that waits for it.
 
-    ``at``: the node it should go to, if not any. ``strict``: that one or none. ``located``: the
-    Deferred fires with the address of the node that answered, and the value. ``search``: ``None``
-    until the first failure. ``moved``: a node has sent it on to a better one. ``carrier``: the
+    ``at``: the preferred node, ``None`` for any. ``strict``: fail rather than use another node.
+    ``located``: the Deferred fires with the address of the node that answered, and the value.
+    ``pace``: the kind of connection it needs. ``search``: ``None`` until the first failure.
+    ``moved``: the first node was not usable, and the call was sent to another one. ``carrier``: the
     connection that has it, ``None`` while it waits for one. ``cancelled``: the Deferred has fired.
     """
 
@@ -85,7 +86,7 @@ class Call(Generic[_T]):
         self._dispatcher.cancelled(self)
 
     def answer(self, value: _T, address: Address) -> None:
-        """Done, by the node at this address."""
+        """Fire the Deferred with the answer of the node at this address."""
         if self.cancelled:
             self._dispatcher.unwanted(self, value, address)
         elif self.located:
@@ -94,13 +95,13 @@ class Call(Generic[_T]):
             self.deferred.callback(value)
 
     def fail(self, error: Exception) -> None:
-        """Not done; this is what the program is told."""
+        """Fire the Deferred with this error."""
         if not self.cancelled:
             self.deferred.errback(Failure(error))
 
 
 def pace(request: Request[Any]) -> str:
-    """How it travels."""
+    """The kind of connection that a request needs."""
     if request.wait_s == 0.0:
         return QUICK
     return WAITING if request.words[0] == "GETJOB" else COPYING

@@ -1,4 +1,9 @@
-"""The client for programs that run on a Twisted reactor, and jobs in their hands."""
+"""The client for programs that run on a Twisted reactor, and the jobs that it delivers.
+
+Any Deferred may be cancelled: a request that was not sent is not sent then; the reply to one that
+was is dropped when it comes. So a job whose ADDJOB was cancelled may have been added, and stays.
+Jobs in the reply to a cancelled GETJOB are given back with NACK.
+"""
 
 from __future__ import annotations
 
@@ -13,33 +18,141 @@ from twisted.python.reflect import namedAny
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address, seeds
-from disque_tx.client.commands import whole_ms
-from disque_tx.client.options import TLS, ConnectionOptions, chosen
-from disque_tx.client.requests import Name, Request
-from disque_tx.client.tx.commands import TwistedCommands
+from disque_tx.client.channels import Steps
+from disque_tx.client.commands import DeferredCommands, Wait, whole_ms
+from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
+from disque_tx.client.nodes import Origins
+from disque_tx.client.options import TLS, ConnectionOptions, tls_options
+from disque_tx.client.requests import Name, Request, Scan
 from disque_tx.client.tx.session import TwistedSession
 from disque_tx.client.values import Delivered, Job, JobDetails
 
 _T = TypeVar("_T")
 
 
+class TwistedCommands(DeferredCommands):
+    """The commands of Disque, executed by a session.
+
+    ``follow``: whether to move to the node that creates most of the delivered jobs.
+    """
+
+    _session: TwistedSession
+
+    def __init__(self, session: TwistedSession, follow: bool = True) -> None:
+        self._session = session
+        self._origins = Origins() if follow else None
+
+    def _perform_steps(self, steps: Steps[_T]) -> Deferred[_T]:
+        return Deferred.fromCoroutine(self._stepped(steps))
+
+    async def _stepped(self, steps: Steps[_T]) -> _T:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = await step(self._session)
+                except ClientError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+
+    async def _pages(self, scan: Scan[_T]) -> AsyncIterator[_T]:
+        address, (cursor, items) = await self._session.request_located(scan.page(0))
+        while True:
+            for item in items:
+                yield item
+            if not cursor:
+                return
+            try:
+                cursor, items = await self._session.request_at(address, scan.page(cursor))
+            except ConnectionLost as lost:
+                raise ScanInterrupted(scan.command, lost) from lost
+
+    def get_jobs(
+        self, *queues: Name, count: int = 1, timeout_ms: int = 0, no_hang: bool = False
+    ) -> Deferred[list[Job]]:
+        """GETJOB: up to ``count`` jobs of the queues, the first queue first.
+
+        Waits until there is one, for ``timeout_ms`` at most (0: for ever), or with ``no_hang``
+        not at all; an empty list if there was none. The first GETJOB does not wait, and shares the
+        connection of all short requests; only if it finds nothing, another one waits on a
+        connection of its own.
+        """
+        return self._fetch(queues, count, timeout_ms, no_hang).addCallback(_value)
+
+    def _fetch(
+        self, queues: tuple[Name, ...], count: int, timeout_ms: int, no_hang: bool
+    ) -> Deferred[tuple[Address, list[Job]]]:
+        """See :meth:`get_jobs`; also returns the address of the node that delivered."""
+        found = self._session.request_located(requests.get_jobs(queues, count))
+        if not no_hang:
+            wait = Wait(self._session.now_s, timeout_ms)
+            found.addCallback(self._looked, queues, count, wait)
+        return found if self._origins is None else found.addCallback(self._counted, self._origins)
+
+    def _looked(
+        self,
+        found: tuple[Address, list[Job]],
+        queues: tuple[Name, ...],
+        count: int,
+        wait: Wait,
+    ) -> tuple[Address, list[Job]] | Deferred[tuple[Address, list[Job]]]:
+        if found[1]:
+            return found
+        return Deferred.fromCoroutine(self._waited(found, queues, count, wait))
+
+    async def _waited(
+        self,
+        found: tuple[Address, list[Job]],
+        queues: tuple[Name, ...],
+        count: int,
+        wait: Wait,
+    ) -> tuple[Address, list[Job]]:
+        while not found[1] and (wait_ms := wait.next_ms()):
+            found = await self._session.request_located(requests.get_jobs(queues, count, wait_ms))
+        return found
+
+    def _counted(
+        self, found: tuple[Address, list[Job]], origins: Origins
+    ) -> tuple[Address, list[Job]]:
+        maker = origins.count(found[1])
+        if maker is not None:
+            self._session.follow(maker)
+        return found
+
+    def address(self) -> Deferred[Address]:
+        """The address of the current node."""
+        return self._session.request_located(requests.hello()).addCallback(_address)
+
+    def auth(self, password: str) -> Deferred[None]:
+        """AUTH: use this password from now on, and reconnect with it now.
+
+        Fails with :class:`AuthenticationRefused` when the password is wrong.
+        """
+        self._session.set_password(password)
+        return self.ping().addCallback(_nothing)
+
+
 class DisqueClient(TwistedCommands):
     """A client of a Disque cluster, this package's or the original's.
 
     Connects when the first request is made, to any of the nodes, and moves to another one when
-    that is lost, leaves, or is silent for too long. Many requests may be under way at the same
+    that is lost, leaves, or does not answer in time. Many requests may be under way at the same
     time; they share connections.
 
     ``addresses``: ``host:port``, ``unix:/path``, a list of such, or
     ``disque://[:password@]host:port[,…]``.
-    ``reactor``: the global one by default. ``timeout_s``: for connecting, and for a reply beyond
-    what the request itself may wait. ``patience_s``: how long a request looks for a node that
-    serves. ``discover``: use the nodes that HELLO names too; by default unless there is TLS, whose
-    ports HELLO does not name. ``follow``: fetch from the node that makes most of the jobs.
-    ``connections_max``: how many requests wait for jobs at nodes at the same time, each on a
-    connection of its own; others wait in line. ``random``: chance, for tests.
+    ``reactor``: the global one by default. ``timeout_s``: for connecting, and for a reply, on top
+    of the time the request itself may wait. ``patience_s``: how long a request looks for a node
+    that answers. ``discover``: use the nodes listed by HELLO too; the default is yes, but no with
+    TLS, whose ports HELLO does not list. ``follow``: fetch from the node that creates most of the
+    jobs. ``connections_max``: how many requests wait for jobs at nodes at the same time, each on a
+    connection of its own; others are queued. ``random``: random numbers, for tests.
 
-    :raises BadAddress: for something that is no address.
+    :raises BadAddress: if an address is not valid.
     """
 
     def __init__(
@@ -55,11 +168,11 @@ class DisqueClient(TwistedCommands):
         connections_max: int = 100,
         random: Random | None = None,
     ) -> None:
-        given = seeds(addresses)
-        encryption = chosen(tls)
+        seed_nodes = seeds(addresses)
+        encryption = tls_options(tls)
         session = TwistedSession(
-            given,
-            ConnectionOptions(password or given.password, encryption, timeout_s),
+            seed_nodes,
+            ConnectionOptions(password or seed_nodes.password, encryption, timeout_s),
             _global_reactor() if reactor is None else reactor,
             encryption is None if discover is None else discover,
             patience_s,
@@ -67,10 +180,10 @@ class DisqueClient(TwistedCommands):
             random or Random(),
         )
         super().__init__(session, follow)
-        self._given = given
+        self._seed_nodes = seed_nodes
 
     def __repr__(self) -> str:
-        return f"<DisqueClient {','.join(map(str, self._given.addresses))}>"
+        return f"<DisqueClient {','.join(map(str, self._seed_nodes.addresses))}>"
 
     def close(self) -> Deferred[None]:
         """Close the connections; requests under way fail. Fires when all are closed. A later
@@ -90,19 +203,19 @@ class DisqueClient(TwistedCommands):
         timeout_s: float | None = None,
         no_hang: bool = False,
     ) -> Deferred[list[TakenJob]]:
-        """Take up to ``count`` jobs, the first queue first; an empty list when there was none.
+        """Fetch up to ``count`` jobs, the first queue first; an empty list if there was none.
 
         Waits until there is one, for ``timeout_s`` at most (``None``: for ever), or with
-        ``no_hang`` not at all. Jobs that are done must be acknowledged. When this is cancelled, no
-        job is taken: those that were on their way are given back.
+        ``no_hang`` not at all. Jobs that are done must be acknowledged. When the Deferred is
+        cancelled, jobs that still arrive are given back with NACK.
         """
-        found = self._fetch(queues, count, whole_ms(timeout_s), no_hang or timeout_s == 0)
-        return found.addCallback(self._taken)
+        delivery = self._fetch(queues, count, whole_ms(timeout_s), no_hang or timeout_s == 0)
+        return delivery.addCallback(self._taken)
 
     def dequeue(self, queue: Name, timeout: float | None = None) -> Deferred[TakenJob | None]:
-        """Take a job, waiting for it ``timeout`` seconds (``None``: for ever, 0: not at all).
+        """Fetch a job, waiting for it ``timeout`` seconds (``None``: for ever, 0: not at all).
 
-        Fires with ``None`` when there was none.
+        Fires with ``None`` if there was none.
         """
         return self.take(queue, timeout_s=timeout).addCallback(_first)
 
@@ -124,7 +237,7 @@ class DisqueClient(TwistedCommands):
     def _near(
         self, jobs: Sequence[TakenJob], request: Callable[..., Request[int]]
     ) -> Deferred[int]:
-        """One request per node; all are sent, and if some fail, the first failure is told."""
+        """One request per node; all are sent, and if some fail, the first failure is returned."""
         groups: defaultdict[Address, list[str]] = defaultdict(list)
         for job in jobs:
             groups[job.address].append(job.id)
@@ -134,8 +247,8 @@ class DisqueClient(TwistedCommands):
             return sent[0]
         return gatherResults(sent, consumeErrors=True).addCallbacks(sum, _unwrapped)
 
-    def _taken(self, found: tuple[Address, list[Job]]) -> list[TakenJob]:
-        address, jobs = found
+    def _taken(self, delivery: tuple[Address, list[Job]]) -> list[TakenJob]:
+        address, jobs = delivery
         return [TakenJob(self._session, address, job) for job in jobs]
 
 
@@ -149,33 +262,47 @@ class TakenJob(Delivered):
         self._session = session
 
     def ack(self) -> Deferred[bool]:
-        """It is done, and not to be delivered any more. Fires with whether the node that was told
-        knew it as not done before."""
+        """Acknowledge the job: it is done, and not delivered again. Fires with whether the node
+        knew it and had not acknowledged it before."""
         return self._near(requests.ack_jobs(self.id)).addCallback(bool)
 
     def fast_ack(self) -> Deferred[bool]:
-        """It is done: delete it, without making sure. Fires with whether the node had it."""
+        """The job is done: delete it, without waiting until all nodes confirm it. Fires with
+        whether the node had it."""
         return self._near(requests.fast_ack(self.id)).addCallback(bool)
 
     def nack(self) -> Deferred[bool]:
-        """It failed: queue it again now. Fires with whether it was."""
+        """The job failed: queue it again now. Fires with whether the node did."""
         return self._near(requests.nack(self.id)).addCallback(bool)
 
     def working(self) -> Deferred[int]:
-        """It takes longer: put its next delivery off. Fires with for how many seconds from now.
+        """The job takes longer: postpone its next delivery. Fires with the number of seconds from
+        now.
 
-        Fails with :class:`AlreadyAcknowledged` when somebody has acknowledged it, with
-        :class:`UnknownJob` when it is not known any more, and with :class:`TooLate` when half of
-        its TTL is over.
+        Fails with :class:`AlreadyAcknowledged` when the job has been acknowledged, with
+        :class:`UnknownJob` when no node that was asked knows it, and with :class:`TooLate` when
+        half of its TTL is over.
         """
         return self._near(requests.working(self.id))
 
     def show(self) -> Deferred[JobDetails | None]:
-        """All that the node that delivered it knows of it; ``None`` if nothing."""
+        """All that the node that delivered the job knows about it; ``None`` if nothing."""
         return self._near(requests.show(self.id))
 
     def _near(self, request: Request[_T]) -> Deferred[_T]:
         return self._session.request_near(self.address, request)
+
+
+def _address(found: tuple[Address, Any]) -> Address:
+    return found[0]
+
+
+def _value(found: tuple[Address, _T]) -> _T:
+    return found[1]
+
+
+def _nothing(_: object) -> None:
+    """Replace a result that is not needed by ``None``."""
 
 
 def _first(jobs: list[TakenJob]) -> TakenJob | None:
@@ -183,12 +310,12 @@ def _first(jobs: list[TakenJob]) -> TakenJob | None:
 
 
 def _unwrapped(failure: Failure) -> Failure:
-    """The failure itself, not which of several it was."""
+    """The failure inside a :class:`FirstError`."""
     error = failure.value
     return error.subFailure if isinstance(error, FirstError) else failure
 
 
 def _global_reactor() -> Any:
     """The reactor of the process. It is looked up here and not imported above, because importing
-    it installs one, and a program may want another kind or give its own."""
+    it installs one, and a program may want another kind or pass its own."""
     return namedAny("twisted.internet.reactor")

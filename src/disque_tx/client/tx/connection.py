@@ -1,11 +1,10 @@
 """One connection to one node, on which many calls may be under way.
 
-Replies come in the order of the requests. A connection says AUTH and HELLO before anything else;
-calls that are sent before these are answered wait in ``_early`` and are known not to have reached
-the node if it comes to nothing.
+Replies come in the order of the requests. A connection sends AUTH and HELLO before anything else;
+until both are answered, calls wait in ``_early``, and if the connection fails they are known not to
+have reached the node.
 
-The time-out is of silence: the node has so long for the first unanswered request since the reply
-before it.
+The timeout is an idle timeout: it runs from one reply to the next one that is expected.
 """
 
 from __future__ import annotations
@@ -26,43 +25,43 @@ from disque_tx.client.errors import (
     BrokenReply,
     ClientError,
     ConnectionLost,
+    printable,
     refusal,
-    shown,
 )
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.client.replies import Misshapen
+from disque_tx.client.replies import MalformedReply
 from disque_tx.client.requests import Request
 from disque_tx.client.tx.calls import WAITING, Call
 from disque_tx.client.tx.endpoints import endpoint
-from disque_tx.client.tx.idle import Silence
+from disque_tx.client.tx.idle import IdleTimeout
 from disque_tx.client.tx.protocol import new_protocol, pack
 from disque_tx.client.values import Hello
 
 
 class Owner(Protocol):
-    """Who is told what becomes of a connection and of its calls."""
+    """Receives the events of a connection and of its calls."""
 
     def opened(self, connection: Connection, said: Hello) -> None:
-        """The node has answered HELLO. Early calls leave when this returns."""
+        """The node has answered HELLO. Waiting calls are sent when this returns."""
 
     def unopened(self, connection: Connection, error: ClientError, calls: list[Call[Any]]) -> None:
-        """It came to nothing; the calls have not been sent."""
+        """The connection could not be opened; the calls have not been sent."""
 
     def lost(self, connection: Connection, error: ConnectionLost, calls: list[Call[Any]]) -> None:
-        """It has ended; the calls may have been executed. None are left if nobody waited."""
+        """The open connection has ended. The node may have executed the calls, if there are any."""
 
     def refused(self, connection: Connection, call: Call[Any], error: ClientError) -> None:
-        """The reply to a call was an error, or none."""
+        """The reply to a call was an error, or malformed."""
 
     def closed(self, connection: Connection) -> None:
-        """Nothing is left of it on the reactor."""
+        """The connection has neither a socket nor a timer on the reactor any more."""
 
     def free(self, connection: Connection) -> None:
-        """All calls of a connection for waiting, or of a retired one, are answered."""
+        """All calls are answered, of a connection that waits for jobs or is retired."""
 
 
 class Connection:
-    """See above. ``pace``: what kind of calls it is for. ``retired``: no more calls are to come."""
+    """See above. ``pace``: the kind of calls it is for. ``retired``: it gets no more calls."""
 
     def __init__(
         self, address: Address, options: ConnectionOptions, reactor: Any, owner: Owner, pace: str
@@ -79,7 +78,9 @@ class Connection:
         self._early: dict[Call[Any], None] = {}
         self._pending: deque[Call[Any]] = deque()
         self._ready = self._ended = self._hanging_up = False
-        self._silence = Silence(reactor, options.timeout_s, self._allowed_s, self._was_silent)
+        self._idle_timeout = IdleTimeout(
+            reactor, options.timeout_s, self._allowed_s, self._idle_too_long
+        )
         self._failing: Any = None
         self._closed: list[Deferred[None]] = []
 
@@ -90,7 +91,7 @@ class Connection:
 
     @property
     def load(self) -> int:
-        """How many calls it has."""
+        """How many calls are waiting or unanswered."""
         return len(self._pending) + len(self._early)
 
     def send(self, call: Call[Any]) -> None:
@@ -100,31 +101,31 @@ class Connection:
             self._early[call] = None
             return
         if not self._pending:
-            self._silence.broken()
+            self._idle_timeout.restart()
         self._pending.append(call)
         self._protocol.send(pack(call.request.words))
-        self._silence.watch()
+        self._idle_timeout.start()
 
     def withdraw(self) -> list[Call[Any]]:
-        """Take back the calls that have not been sent."""
+        """Remove and return the calls that have not been sent."""
         calls = list(self._early)
         self._early.clear()
         return calls
 
     def abandon(self, call: Call[Any]) -> None:
-        """Its program does not want it any more.
+        """The program has cancelled the call.
 
         A connection that waits for jobs is ended by closing its writing half. Two things may
         happen then. The node reads that first: it unblocks the client and closes, and no job was
         delivered. Or a job was delivered before: its reply is still read, because the reading half
-        is open, and the job is given back. Any other connection goes on, and the reply is dealt
-        with when it comes.
+        is open, and the job is given back. Any other connection stays open, and the reply is
+        dropped when it arrives.
         """
         if call in self._early:
             del self._early[call]
         elif self.pace == WAITING:
             self._hanging_up = True
-            self._silence.broken()
+            self._idle_timeout.restart()
             self._protocol.transport.loseWriteConnection()
 
     @property
@@ -135,7 +136,7 @@ class Connection:
     # -- opening -----------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Connect, and say AUTH and HELLO. Nothing is reported before this returns."""
+        """Connect, then send AUTH and HELLO. Nothing is reported before this returns."""
         self._protocol = new_protocol(self._reactor, self)
         factory = Factory.forProtocol(lambda: self._protocol)
         factory.noisy = False
@@ -146,12 +147,12 @@ class Connection:
         return endpoint(self._reactor, self.address, self._options).connect(factory)
 
     def _unreachable(self, failure: Failure) -> None:
-        # That may be known before the first call is here to be told.
+        # This may happen before the first call has been sent on this connection.
         if not self._ended:
             self._failing = self._reactor.callLater(0, self._end_with, failure.value)
 
     def connected(self) -> None:
-        """The protocol's."""
+        """Called by the protocol: the socket is connected."""
         if self._ended:
             self._protocol.transport.abortConnection()
             return
@@ -163,8 +164,8 @@ class Connection:
         self._greeting.append(requests.hello())
         for request in self._greeting:
             self._protocol.send(pack(request.words))
-        self._silence.broken()
-        self._silence.watch()
+        self._idle_timeout.restart()
+        self._idle_timeout.start()
 
     def _tune(self, transport: Any) -> None:
         if self.address.path is None:
@@ -192,7 +193,7 @@ class Connection:
     # -- replies -----------------------------------------------------------------------------
 
     def received(self, reply: Any) -> None:
-        """The protocol's."""
+        """Called by the protocol: a reply has arrived."""
         if self._ended:
             return
         if not self._ready and self._greeting:
@@ -202,12 +203,12 @@ class Connection:
             self.broken("a reply that nobody asked for")
             return
         call = self._pending.popleft()
-        self._silence.broken()
+        self._idle_timeout.restart()
         try:
             value = self._value(call.request, reply)
         except BrokenReply as error:
             self._owner.refused(self, call, error)
-            self._end(self._lost_by("the reply before was not understood", sent=True))
+            self._end(self._lost_by("the reply before was malformed", sent=True))
         except ClientError as error:
             self._release()
             self._owner.refused(self, call, error)
@@ -216,15 +217,15 @@ class Connection:
             call.answer(value, self.address)
 
     def _value(self, request: Request[Any], reply: Any) -> Any:
-        """:raises Refused, BrokenReply: when the reply is an error, or none."""
+        """:raises Refused, BrokenReply: when the reply is an error, or malformed."""
         if not isinstance(reply, Exception):
             try:
-                return request.shape(reply)
-            except Misshapen as error:
-                raise BrokenReply(request.name, str(self.address), shown(str(error))) from error
+                return request.parse(reply)
+            except MalformedReply as error:
+                raise BrokenReply(request.name, str(self.address), printable(str(error))) from error
         if isinstance(reply, txredisapi.ResponseError):
             raise refusal(request.name, str(self.address), str(reply))
-        raise BrokenReply(request.name, str(self.address), shown(str(reply)))
+        raise BrokenReply(request.name, str(self.address), printable(str(reply)))
 
     def _release(self) -> None:
         if self._pending or self._hanging_up:
@@ -233,44 +234,44 @@ class Connection:
             self._owner.free(self)
 
     def broken(self, what: str) -> None:
-        """The protocol's."""
+        """Called by the protocol: the bytes are not a reply."""
         if self._ended:
             return
         name = self._greeting[0].name if self._greeting else ""
         if self._pending:
             call = self._pending.popleft()
             name = call.request.name
-            self._owner.refused(self, call, BrokenReply(name, str(self.address), shown(what)))
+            self._owner.refused(self, call, BrokenReply(name, str(self.address), printable(what)))
         if self._ready:
-            self._end(self._lost_by(shown(what), sent=True))
+            self._end(self._lost_by(printable(what), sent=True))
         else:
-            self._end(BrokenReply(name, str(self.address), shown(what)))
+            self._end(BrokenReply(name, str(self.address), printable(what)))
 
     # -- the end -----------------------------------------------------------------------------
 
     def close(self, reason: str) -> Deferred[None]:
-        """Hang up; calls under way are lost. Fires when the connection is closed."""
+        """Close the connection; unanswered calls are lost. Fires when it is closed."""
         done: Deferred[None] = Deferred()
         self._closed.append(done)
         self._end(self._lost_by(reason, sent=self._ready))
         return done
 
     def disconnected(self, reason: BaseException) -> None:
-        """The protocol's."""
+        """Called by the protocol: the socket is closed."""
         self._protocol.transport = None
         self._end_with(reason)
         self._finished()
 
     def _end_with(self, reason: BaseException | None) -> None:
-        said = shown(_text(reason)).rstrip(".") or type(reason).__name__
+        said = printable(_text(reason)).rstrip(".") or type(reason).__name__
         self._end(self._lost_by(said, sent=self._ready))
 
     def _end(self, error: ClientError) -> None:
-        """Over, whatever the reason; the calls are handed back once."""
+        """End the connection, for whatever reason; the calls are returned to the owner once."""
         if self._ended:
             return
         self._ended = True
-        self._silence.stop()
+        self._idle_timeout.stop()
         if self._failing is not None and self._failing.active():
             self._failing.cancel()
         if self._protocol.transport is not None:
@@ -285,7 +286,7 @@ class Connection:
             self._finished()
 
     def _taken_back(self) -> list[Call[Any]]:
-        """What is under way, without what nobody waits for."""
+        """Remove and return the calls that are not answered, without cancelled ones."""
         calls = [call for call in (*self._pending, *self._early) if not call.cancelled]
         self._pending.clear()
         self._early.clear()
@@ -305,7 +306,7 @@ class Connection:
     # -- time --------------------------------------------------------------------------------
 
     def _allowed_s(self) -> float | None:
-        """How long the node may be silent now."""
+        """How long the next reply may take, ``None`` if none is expected."""
         if not self._ready or self._hanging_up:
             return self._options.timeout_s
         if not self._pending:
@@ -313,12 +314,12 @@ class Connection:
         wait_s = self._pending[0].request.wait_s
         return math.inf if wait_s is None else self._options.timeout_s + wait_s
 
-    def _was_silent(self, allowed_s: float) -> None:
+    def _idle_too_long(self, allowed_s: float) -> None:
         self._end(self._lost_by(f"no reply in {allowed_s:.1f} s", sent=self._ready))
 
 
 def _text(reason: BaseException | None) -> str:
-    """What happened, for people; of TLS, what the library says last."""
+    """What happened, for people; for TLS, the last error that the library reports."""
     errors = reason.args[0] if reason is not None and reason.args else None
     if type(reason).__name__ == "Error" and isinstance(errors, list) and errors:
         return f"TLS: {errors[-1][-1]}"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from ipaddress import ip_address
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from twisted.internet.endpoints import (
     HostnameEndpoint,
@@ -18,11 +16,9 @@ from twisted.internet.endpoints import (
 from disque_tx.client.addresses import Address
 from disque_tx.client.options import ConnectionOptions
 
-_PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-
 
 def endpoint(reactor: Any, address: Address, options: ConnectionOptions) -> Any:
-    """The way to a node.
+    """The client endpoint of a node.
 
     :raises OSError, ValueError: when files of the TLS options cannot be read or hold no
         certificates.
@@ -30,14 +26,14 @@ def endpoint(reactor: Any, address: Address, options: ConnectionOptions) -> Any:
     plain = _plain(reactor, address, options.timeout_s)
     if options.tls is None:
         return plain
-    # pyOpenSSL is loaded by those who need it.
+    # pyOpenSSL is loaded only when TLS is used.
     from disque_tx.client.tx.tls import creator
 
     return wrapClientTLS(creator(address.host, options.tls), plain)
 
 
 def _plain(reactor: Any, address: Address, timeout_s: float) -> Any:
-    """Numbers need no resolver."""
+    """An endpoint without TLS. IP addresses need no resolver."""
     if address.path is not None:
         return UNIXClientEndpoint(reactor, address.path, timeout=timeout_s)
     version = _ip_version(address.host)
@@ -52,15 +48,3 @@ def _ip_version(host: str) -> int | None:
         return ip_address(host).version
     except ValueError:
         return None
-
-
-def certificates(path: str) -> list[bytes]:
-    """The certificates of a file, each as PEM.
-
-    :raises OSError: when it cannot be read.
-    :raises ValueError: when there is none in it.
-    """
-    found = _PEM.findall(Path(path).read_bytes())
-    if not found:
-        raise ValueError(f"{path} holds no certificate in PEM")
-    return found

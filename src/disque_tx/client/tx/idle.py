@@ -1,7 +1,7 @@
-"""How long a node may be silent.
+"""The idle timeout of a connection.
 
-One delayed call per connection looks after that, not one per request: it comes when the node would
-have been silent for too long if nothing were heard of it, and comes again if something was.
+It uses one timer per connection, not one per request: the timer runs out when the timeout would
+expire if nothing arrived, and is set again if something did.
 """
 
 from __future__ import annotations
@@ -11,50 +11,51 @@ from collections.abc import Callable
 from typing import Any
 
 
-class Silence:
-    """``allowed_s``: asked how long the node may be silent now; ``None`` while nothing is expected
-    of it, infinite while it may wait for ever. ``over``: told how long it was allowed.
+class IdleTimeout:
+    """Calls ``expired`` with the timeout, in seconds, when nothing has arrived for that long.
 
-    ``look_s``: how often to look at least.
+    ``allowed_s``: returns the timeout that applies now; ``None`` while no reply is expected,
+    infinite while the node may wait for ever. ``check_interval_s``: the longest time between
+    checks of ``allowed_s``.
     """
 
     def __init__(
         self,
         reactor: Any,
-        look_s: float,
+        check_interval_s: float,
         allowed_s: Callable[[], float | None],
-        over: Callable[[float], None],
+        expired: Callable[[float], None],
     ) -> None:
         self._reactor = reactor
-        self._look_s = look_s
+        self._check_interval_s = check_interval_s
         self._allowed_s = allowed_s
-        self._over = over
-        self._since_s = 0.0
+        self._expired = expired
+        self._restarted_s = 0.0
         self._timer: Any = None
 
-    def broken(self) -> None:
-        """Something was heard, or silence only begins to count now."""
-        self._since_s = self._reactor.seconds()
+    def restart(self) -> None:
+        """Count from now on: something has arrived, or a reply is expected only now."""
+        self._restarted_s = self._reactor.seconds()
 
-    def watch(self) -> None:
-        """Look after it from now on, as long as something is expected."""
+    def start(self) -> None:
+        """Start the timer, unless it runs. It stops by itself when no reply is expected."""
         if self._timer is None:
-            self._timer = self._reactor.callLater(self._look_s, self._look)
+            self._timer = self._reactor.callLater(self._check_interval_s, self._check)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
         allowed_s = self._allowed_s()
         if allowed_s is None:
             return
-        left_s = self._since_s + allowed_s - self._reactor.seconds()
+        left_s = self._restarted_s + allowed_s - self._reactor.seconds()
         if left_s <= 0:
-            self._over(allowed_s)
+            self._expired(allowed_s)
         else:
-            delay_s = left_s if math.isfinite(left_s) else self._look_s
-            self._timer = self._reactor.callLater(delay_s, self._look)
+            delay_s = left_s if math.isfinite(left_s) else self._check_interval_s
+            self._timer = self._reactor.callLater(delay_s, self._check)

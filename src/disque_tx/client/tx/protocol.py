@@ -1,8 +1,8 @@
 """Requests to bytes, and bytes to replies, on txredisapi's protocols.
 
-txredisapi parses, with hiredis if it is there. What it does beyond that is left out here: numbers
-and text are not converted, no reply waits in its queue, and its delayed calls go to the reactor
-of the client. Replies are bytes, ``int``, ``None``, lists of such, or an error.
+txredisapi parses, with hiredis if it is installed. Its other features are turned off: numbers and
+text are not converted, replies do not go through its queue, and its delayed calls use the client's
+reactor. Replies are bytes, ``int``, ``None``, lists of such, or an error.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import txredisapi
 
 from disque_tx.client.requests import Word
 
-#: As much as a daemon accepts in one bulk; a reply that goes on beyond it has no end.
+#: The largest bulk string that the daemon accepts. A longer reply is an error.
 REPLY_BYTES_MAX: Final = 512 * 1024 * 1024
 _ELEMENTS_MAX: Final = 1 << 20
 _DEPTH_MAX: Final = 8
 _LINE_TYPES: Final = frozenset("+-:$*")
-#: What parsers raise for bytes that are no reply.
+#: Exceptions of the parsers for bytes that are not a reply.
 _UNPARSABLE: Final = (txredisapi.InvalidData, ValueError, OverflowError, MemoryError)
 
 
 class Receiver(Protocol):
-    """Who wants the replies."""
+    """Receives the replies."""
 
     def connected(self) -> None:
         """Requests may be sent."""
@@ -33,16 +33,17 @@ class Receiver(Protocol):
         """A whole reply; an error reply is a :class:`txredisapi.ResponseError`."""
 
     def broken(self, what: str) -> None:
-        """Something that is no reply. The connection is of no use any more."""
+        """The bytes are not a reply. The connection cannot be used any more."""
 
     def disconnected(self, reason: BaseException) -> None:
         """The connection has ended."""
 
 
 class _Replies:
-    """What both parsers have in common. Comes before one of txredisapi's in the bases.
+    """A mixin for both parsers of txredisapi; comes before them in the bases.
 
-    What is sent while replies are handled leaves in one piece when the last of them was.
+    Requests that are sent while received replies are handled are written together after the last
+    of these replies.
     """
 
     transport: Any
@@ -56,22 +57,19 @@ class _Replies:
         self._unfinished_bytes = 0
 
     def connectionMade(self) -> None:
-        """Twisted's."""
         self._receiver.connected()
 
     def connectionLost(self, reason: Any) -> None:
-        """Twisted's."""
         self._receiver.disconnected(reason.value)
 
     def send(self, data: bytes) -> None:
-        """Write a request, now or when the replies at hand are handled."""
+        """Write a request, now or after the received replies have been handled."""
         if self._parsing:
             self._outgoing.append(data)
         else:
             self.transport.write(data)
 
     def dataReceived(self, data: bytes, unpause: bool = False) -> None:
-        """Twisted's."""
         self._unfinished_bytes += len(data)
         self._parsing = True
         try:
@@ -87,12 +85,11 @@ class _Replies:
             self._outgoing.clear()
 
     def replyReceived(self, reply: Any) -> None:
-        """txredisapi's."""
         self._unfinished_bytes = 0
         self._receiver.received(reply)
 
     def tryConvertData(self, data: Any) -> Any:
-        """txredisapi's: leave it as it is."""
+        """No conversion."""
         return data
 
 
@@ -101,16 +98,16 @@ class FastProtocol(_Replies, txredisapi.HiredisProtocol):  # type: ignore[misc]
 
 
 class PlainProtocol(_Replies, txredisapi.BaseRedisProtocol):  # type: ignore[misc]
-    """Parses in Python. Of itself it takes any header for true, and statuses for text."""
+    """Parses in Python. Without these overrides it would accept any length in a header, and return
+    statuses as text."""
 
     def lineReceived(self, line: str) -> None:
-        """txredisapi's."""
         if line[:1] not in _LINE_TYPES or not self._is_sound(line):
             raise txredisapi.InvalidData("a line that begins no reply")
         super().lineReceived(line)
 
     def _is_sound(self, line: str) -> bool:
-        """Whether the number in a header can be one."""
+        """Whether the number in a header is valid and within the limits."""
         if line[0] not in "$*":
             return True
         digits = line[1:]
@@ -121,22 +118,21 @@ class PlainProtocol(_Replies, txredisapi.BaseRedisProtocol):  # type: ignore[mis
         return right and (line[0] == "$" or self._depth() < _DEPTH_MAX)
 
     def _depth(self) -> int:
-        """How many arrays are open."""
+        """How deep in nested arrays the parser is."""
         depth, storage = 0, self.multi_bulk
         while storage is not None:
             depth, storage = depth + 1, storage.parent
         return depth
 
     def lineLengthExceeded(self, line: bytes) -> None:
-        """txredisapi's."""
         raise txredisapi.InvalidData("a line without an end")
 
     def handleMultiBulkElement(self, element: Any) -> None:
-        """txredisapi's: statuses within arrays."""
+        """Statuses within arrays become bytes."""
         super().handleMultiBulkElement(_as_bytes(element))
 
     def replyReceived(self, reply: Any) -> None:
-        """txredisapi's: statuses."""
+        """Statuses become bytes."""
         super().replyReceived(_as_bytes(reply))
 
 
@@ -145,7 +141,7 @@ def _as_bytes(reply: Any) -> Any:
 
 
 def new_protocol(reactor: Any, receiver: Receiver) -> Any:
-    """The faster one that is possible."""
+    """The parser in C if hiredis is installed, otherwise the one in Python."""
     kind = PlainProtocol if txredisapi.hiredis is None else FastProtocol
     return kind(reactor, receiver)
 

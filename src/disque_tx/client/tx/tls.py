@@ -1,14 +1,15 @@
 """TLS for the Twisted client.
 
-Twisted's own ``optionsForClientTLS`` is not used: it lets a certificate pass that names no host at
-all, as long as its issuer is trusted. Here, what cannot be checked is refused.
+Twisted's own ``optionsForClientTLS`` is not used: it accepts a certificate that names no host at
+all, as long as its issuer is trusted. Here such a certificate is refused.
 """
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from OpenSSL import SSL, crypto
 from service_identity.hazmat import DNS_ID, IPAddress_ID, verify_service_identity
@@ -18,11 +19,12 @@ from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
 from zope.interface import implementer
 
 from disque_tx.client.options import TLS
-from disque_tx.client.tx.endpoints import certificates
+
+_PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
 def creator(host: str, tls: TLS) -> Any:
-    """What makes the client's side of a handshake with this host.
+    """Creates the client's side of TLS connections to this host.
 
     :raises OSError, ValueError: when a file cannot be used.
     """
@@ -34,7 +36,7 @@ def creator(host: str, tls: TLS) -> Any:
 
 
 def _trusted(tls: TLS) -> dict[str, Any]:
-    """Whom to trust, as arguments of Twisted's options."""
+    """The trusted certificates, as arguments of Twisted's options."""
     if not tls.verify:
         return {}
     if tls.ca_file is None:
@@ -44,7 +46,7 @@ def _trusted(tls: TLS) -> dict[str, Any]:
 
 
 def _own(tls: TLS) -> dict[str, Any]:
-    """Who the client is, likewise; the key may be in the file of the certificate."""
+    """The client's certificate and key, likewise; both may be in one file."""
     if tls.certificate_file is None:
         return {}
     key = Path(tls.key_file or tls.certificate_file).read_bytes()
@@ -71,7 +73,6 @@ class _Creator:
             self._identity = DNS_ID(self._server_name.decode())
 
     def clientConnectionForTLS(self, tlsProtocol: Any) -> SSL.Connection:
-        """Twisted's."""
         connection = SSL.Connection(self._context, None)
         if self._server_name is not None:
             connection.set_tlsext_host_name(self._server_name)
@@ -83,7 +84,19 @@ class _Creator:
     def _is_acceptable(
         self, connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int
     ) -> bool:
-        """OpenSSL's question for each certificate; an exception here is a no as well."""
+        """Called by OpenSSL for each certificate; an exception here refuses it as well."""
         if ok and depth == 0:
             verify_service_identity(extract_patterns(certificate), [self._identity], [])
         return bool(ok)
+
+
+def certificates(path: str) -> list[bytes]:
+    """The certificates of a file, each as PEM.
+
+    :raises OSError: when it cannot be read.
+    :raises ValueError: when there is none in it.
+    """
+    found = _PEM.findall(Path(path).read_bytes())
+    if not found:
+        raise ValueError(f"{path} holds no certificate in PEM")
+    return found

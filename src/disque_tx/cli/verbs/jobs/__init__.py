@@ -1,1 +1,1 @@
-"""Verbs that look at, take, add or move the jobs of a queue."""
+"""Verbs that show, fetch, add or move the jobs of a queue."""

@@ -1,7 +1,7 @@
-"""``disque drain``: the jobs of a queue, out of Disque and into a file or a pipe.
+"""``disque drain``: moves the jobs of a queue out of Disque into a file or a pipe.
 
-The order of things: GETJOB; write; flush, and fsync if it is a file; only then ACKJOB. Killed
-anywhere in between, a job is in the output, in the queue, or in both; never in neither.
+The steps are GETJOB; write; flush, and fsync if it is a file; only then ACKJOB. If this is killed
+at any point, a job is in the output, in the queue, or in both; never in neither.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import click
 
 from disque_tx.cli.options import Options
 from disque_tx.cli.verbs.jobs import lines as joblines
-from disque_tx.cli.verbs.jobs.taking import Taker, limits, waiting
+from disque_tx.cli.verbs.jobs.batches import BatchFetcher, limits, waiting
 from disque_tx.cli.verbs.members import Members
 from disque_tx.cli.verbs.output import progress
 from disque_tx.client.blocking import Disque
 from disque_tx.client.values import Job, JobDetails
 
 _BATCH: Final = 100
-#: Jobs that are to be given back are remembered.
+#: How many jobs --keep can give back: their IDs are kept in memory.
 KEPT_MAX: Final = 100_000
 
 
 class Sink:
-    """Where jobs are written to, and stay. ``line``: makes bytes of a job."""
+    """Writes jobs durably. ``line``: makes a line of a job."""
 
     def __init__(self, file: BinaryIO, line: joblines.Line) -> None:
         self._file = file
@@ -37,24 +37,26 @@ class Sink:
         self._regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
     def write(self, jobs: list[tuple[Job, JobDetails | None]]) -> None:
-        """Write, and return when it is out of this process and, in a file, on the disk.
+        """Write and flush the jobs; a file is synced to the disk.
 
-        :raises OSError: it may have been written in part.
+        :raises OSError: a part may have been written.
         """
-        self._file.write(b"".join([self._line(job, known) for job, known in jobs]))
+        self._file.write(b"".join([self._line(job, details) for job, details in jobs]))
         self._file.flush()
         if self._regular:
             os.fsync(self._file.fileno())
 
 
 class Drain:
-    """``keep``: give the jobs back in the end instead of acknowledging them. ``whole``: ask what
-    else is known of each job. ``done``: so many have been written, and acknowledged if they are to
-    be."""
+    """Drains a queue. ``keep``: give the jobs back in the end instead of acknowledging them.
+    ``whole``: write all that is known about each job. ``done``: how many have been written, and
+    acknowledged unless they are kept."""
 
-    def __init__(self, client: Disque, taker: Taker, sink: Sink, keep: bool, whole: bool) -> None:
+    def __init__(
+        self, client: Disque, fetcher: BatchFetcher, sink: Sink, keep: bool, whole: bool
+    ) -> None:
         self._client = client
-        self._taker = taker
+        self._fetcher = fetcher
         self._sink = sink
         self._keep = keep
         self._whole = whole
@@ -64,26 +66,26 @@ class Drain:
     def run(self, count: int | None, advance: Callable[[int], None]) -> None:
         """Drain up to ``count`` jobs, ``None`` for all."""
         try:
-            for jobs in self._taker.batches(
+            for jobs in self._fetcher.batches(
                 min(count or KEPT_MAX, KEPT_MAX) if self._keep else count
             ):
-                # A job whose RETRY is over comes twice; then all have been seen.
+                # Kept jobs are delivered again after their RETRY; then all have been seen.
                 fresh = [job for job in jobs if job.id not in self._kept]
                 if not fresh:
                     return
-                with self._taker.holding(jobs):
+                with self._fetcher.holding(jobs):
                     self._sink.write(self._described(fresh))
                 self._settle(fresh)
                 self.done += len(fresh)
                 advance(len(fresh))
         finally:
-            self._taker.give_back(list(self._kept))
+            self._fetcher.give_back(list(self._kept))
 
     def _described(self, jobs: list[Job]) -> list[tuple[Job, JobDetails | None]]:
         if not self._whole:
             return [(job, None) for job in jobs]
-        known = self._client.show_jobs(*[job.id for job in jobs])
-        return list(zip(jobs, known, strict=True))
+        details = self._client.show_jobs(*[job.id for job in jobs])
+        return list(zip(jobs, details, strict=True))
 
     def _settle(self, jobs: list[Job]) -> None:
         ids = [job.id for job in jobs]
@@ -102,7 +104,7 @@ def _opened(path: str | None) -> Iterator[BinaryIO]:
     with open(path, "a+b") as file:
         if file.tell():
             file.seek(-1, os.SEEK_END)
-            # A line that was torn when a process was killed: its job was not acknowledged.
+            # An incomplete line of a process that was killed: its job was not acknowledged.
             if file.read(1) != b"\n":
                 file.write(b"\n")
         else:
@@ -111,7 +113,7 @@ def _opened(path: str | None) -> Iterator[BinaryIO]:
 
 
 def _sync_folder(path: str) -> None:
-    """A new file is on the disk only when its name is."""
+    """A new file is durable only when its folder is synced as well."""
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -122,7 +124,7 @@ def _sync_folder(path: str) -> None:
 @click.command("drain")
 @click.argument("queue")
 @click.option("--to", "path", type=click.Path(dir_okay=False), help="Append to this file.")
-@click.option("--raw", is_flag=True, help="Bodies only, a line end behind each.")
+@click.option("--raw", is_flag=True, help="Bodies only, each followed by a line end.")
 @click.option("--keep", is_flag=True, help="Queue the jobs again in the end; 100,000 at most.")
 @limits
 @click.pass_obj
@@ -135,20 +137,20 @@ def command(
     count: int | None,
     timeout_s: float,
 ) -> None:
-    """Take the jobs of QUEUE and write them, as JSON documents, a line each; disque fill adds them
+    """Fetch the jobs of QUEUE and write them, as JSON documents, a line each; disque fill adds them
     again.
 
-    A job is acknowledged only after it was written, and synced if the output is a file. So
-    whatever kills this, no job is lost; the last ones may be written and come again. Jobs with
-    RETRY 0 asked to be delivered at most once: those in hand are lost when this is killed.
+    A job is acknowledged only after it was written, and synced if the output is a file. So no job
+    is lost when this is killed; the last ones may be written and delivered again. Jobs with RETRY 0
+    are delivered at most once: those being written are lost when this is killed.
     """
     with Members(options) as members, members.cluster() as client:
         total = count or waiting(members, queue)
         line = joblines.as_body if raw else joblines.as_json
         shown = path is not None or not sys.stdout.isatty()
         with _opened(path) as file, progress(f"drain {queue}", total, shown) as advance:
-            taker = Taker(client, queue, timeout_s, _BATCH)
-            drain = Drain(client, taker, Sink(file, line), keep, whole=not raw)
+            fetcher = BatchFetcher(client, queue, timeout_s, _BATCH)
+            drain = Drain(client, fetcher, Sink(file, line), keep, whole=not raw)
             try:
                 drain.run(count, advance)
             finally:

@@ -1,9 +1,9 @@
-"""``disque fill``: jobs from a file or a pipe into their queues, the inverse of ``disque drain``.
+"""``disque fill``: adds jobs from a file or a pipe, the inverse of ``disque drain``.
 
-One line after the other: ADDJOB with what the line says; the next line when that is answered. So
-at any moment at most one line is in doubt, and what is said in the end is exact. One line is in
-memory at a time, and the IDs of the last :data:`SEEN_MAX` ones: a job that was drained twice, since
-its drain was killed, is added once.
+Lines are added one by one: the next ADDJOB is sent when the one before is answered. So the outcome
+of at most one line is unknown at any moment, and the final report is exact. One line is in memory
+at a time, and the IDs of the last :data:`SEEN_MAX` ones: a job that was drained twice, because a
+drain was killed, is added once.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ _INPUT: Final = "-"
 
 
 class BadLine(DisqueError):
-    """A line that is no job; the text says which, and why."""
+    """A line that is not a job; the text says which, and why."""
 
     def __init__(self, number: int, error: NotAJob) -> None:
-        super().__init__(f"line {number} is no job: {error}")
+        super().__init__(f"line {number} is not a job: {error}")
 
 
 class Lines:
-    """The lines of ``source`` with their numbers, from ``first`` on; empty ones are left out.
-    ``bad``: where those go that are no jobs; ``None``: they end it. ``rejected``: how many were."""
+    """The lines of ``source`` with their numbers, from ``first`` on; empty ones are skipped.
+    ``bad``: where lines are written that are not jobs; ``None``: they are errors. ``rejected``: how
+    many were."""
 
     def __init__(self, source: Iterable[bytes], first: int, bad: BinaryIO | None) -> None:
         self._source = source
@@ -49,7 +50,7 @@ class Lines:
         self.rejected = 0
 
     def __iter__(self) -> Iterator[tuple[int, Record]]:
-        """:raises BadLine: for the first that is no job."""
+        """:raises BadLine: for the first that is not a job."""
         for number, line in enumerate(self._source, 1):
             if number < self._first or not line.strip():
                 continue
@@ -70,10 +71,10 @@ class Lines:
 
 
 class Fill:
-    """``queue``: for all jobs, instead of their own. ``replicate``: copies, likewise.
+    """Adds jobs. ``queue``: for all jobs, instead of their own. ``replicate``: copies, likewise.
 
-    ``done``: so many were added. ``again``: so many lines were of jobs added before. ``line``: up
-    to which all is done. ``doubtful``: the line whose job may or may not have been added.
+    ``done``: how many were added. ``again``: how many lines were of jobs added before. ``line``:
+    the last line that is done. ``doubtful``: the line whose job may or may not have been added.
     """
 
     def __init__(self, client: Disque, queue: str | None, replicate: int | None) -> None:
@@ -89,8 +90,8 @@ class Fill:
     def run(self, lines: Lines, advance: Callable[[int], None]) -> None:
         """Add them all.
 
-        :raises BadLine: those before it were added.
-        :raises ClientError: likewise.
+        :raises BadLine: a line is not a job; those before it were added.
+        :raises ClientError: an ADDJOB failed; likewise.
         """
         for number, record in lines:
             if record.id and self._seen.knows(record.id):
@@ -138,7 +139,7 @@ def _is_regular(file: BinaryIO) -> bool:
 def _checked(file: BinaryIO, first: int) -> int:
     """How many jobs there are in a regular file, which is read twice.
 
-    :raises BadLine: a line is none; nothing was added yet.
+    :raises DisqueError: a line is not a job; nothing was added yet.
     """
     start = file.tell()
     try:
@@ -153,8 +154,8 @@ def _checked(file: BinaryIO, first: int) -> int:
 @click.argument("file", default=_INPUT, metavar="[FILE]")
 @click.option("--queue", help="Add all jobs to this queue, instead of their own.")
 @click.option("--replicate", type=click.IntRange(1, 65535), help="Copies; by default as before.")
-@click.option("--from-line", "first", type=click.IntRange(1), default=1, help="Begin with this.")
-@click.option("--bad", type=click.Path(dir_okay=False), help="Set lines aside that are no jobs.")
+@click.option("--from-line", "first", type=click.IntRange(1), default=1, help="Start here.")
+@click.option("--bad", type=click.Path(dir_okay=False), help="File for lines that are not jobs.")
 @click.pass_obj
 def command(
     options: Options,
@@ -166,13 +167,12 @@ def command(
 ) -> None:
     """Add the jobs of FILE, or of the standard input, which disque drain has written.
 
-    A job gets the queue, the RETRY, the number of copies and the TTL that its line says: the TTL
-    that was left when it was drained. It is queued at once, has a new ID, and its counters begin
-    at zero.
+    A job gets the queue, the RETRY, the number of copies and the TTL of its line: the TTL that was
+    left when it was drained. It is queued at once, has a new ID, and its counters start at zero.
 
-    A file with a line that is no job is refused before anything is added; with --bad, and from a
-    pipe, the lines before it are added. When it is ended early it says which lines are added, and
-    --from-line goes on.
+    A file with a line that is not a job is refused before anything is added; with --bad, and from a
+    pipe, the lines before it are added. When this is ended early it reports which lines are added,
+    and --from-line continues.
     """
     with _opened(file) as source, _aside(bad) as rejects, Members(options) as members:
         regular = _is_regular(source)
@@ -191,7 +191,7 @@ def command(
 def _report(fill: Fill, lines: Lines, first: int, done: bool) -> None:
     click.echo(f"{fill.done} jobs added", err=True)
     if fill.again:
-        click.echo(f"{fill.again} lines were of jobs that other lines had already", err=True)
+        click.echo(f"{fill.again} lines were of jobs that other lines had added", err=True)
     if lines.rejected:
         click.echo(f"{lines.rejected} lines were set aside", err=True)
     if done:
@@ -199,11 +199,11 @@ def _report(fill: Fill, lines: Lines, first: int, done: bool) -> None:
     following = max(fill.line + 1, first)
     if fill.doubtful is None:
         click.echo(
-            f"All before line {following} is added: --from-line {following} goes on", err=True
+            f"All before line {following} is added: --from-line {following} continues", err=True
         )
         return
     click.echo(
-        f"All before line {fill.doubtful} is added; line {fill.doubtful} may be or not:"
+        f"All before line {fill.doubtful} is added; line {fill.doubtful} may be added or not:"
         f" --from-line {fill.doubtful} adds it again, --from-line {fill.doubtful + 1} does not",
         err=True,
     )

@@ -1,4 +1,4 @@
-"""Jobs as lines: for programs as JSON, for people with nothing that a terminal would obey."""
+"""Jobs as lines: JSON for programs, and text without control characters for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from disque_tx.cli.formatting import jsonable
-from disque_tx.client.options import AddOptions, of_id
+from disque_tx.client.options import AddOptions, options_from_id
 from disque_tx.client.values import Job, JobDetails
 from disque_tx.errors import DisqueError
 from disque_tx.quoting import quote
@@ -23,12 +23,12 @@ _NUMBERS: Final = {"retry": (0, 2**32 - 1), "ttl": (1, 2**32 - 1), "replicate": 
 
 
 class NotAJob(DisqueError):
-    """A line that is no job; the text says what is wrong with it."""
+    """A line that is not a job; the text says what is wrong with it."""
 
 
 @attrs.frozen
 class Record:
-    """A job as a line tells it. ``id``: the one it had, empty if the line has none."""
+    """The job in a line. ``id``: the one it had, empty if the line has none."""
 
     queue: str
     id: str
@@ -36,36 +36,36 @@ class Record:
     options: AddOptions
 
 
-def as_json(job: Job, known: JobDetails | None = None) -> bytes:
+def as_json(job: Job, details: JobDetails | None = None) -> bytes:
     """An object with ``queue``, ``id`` and ``body``; a body that is not UTF-8 is
     ``{"base64": …}``. And what is known of the job: times in seconds, ``ttl`` what is left of
     it."""
     values: dict[str, Any] = {"queue": job.queue, "id": job.id, "body": jsonable(job.body)}
-    if known is not None:
+    if details is not None:
         values |= {
-            "retry": known.retry_s,
-            "ttl": known.ttl_s,
-            "delay": known.delay_s,
-            "replicate": known.replicate,
+            "retry": details.retry_s,
+            "ttl": details.ttl_s,
+            "delay": details.delay_s,
+            "replicate": details.replicate,
             "nacks": job.nacks,
             "additional_deliveries": job.additional_deliveries,
-            "ctime": known.ctime,
+            "ctime": details.ctime,
         }
     return json.dumps(values).encode("ascii") + b"\n"
 
 
-def as_body(job: Job, known: JobDetails | None = None) -> bytes:
-    """The body as it is, and a line end."""
+def as_body(job: Job, details: JobDetails | None = None) -> bytes:
+    """The body unchanged, and a line end."""
     return job.body + b"\n"
 
 
-def as_text(job: Job, known: JobDetails | None = None) -> bytes:
+def as_text(job: Job, details: JobDetails | None = None) -> bytes:
     """ID and body, quoted, in ASCII."""
     return job.id.encode() + b" " + quote(job.body) + b"\n"
 
 
-def as_readable(job: Job, known: JobDetails | None = None) -> bytes:
-    """The same for a terminal: what is UTF-8 and can be printed is left as it is."""
+def as_readable(job: Job, details: JobDetails | None = None) -> bytes:
+    """The same for a terminal: printable UTF-8 stays unchanged."""
     try:
         text = job.body.decode()
     except UnicodeDecodeError:
@@ -80,25 +80,25 @@ def _harmless(character: str) -> str:
 
 
 def parsed(line: bytes) -> Record:
-    """The job that a line of :func:`as_json` tells.
+    """The job in a line of :func:`as_json`.
 
-    A line of an older version does not say RETRY; then the ID tells whether it is 0.
+    A line of an older version has no RETRY; then the ID shows whether it is 0.
 
-    :raises NotAJob: it tells none.
+    :raises NotAJob: the line is not a job.
     """
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise NotAJob(f"it is not JSON ({error})") from None
     if not isinstance(values, dict):
-        raise NotAJob("it is no JSON object")
+        raise NotAJob("it is not a JSON object")
     job_id = values.get("id", "")
     if not isinstance(job_id, str):
-        raise NotAJob("id is no text")
+        raise NotAJob("id is not text")
     numbers = {name: _number(values, name) for name in _NUMBERS}
-    told = "retry" in values or not job_id
-    options = of_id(job_id)
-    if told:
+    has_options = "retry" in values or not job_id
+    options = options_from_id(job_id)
+    if has_options:
         options = AddOptions(
             retry_s=numbers["retry"], ttl_s=numbers["ttl"], replicate=numbers["replicate"]
         )
@@ -108,11 +108,11 @@ def parsed(line: bytes) -> Record:
 def _queue(values: dict[str, Any]) -> str:
     queue = values.get("queue")
     if not isinstance(queue, str):
-        raise NotAJob("queue is missing, or no text")
+        raise NotAJob("queue is missing, or not text")
     try:
         queue.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise NotAJob("queue holds half a character") from None
+        raise NotAJob("queue is not valid Unicode") from None
     return queue
 
 
@@ -136,4 +136,4 @@ def _number(values: dict[str, Any], name: str) -> int | None:
         return least
     if value is None or (type(value) is int and least <= value <= most):
         return value
-    raise NotAJob(f"{name} is no whole number from {least} to {most}")
+    raise NotAJob(f"{name} is not a whole number from {least} to {most}")

@@ -1,11 +1,11 @@
-"""``disque move``: the jobs of a queue to another queue, here or in another cluster.
+"""``disque move``: moves the jobs of a queue to another queue, here or in another cluster.
 
-The order of things, per job: GETJOB from the old queue; ADDJOB to the new one; when that is
-answered, ACKJOB of the old. Ended anywhere in between, the job is in the old queue, in the new one,
-or in both; never in neither. An ADDJOB whose answer is lost is made again.
+The steps for each job are GETJOB from the old queue; ADDJOB to the new one; when that is answered,
+ACKJOB of the old. If this is ended at any point, the job is in the old queue, in the new one, or in
+both; never in neither. An ADDJOB whose answer is lost is repeated.
 
 A job with RETRY 0 is never in both: from its ADDJOB on it is not given back to the old queue, and
-an ADDJOB whose answer is lost is not made again.
+an ADDJOB whose answer is lost is not repeated.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import attrs
 import click
 
 from disque_tx.cli.options import Options
-from disque_tx.cli.verbs.jobs.taking import Taker, limits, waiting
+from disque_tx.cli.verbs.jobs.batches import BatchFetcher, limits, waiting
 from disque_tx.cli.verbs.members import Members
 from disque_tx.cli.verbs.output import progress
 from disque_tx.client.addresses import seeds
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import CannotConnect, Refused
-from disque_tx.client.options import left_of
+from disque_tx.client.options import current_options
 from disque_tx.client.values import Job
 
 _BATCH: Final = 10
@@ -35,7 +35,7 @@ _TO_PASSWORD: Final = "DISQUE_TO_PASSWORD"
 
 @attrs.frozen
 class Pace:
-    """Not more than ``per_s`` steps a second; ``None`` for as fast as it goes."""
+    """Limits the rate to ``per_s`` steps a second; ``None``: no limit."""
 
     per_s: float | None
     sleep: Callable[[float], object] = time.sleep
@@ -48,10 +48,10 @@ class Pace:
 
 
 class Move:
-    """``replicate``: copies at the target; ``None`` for as many as the job had.
+    """Moves jobs. ``replicate``: copies at the target; ``None`` for as many as the job had.
 
-    ``done``: so many were moved. ``left``: so many the source knew nothing of any more, so they
-    were left as they are. ``unknown``: IDs of jobs with RETRY 0 that may or may not be there.
+    ``done``: how many were moved. ``left``: how many were skipped, because the source did not know
+    them any more. ``unknown``: IDs of jobs with RETRY 0 that may or may not be at the target.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class Move:
         self.left = 0
         self.unknown: list[str] = []
 
-    def run(self, taker: Taker, count: int | None, advance: Callable[[int], None]) -> None:
+    def run(self, fetcher: BatchFetcher, count: int | None, advance: Callable[[int], None]) -> None:
         """Move up to ``count`` jobs, ``None`` for all.
 
-        :raises ClientError: the jobs in hand have been given back.
+        :raises ClientError: a request failed; fetched jobs that were not moved are given back.
         """
-        for jobs in taker.batches(count):
-            with taker.holding(jobs):
+        for jobs in fetcher.batches(count):
+            with fetcher.holding(jobs):
                 while jobs:
                     began_s = self._pace.now_s()
                     self._move(jobs)
@@ -80,13 +80,13 @@ class Move:
                     self._pace.rest(began_s)
 
     def _move(self, jobs: list[Job]) -> None:
-        """Move the first of them, and take it out."""
+        """Move the first job, and remove it from the list."""
         job = jobs[0]
-        known = self._source.show(job.id)
-        if known is None or known.state == "acked":
+        details = self._source.show(job.id)
+        if details is None or details.state == "acked":
             self.left += 1
         else:
-            options = left_of(known).with_replicate(self._replicate).retried_if_safe()
+            options = current_options(details).with_replicate(self._replicate).retried_if_safe()
             with self._at_most_once(jobs) if options.at_most_once else nullcontext():
                 self._target.add_job_with(self._to_queue, job.body, options)
             self._source.ack_jobs(job.id)
@@ -96,8 +96,8 @@ class Move:
 
     @contextmanager
     def _at_most_once(self, jobs: list[Job]) -> Iterator[None]:
-        """While this is open the first job may be there already: it is given back only if it is
-        certain that it is not."""
+        """Within this block the first job may already be at the target: it is given back only if it
+        is certain that it is not."""
         job = jobs.pop(0)
         try:
             yield
@@ -117,7 +117,7 @@ def _elsewhere(options: Options, to_address: str) -> Members:
 
 
 def _is_same(source: Disque, target: Disque) -> bool:
-    """Whether two clients talk to one cluster."""
+    """Whether two clients are connected to the same cluster."""
     mine, other = source.hello(), target.hello()
     return bool({node.id for node in mine.nodes} & {node.id for node in other.nodes})
 
@@ -140,24 +140,24 @@ def command(
     count: int | None,
     timeout_s: float,
 ) -> None:
-    """Move the jobs of QUEUE to QUEUE2, with their RETRY and what is left of their TTL.
+    """Move the jobs of QUEUE to QUEUE2, with their RETRY and the rest of their TTL.
 
-    A job is added to the new queue first, and then acknowledged in the old one: whatever ends
-    this, no job is lost, and one may be there twice. IDs are new, counters begin at zero. Jobs
-    with RETRY 0 asked to be delivered at most once: none of them is there twice, they keep one
-    copy, and those in hand are lost when this is killed.
+    A job is added to the new queue first, and then acknowledged in the old one: when this is ended
+    early no job is lost, and one may be in both. IDs are new, counters start at zero. Jobs with
+    RETRY 0 are delivered at most once: none of them is in both queues, they keep one copy, and
+    those being moved are lost when this is killed.
 
-    Of another cluster: its password is the one in the URL, or in DISQUE_TO_PASSWORD, or the same.
+    The password of another cluster is the one in the URL, or in DISQUE_TO_PASSWORD, or the same.
     """
     there = _elsewhere(options, to_address) if to_address else Members(options)
     with Members(options) as here, here.cluster() as source, there.cluster() as target:
         if queue == to_queue and _is_same(source, target):
             raise click.UsageError("QUEUE and QUEUE2 are the same queue of the same cluster.")
         move = Move(source, target, to_queue, replicate, Pace(rate))
-        taker = Taker(source, queue, timeout_s, _BATCH)
+        fetcher = BatchFetcher(source, queue, timeout_s, _BATCH)
         with progress(f"move {queue}", count or waiting(here, queue)) as advance:
             try:
-                move.run(taker, count, advance)
+                move.run(fetcher, count, advance)
             finally:
                 _report(move)
 
@@ -165,7 +165,7 @@ def command(
 def _report(move: Move) -> None:
     click.echo(f"{move.done} jobs moved", err=True)
     if move.left:
-        click.echo(f"{move.left} were done or lost meanwhile, and left alone", err=True)
+        click.echo(f"{move.left} were done or lost meanwhile, and skipped", err=True)
     for job_id in move.unknown:
         click.echo(
             f"{job_id} has RETRY 0; its ADDJOB was not answered: it was moved, or is lost", err=True

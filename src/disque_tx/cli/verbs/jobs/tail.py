@@ -1,8 +1,7 @@
-"""``disque tail``: the jobs of a queue as they come, looked at and never taken.
+"""``disque tail``: shows the jobs of a queue as they arrive, and leaves them there.
 
-Nodes are asked with QPEEK, again and again. A job that comes and goes between two looks is not
-seen, nor one that goes at once to a client that waits for it, nor more than :data:`LOOK_MAX` per
-node between two looks.
+Nodes are polled with QPEEK. A job that comes and goes between two looks is not seen, nor one that
+goes at once to a waiting client, nor more than :data:`LOOK_MAX` per node between two looks.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from disque_tx.cli.verbs.members import Members
 from disque_tx.client.blocking import Disque
 from disque_tx.client.values import Job
 
-#: So many of the newest jobs are looked at, per node and look.
+#: How many of the newest jobs are read, per node and look.
 LOOK_MAX: Final = 1000
-#: So many IDs are remembered; a job that is requeued later than that is shown again.
+#: How many IDs are remembered; a job that is requeued later than that is shown again.
 SEEN_MAX: Final = 100_000
 
 
@@ -40,9 +39,9 @@ class Seen:
                 yield job
 
     def knows(self, job_id: str) -> bool:
-        """Whether it was seen before; from now on it was."""
+        """Whether this ID was seen before; remembers it."""
         known = job_id in self._ids
-        # What is there still is remembered longest.
+        # Jobs that are still there are remembered longest.
         self._ids.pop(job_id, None)
         self._ids[job_id] = None
         if len(self._ids) > self._limit:
@@ -83,9 +82,9 @@ class Tail:
     type=click.IntRange(0, LOOK_MAX),
     default=10,
     show_default=True,
-    help="So many of the newest jobs to begin with.",
+    help="How many of the newest jobs to show first.",
 )
-@click.option("-f", "follow", is_flag=True, help="And then those that come, until interrupted.")
+@click.option("-f", "follow", is_flag=True, help="Then show new jobs, until interrupted.")
 @click.option(
     "-i",
     "interval_s",
@@ -101,8 +100,8 @@ def command(
 ) -> None:
     """Show the newest jobs of QUEUE, over all nodes, and leave them where they are.
 
-    Not seen are jobs that were taken between two looks, or at once by a client that waited; with
-    busy workers these are most of them.
+    Jobs that are fetched between two looks, or at once by a waiting client, are not seen; with busy
+    workers these are most of them.
     """
     line = joblines.as_json if as_json else _for_people()
     with Members(options) as members:

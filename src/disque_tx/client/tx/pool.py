@@ -1,8 +1,8 @@
 """The connections to one node, by what they are for.
 
 - one for requests that are answered at once, many under way on it;
-- a few for ADDJOB, which a node may keep waiting for copies: more as they fill up;
-- those for GETJOBs that wait, one call on each; their number is the concern of :class:`Line`.
+- a few for ADDJOB, which may wait for copies: more as they fill up;
+- those for GETJOBs that wait, one call on each; :class:`WaitQueue` limits their number.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from disque_tx.client.addresses import Address
 from disque_tx.client.tx.calls import COPYING, QUICK, WAITING, Call
 from disque_tx.client.tx.connection import Connection
 
-#: One more connection is opened for ADDJOB when each has so many calls, up to a number.
+#: When every connection for ADDJOB has this many calls another one is opened, up to the limit.
 _COPYING_LOAD: Final = 8
 _COPYING_MAX: Final = 8
+#: Why a connection is closed that is not used any more.
+UNUSED: Final = "the client does not use it any more"
 
 
-class Links:
-    """The connections to the node at ``address``. ``connect``: makes one for a pace."""
+class ConnectionPool:
+    """The connections to the node at ``address``. ``connect``: makes one for a kind of calls."""
 
     def __init__(self, address: Address, connect: Callable[[Address, str], Connection]) -> None:
         self.address = address
@@ -34,7 +36,7 @@ class Links:
         return len(self._all)
 
     def send(self, call: Call[Any]) -> None:
-        """Send a call that is no wait for jobs."""
+        """Send a call that does not wait for jobs."""
         if call.pace is QUICK:
             connection = self._quick
             if connection is None:
@@ -44,7 +46,7 @@ class Links:
         connection.send(call)
 
     def _for_copying(self) -> Connection:
-        """The one with the fewest calls, or a new one when all have many."""
+        """The connection with the fewest calls, or a new one when all have many."""
         if self._copying:
             emptiest = min(self._copying, key=_load)
             if emptiest.load < _COPYING_LOAD or len(self._copying) >= _COPYING_MAX:
@@ -54,7 +56,7 @@ class Links:
         return connection
 
     def for_waiting(self) -> Connection:
-        """One without calls."""
+        """A connection without calls, for a GETJOB that waits."""
         return self.idle.pop() if self.idle else self._new(WAITING)
 
     def _new(self, pace: str) -> Connection:
@@ -64,7 +66,7 @@ class Links:
         return connection
 
     def forget(self, connection: Connection) -> None:
-        """It has ended."""
+        """Remove a connection that has ended."""
         self._all.pop(connection, None)
         if self._quick is connection:
             self._quick = None
@@ -73,9 +75,9 @@ class Links:
                 group.remove(connection)
 
     def close_idle(self) -> None:
-        """Close those for waiting that nobody uses."""
+        """Close the unused connections for GETJOBs that wait."""
         for connection in list(self.idle):
-            connection.close("it was left")
+            connection.close(UNUSED)
 
     def retire(self) -> None:
         """Send nothing more on any of them, and close each when its calls are answered."""
@@ -85,64 +87,65 @@ class Links:
         for connection in list(self._all):
             connection.retired = True
             if not connection.load:
-                connection.close("it was left")
+                connection.close(UNUSED)
 
 
 def _load(connection: Connection) -> int:
     return connection.load
 
 
-class Line:
-    """The bound on connections that wait for jobs, and the calls that wait for one of them.
+class WaitQueue:
+    """Limits the connections that wait for jobs, and queues calls when all are in use.
 
-    At most ``places`` calls wait at nodes at the same time; others stand in line, in order.
-
-    A call that has stood in line for as long as it may wait for jobs is ``over``.
+    At most ``connections_max`` calls wait at nodes at the same time; others are queued here, in
+    order. ``expired``: called with a call that was queued for as long as it may wait for jobs.
     """
 
-    def __init__(self, places: int, reactor: Any, over: Callable[[Call[Any]], None]) -> None:
-        self._places = places
+    def __init__(
+        self, connections_max: int, reactor: Any, expired: Callable[[Call[Any]], None]
+    ) -> None:
+        self._connections_max = connections_max
         self._reactor = reactor
-        self._over = over
+        self._expired = expired
         self._busy: set[Connection] = set()
-        self._line: dict[Call[Any], Any] = {}
+        self._wait_queue: dict[Call[Any], Any] = {}
 
     @property
     def has_room(self) -> bool:
         """Whether another connection may wait."""
-        return len(self._busy) < self._places
+        return len(self._busy) < self._connections_max
 
-    def occupy(self, connection: Connection) -> None:
-        """It waits from now on."""
+    def acquire(self, connection: Connection) -> None:
+        """This connection waits for jobs from now on."""
         self._busy.add(connection)
 
-    def vacate(self, connection: Connection) -> Call[Any] | None:
-        """It waits no longer, if it did. The call that may take its place."""
+    def release(self, connection: Connection) -> Call[Any] | None:
+        """This connection does not wait any more. If it did, returns the next queued call."""
         if connection not in self._busy:
             return None
         self._busy.remove(connection)
-        for call in self._line:
-            self.leave(call)
+        for call in self._wait_queue:
+            self.remove(call)
             return call
         return None
 
-    def stand(self, call: Call[Any]) -> None:
-        """Stand in line."""
-        self._line[call] = self._reactor.callLater(call.request.wait_s, self._too_long, call)
+    def enqueue(self, call: Call[Any]) -> None:
+        """Queue a call."""
+        self._wait_queue[call] = self._reactor.callLater(call.request.wait_s, self._too_long, call)
 
-    def leave(self, call: Call[Any]) -> None:
-        """Stand in line no longer; does nothing for others."""
-        timer = self._line.pop(call, None)
+    def remove(self, call: Call[Any]) -> None:
+        """Remove a call from the queue, if it is there."""
+        timer = self._wait_queue.pop(call, None)
         if timer is not None:
             timer.cancel()
 
-    def everybody(self) -> Iterator[Call[Any]]:
-        """Send all away."""
-        while self._line:
-            call = next(iter(self._line))
-            self.leave(call)
+    def drain(self) -> Iterator[Call[Any]]:
+        """Remove all calls, one by one."""
+        while self._wait_queue:
+            call = next(iter(self._wait_queue))
+            self.remove(call)
             yield call
 
     def _too_long(self, call: Call[Any]) -> None:
-        del self._line[call]
-        self._over(call)
+        del self._wait_queue[call]
+        self._expired(call)

@@ -1,4 +1,4 @@
-"""What a worker says of itself to nodes: the name of its connections, for ``disque workers``.
+"""The status of a worker, reported in the name of its connections, for ``disque workers``.
 
 ``disque-worker/<name>/<slots>/<held>/<queues>``. A name has no spaces and no control characters
 (client protocol, CLIENT SETNAME), so the parts are quoted as in a URL, and the queues are cut where
@@ -14,20 +14,20 @@ from urllib.parse import quote, unquote
 import attrs
 from twisted.internet.task import LoopingCall
 
-from disque_tx.worker.ports import Client
+from disque_tx.worker.context import Client
 
 _PREFIX: Final = "disque-worker"
 _PARTS: Final = 5
 _QUEUES_CHARACTERS_MAX: Final = 500
-#: How long a change may go unsaid.
-RENEW_S: Final = 2.0
+#: How long a change may take to be reported.
+REPORT_INTERVAL_S: Final = 2.0
 
 
 @attrs.frozen
-class Sign:
+class WorkerStatus:
     """``worker``: its name, by default host and process. ``slots``: how many jobs it does at a
-    time. ``held``: how many it had when it said so: taken, and neither acknowledged nor given back.
-    ``queues``: that it takes jobs from; ``None`` behind the last where there are more."""
+    time. ``held``: how many it held then: delivered, and neither acknowledged nor given back.
+    ``queues``: that it fetches jobs from; a ``None`` at the end if there are more."""
 
     worker: str
     slots: int
@@ -35,7 +35,7 @@ class Sign:
     queues: tuple[str | None, ...]
 
     def encoded(self) -> str:
-        """As the name of a connection."""
+        """The name of a connection with this status."""
         queues = ""
         for queue in self.queues:
             more = "," + ("" if queue is None else _quoted(queue))
@@ -46,8 +46,8 @@ class Sign:
         return f"{_PREFIX}/{_quoted(self.worker)}/{self.slots}/{self.held}/{queues[1:]}"
 
     @classmethod
-    def decoded(cls, name: str) -> Sign | None:
-        """What the name of a connection says; ``None`` if it is not a worker's."""
+    def decoded(cls, name: str) -> WorkerStatus | None:
+        """The status in the name of a connection; ``None`` if it is not a worker's."""
         parts = name.split("/")
         if len(parts) != _PARTS or parts[0] != _PREFIX:
             return None
@@ -66,8 +66,9 @@ def _unquoted(text: str) -> str:
     return unquote(text, errors="surrogateescape")
 
 
-class Signboard:
-    """Keeps the names of a worker's connections true. ``held``: how many jobs it has now."""
+class StatusReporter:
+    """Keeps the names of a worker's connections up to date. ``held``: returns how many jobs it
+    holds now."""
 
     def __init__(
         self,
@@ -79,24 +80,24 @@ class Signboard:
         held: Callable[[], int],
     ) -> None:
         self._client = client
-        self._sign = Sign(worker, slots, 0, tuple(queues))
+        self._sign = WorkerStatus(worker, slots, 0, tuple(queues))
         self._held = held
-        self._said = ""
-        self._renewing = LoopingCall(self._renew)
-        self._renewing.clock = clock
+        self._reported = ""
+        self._timer = LoopingCall(self._report)
+        self._timer.clock = clock
 
     def start(self) -> None:
-        """Say it now, and when it has changed."""
-        if not self._renewing.running:
-            self._renewing.start(RENEW_S)
+        """Report the status now, and when it has changed."""
+        if not self._timer.running:
+            self._timer.start(REPORT_INTERVAL_S)
 
     def stop(self) -> None:
-        """Say no more."""
-        if self._renewing.running:
-            self._renewing.stop()
+        """Stop reporting."""
+        if self._timer.running:
+            self._timer.stop()
 
-    def _renew(self) -> None:
+    def _report(self) -> None:
         name = attrs.evolve(self._sign, held=self._held()).encoded()
-        if name != self._said:
-            self._said = name
+        if name != self._reported:
+            self._reported = name
             self._client.set_name(name)

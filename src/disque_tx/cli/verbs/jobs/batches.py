@@ -1,8 +1,8 @@
-"""Taking jobs off a queue in batches, such that none is lost on the way.
+"""Fetching the jobs of a queue in batches, without losing one.
 
-GETJOB delivers a job and the cluster keeps it until ACKJOB. What is not acknowledged comes back
-after its RETRY, whatever becomes of this process. Only a job with RETRY 0 asked to be delivered at
-most once, and is gone if the process is killed while it holds it.
+GETJOB delivers a job and the cluster keeps it until ACKJOB. A job that is not acknowledged is
+delivered again after its RETRY, whatever happens to this process. Only a job with RETRY 0 is
+delivered at most once, and is lost if the process is killed while it holds it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _F = TypeVar("_F", bound=Callable[..., object])
 
 def limits(command: _F) -> _F:
     """The options --count and --timeout."""
-    count = click.option("--count", type=click.IntRange(1), help="Stop after so many jobs.")
+    count = click.option("--count", type=click.IntRange(1), help="Stop after this many jobs.")
     timeout = click.option(
         "--timeout",
         "timeout_s",
@@ -37,8 +37,8 @@ def limits(command: _F) -> _F:
     return count(timeout(command))
 
 
-class Taker:
-    """Takes jobs of ``queue``, up to ``batch`` at a time, until none came for ``timeout_s``."""
+class BatchFetcher:
+    """Fetches jobs of ``queue``, up to ``batch`` at a time, until none came for ``timeout_s``."""
 
     def __init__(self, client: Disque, queue: str, timeout_s: float, batch: int) -> None:
         self._client = client
@@ -64,8 +64,8 @@ class Taker:
 
     @contextmanager
     def holding(self, jobs: list[Job]) -> Iterator[None]:
-        """Whatever ends this early, an interruption too: the jobs that are still in ``jobs`` are
-        queued again at once, as far as that can be done."""
+        """If the block fails or is interrupted, the jobs still in ``jobs`` are queued again
+        at once, if possible."""
         try:
             yield
         except BaseException:
@@ -73,7 +73,7 @@ class Taker:
             raise
 
     def give_back(self, ids: list[str]) -> None:
-        """Queue these again now. What cannot be told to any node happens after RETRY anyway."""
+        """Queue these again now. If no node can be reached, it happens after RETRY anyway."""
         with suppress(ClientError):
             for start in range(0, len(ids), self._batch):
                 self._client.enqueue_jobs(*ids[start : start + self._batch])

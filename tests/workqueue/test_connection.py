@@ -5,14 +5,14 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.workqueue import BadRedisUrl
-from disque_tx.workqueue.address import RedisAddress, parse
+from disque_tx.workqueue.connection import RedisAddress, parse
 
 
 class AddressTests(SynchronousTestCase):
     """URLs."""
 
     def test_forms(self) -> None:
-        """Each part may be left out but the host."""
+        """Each part but the host may be left out."""
         for url, address in (
             ("redis://h", RedisAddress("h")),
             ("redis://h:7/", RedisAddress("h", 7)),
@@ -24,12 +24,12 @@ class AddressTests(SynchronousTestCase):
         self.assertEqual("[::1]:7", str(parse("redis://[::1]:7")))
 
     def test_other_password(self) -> None:
-        """A password from elsewhere is taken when the URL has none."""
+        """The password argument is used when the URL has none."""
         self.assertEqual("env", parse("redis://h", "env").password)
         self.assertEqual("url", parse("redis://:url@h", "env").password)
 
     def test_refused(self) -> None:
-        """What is no address is refused, and no part of it repeated."""
+        """An invalid URL is refused, and no part of it is in the error."""
         for url in (
             "", "h:1", "http://h", "redis://", "redis://h:0", "redis://h:x", "redis://h/x",
             "redis://h/1?a=secret", "redis://secret@h", "redis://h/123456", "redis://[::1",
@@ -38,5 +38,5 @@ class AddressTests(SynchronousTestCase):
             self.assertNotIn("secret", str(error))
 
     def test_hidden_password(self) -> None:
-        """A password does not come into logs."""
+        """A password does not get into logs."""
         self.assertNotIn("secret", repr(parse("redis://:secret@h")))

@@ -10,18 +10,18 @@ from disque_tx.workqueue import CleaningService, RedisLost
 
 
 class Queue:
-    """Notes what is cleaned, and ends a clean when the test says so."""
+    """Records what is cleaned; a clean ends when the test fires its Deferred."""
 
     def __init__(self) -> None:
         self.cleaned: list[str] = []
         self.answer: Deferred[int] | None = None
 
     def light_clean(self) -> Deferred[int]:
-        """Noted."""
+        """Recorded."""
         return self._clean("light")
 
     def deep_clean(self) -> Deferred[int]:
-        """Noted."""
+        """Recorded."""
         return self._clean("deep")
 
     def _clean(self, kind: str) -> Deferred[int]:
@@ -74,7 +74,7 @@ class CleaningServiceTests(SynchronousTestCase):
         self.assertEqual((2, 1), (len(self.queue.cleaned), len(self.other.cleaned)))
 
     def test_failure(self) -> None:
-        """A queue whose server is away holds up neither the other queues nor its own next turn."""
+        """A queue whose server is down delays neither the other queues nor its own next turn."""
         self.queue.answer = Deferred()
         self.clock.advance(10)
         self.queue.answer.errback(RedisLost("h:1", "it is away", False))
@@ -83,7 +83,7 @@ class CleaningServiceTests(SynchronousTestCase):
         self.assertEqual((3, 3), (len(self.queue.cleaned), len(self.other.cleaned)))
 
     def test_bad_times(self) -> None:
-        """A service that never rests, or never comes, is refused."""
+        """Intervals must be positive numbers."""
         for every_s, deep_every_s in ((0, 1), (-1, None), (float("nan"), None), (1, 0)):
             self.assertRaises(
                 ValueError, CleaningService, [], every_s, deep_every_s, clock=self.clock

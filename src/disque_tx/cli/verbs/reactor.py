@@ -1,4 +1,4 @@
-"""Verbs that run on the reactor: until they have ended, or a signal ends them."""
+"""Running verbs on Twisted's reactor, until they end or a signal ends them."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from twisted.internet.task import react
 from disque_tx.cli import signals
 from disque_tx.errors import DisqueError
 
-#: What was asked to stop, and goes on for so long, is cancelled; and after so long again the
-#: process ends.
+#: How long a verb may take to stop before it is cancelled, and how long after that the process is
+#: ended.
 _PATIENCE_S: Final = 10.0
 
 
-class Ending:
-    """How the first signal is obeyed. ``stop``: is called then and has the work end by itself;
-    ``None``: it is cancelled. ``orderly``: then the exit status is 0."""
+class SignalHandling:
+    """What the first signal does. ``stop``: called to let the work end by itself; if it is ``None``
+    the work is cancelled. ``orderly``: the exit status is 0 after a signal."""
 
     def __init__(self) -> None:
         self.stop: Callable[[], object] | None = None
         self.orderly = False
 
 
-Main = Callable[[Any, Ending], Coroutine[Deferred[Any], Any, None]]
+Main = Callable[[Any, SignalHandling], Coroutine[Deferred[Any], Any, None]]
 
 
 def run(name: str, main: Main) -> None:
-    """Run until it has ended. Exits: with 1 and a line that says why, when it failed; as
-    :mod:`disque_tx.cli.signals` says, when a signal came."""
+    """Run ``main`` until it ends. Exits with 1 and a line that says why, when it failed; after a
+    signal as described in :mod:`disque_tx.cli.signals`."""
     react(_run, (name, main))
 
 
 def _run(reactor: Any, name: str, main: Main) -> Deferred[None]:
-    ending = Ending()
-    work = Deferred.fromCoroutine(main(reactor, ending))
+    on_signal = SignalHandling()
+    work = Deferred.fromCoroutine(main(reactor, on_signal))
     signalled: list[int] = []
 
     def obey(number: int) -> None:
         signalled.append(number)
-        if ending.stop is None:
+        if on_signal.stop is None:
             work.cancel()
             reactor.callLater(_PATIENCE_S, os._exit, signals.status(number))
         else:
-            ending.stop()
+            on_signal.stop()
             reactor.callLater(_PATIENCE_S, work.cancel)
             reactor.callLater(2 * _PATIENCE_S, os._exit, signals.status(number))
 
     def heard(number: int, frame: FrameType | None) -> None:
-        signals.forget()
+        signals.exit_at_once()
         reactor.callFromThread(obey, number)
 
     def listen() -> None:
@@ -62,10 +62,12 @@ def _run(reactor: Any, name: str, main: Main) -> Deferred[None]:
             signal.signal(number, heard)
 
     reactor.callWhenRunning(listen)
-    return Deferred.fromCoroutine(_ended(work, name, ending, signalled))
+    return Deferred.fromCoroutine(_ended(work, name, on_signal, signalled))
 
 
-async def _ended(work: Deferred[None], name: str, ending: Ending, signalled: list[int]) -> None:
+async def _ended(
+    work: Deferred[None], name: str, on_signal: SignalHandling, signalled: list[int]
+) -> None:
     try:
         await work
     except CancelledError:
@@ -75,5 +77,5 @@ async def _ended(work: Deferred[None], name: str, ending: Ending, signalled: lis
         if not signalled:
             click.echo(f"disque {name}: {error}", err=True)
             raise SystemExit(1) from None
-    if signalled and not ending.orderly:
+    if signalled and not on_signal.orderly:
         raise SystemExit(signals.status(signalled[0]))

@@ -1,0 +1,213 @@
+"""Dead letters: jobs that could not be done, with the reason, as jobs of another queue.
+
+:class:`DeadLetters` reads them without fetching them, from every node, because each node has only
+its own part of a queue. Letters about the same job are one entry: a worker that ended between
+writing a letter and acknowledging the job causes a second one.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+import attrs
+
+from disque_tx.client import ClientError, Job
+from disque_tx.client.blocking import Disque
+from disque_tx.client.options import AddOptions, options_from_id
+from disque_tx.worker.errors import WorkerError
+
+#: Letters of version 1 do not say what the job was added with.
+_VERSION: Final = 2
+_READ: Final = (1, _VERSION)
+_TEXTS: Final = ("queue", "id", "reason", "traceback", "worker")
+_NUMBERS: Final = ("nacks", "additional_deliveries", "failed_at_s")
+_TERMS: Final = ("retry_s", "ttl_s", "replicate")
+
+
+class NotADeadLetter(WorkerError):
+    """A job in a queue of dead letters that is not a dead letter."""
+
+
+@attrs.frozen
+class Letter:
+    """A job that could not be done.
+
+    ``queue``, ``id``, ``body``: of the job. ``traceback``: the end of it. ``worker``: who wrote the
+    letter, at ``failed_at_s`` seconds since the epoch. ``nacks``, ``additional_deliveries``: of the
+    last delivery. ``history``: earlier failures that this worker saw: seconds since the epoch, and
+    reason. ``retry_s``, ``ttl_s``, ``replicate``: what the job was added with, ``None`` where that
+    is not known.
+    """
+
+    queue: str
+    id: str
+    body: bytes = attrs.field(repr=False)
+    reason: str
+    traceback: str
+    worker: str
+    nacks: int
+    additional_deliveries: int
+    failed_at_s: float
+    history: tuple[tuple[float, str], ...] = ()
+    retry_s: int | None = None
+    ttl_s: int | None = None
+    replicate: int | None = None
+
+    @property
+    def add_options(self) -> AddOptions:
+        """The options to add the job with again. What the letter does not contain comes from the
+        job's ID, as far as possible: a job with RETRY 0 keeps it."""
+        from_id = options_from_id(self.id)
+        if self.retry_s is None:
+            return attrs.evolve(from_id, replicate=from_id.replicate or self.replicate)
+        ttl_s = self.ttl_s or from_id.ttl_s
+        return AddOptions(retry_s=self.retry_s, ttl_s=ttl_s, replicate=self.replicate)
+
+    def encoded(self) -> bytes:
+        """The body of the dead letter, JSON."""
+        values = attrs.asdict(self, recurse=False)
+        values["body"] = b64encode(self.body).decode()
+        values["history"] = [{"at_s": at_s, "reason": reason} for at_s, reason in self.history]
+        return json.dumps({"version": _VERSION, **values}).encode()
+
+    @classmethod
+    def decoded(cls, body: bytes) -> Letter:
+        """The letter in this body.
+
+        :raises NotALetter: it is not a letter.
+        """
+        try:
+            values = json.loads(body)
+            if values.pop("version") not in _READ:
+                raise ValueError("it has another version")
+            values["body"] = b64decode(values["body"], validate=True)
+            values["history"] = tuple(
+                (float(entry["at_s"]), str(entry["reason"])) for entry in values["history"]
+            )
+            _check(values)
+            return cls(**{name: values[name] for name in _FIELDS if name in values})
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise NotADeadLetter(f"This is not a dead letter: {error}.") from None
+
+    def table(self) -> dict[str, Any]:
+        """The letter as a table to print, or as JSON; the body is text if it is UTF-8."""
+        values = attrs.asdict(self, recurse=False)
+        values["history"] = [{"at_s": at_s, "reason": reason} for at_s, reason in self.history]
+        try:
+            values["body"] = self.body.decode()
+        except UnicodeDecodeError:
+            del values["body"]
+            values["body_base64"] = b64encode(self.body).decode()
+        return values
+
+
+#: Other fields come from a later version and are ignored.
+_FIELDS: Final = tuple(field.name for field in attrs.fields(Letter))
+
+
+def _check(values: dict[str, Any]) -> None:
+    for name in _TEXTS:
+        if not isinstance(values[name], str):
+            raise ValueError(f"{name} is not text")
+    for name in _NUMBERS:
+        if not isinstance(values[name], int | float):
+            raise ValueError(f"{name} is not a number")
+    for name in _TERMS:
+        value = values.get(name)
+        if value is not None and (type(value) is not int or not 0 <= value < 2**32):
+            raise ValueError(f"{name} is not a whole number")
+
+
+#: Per node and queue.
+LETTERS_MAX: Final = 10_000
+_Opener = Callable[[str], AbstractContextManager[Disque]]
+
+
+@attrs.frozen
+class DeadJob:
+    """A dead job. ``id``: of the job, or of the letter when that cannot be read. ``dead_queue``:
+    where its letters lie. ``letters``: IDs of the letters. ``letter``: ``None`` when it cannot be
+    read; then ``trouble`` says why."""
+
+    id: str
+    dead_queue: str
+    letters: tuple[str, ...]
+    letter: Letter | None
+    trouble: str = ""
+
+
+class DeadLetters:
+    """The dead letters on all nodes of a cluster. ``client``: of the cluster. ``opened``: makes a
+    client of one node from its address. ``unseen``: the addresses of nodes that could not be
+    asked."""
+
+    def __init__(self, client: Disque, opened: _Opener) -> None:
+        self._client = client
+        self._opened = opened
+        self.unseen: list[str] = []
+
+    def entries(self, queue: str | None, prefix: str) -> list[DeadJob]:
+        """The dead jobs in a queue; with ``None`` those in all queues whose names begin with
+        ``prefix``."""
+        found: dict[tuple[str, str], DeadJob] = {}
+        for node in self._nodes():
+            names = [queue] if queue is not None else self._names(node, prefix)
+            for name in names:
+                for job in node.queue_peek(name, LETTERS_MAX):
+                    _merge(found, _entry(job, name))
+        return list(found.values())
+
+    def requeue(self, entry: DeadJob, letter: Letter, replicate: int | None = None) -> str:
+        """Add the job to its queue again, with its RETRY, its copies and its whole TTL, which
+        starts anew; then drop the letters. Returns the new ID.
+
+        A crash in between leaves the letters, and requeueing them again adds the job twice.
+
+        :raises OutcomeUnknown: the job may have been added; the letters are still there.
+        """
+        options = letter.add_options.with_replicate(replicate)
+        job_id = self._client.add_job_with(letter.queue, letter.body, options)
+        self.drop(entry)
+        return job_id
+
+    def drop(self, entry: DeadJob) -> None:
+        """Acknowledge the letters, which deletes them."""
+        self._client.ack_jobs(*entry.letters)
+
+    def _nodes(self) -> Iterator[Disque]:
+        mine = self._client.hello()
+        yield self._client
+        for node in mine.nodes:
+            if node.id == mine.id:
+                continue
+            address = f"[{node.ip}]:{node.port}" if ":" in node.ip else f"{node.ip}:{node.port}"
+            try:
+                with self._opened(address) as client:
+                    client.ping()
+                    yield client
+            except ClientError:
+                self.unseen.append(address)
+
+    def _names(self, node: Disque, prefix: str) -> list[str]:
+        return sorted({name for name in node.queue_scan() if name.startswith(prefix)})
+
+
+def _entry(job: Job, queue: str) -> DeadJob:
+    try:
+        letter = Letter.decoded(job.body)
+    except NotADeadLetter as error:
+        return DeadJob(job.id, queue, (job.id,), None, str(error))
+    return DeadJob(letter.id, queue, (job.id,), letter)
+
+
+def _merge(found: dict[tuple[str, str], DeadJob], entry: DeadJob) -> None:
+    key = (entry.dead_queue, entry.id)
+    known = found.get(key)
+    if known is not None:
+        ids = tuple(dict.fromkeys(known.letters + entry.letters))
+        entry = attrs.evolve(known, letters=ids)
+    found[key] = entry
