@@ -8,6 +8,7 @@ from disque_tx.commands.values import Status, ValueReplies
 from disque_tx.errors import CommandError
 from disque_tx.nodetable import HANDSHAKE, Link, NodeEntry
 from tests.commands.desk import ME, NOW_MS, OK, UNIX_S, DeskCase
+from tests.core.bench import add_request
 
 PEER = b"b" * 40
 WRONG = b"ERR Wrong CLUSTER subcommand or number of arguments"
@@ -139,7 +140,7 @@ class ResetTests(DeskCase):
     def setUp(self) -> None:
         super().setUp()
         self.membership.add(NodeEntry(PEER, b"::1", 7711, 0, 0))
-        self.node.add_job(self.connect(b"x:1"), b"q", b"body", 1, 60, 60, 0, -1, 0, False)
+        self.node.add_job(self.connect(b"x:1"), add_request(replicate=1))
 
     def test_soft(self) -> None:
         """Peers, jobs and queues are gone, waiting clients know it, the ID stays."""

@@ -8,6 +8,7 @@ from disque_tx.commands.info import human, info
 from disque_tx.commands.process import config
 from disque_tx.nodetable import NodeEntry
 from tests.commands.desk import DeskCase
+from tests.core.bench import add_request
 
 DEFAULT = ["Server", "Clients", "Memory", "Jobs", "Queues", "Persistence", "Stats", "CPU", "Totals"]
 
@@ -32,7 +33,7 @@ class InfoTests(DeskCase):
 
     def add_job(self) -> None:
         """One job in one queue."""
-        self.node.add_job(self.connect(b"x:1"), b"q", b"body", 1, 60, 60, 0, -1, 0, False)
+        self.node.add_job(self.connect(b"x:1"), add_request(replicate=1))
 
     def test_sections(self) -> None:
         """Statistics per command are left out unless asked for, everything else is there."""
@@ -111,7 +112,7 @@ class InfoTests(DeskCase):
     def test_drain(self) -> None:
         """An operator who lets a node leave sees what is still to be done."""
         self.membership.add(NodeEntry(b"b" * 40, b"10.0.0.2", 7711, 0, 0))
-        self.node.add_job(self.connect(b"x:1"), b"q", b"body", 2, 60, 60, 0, -1, 0, False)
+        self.node.add_job(self.connect(b"x:1"), add_request(replicate=2))
         self.node.acknowledge([b"D-cccccccc-%024d-05a1" % 1])
         self.membership.set_leaving(True)
         expected = {"registered_jobs": "2", "acked_jobs": "1"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from disque_tx.commands.process import config, debug
 from disque_tx.errors import CommandError
 from tests.commands.desk import OK, DeskCase
+from tests.core.bench import add_request
 
 
 class ConfigTests(DeskCase):
@@ -58,7 +59,7 @@ class DebugTests(DeskCase):
 
     def test_flushall(self) -> None:
         """Everything is gone, also with a word too many."""
-        self.node.add_job(self.connect(b"x:1"), b"q", b"body", 1, 60, 60, 0, -1, 0, False)
+        self.node.add_job(self.connect(b"x:1"), add_request(replicate=1))
         self.assertEqual(OK, self.call(debug, b"DEBUG", b"flushall", b"x"))
         self.assertEqual((0, 0), (len(self.node.jobs), len(self.node.queues)))
 

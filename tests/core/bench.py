@@ -5,6 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.commands.values import Value, ValueReplies
+from disque_tx.core.adding import AddRequest
 from disque_tx.core.client import Client
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
@@ -73,6 +74,14 @@ def new_membership() -> Membership:
     return Membership(NodeEntry(ME, b"", 7711, MYSELF, 0), ids.pop)
 
 
+def add_request(queue: bytes = b"q", body: bytes = b"body", **options: int) -> AddRequest:
+    """ADDJOB with these options; all others as if they were not given."""
+    request = AddRequest(queue, body)
+    for name, value in options.items():
+        setattr(request, name, value)
+    return request
+
+
 def make_job(number: int, ctime: int = 1, queue: bytes = b"q") -> Job:
     """A job that is registered nowhere."""
     job_id = b"D-aaaaaaaa-%024d-05a1" % number
@@ -124,19 +133,10 @@ class NodeCase(SynchronousTestCase):
         replies.clear()
         return values
 
-    def add(
-        self,
-        queue: bytes = b"q",
-        body: bytes = b"body",
-        replicate: int = -1,
-        ttl_s: int = 86_400,
-        retry_s: int = -1,
-        delay_s: int = 0,
-        maxlen: int = -1,
-    ) -> bytes:
+    def add(self, queue: bytes = b"q", body: bytes = b"body", **options: int) -> bytes:
         """ADDJOB; the ID of the job."""
         client = self.connect()
-        self.node.add_job(client, queue, body, replicate, ttl_s, retry_s, delay_s, maxlen, 0, False)
+        self.node.add_job(client, add_request(queue, body, **options))
         self.node.serve()
         return self.status(client)
 

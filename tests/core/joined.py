@@ -12,7 +12,7 @@ from disque_tx.core.membership import Membership
 from disque_tx.core.node import Node
 from disque_tx.messages import IdSource
 from disque_tx.nodetable import MYSELF, Link, NodeEntry
-from tests.core.bench import NOW_MS, UNIX_S
+from tests.core.bench import NOW_MS, UNIX_S, add_request
 from tests.core.peerbench import sent
 
 STEP_MS = 20
@@ -93,7 +93,8 @@ class Joined:
     def add(self, at: int, copies: int, retry_s: int) -> None:
         """ADDJOB on one node."""
         client = Client(1, ValueReplies(), b"10.0.0.9:1", self.now_ms)
-        self.nodes[at].add_job(client, b"q", b"body", copies, 3_600, retry_s, 0, -1, 0, False)
+        request = add_request(replicate=copies, ttl_s=3_600, retry_s=retry_s)
+        self.nodes[at].add_job(client, request)
         self.settle()
 
     def take(self, at: int) -> None:

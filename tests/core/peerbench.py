@@ -20,7 +20,7 @@ from disque_tx.core.job import Job
 from disque_tx.messages import DELIVERED, JobRecord
 from disque_tx.nodetable import LEAVING, MYSELF, Link, NodeEntry
 from disque_tx.wire.bus import encode
-from tests.core.bench import ME, UNIX_S, NodeCase, copied
+from tests.core.bench import ME, UNIX_S, NodeCase, add_request, copied
 
 #: The other nodes.
 B = b"b" * 40
@@ -161,24 +161,14 @@ class PeerCase(NodeCase):
         body: bytes = b"body",
         ttl_s: int = 3_600,
         retry_s: int = 60,
-        delay_s: int = 0,
-        timeout_ms: int = 0,
-        asynchronous: bool = False,
+        **options: int,
     ) -> Client:
         """ADDJOB of a new client, which may have to wait."""
         client = self.connect()
-        self.node.add_job(
-            client,
-            queue,
-            body,
-            replicate,
-            ttl_s,
-            retry_s,
-            delay_s,
-            -1,
-            timeout_ms,
-            asynchronous,
+        request = add_request(
+            queue, body, replicate=replicate, ttl_s=ttl_s, retry_s=retry_s, **options
         )
+        self.node.add_job(client, request)
         self.node.serve()
         return client
 

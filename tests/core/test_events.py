@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disque_tx.busmessages import DELJOB, GOTJOB, NEEDJOBS, YOURJOBS, JobSignal, QueueSignal
 from disque_tx.core.memory import evict
-from tests.core.bench import NodeCase, make_job
+from tests.core.bench import NodeCase, add_request, make_job
 from tests.core.notes import Notes
 from tests.core.peerbench import B, C, PeerCase
 
@@ -142,7 +142,8 @@ class ClusterEventTests(PeerCase):
 
     def begun(self, replicate: int = 2) -> bytes:
         """An ADDJOB that waits for copies; the ID of its job."""
-        self.node.add_job(self.connect(), b"q", b"body", replicate, 100, 10, 0, -1, 500, False)
+        request = add_request(replicate=replicate, ttl_s=100, timeout_ms=500)
+        self.node.add_job(self.connect(), request)
         return self.notes.ids[-1]
 
     def holder(self, job_id: bytes) -> bytes:
@@ -166,7 +167,7 @@ class ClusterEventTests(PeerCase):
     def test_asynchronous(self) -> None:
         """ASYNC: accepted at once, replicated later."""
         client = self.connect()
-        self.node.add_job(client, b"q", b"body", 2, 100, 10, 0, -1, 500, True)
+        self.node.add_job(client, add_request(replicate=2, ttl_s=100, asynchronous=True))
         job_id = self.status(client)
         expected = [("added", "async", 7, -1), ("queued", "", 0, -1)]
         self.assertEqual(expected, self.notes.take())

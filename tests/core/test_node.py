@@ -9,7 +9,7 @@ from disque_tx.errors import CommandError
 from disque_tx.events import EventSink
 from disque_tx.messages import ACTIVE, QUEUED, JobRecord
 from disque_tx.nodetable import FAIL, LEAVING, NodeEntry
-from tests.core.bench import ME, NodeCase
+from tests.core.bench import ME, NodeCase, add_request
 from tests.core.peerbench import B, C, PeerCase
 
 UNREACHABLE = "Not enough reachable nodes for the requested replication level"
@@ -37,7 +37,7 @@ class AddTests(NodeCase):
 
     def test_record(self) -> None:
         """The job has what was asked for, and its record is in the log in its first state."""
-        job_id = self.add(b"q", b"\0body", 1, ttl_s=100, retry_s=7)
+        job_id = self.add(b"q", b"\0body", replicate=1, ttl_s=100, retry_s=7)
         record = self.log.records[job_id]
         self.assertEqual(
             (b"q", b"\0body", (ME,), 1, 7, 0, QUEUED),
@@ -121,7 +121,7 @@ class RefusalTests(NodeCase):
         waits, up to its time-out."""
         self.meet(1)
         client = self.connect()
-        self.node.add_job(client, b"q", b"body", 2, 60, 60, 0, -1, 100, False)
+        self.node.add_job(client, add_request(replicate=2, retry_s=60, timeout_ms=100))
         self.assertEqual([], self.said(client))
         self.pass_ms(100)
         (error,) = self.said(client)

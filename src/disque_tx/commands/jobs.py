@@ -9,6 +9,7 @@ from mypy_extensions import i64
 
 from disque_tx.commands.arguments import integer, job_ids, timeout_ms
 from disque_tx.commands.context import Server
+from disque_tx.core.adding import AddRequest
 from disque_tx.core.client import Client
 from disque_tx.core.job import Job
 from disque_tx.core.store import awake_ms
@@ -17,15 +18,19 @@ from disque_tx.messages import ACTIVE, QUEUED, STATE_NAMES, ReplySink
 
 _UINT32_MAX: Final = 4_294_967_295
 
-#: Option of ADDJOB → (index of its value, least, most, error text).
+_REPLICATE: Final = 1
+_TTL: Final = 2
+_RETRY: Final = 3
+_DELAY: Final = 4
+_MAXLEN: Final = 5
+#: Option of ADDJOB → (which, least, most, error text).
 _ADD_OPTIONS: Final[dict[bytes, tuple[int, int, int, str]]] = {
-    b"REPLICATE": (0, 1, 65535, "REPLICATE must be between 1 and 65535"),
-    b"TTL": (1, 1, _UINT32_MAX, "TTL must be a number > 0"),
-    b"RETRY": (2, 0, _UINT32_MAX, "RETRY time must be a non negative number"),
-    b"DELAY": (3, 0, _UINT32_MAX, "DELAY time must be a non negative number"),
-    b"MAXLEN": (4, 1, (1 << 63) - 1, "MAXLEN must be a positive number"),
+    b"REPLICATE": (_REPLICATE, 1, 65535, "REPLICATE must be between 1 and 65535"),
+    b"TTL": (_TTL, 1, _UINT32_MAX, "TTL must be a number > 0"),
+    b"RETRY": (_RETRY, 0, _UINT32_MAX, "RETRY time must be a non negative number"),
+    b"DELAY": (_DELAY, 0, _UINT32_MAX, "DELAY time must be a non negative number"),
+    b"MAXLEN": (_MAXLEN, 1, (1 << 63) - 1, "MAXLEN must be a positive number"),
 }
-_DEFAULT_TTL_S: Final = 86_400
 
 _FROM: Final = 1
 _NOHANG: Final = 2
@@ -43,12 +48,15 @@ _GET_OPTIONS: Final[dict[bytes, int]] = {
 
 def addjob(server: Server, client: Client, argv: list[bytes]) -> None:
     """ADDJOB queue body ms-timeout [option ...]"""
-    if len(argv) == 4:
-        timeout = timeout_ms(argv[3])
-        server.node.add_job(client, argv[1], argv[2], -1, _DEFAULT_TTL_S, -1, 0, -1, timeout, False)
-        return
-    values: list[int] = [-1, _DEFAULT_TTL_S, -1, 0, -1]
-    asynchronous = False
+    request = AddRequest(argv[1], argv[2])
+    if len(argv) > 4:
+        _read_options(request, argv)
+    request.timeout_ms = timeout_ms(argv[3])
+    server.node.add_job(client, request)
+
+
+def _read_options(request: AddRequest, argv: list[bytes]) -> None:
+    """What stands behind the timeout."""
     at = 4
     while at < len(argv):
         word = argv[at].upper()
@@ -56,30 +64,26 @@ def addjob(server: Server, client: Client, argv: list[bytes]) -> None:
         if option is None:
             if word != b"ASYNC":
                 raise syntax_error()
-            asynchronous = True
+            request.asynchronous = True
             at += 1
             continue
         if at + 1 >= len(argv):
             raise syntax_error()
-        index, least, most, text = option
+        which, least, most, text = option
         value = integer(argv[at + 1])
         if value < least or value > most:
             raise CommandError("ERR", text)
-        values[index] = value
+        if which == _REPLICATE:
+            request.replicate = value
+        elif which == _TTL:
+            request.ttl_s = value
+        elif which == _RETRY:
+            request.retry_s = value
+        elif which == _DELAY:
+            request.delay_s = value
+        else:
+            request.maxlen = value
         at += 2
-    timeout = timeout_ms(argv[3])
-    server.node.add_job(
-        client,
-        argv[1],
-        argv[2],
-        values[0],
-        values[1],
-        values[2],
-        values[3],
-        values[4],
-        timeout,
-        asynchronous,
-    )
 
 
 def getjob(server: Server, client: Client, argv: list[bytes]) -> None:

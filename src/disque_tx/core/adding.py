@@ -33,6 +33,41 @@ _NEVER_DELIVERED: Final = (
 _NOREPL: Final = "Not enough reachable nodes for the requested replication level"
 
 
+#: A day, for jobs without a TTL of their own.
+_TTL_S: Final = 86_400
+
+
+class AddRequest:
+    """What ADDJOB asks for (client protocol, section 14.1), -1 for an option that was not given.
+
+    ``timeout_ms``: how long the client waits for the copies, 0 for as long as it takes. ``maxlen``:
+    how many jobs the queue may hold before this one. ``asynchronous``: the client waits for none.
+    """
+
+    __slots__ = (
+        "asynchronous",
+        "body",
+        "delay_s",
+        "maxlen",
+        "queue",
+        "replicate",
+        "retry_s",
+        "timeout_ms",
+        "ttl_s",
+    )
+
+    def __init__(self, queue: bytes, body: bytes) -> None:
+        self.queue: bytes = queue
+        self.body: bytes = body
+        self.timeout_ms: i64 = 0
+        self.replicate: i64 = -1
+        self.ttl_s: i64 = _TTL_S
+        self.retry_s: i64 = -1
+        self.delay_s: i64 = 0
+        self.maxlen: i64 = -1
+        self.asynchronous: bool = False
+
+
 class Adding:
     """Takes new jobs."""
 
@@ -51,27 +86,16 @@ class Adding:
         self._ids = ids
         self._ctime: i64 = 0
 
-    def add(
-        self,
-        client: Client,
-        queue_name: bytes,
-        body: bytes,
-        replicate: i64,
-        ttl_s: i64,
-        retry_s: i64,
-        delay_s: i64,
-        maxlen: i64,
-        timeout_ms: i64,
-        asynchronous: bool,
-        now_ms: i64,
-        wall_us: i64,
-    ) -> None:
+    def add(self, client: Client, request: AddRequest, now_ms: i64, wall_us: i64) -> None:
         """See ``Node.add_job``."""
         membership = self._membership
-        repl: i64 = replicate if replicate > 0 else min(3, membership.size)
+        ttl_s, retry_s = request.ttl_s, request.retry_s
+        repl: i64 = request.replicate
+        if repl <= 0:
+            repl = min(3, membership.size)
         if repl > 1 and retry_s == 0:
             raise CommandError("ERR", _AT_MOST_ONCE)
-        if delay_s >= ttl_s:
+        if request.delay_s >= ttl_s:
             raise CommandError("ERR", _NEVER_DELIVERED)
         if retry_s < 0:
             retry_s = max(1, min(ttl_s // 10, 300))
@@ -79,32 +103,33 @@ class Adding:
         elsewhere = repl if outside else repl - 1
         if elsewhere > len(membership.reachable):
             raise self._too_few(elsewhere, outside)
-        queue_name = self._shared_name(queue_name, maxlen)
+        queue_name = self._shared_name(request.queue, request.maxlen)
         etime_s = wall_us // 1_000_000 + ttl_s
         if etime_s > ETIME_MAX:
             raise CommandError("ERR", "TTL must be a number > 0")
         job = Job(
             self._ids.next_id(membership.myself.id, ttl_s, retry_s),
             queue_name,
-            body,
+            request.body,
             () if outside else membership.only_me,
             self._next_ctime(wall_us),
             etime_s,
-            delay_s,
+            request.delay_s,
             retry_s,
             repl,
         )
         job.life_ms = ttl_s * 1000
         job.expire_ms = now_ms + job.life_ms
         self._totals.added += 1
+        asynchronous = request.asynchronous
         if self._outbox.events is not None:
             reason = ASYNC if asynchronous else NO_REASON
             kept = elsewhere == 0 or (asynchronous and not outside)
-            self._outbox.events.added(job, ttl_s, reason, client.id, kept and delay_s == 0)
+            self._outbox.events.added(job, ttl_s, reason, client.id, kept and job.delay_s == 0)
         if elsewhere == 0:
             self._keep(job, now_ms)
         elif outside or not asynchronous:
-            self._wait(None if asynchronous else client, job, elsewhere, timeout_ms, now_ms)
+            self._wait(None if asynchronous else client, job, elsewhere, request.timeout_ms, now_ms)
         else:
             self._send(job, elsewhere, now_ms)
         if asynchronous or elsewhere == 0:

@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from disque_tx import busmessages, events
 from disque_tx.busmessages import JobSignal, Message, QueueSignal
 from disque_tx.core.acks import Acks
-from disque_tx.core.adding import Adding
+from disque_tx.core.adding import Adding, AddRequest
 from disque_tx.core.arrival import Arrivals
 from disque_tx.core.client import Client
 from disque_tx.core.cluster import Cluster
@@ -104,40 +104,15 @@ class Node:
 
     # -- adding ------------------------------------------------------------------------------
 
-    def add_job(
-        self,
-        client: Client,
-        queue_name: bytes,
-        body: bytes,
-        replicate: i64,
-        ttl_s: i64,
-        retry_s: i64,
-        delay_s: i64,
-        maxlen: i64,
-        timeout_ms: i64,
-        asynchronous: bool,
-    ) -> None:
-        """ADDJOB (client protocol, section 14); -1 stands for an option not given.
+    def add_job(self, client: Client, request: AddRequest) -> None:
+        """ADDJOB (client protocol, section 14).
 
         Raises ``CommandError`` as section 14.2 lists it, in its order. The client is answered at
         once, or blocked until there are enough copies.
         """
         if self.membership.standing.aside:
             raise standing_aside()
-        self._adding.add(
-            client,
-            queue_name,
-            body,
-            replicate,
-            ttl_s,
-            retry_s,
-            delay_s,
-            maxlen,
-            timeout_ms,
-            asynchronous,
-            self.now_ms,
-            self.wall_us,
-        )
+        self._adding.add(client, request, self.now_ms, self.wall_us)
 
     # -- delivering --------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from disque_tx.services.aof import AppendOnlyFile
 from disque_tx.services.host.log import DaemonLog
 from disque_tx.services.host.memoryfiles import MemoryFiles
 from disque_tx.wire.jobid import JobIdSource
+from tests.core.bench import add_request
 
 ME = b"a" * 40
 PATH = "/data/disque.aof"
@@ -152,7 +153,10 @@ class Bench:
         replies = self.client.replies
         assert isinstance(replies, ValueReplies)
         replies.clear()
-        self.node.add_job(self.client, queue, body, 1, ttl_s, retry_s, delay_s, 0, 0, False)
+        request = add_request(
+            queue, body, replicate=1, ttl_s=ttl_s, retry_s=retry_s, delay_s=delay_s
+        )
+        self.node.add_job(self.client, request)
         status = replies.values[0]
         assert isinstance(status, Status)
         return status.text
