@@ -128,6 +128,14 @@ class ReplacedLinkTests(PeerCase):
         self.receive_jobs(B, YOURJOBS, theirs(1, (B, ME)))
         self.assertEqual([theirs(1, ()).id], self.get(b"q"))
 
+    def test_acknowledged(self) -> None:
+        """Whoever gives a job that is done receives SETACK at once, as ever."""
+        self.receive_jobs(B, REPLJOB, theirs(1, (B, ME)))
+        self.node.acknowledge([theirs(1, ()).id])
+        self.replaced()
+        self.receive_jobs(B, YOURJOBS, theirs(1, (B, ME)))
+        self.assertEqual(["SETACK"], self.sent_names(B))
+
     def test_moved(self) -> None:
         """A job with RETRY 0 is taken all the same: there is no other copy of it."""
         self.replaced()

@@ -150,17 +150,18 @@ class Federation:
         first = self._received.first(message)
         for place in range(len(message.jobs)):
             record = message.jobs[place]
-            unwanted = not first if record.retry_s == 0 else late
-            if unwanted or not valid_id(record.id):
+            if not valid_id(record.id) or (record.retry_s == 0 and not first):
                 continue
             job = self._jobs.get(record.id)
             fresh = job is None
+            if job is not None and job.state == ACKED:
+                self._acks.send_setack(job, sender.id)
+                continue
+            if late and record.retry_s > 0:
+                continue
             if job is None:
                 job = self._arrivals.job(record, message.lives_s[place], now_ms, wall_us)
                 self._jobs.add(job)
-            elif job.state == ACKED:
-                self._acks.send_setack(job, sender.id)
-                continue
             else:
                 self._jobs.merge_holders(job, record.nodes)
                 self._delivery.merge_counters(job, record)
