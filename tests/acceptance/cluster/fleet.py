@@ -76,7 +76,9 @@ class Fleet:
             node.call("CONFIG", "SET", "maxmemory", "1gb")
             node.call("CONFIG", "SET", "cluster-node-timeout", round(node_timeout_s * 1000))
         self.agreed()
-        self.each(lambda node: node.call("DEBUG", "FLUSHALL"))
+        # What one node sent before it was emptied may reach another one after that was.
+        for _ in range(3):
+            self.each(lambda node: node.call("DEBUG", "FLUSHALL"))
         return self
 
     def discard(self) -> None:
@@ -113,7 +115,18 @@ class Fleet:
     def drained(self, timeout_s: float = 400.0) -> None:
         """Wait until no node knows any job. What was tried in vain, as while a node stood still, is
         tried again after up to three minutes."""
-        wait_for(lambda: self.jobs() == 0, "all nodes are empty", timeout_s)
+        try:
+            wait_for(lambda: self.jobs() == 0, "all nodes are empty", timeout_s)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.left()}") from None
+
+    def left(self) -> list[tuple[str, dict[str, Any]]]:
+        """What is known of all jobs on all nodes: the name of the node, and SHOW."""
+        return [
+            (node.id[:8], node.show(job_id.decode()))
+            for node in self.living()
+            for job_id in node.call("JSCAN", 0, "COUNT", 100_000)[1]
+        ]
 
 
 def sees(node: Node, others: set[str]) -> bool:
