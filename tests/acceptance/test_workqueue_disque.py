@@ -173,7 +173,10 @@ class MoveTests(DisqueTestCase):
         await rest(0.05)
         told: list[tuple[int, int]] = []
         mover = Mover(
-            self.queue, self.redis, self.parking(), lambda moved, left: told.append((moved, left))
+            self.queue,
+            self.redis,
+            self.parking(),
+            progress=lambda moved, left: told.append((moved, left)),
         )
         self.assertEqual(499, await mover.run())
         self.assertEqual((499, 0), told[-1])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import select
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.interfaces import IReactorTime, IReadDescriptor
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.python.failure import Failure
@@ -24,6 +26,8 @@ from disque_tx.nodetable import MYSELF, NodeEntry
 from disque_tx.services.clients.admission import Admission
 from disque_tx.services.clients.protocol import RespFactory, RespProtocol
 from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.host.memoryfiles import MemoryFiles
+from disque_tx.services.host.platform import Platform
 from disque_tx.services.interfaces import IClock
 from disque_tx.services.net.hub import Hub
 from disque_tx.services.runtime import Runtime
@@ -95,6 +99,11 @@ class NodeCase(SynchronousTestCase):
         """The dispatcher's clock."""
         self._clock_ns += self.request_ns
         return self._clock_ns
+
+    def platform(self, in_thread: Callable[..., Deferred[Any]] = maybeDeferred) -> Platform:
+        """What services get of the world. ``in_thread``: does at once what a thread would do."""
+        clock = BenchClock(self.reactor)
+        return Platform(self.reactor, clock, MemoryFiles(), self.log, in_thread)
 
     def make_reactor(self) -> MemoryReactorClock:
         """Where timers and descriptors are registered."""

@@ -19,7 +19,7 @@ class CronCase(NodeCase):
         """Started, at a whole second of the steady clock."""
         super().setUp()
         self.aof = StillLog()
-        self.cron = Cron(self.runtime, self.settings, cast(Any, self.aof), self.log, self.reactor)
+        self.cron = Cron(self.runtime, self.settings, self.platform(), cast(Any, self.aof))
         self.cron.startService()
         self.addCleanup(self.stop)
 

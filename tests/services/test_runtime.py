@@ -214,7 +214,7 @@ class FaultTests(NodeCase):
         """A fault in the periodic work ends its turn: what TLS clients send afterwards is logged
         and answered at once, not only when another turn happens to come along."""
         aof = StillLog()
-        cron = Cron(self.runtime, self.settings, cast(Any, aof), self.log, self.reactor)
+        cron = Cron(self.runtime, self.settings, self.platform(), cast(Any, aof))
         aof.error = ZeroDivisionError()
         self.assertRaises(ZeroDivisionError, cron.run)
         self.assertFalse(self.runtime.turns.active)

@@ -68,6 +68,7 @@ def add_job(
     queue: Name,
     body: Name,
     timeout_ms: int = 5000,
+    *,
     replicate: int | None = None,
     delay_s: int | None = None,
     retry_s: int | None = None,

@@ -93,6 +93,7 @@ class Turns:
         server: Server,
         dispatcher: Dispatcher,
         clients: Clients,
+        *,
         steady_ms: Callable[[], int],
         wall_us: Callable[[], int],
         fatal: Callable[[Exception], object],

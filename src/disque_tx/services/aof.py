@@ -55,6 +55,7 @@ class AppendOnlyFile(AppendOnlyLog, Service):
         files: IFiles,
         clock: IReactorTime,
         settings: LogSettings,
+        *,
         defer_to_thread: Callable[..., Deferred[Any]],
         fatal: Callable[[str], object],
         reports: Reports,

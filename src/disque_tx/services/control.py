@@ -20,10 +20,9 @@ from disque_tx.services.pump import Session
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
-    from disque_tx.engine.interfaces import IFiles
     from disque_tx.services.aof import AppendOnlyFile
     from disque_tx.services.events.service import EventLog
-    from disque_tx.services.host.log import DaemonLog
+    from disque_tx.services.host.platform import Platform
     from disque_tx.services.host.process import ProcessInfo
 
 #: File descriptors the process needs besides those of its clients (client protocol, section 2).
@@ -64,16 +63,15 @@ class NodeControl(Control):
         self,
         supervisor: Supervisor,
         settings: Settings,
-        log: DaemonLog,
-        files: IFiles,
+        platform: Platform,
         process: ProcessInfo,
         aof: AppendOnlyFile,
         eventlog: EventLog,
     ) -> None:
         self._supervisor = supervisor
         self._settings = settings
-        self._log = log
-        self._files = files
+        self._log = platform.log
+        self._files = platform.files
         self._process = process
         self._aof = aof
         self._eventlog = eventlog

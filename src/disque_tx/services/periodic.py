@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
     from disque_tx.services.aof import AppendOnlyFile
     from disque_tx.services.host.log import DaemonLog
+    from disque_tx.services.host.platform import Platform
     from disque_tx.services.runtime import Runtime
 
 
@@ -25,16 +26,15 @@ class Cron(Service):
         self,
         runtime: Runtime,
         settings: Settings,
+        platform: Platform,
         aof: AppendOnlyFile,
-        log: DaemonLog,
-        reactor: IReactorTime,
     ) -> None:
         self._runtime = runtime
         self._settings = settings
-        self._log = log
-        self._work = PeriodicWork(runtime.server, settings, runtime, aof, log)
+        self._log = platform.log
+        self._work = PeriodicWork(runtime.server, settings, runtime, aof, platform.log)
         self._loop = LoopingCall(self.run)
-        self._loop.clock = reactor
+        self._loop.clock = platform.reactor
 
     def startService(self) -> None:
         """Begin; the first run is one period from now."""

@@ -45,6 +45,7 @@ from disque_tx.services.control import NodeControl, raise_fd_limit
 from disque_tx.services.events.service import EventLog
 from disque_tx.services.host.files import RealFiles
 from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.host.platform import Platform
 from disque_tx.services.host.process import DISQUE_VERSION, ProcessInfo, Watchdog, notify
 from disque_tx.services.interfaces import IHost
 from disque_tx.services.net.certificates import Certificates, Identity
@@ -104,28 +105,27 @@ class NodeRoot(MultiService):
             self.files,
             reactor,
             settings,
-            self._in_thread,
-            self._broken,
-            log,
+            defer_to_thread=self._in_thread,
+            fatal=self._broken,
+            reports=log,
             latency=latency,
         )
-        self.eventlog = EventLog(node, settings, self.files, clock, reactor, self._in_thread, log)
+        platform = Platform(reactor, clock, self.files, log, self._in_thread)
+        self.eventlog = EventLog(node, settings, platform)
         registry = standard_registry()
         for old, new in settings.renames:
             registry.rename(old, new)
-        control = NodeControl(
-            self, settings, log, self.files, self.process, self.aof, self.eventlog
-        )
+        control = NodeControl(self, settings, platform, self.process, self.aof, self.eventlog)
         self.server = Server(node, control, registry, latency)
         dispatcher = Dispatcher(self.server, registry, time.perf_counter_ns)
         self.runtime = Runtime(node, self.server, dispatcher, clock, reactor, self._broken)
         self.node_service = NodeService(self.runtime)
         self.admission = Admission(self.runtime, settings, log)
-        self.cron = Cron(self.runtime, settings, self.aof, log, reactor)
+        self.cron = Cron(self.runtime, settings, platform, self.aof)
         hub = Hub(reactor, self.runtime)
         self.listeners = Listeners(self, settings, log, hub, reactor)
         epoch = first_epoch(clock.wall_us())
-        self.bus = Bus(self.runtime, settings, log, hub, reactor, self._in_thread, epoch)
+        self.bus = Bus(self.runtime, settings, platform, hub, epoch)
         self._lifecycle = Lifecycle(self.server, self.aof, self.runtime.turn, self, log)
         self.runtime.turns.connect(
             self.aof, self._lifecycle.nodes_changed, self.bus.links, self.eventlog

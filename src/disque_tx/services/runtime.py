@@ -70,7 +70,13 @@ class Runtime:
         self._reactor = reactor
         self._steady_ms = clock.steady_ms
         self.turns = Turns(
-            server, dispatcher, self, clock.steady_ms, clock.wall_us, self._broken, self._report
+            server,
+            dispatcher,
+            self,
+            steady_ms=clock.steady_ms,
+            wall_us=clock.wall_us,
+            fatal=self._broken,
+            report=self._report,
         )
         self._late_call: IDelayedCall | None = None
         self._timer: IDelayedCall | None = None

@@ -87,10 +87,10 @@ class Process:
             self.server,
             self.dispatcher,
             self.sessions,
-            self._clocks.steady_ms,
-            self._clocks.wall_us,
-            self._broken,
-            self._report,
+            steady_ms=self._clocks.steady_ms,
+            wall_us=self._clocks.wall_us,
+            fatal=self._broken,
+            report=self._report,
         )
         self.turns.deadlines.append(self.node.federation)
         self.bus = Bus(self, self._random.getrandbits(62))

@@ -51,6 +51,7 @@ class FailureHandler:
         policy: Policy,
         leases: Leases,
         settling: Settler,
+        *,
         clock: IReactorTime,
         random: Random,
         wall_s: Callable[[], float],

@@ -72,6 +72,7 @@ class Worker(Service):
         client: Client,
         handlers: Any,
         reactor: Any,
+        *,
         concurrency: int = 8,
         queues: Sequence[str] | None = None,
         order: str = "fair",
@@ -110,13 +111,22 @@ class Worker(Service):
         chance = random or Random()
         turns = order_of(order, chosen, weights)
         self._fetcher = Fetcher(client, turns, reactor, chance, self._room, self._arrived)
-        self._build(client, reactor, chance, pool, time_limit_s, wall_s, environ)
+        self._build(
+            client,
+            reactor,
+            chance,
+            pool=pool,
+            time_limit_s=time_limit_s,
+            wall_s=wall_s,
+            environ=environ,
+        )
 
     def _build(
         self,
         client: Client,
         reactor: Any,
         random: Random,
+        *,
         pool: Callable[[Report], Pool] | None,
         time_limit_s: float | None,
         wall_s: Callable[[], float],
@@ -141,9 +151,9 @@ class Worker(Service):
             self._policy,
             self._leases,
             self._settling,
-            reactor,
-            random,
-            wall_s,
+            clock=reactor,
+            random=random,
+            wall_s=wall_s,
         )
 
     # -- service -----------------------------------------------------------------------------

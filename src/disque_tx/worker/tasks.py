@@ -98,6 +98,7 @@ class Queue:
     def _add(
         self,
         function: Callable[_P, _R],
+        *,
         name: str | None = None,
         retry_s: int | None = None,
         ttl_s: int | None = None,

@@ -83,6 +83,7 @@ class Mover:
         queue: WorkQueue,
         redis: Redis,
         parking: Parking,
+        *,
         progress: Callable[[int, int], object] = lambda moved, left: None,
         at_a_time: int = 32,
         lock_s: float = 6.0,

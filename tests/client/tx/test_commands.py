@@ -58,7 +58,17 @@ class CommandTests(NetworkTestCase):
             "ADDJOB q b 0 REPLICATE 2 DELAY 3 RETRY 0 TTL 5 MAXLEN 6 ASYNC",
             bulk(JOB_ID),
             JOB_ID,
-            lambda c: c.add_job("q", b"b", 0, 2, 3, 0, 5, 6, asynchronous=True),
+            lambda c: c.add_job(
+                "q",
+                b"b",
+                0,
+                replicate=2,
+                delay_s=3,
+                retry_s=0,
+                ttl_s=5,
+                maxlen=6,
+                asynchronous=True,
+            ),
         )
         self.check(
             "ADDJOB q b 5000 DELAY 1 RETRY 2 TTL 3",

@@ -119,10 +119,10 @@ class Bench:
             files,
             self.clock,
             settings,
-            self.threads.defer,
-            self.died.append,
-            self.log,
-            monotonic or self.clock.seconds,
+            defer_to_thread=self.threads.defer,
+            fatal=self.died.append,
+            reports=self.log,
+            monotonic=monotonic or self.clock.seconds,
         )
         self.client = Client(1, ValueReplies(), b"", self.now_ms)
 

@@ -43,7 +43,7 @@ class BusCase(NodeCase):
     def make_bus(self) -> Bus:
         """A bus that is not open."""
         return Bus(
-            self.runtime, self.settings, self.log, self.hub, self.reactor, self.look_up, 1_000
+            self.runtime, self.settings, self.platform(self.look_up), self.hub, first_epoch=1_000
         )
 
     def look_up(self, work: Any, *args: Any) -> Deferred[Any]:

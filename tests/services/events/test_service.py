@@ -23,6 +23,7 @@ from disque_tx.services.events.segments import Plan, SegmentWriter
 from disque_tx.services.events.service import EventLog
 from disque_tx.services.host.files import RealFile, RealFiles
 from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.host.platform import Platform
 from disque_tx.wire.eventrecords import HEADER, MAGIC, NO_BODY
 from tests.core.bench import UNIX_S, NodeCase
 from tests.services.nodebench import BenchClock
@@ -192,11 +193,13 @@ class EventLogTests(FolderCase):
         return EventLog(
             self.node,
             self.settings,
-            self.files,
-            BenchClock(self.reactor),
-            self.reactor,
-            in_thread,
-            DaemonLog("debug", str(self.written)),
+            Platform(
+                self.reactor,
+                BenchClock(self.reactor),
+                self.files,
+                DaemonLog("debug", str(self.written)),
+                in_thread,
+            ),
         )
 
     def start(self) -> None:

@@ -42,7 +42,15 @@ class ListenTests(SynchronousTestCase):
         """What is said when one address fails; nothing may be open then."""
         listen = self.failing(host, code)
         with self.assertRaises(ConfigError) as caught:
-            listen_on(PAIR, self.port, 5, is_pair, "for other nodes", directive, listen)
+            listen_on(
+                PAIR,
+                self.port,
+                5,
+                is_pair,
+                purpose="for other nodes",
+                directive=directive,
+                listen=listen,
+            )
         self.assertEqual({-1}, {sock.fileno() for sock in self.made})
         return str(caught.exception)
 

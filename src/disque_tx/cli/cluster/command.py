@@ -223,7 +223,15 @@ def create(options: Options, nodes: tuple[str, ...], yes: bool, timeout_s: float
                     f"{view.address} knows nodes that were not named ({', '.join(strangers)})."
                     " Name them too, or add nodes to their cluster with disque cluster meet."
                 )
-        _join(members, views, [], ids, f"Make a cluster of {len(views)} nodes?", yes, timeout_s)
+        _join(
+            members,
+            views,
+            [],
+            ids,
+            f"Make a cluster of {len(views)} nodes?",
+            yes=yes,
+            timeout_s=timeout_s,
+        )
 
 
 @command.command("meet")
@@ -240,7 +248,7 @@ def meet(options: Options, node: str, nodes: tuple[str, ...], yes: bool, timeout
         question = f"Make one cluster of the {len(ids)} nodes that these know?"
         # With TLS, nodes do not know each other's ports for clients.
         others = joining.others(views) if options.encryption is None else []
-        _join(members, views, others, ids, question, yes, timeout_s)
+        _join(members, views, others, ids, question, yes=yes, timeout_s=timeout_s)
 
 
 def _views(members: Members, nodes: tuple[str, ...]) -> list[NodeView]:
@@ -263,6 +271,7 @@ def _join(
     others: list[str],
     ids: set[str],
     question: str,
+    *,
     yes: bool,
     timeout_s: float,
 ) -> None:
@@ -276,7 +285,7 @@ def _join(
     for cause in why:
         click.echo(f"Note: {cause}", err=True)
     to_meet = [places[each] for each in addresses[1:]]
-    work = Joining(members, addresses[0], addresses + others, to_meet, ids, why)
+    work = Joining(members, addresses[0], addresses + others, to_meet, ids, causes=why)
     with progress("links", work.pairs) as advance:
         work.run(timeout_s, advance)
     click.echo(f"The {len(ids)} nodes know each other.")

@@ -121,6 +121,7 @@ class Joining:
         addresses: list[str],
         places: list[MeetAddress],
         ids: set[str],
+        *,
         causes: list[str],
         sleep: Callable[[float], object] = time.sleep,
         now_s: Callable[[], float] = time.monotonic,

@@ -184,7 +184,7 @@ def move(
         client, member = _clients(disque, options or Options(), reactor)
         _say(f"Moving {prefix.prefix} from {server.address} to {queue} of {client!r}")
         parking, bar = Parking(client, member, queue, job_options), Bar()
-        mover = Mover(source, server, parking, bar, waiting=_say)
+        mover = Mover(source, server, parking, progress=bar, waiting=_say)
         on_signal.stop = mover.stop
         try:
             with bar:

@@ -44,6 +44,7 @@ class Disque(ImmediateCommands):
         self,
         addresses: str | Iterable[str] = "127.0.0.1:7711",
         password: str | None = None,
+        *,
         tls: bool | TLS = False,
         timeout_s: float = 5.0,
         patience_s: float = 20.0,

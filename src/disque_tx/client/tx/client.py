@@ -159,6 +159,7 @@ class DisqueClient(TwistedCommands):
         self,
         addresses: str | Iterable[str] = "127.0.0.1:7711",
         password: str | None = None,
+        *,
         tls: bool | TLS = False,
         reactor: Any = None,
         timeout_s: float = 5.0,
@@ -174,10 +175,10 @@ class DisqueClient(TwistedCommands):
             seed_nodes,
             ConnectionOptions(password or seed_nodes.password, encryption, timeout_s),
             _global_reactor() if reactor is None else reactor,
-            encryption is None if discover is None else discover,
-            patience_s,
-            connections_max,
-            random or Random(),
+            discover=encryption is None if discover is None else discover,
+            patience_s=patience_s,
+            connections_max=connections_max,
+            random=random or Random(),
         )
         super().__init__(session, follow)
         self._seed_nodes = seed_nodes

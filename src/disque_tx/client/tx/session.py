@@ -49,6 +49,7 @@ class TwistedSession:
         seeds: Seeds,
         options: ConnectionOptions,
         reactor: Any,
+        *,
         discover: bool,
         patience_s: float,
         connections_max: int,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Callable
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
     from disque_tx.services.bus.protocol import BusFactory
     from disque_tx.services.host.log import DaemonLog
+    from disque_tx.services.host.platform import Platform
     from disque_tx.services.runtime import Runtime
 
 _EVERYWHERE: Final = ["::", "0.0.0.0"]
@@ -64,8 +64,8 @@ def listen_bus(settings: Settings, log: DaemonLog) -> list[socket.socket]:
         port,
         settings.tcp_backlog,
         not asked,
-        "for other nodes",
-        "cluster-bus-port",
+        purpose="for other nodes",
+        directive="cluster-bus-port",
     )
     _log_exposure(settings, log, port)
     return sockets
@@ -93,22 +93,14 @@ _CONNECT_MS_MAX: Final = 2_000
 
 class BusConnector:
     """Makes connections to other nodes, and looks up their names. ``bind``: the addresses that this
-    node listens on; the first is the one to connect from. ``in_thread``: calls a function in a
-    thread."""
+    node listens on; the first is the one to connect from."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        log: DaemonLog,
-        reactor: Any,
-        bind: list[str],
-        in_thread: Callable[..., Deferred[Any]],
-    ) -> None:
+    def __init__(self, runtime: Runtime, bind: list[str], platform: Platform) -> None:
         self._runtime = runtime
-        self._log = log
-        self._reactor = reactor
+        self._log = platform.log
+        self._reactor = platform.reactor
         self._bind = bind
-        self._in_thread = in_thread
+        self._in_thread = platform.in_thread
         self._connecting: set[Deferred[socket.socket]] = set()
 
     def connect(self, entry: NodeEntry, factory: BusFactory, adopter: Adopter) -> None:

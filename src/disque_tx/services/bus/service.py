@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
@@ -22,7 +21,7 @@ from disque_tx.services.net.sockets import Adopter, FastPort
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
-    from disque_tx.services.host.log import DaemonLog
+    from disque_tx.services.host.platform import Platform
     from disque_tx.services.net.hub import Hub
     from disque_tx.services.runtime import Runtime
 
@@ -31,7 +30,7 @@ class Bus(Service):
     """The connections of one node to others.
 
     ``open`` takes possession of the port; connections are served once the service is started.
-    ``in_thread``: calls a function in a thread, for looking up host names. ``first_epoch``: see
+    ``first_epoch``: see
     ``BusLinks``. ``identity``: the certificate that it shows to others; ``None`` without TLS.
     """
 
@@ -41,26 +40,24 @@ class Bus(Service):
         self,
         runtime: Runtime,
         settings: Settings,
-        log: DaemonLog,
+        platform: Platform,
         hub: Hub,
-        reactor: Any,
-        in_thread: Callable[..., Deferred[Any]],
         first_epoch: int,
     ) -> None:
-        self.reactor = reactor
+        self.reactor = platform.reactor
         self.links = BusLinks(runtime.node, runtime.node.receive, settings, self, first_epoch)
         self.identity: Identity | None = None
         self._runtime = runtime
         self._settings = settings
-        self._log = log
+        self._log = platform.log
         self._secure = False
         self._inbound: Adopter = hub
         self._outbound: Adopter = hub
         self._ports: list[FastPort] = []
         self._open: set[BusProtocol] = set()
         self._closed: Deferred[None] | None = None
-        self._stranger_log = StrangerLog(log, "Cluster bus")
-        self._connector = BusConnector(runtime, log, reactor, settings.bind, in_thread)
+        self._stranger_log = StrangerLog(platform.log, "Cluster bus")
+        self._connector = BusConnector(runtime, settings.bind, platform)
 
     # -- start and stop ----------------------------------------------------------------------
 

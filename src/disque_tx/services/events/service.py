@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
@@ -21,11 +21,9 @@ from twisted.python.failure import Failure
 from disque_tx.config.settings import Settings
 from disque_tx.config.units import glob_match
 from disque_tx.core.node import Node
-from disque_tx.engine.interfaces import IFiles
 from disque_tx.services.events.conversion import Conversion
 from disque_tx.services.events.segments import Plan, SegmentWriter
-from disque_tx.services.host.log import DaemonLog
-from disque_tx.services.interfaces import IClock
+from disque_tx.services.host.platform import Platform
 from disque_tx.wire.eventrecords import BODY, BODY_HASH, NO_BODY, EventRecorder, QueueFilter
 
 #: Records are handed to the thread when there are so many bytes, or after so long.
@@ -55,22 +53,18 @@ class EventLog(Service):
         self,
         node: Node,
         settings: Settings,
-        files: IFiles,
-        clock: IClock,
-        reactor: Any,
-        in_thread: Callable[..., Deferred[Any]],
-        log: DaemonLog,
+        platform: Platform,
     ) -> None:
         self.recorder = EventRecorder()
         self.dropped = 0
-        self.conversion = Conversion(reactor, log)
+        self.conversion = Conversion(platform.reactor, platform.log)
         self._node = node
         self._settings = settings
-        self._clock = clock
-        self._reactor = reactor
-        self._in_thread = in_thread
-        self._log = log
-        self._writer = SegmentWriter(files, node.id, clock.wall_us() // 1000)
+        self._clock = platform.clock
+        self._reactor = platform.reactor
+        self._in_thread = platform.in_thread
+        self._log = platform.log
+        self._writer = SegmentWriter(platform.files, node.id, platform.clock.wall_us() // 1000)
         self._flushed_events = 0
         self._tasks: deque[Task] = deque()
         self._busy = False
@@ -79,7 +73,7 @@ class EventLog(Service):
         self._healthy = True
         self._done: Deferred[None] | None = None
         self._loop = LoopingCall(self._tick)
-        self._loop.clock = reactor
+        self._loop.clock = platform.reactor
 
     # -- start and stop -------------------------------------------------------------------
 

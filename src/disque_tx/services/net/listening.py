@@ -39,6 +39,7 @@ def listen_on(
     port: int,
     backlog: int,
     is_pair: bool,
+    *,
     purpose: str = "",
     directive: str = "port",
     listen: Listen = listen_tcp,

@@ -37,6 +37,7 @@ class Target:
     def from_options(
         cls,
         servers: str,
+        *,
         password: str | None,
         tls: bool,
         cacert: str | None,
