@@ -6,6 +6,7 @@ import socket
 import threading
 from collections import deque
 from random import Random
+from typing import Any
 
 import hiredis
 from twisted.trial.unittest import SynchronousTestCase
@@ -18,6 +19,18 @@ NO_ANSWER = b"<silence>"
 DIE = b"<die>"
 NODE_IDS = [digit * 40 for digit in "abc"]
 JOB_ID = "D-aaaaaaaa-I7AaGuir60UxcQsPD43BwS6e-05a1"
+
+#: ADDJOB with every option, and the words that stand behind the body then.
+EVERY_OPTION: Any = {
+    "timeout_ms": 0,
+    "replicate": 2,
+    "delay_s": 3,
+    "retry_s": 0,
+    "ttl_s": 5,
+    "maxlen": 6,
+    "asynchronous": True,
+}
+EVERY_WORD = "0 REPLICATE 2 DELAY 3 RETRY 0 TTL 5 MAXLEN 6 ASYNC"
 
 
 def bulk(data: bytes | str) -> bytes:

@@ -7,7 +7,16 @@ from typing import Any
 
 from disque_tx.client.values import ClusterNode, Hello, Job, NodeInfo
 from tests.client.blocking.test_session import SessionTestCase
-from tests.client.scripted import JOB_ID, NODE_IDS, ScriptedNode, array, bulk, job
+from tests.client.scripted import (
+    EVERY_OPTION,
+    EVERY_WORD,
+    JOB_ID,
+    NODE_IDS,
+    ScriptedNode,
+    array,
+    bulk,
+    job,
+)
 
 NODES_LINE = f"{NODE_IDS[0]} 10.0.0.1:7711 myself,leaving 0 17 connected\n"
 
@@ -52,40 +61,8 @@ class CommandTests(SessionTestCase):
         self.assertEqual(
             (["ADDJOB", "q", "b", "5000"], JOB_ID), self.sent(added, lambda c: c.add_job("q", "b"))
         )
-        words, _ = self.sent(
-            added,
-            lambda c: c.add_job(
-                "q",
-                b"b",
-                timeout_ms=0,
-                replicate=2,
-                delay_s=3,
-                retry_s=0,
-                ttl_s=5,
-                maxlen=6,
-                asynchronous=True,
-            ),
-        )
-        self.assertEqual(
-            [
-                "ADDJOB",
-                "q",
-                "b",
-                "0",
-                "REPLICATE",
-                "2",
-                "DELAY",
-                "3",
-                "RETRY",
-                "0",
-                "TTL",
-                "5",
-                "MAXLEN",
-                "6",
-                "ASYNC",
-            ],
-            words,
-        )
+        words, _ = self.sent(added, lambda c: c.add_job("q", b"b", **EVERY_OPTION))
+        self.assertEqual(["ADDJOB", "q", "b", *EVERY_WORD.split()], words)
 
     def test_get(self) -> None:
         """Jobs with their counters."""

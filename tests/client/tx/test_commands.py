@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from disque_tx.client.values import ClusterNode, Hello, Job, NodeInfo
-from tests.client.scripted import JOB_ID, NODE_IDS, array, bulk, job
+from tests.client.scripted import EVERY_OPTION, EVERY_WORD, JOB_ID, NODE_IDS, array, bulk, job
 from tests.client.tx.network import NetworkTestCase
 
 NODES_LINE = f"{NODE_IDS[0]} 10.0.0.1:7711 myself,leaving 0 17 connected\n"
@@ -55,20 +55,10 @@ class CommandTests(NetworkTestCase):
         for added in (b"+" + JOB_ID.encode() + b"\r\n", bulk(JOB_ID)):
             self.check("ADDJOB q b 5000", added, JOB_ID, lambda c: c.add_job("q", "b"))
         self.check(
-            "ADDJOB q b 0 REPLICATE 2 DELAY 3 RETRY 0 TTL 5 MAXLEN 6 ASYNC",
+            f"ADDJOB q b {EVERY_WORD}",
             bulk(JOB_ID),
             JOB_ID,
-            lambda c: c.add_job(
-                "q",
-                b"b",
-                0,
-                replicate=2,
-                delay_s=3,
-                retry_s=0,
-                ttl_s=5,
-                maxlen=6,
-                asynchronous=True,
-            ),
+            lambda c: c.add_job("q", b"b", **EVERY_OPTION),
         )
         self.check(
             "ADDJOB q b 5000 DELAY 1 RETRY 2 TTL 3",
