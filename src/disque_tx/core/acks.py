@@ -58,11 +58,11 @@ class Acks:
                 self.attempt(job, now_ms)
             elif job.nodes is self._membership.only_me and job.state != WAIT_REPL:
                 count += 1  # no other node has it, or will
-                self._tell(events.ACKED, job, now_ms)
+                self._count(events.ACKED, job, now_ms)
                 self._delivery.remove(job)
             else:
                 count += 1
-                self._tell(events.ACKED, job, now_ms)
+                self._count(events.ACKED, job, now_ms)
                 self._done(job, now_ms)
                 self.attempt(job, now_ms)
         return count
@@ -78,7 +78,7 @@ class Acks:
             count += 1
             if job.state != WAIT_REPL:  # taking that back makes the event
                 if job.state != ACKED:
-                    self._tell(events.FAST_ACKED, job, now_ms)
+                    self._count(events.FAST_ACKED, job, now_ms)
                 self._peers.send_to_holders(job, JobSignal(DELJOB, job_id))
             self._delivery.remove(job)
         return count
@@ -102,7 +102,7 @@ class Acks:
             self._outbox.note(events.DELETED, job, reason)
         self._delivery.remove(job)
 
-    def _tell(self, kind: i64, job: Job, now_ms: i64) -> None:
+    def _count(self, kind: i64, job: Job, now_ms: i64) -> None:
         self._totals.acked += 1
         sink = self._outbox.events
         if sink is not None:
@@ -166,7 +166,7 @@ class Acks:
                 self._peers.send(node, message)
 
     def send_setack(self, job: Job, node: bytes) -> None:
-        """Tell one node that the job is acknowledged."""
+        """Notify one node that the job is acknowledged."""
         holders = 0 if self._believes_alone(job, node) else self._known_holders(job)
         self._peers.send(node, JobSignal(SETACK, job.id, holders))
 

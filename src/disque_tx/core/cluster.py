@@ -204,7 +204,7 @@ class Cluster:
 
     # -- messages ------------------------------------------------------------------------
 
-    def heard_myself(self, link: Link, message: Message, now_ms: i64) -> None:
+    def refused(self, link: Link, message: Message, now_ms: i64) -> None:
         """A message that :meth:`bind` refused; perhaps of another process with this node's ID."""
         membership = self.membership
         if message.sender == membership.myself.id and isinstance(message, Gossip):

@@ -122,7 +122,7 @@ class Delivery:
         job.deliveries = max(job.deliveries, record.deliveries)
 
     def send_queued(self, job: Job, why: i64) -> None:
-        """Tell the other holders that this node has the job in its queue."""
+        """Notify the other holders that this node has the job in its queue."""
         message = JobSignal(busmessages.QUEUED, job.id)
         message.mflags = why
         self._peers.send_to_holders(job, message)

@@ -69,7 +69,7 @@ def selection(entries: list[NodeEntry], random: Callable[[], float]) -> list[Nod
         entry = draw(entries, random)
         if entry.flags & MYSELF or (draws > 2 * wanted and not failing(entry)):
             continue
-        if not _tellable(entry):
+        if not _worth_gossiping(entry):
             fresh -= 1
         elif entry not in chosen and (failing(entry) or well < _ENTRIES_MIN):
             chosen.append(entry)
@@ -79,7 +79,7 @@ def selection(entries: list[NodeEntry], random: Callable[[], float]) -> list[Nod
     return chosen
 
 
-def _tellable(entry: NodeEntry) -> bool:
+def _worth_gossiping(entry: NodeEntry) -> bool:
     if entry.flags & (HANDSHAKE | NOADDR):
         return False
     return entry.link is not None or entry.connecting or failing(entry)

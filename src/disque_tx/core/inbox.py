@@ -61,7 +61,7 @@ class Inbox:
         """Take one message that came on ``link``."""
         usual = link.entry is None and message.sender == link.speaker
         if not usual and not self._cluster.bind(link, message):
-            self._cluster.heard_myself(link, message, now_ms)
+            self._cluster.refused(link, message, now_ms)
             return
         if isinstance(message, Gossip):
             self._cluster.receive(link, message, now_ms)

@@ -81,10 +81,10 @@ class Threads:
                 payload, failed = run_in_thread(run)
                 took_s = self._seconds() - start_s
                 slot.current = None
-                self._tell((slot, Outcome(run, payload, failed, took_s)))
-            self._tell((slot, None))
+                self._hand_over((slot, Outcome(run, payload, failed, took_s)))
+            self._hand_over((slot, None))
 
-    def _tell(self, done: Done) -> None:
+    def _hand_over(self, done: Done) -> None:
         self._done.append(done)
         if not self._announced:
             self._announced = True

@@ -53,13 +53,13 @@ def _run(reactor: Any, name: str, main: Main) -> Deferred[None]:
             reactor.callLater(_PATIENCE_S, work.cancel)
             reactor.callLater(2 * _PATIENCE_S, os._exit, signals.status(number))
 
-    def heard(number: int, frame: FrameType | None) -> None:
+    def arrived(number: int, frame: FrameType | None) -> None:
         signals.exit_at_once()
         reactor.callFromThread(obey, number)
 
     def listen() -> None:
         for number in signals.NUMBERS:
-            signal.signal(number, heard)
+            signal.signal(number, arrived)
 
     reactor.callWhenRunning(listen)
     return Deferred.fromCoroutine(_ended(work, name, on_signal, signalled))

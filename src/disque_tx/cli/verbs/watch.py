@@ -80,9 +80,9 @@ def summed(infos: list[dict[str, str]]) -> dict[str, int]:
     """The totals of all nodes that report them; those of the original do not."""
     found = {}
     for name, joined in _TOTALS.items():
-        told = [int(info[name]) for info in infos if info.get(name, "").isdecimal()]
-        if told:
-            found[name] = joined(told)
+        values = [int(info[name]) for info in infos if info.get(name, "").isdecimal()]
+        if values:
+            found[name] = joined(values)
     return found
 
 

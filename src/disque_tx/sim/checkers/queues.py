@@ -37,7 +37,7 @@ class OldestFirst(Checker):
         self._breaches: list[str] = []
 
     def watch(self, run: Run) -> None:
-        """Hear of every job that leaves a queue."""
+        """Be notified of every job that leaves a queue."""
         for machine in run.machines:
             machine.events = partial(_Departures, self)
 
@@ -73,7 +73,7 @@ class OldestFirst(Checker):
 
 
 class _Departures(EventSink):
-    """Hears what happens on a node, and passes on which jobs leave queues."""
+    """Receives the events of a node, and passes on which jobs leave queues."""
 
     def __init__(self, checker: OldestFirst, process: Process) -> None:
         super().__init__()
