@@ -104,7 +104,8 @@ demo: $(VENV)/.made
 demo-pipeline: $(VENV)/.made-spark
 	@$(BIN)/python examples/pipeline/run.py
 
-STAGES = lint types docs unit mutants acceptance acceptance-cluster spark sim-some \
+# Those joined by + run at the same time: clusters wait for most of theirs.
+STAGES = lint types docs unit mutants acceptance acceptance-cluster+spark sim-some \
     $(if $(filter 1,$(CAN_COMPILE)),unit-compiled acceptance-compiled)
 
 ifdef T
@@ -114,16 +115,22 @@ test: $(VENV)/.made-$(if $(findstring spark,$(T)),test,quick)
 	PYTHONPATH=$(CURDIR)/src; export PYTHONPATH; $(if $(findstring mutants,$(T)),PYTHONHASHSEED=0; export PYTHONHASHSEED;) $(call TRIAL,build/trial-some,$(T))
 else
 # Goes on to its end, and then lists what failed.
-test: $(VENV)/.made-test
-	@rm -f build/*.tally; failed=; \
+test: $(VENV)/.made-test $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made)
+	@mkdir -p build; rm -f build/*.tally build/failed; \
+	run() { $(MAKE) --no-print-directory $$1 || echo $$1 >> build/failed; }; \
 	for stage in $(STAGES); do \
-	    begun=$$(date +%s); \
-	    $(MAKE) --no-print-directory $$stage || failed="$$failed $$stage"; \
+	    begun=$$(date +%s); parts=$$(echo $$stage | tr + ' '); \
+	    if test "$$parts" = "$$stage"; then \
+	        run $$stage; \
+	    else \
+	        for part in $$parts; do run $$part > build/$$part.log 2>&1 & done; wait; \
+	        for part in $$parts; do cat build/$$part.log; done; \
+	    fi; \
 	    echo "$$stage: $$(($$(date +%s) - begun)) s"; \
 	done; \
 	$(if $(filter 1,$(CAN_COMPILE)),,echo "No C compiler or no Python headers here: the compiled package was not tested.";) \
 	$(BIN)/python -m tests.tally || status=1; \
-	test -z "$$failed" || { echo "These stages failed:$$failed"; exit 1; }; \
+	test ! -e build/failed || { echo "These stages failed:" $$(cat build/failed); exit 1; }; \
 	exit $${status:-0}
 endif
 
@@ -137,6 +144,8 @@ types: $(VENV)/.made-test
 # The clusters are a package of their own: several daemons each, and no two at a time.
 ACCEPTANCE := $(subst /,.,$(basename $(wildcard tests/acceptance/test_*.py)))
 TOP_LEVEL := $(subst /,.,$(basename $(wildcard tests/test_*.py)))
+# The daemon is tested plain and compiled; what only uses one, and is not compiled itself, once.
+DAEMON := $(addprefix tests.acceptance.test_,connections durability eventlog libraries listening logfiles process protocols transcripts)
 UNIT := $(filter-out tests.acceptance tests.fuzz tests.mutants tests.spark,$(subst /,.,$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)))) $(TOP_LEVEL)
 
 TRIAL = mkdir -p build && $(BIN)/python -m twisted.trial --temp-directory $(1) $(if $(JOBS),--jobs $(JOBS)) $(2) 2>&1 | $(BIN)/python -m tests.tally $(1)
@@ -160,10 +169,10 @@ unit: $(VENV)/.made-test
 	$(call TRIAL,build/trial-unit,$(UNIT))
 
 acceptance: $(VENV)/.made-test
-	$(call TRIAL,build/trial-acceptance,$(ACCEPTANCE))
+	$(call TRIAL,build/trial-acceptance,$(if $(filter 1,$(CAN_COMPILE)),$(DAEMON),$(ACCEPTANCE)))
 
 unit-compiled: $(COMPILED)/.made
-	PYTHONPATH=$(CURDIR)/$(COMPILED); export PYTHONPATH; $(call TRIAL,build/trial-unit-compiled,$(UNIT))
+	PYTHONPATH=$(CURDIR)/$(COMPILED); export PYTHONPATH; $(call TRIAL,build/trial-unit-compiled,$(INNER:%=tests.%) tests.stateful tests.sim tests.services)
 
 acceptance-compiled: $(COMPILED)/.made
 	PYTHONPATH=$(CURDIR)/$(COMPILED); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-compiled,$(ACCEPTANCE))
