@@ -38,12 +38,14 @@ class MainTests(SynchronousTestCase):
         self.assertIn("2 runs, 0 failed", result.output)
 
     def test_broken(self) -> None:
-        """A broken promise gives exit status 1, what is broken, and the command that replays it."""
+        """A broken promise gives exit status 1, what is broken, and the command that replays it,
+        at once and again at the end."""
         self.patch(program, "known_seeds", list)
         self.patch(UniqueIds, "judge", lambda checker, run: ["an ID of two jobs"])
         result = self.call("--seeds", "1-1", "--minimise", "0")
         self.assertEqual(1, result.exit_code)
         self.assertIn("python -m disque_tx.sim --seed 1\n  BROKEN  an ID", result.output)
+        self.assertIn("Failed: python -m disque_tx.sim --seed 1", result.output)
         self.assertEqual(1, self.call("--seed", "1").exit_code)
 
     def test_smaller(self) -> None:

@@ -17,6 +17,8 @@ from disque_tx.sim.shape import DEAL, Shape, table
 #: Seeds that failed once; they are part of every campaign.
 SEEDS: Final = Path(__file__).with_name("seeds.txt")
 _TRACE_LINES: Final = 200
+#: Runs between lines of progress, where there is no terminal for a bar.
+_PROGRESS_RUNS: Final = 100
 
 
 def known_seeds() -> list[int]:
@@ -102,8 +104,12 @@ def _campaign(numbers: list[int], jobs: int, tries: int) -> bool:
     summary = Summary()
     seeds = list(dict.fromkeys([*known_seeds(), *numbers]))
     with click.progressbar(outcomes(seeds, jobs), length=len(seeds), file=sys.stderr) as bar:
-        for one in bar:
+        for done, one in enumerate(bar, 1):
             summary.add(one)
+            if one.breaches:
+                click.echo(f"\nFailed: {command(one.seed)}", err=True)
+            elif done % _PROGRESS_RUNS == 0 and not sys.stderr.isatty():
+                click.echo(f"{done} of {len(seeds)} runs", err=True)
     click.echo(summary.table())
     for failed in summary.failed:
         _report(failed)
