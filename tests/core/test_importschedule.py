@@ -1,4 +1,5 @@
-"""How often a queue asks other nodes, and how much comes (cluster protocol, 11.1 to 11.3)."""
+"""How often a queue requests jobs from other nodes, and how many (cluster protocol, 11.1 to
+11.3)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ class RateTests(SynchronousTestCase):
     """Section 11.2."""
 
     def test_rate(self) -> None:
-        """Jobs of this period and the last one, per second, rounded up."""
+        """Jobs of this period and the previous one, per second, rounded up."""
         imports = ImportSchedule(0)
         for now_ms in (100, 200, 300, 1_100, 1_200):
             imports.note(B, now_ms)
@@ -23,35 +24,35 @@ class RateTests(SynchronousTestCase):
         self.assertEqual(2, imports.rate(2_600))
 
     def test_burst(self) -> None:
-        """Jobs that came just now are not divided by nothing."""
+        """Jobs that arrive at the start of a period do not cause a division by zero."""
         imports = ImportSchedule(0)
         imports.note(B, 0)
         self.assertEqual(20, imports.rate(0))
 
     def test_end(self) -> None:
-        """Five seconds after the last period began nothing comes any more."""
+        """Five seconds after the start of the last period the rate is zero."""
         imports = ImportSchedule(0)
         imports.note(B, 0)
         self.assertEqual((1, 0), (imports.rate(5_000), imports.rate(5_001)))
 
-    def test_nothing_came(self) -> None:
-        """Asking alone is no import."""
+    def test_no_imports(self) -> None:
+        """Requests alone do not count as imports."""
         self.assertEqual(0, ImportSchedule(0).rate(10))
 
 
 class RequestTests(SynchronousTestCase):
-    """How many jobs are asked for: never more than an original can give."""
+    """How many jobs are requested: never more than an original can send."""
 
     @given(st.integers(0, 2_000), st.integers(0, 50))
     def test_range(self, jobs: int, givers: int) -> None:
-        """Always between 5 and 100."""
+        """The number is always between 5 and 100."""
         imports = ImportSchedule(0)
         for _ in range(jobs):
             imports.note(B, 10)
         self.assertTrue(5 <= imports.request(givers, 60) <= 100)
 
     def test_shared(self) -> None:
-        """Several givers share what is needed per second."""
+        """Several senders share what is needed per second."""
         imports = ImportSchedule(0)
         for _ in range(80):
             imports.note(B, 0)
@@ -62,7 +63,7 @@ class PauseTests(SynchronousTestCase):
     """The intervals between requests (section 11.3)."""
 
     def waits(self, imports: ImportSchedule, everybody: bool, count: int) -> list[int]:
-        """Milliseconds between ``count`` requests that are made as soon as they may."""
+        """Milliseconds between ``count`` requests that are each sent as soon as allowed."""
         at_ms, waits = 0, []
         for _ in range(count):
             before_ms = at_ms
@@ -79,7 +80,8 @@ class PauseTests(SynchronousTestCase):
         return waits
 
     def test_everybody(self) -> None:
-        """Everybody is asked at once, then after 4, 8, 16, 30, 30 seconds, for ever."""
+        """Requests to all nodes go out at once, then after 4, 8, 16, 30, 30 seconds,
+        indefinitely."""
         imports = ImportSchedule(0)
         self.assertTrue(imports.may_ask_all(0))
         waits = self.waits(imports, True, 6)
@@ -88,7 +90,8 @@ class PauseTests(SynchronousTestCase):
         self.assertFalse(imports.may_ask_all(imports.asked_all_ms + 30_000))
 
     def test_givers(self) -> None:
-        """Givers are asked after 50, 100, ... 1600, 2000 milliseconds, for ever."""
+        """Requests to recent senders go out after 50, 100, ... 1600, 2000 milliseconds,
+        indefinitely."""
         imports = ImportSchedule(0)
         self.assertTrue(imports.may_ask_givers(0))
         waits = self.waits(imports, False, 8)
@@ -96,8 +99,8 @@ class PauseTests(SynchronousTestCase):
         imports.givers_attempts = 1_000_000
         self.assertFalse(imports.may_ask_givers(imports.asked_givers_ms + 2_000))
 
-    def test_a_job_comes(self) -> None:
-        """A job makes the next request to its giver soon, a new giver the one to everybody."""
+    def test_job_arrives(self) -> None:
+        """A job resets the interval for its sender, and a new sender the interval for all nodes."""
         imports = ImportSchedule(0)
         imports.asked_all_ms = imports.asked_givers_ms = 0
         imports.all_attempts = imports.givers_attempts = 4
@@ -108,7 +111,7 @@ class PauseTests(SynchronousTestCase):
         self.assertEqual(4, imports.all_attempts)
 
     def test_next(self) -> None:
-        """The node is woken exactly when somebody may be asked again."""
+        """The node wakes up exactly when the next request may be sent."""
         imports = ImportSchedule(0)
         self.assertEqual(1, imports.next_ms(0))
         imports.asked_all_ms = 0
@@ -119,7 +122,7 @@ class PauseTests(SynchronousTestCase):
         self.assertTrue(imports.may_ask_givers(126))
 
     def test_givers_are_forgotten(self) -> None:
-        """Who gave nothing for five seconds is no giver."""
+        """A node that has sent nothing for five seconds is no recent sender."""
         imports = ImportSchedule(0)
         imports.note(B, 0)
         imports.note(C, 1_000)
