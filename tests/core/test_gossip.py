@@ -72,7 +72,8 @@ class SelectionTests(SynchronousTestCase):
     """Which nodes to describe."""
 
     def test_sizes(self) -> None:
-        """Messages in small clusters describe every third node, in large ones a tenth of them."""
+        """In small clusters a message describes every node except its sender and receiver, in large
+        ones a tenth of them."""
         for others, most in ((0, 0), (1, 0), (2, 1), (3, 2), (4, 3), (38, 3), (59, 6)):
             entries = table(*[linked(number, PFAIL) for number in range(others)])
             random = Random(others)

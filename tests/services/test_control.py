@@ -203,7 +203,7 @@ class LimitTests(SynchronousTestCase):
         self.assertEqual(limits, resource.getrlimit(resource.RLIMIT_NOFILE))
 
     def test_hard_limit(self) -> None:
-        """The number of clients is reduced to what the system allows."""
+        """The node does not promise more clients than the system allows."""
         _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         allowed = clients_allowed()
         self.assertEqual(hard - RESERVED_FDS if hard > 0 else 2**31 - 1, allowed)

@@ -190,7 +190,7 @@ class ReadyTests(RootCase):
         self.assertEqual(["READY=1\nSTATUS=Serving clients"], messages())
 
     def test_bus_port_taken(self) -> None:
-        """If the bus port is partly in use, the error says so, and the node claims nothing."""
+        """If the bus port is in use, the error names the address, and the node claims nothing."""
         port = free_port()
         with socket.create_server(("127.0.0.1", port + BUS_OFFSET)):
             text = self.unclaimed(port=port, appendonly=True)

@@ -35,7 +35,8 @@ class OptionsTests(RootCase):
         self.assertEqual(["--requirepass", "two words", "--logfile", "a b"], options.words())
 
     def test_unbalanced(self) -> None:
-        """The error shows the directive that cannot be parsed; an empty one counts, too."""
+        """A directive that cannot be parsed, or is empty, is refused with an error that shows
+        it."""
         for text in ('requirepass "two', "", "  "):
             with self.assertRaisesRegex(UsageError, "not a directive with a value"):
                 Options().parseOptions(["--set", text])
@@ -47,7 +48,7 @@ class OptionsTests(RootCase):
         self.assertEqual([], options.words())
 
     def test_unknown(self) -> None:
-        """An unknown option is not passed on as a directive."""
+        """Directives are not options of their own: an unknown option is refused."""
         self.assertRaises(UsageError, Options().parseOptions, ["--port", "7712"])
 
 
