@@ -63,7 +63,7 @@ class SenderTests(PeerCase):
         self.receive_as(link, C, JobSignal(DELJOB, job.id))
         self.assertEqual((C, []), (link.speaker, self.get(b"q")))
 
-    def test_as_somebody_else(self) -> None:
+    def test_changed_sender(self) -> None:
         """A connection belongs to one node; if the sender's ID changes, it is closed."""
         job = self.replicated(B)
         self.receive_as(self.accepted[B], C, JobSignal(DELJOB, job.id))

@@ -66,10 +66,10 @@ class LinksTests(SynchronousTestCase):
 
     def test_lost(self) -> None:
         """A link that worked is reconnected at once; one that never did counts as a failure."""
-        for speaker, retry_ms in ((b"b" * 40, 0), (b"", 1_200)):
+        for sender, retry_ms in ((b"b" * 40, 0), (b"", 1_200)):
             link = self.link()
             self.assertEqual(True, self.links.up(self.entry, link))
-            link.speaker = speaker
+            link.speaker = sender
             self.links.lost(link, 1_000, T_MS)
             self.assertEqual((None, retry_ms), (self.entry.link, self.entry.retry_ms))
 

@@ -62,7 +62,7 @@ class SynchronousTests(CopiesCase):
         self.assertEqual(job.id, self.status(client))
         self.assertEqual([job.id], self.get(b"q"))
 
-    def test_answer_of_somebody_else(self) -> None:
+    def test_confirmation_of_another_node(self) -> None:
         """Only confirmations of nodes that were sent the job count."""
         client = self.begin_add(2)
         job = self.waiting()
@@ -117,7 +117,7 @@ class SynchronousTests(CopiesCase):
         self.pass_ms(60)
         self.assertEqual(NOREPLY, self.sent_jobs(first).mflags)
 
-    def test_asked_again_less_and_less(self) -> None:
+    def test_sent_again_less_often(self) -> None:
         """Unresponsive nodes are sent the job again indefinitely, at intervals that grow to 1.6
         s."""
         for peer in (C, D):

@@ -437,7 +437,7 @@ class NodeMachine(RuleBasedStateMachine):
         assert totals.in_hand == sum(job.in_hand for job in self.node.jobs.table.values())
 
     @invariant()
-    def nobody_waits_in_vain(self) -> None:
+    def blocked_clients_agree(self) -> None:
         """Exactly the clients that wait are registered as blocked."""
         assert len(self.waiting) == self.node.blocked_clients
         for client, _, _ in self.waiting:

@@ -267,7 +267,7 @@ class StopTests(LogCase):
         self.bench.aof.flush_and_sync()
         self.assertEqual(self.bench.ids(), self.survivors())
 
-    def test_says_when_it_cannot(self) -> None:
+    def test_failed_write_is_reported(self) -> None:
         """If the last records cannot be written, the caller of the stop gets the error."""
         self.files.room_bytes = 0
         self.bench.turn(self.bench.add)
