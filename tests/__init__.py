@@ -2,6 +2,6 @@
 
 from importlib.util import find_spec
 
-# What only counts or looks at links runs without Hypothesis.
+# The tools that count tests and check links run without Hypothesis.
 if find_spec("hypothesis") is not None:
     import tests.profiles  # noqa: F401

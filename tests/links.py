@@ -19,18 +19,18 @@ def headings(text: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for heading in _HEADING.findall(_CODE.sub("", text)):
-        shown = _LINK.sub(lambda link: link[0][1:].partition("](")[0], heading).replace("`", "")
-        anchor = re.sub(r"[^\w -]", "", shown.lower()).replace(" ", "-")
+        plain = _LINK.sub(lambda link: link[0][1:].partition("](")[0], heading).replace("`", "")
+        anchor = re.sub(r"[^\w -]", "", plain.lower()).replace(" ", "-")
         number, unique = 0, anchor
         while unique in found:
             number += 1
             unique = f"{anchor}-{number}"
-        found[unique] = shown
+        found[unique] = plain
     return found
 
 
 def broken(document: Path) -> list[str]:
-    """Targets of links in ``document`` that are not there."""
+    """The targets of links in ``document`` that do not exist."""
     text = _CODE.sub("", document.read_text())
     targets = [name for name in _LINK.findall(text) if "://" not in name and "mailto:" not in name]
     return [name for name in targets if not _exists(document, name)]
@@ -45,7 +45,7 @@ def _exists(document: Path, target: str) -> bool:
 
 
 def main(words: list[str]) -> int:
-    """Check the documents and folders named; returns the exit status."""
+    """Check the given documents and folders; returns the exit status."""
     documents: list[Path] = []
     for word in words:
         path = Path(word)
@@ -53,7 +53,7 @@ def main(words: list[str]) -> int:
     missing = {str(document): broken(document) for document in documents}
     for document, names in missing.items():
         for name in names:
-            print(f"{document}: {name} is not there")
+            print(f"{document}: {name} does not exist")
     print(f"{len(documents)} documents, {sum(map(len, missing.values()))} broken links")
     return 1 if any(missing.values()) else 0
 

@@ -1,4 +1,4 @@
-"""What a test's code logs."""
+"""The log events of a test's code."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from twisted.trial.unittest import SynchronousTestCase
 
 
 def observe(case: SynchronousTestCase, note: Callable[[LogEvent], None]) -> None:
-    """Pass on every event until the test ends."""
+    """Pass every event to ``note`` until the test ends."""
     observer: Any = note  # the publisher's type wants an interface
     globalLogPublisher.addObserver(observer)
     case.addCleanup(globalLogPublisher.removeObserver, observer)
 
 
 def warnings(case: SynchronousTestCase) -> list[str]:
-    """The warnings from now on, as text; the list grows."""
+    """The warnings from now on, as text, in a list that grows."""
     lines: list[str] = []
 
     def note(event: LogEvent) -> None:

@@ -1,8 +1,8 @@
-"""How hard Hypothesis tries: ``HYPOTHESIS_PROFILE`` is ``quick`` (the default), ``thorough`` or
+"""The effort of Hypothesis: ``HYPOTHESIS_PROFILE`` is ``quick`` (the default), ``thorough`` or
 ``mutation``.
 
-The package of all tests imports this module. No profile has a deadline, because none of these
-tests is about speed.
+The package of all tests imports this module. No profile has a deadline, because none of these tests
+is about speed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ settings.register_profile(
 settings.register_profile(
     "thorough", deadline=None, max_examples=2_000, database=None, suppress_health_check=_SLOW
 )
-# For the mutation tester: the same every time, and a failure is enough.
+# For the mutation tester: reproducible, and without minimizing failures.
 settings.register_profile(
     "mutation",
     deadline=None,

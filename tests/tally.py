@@ -1,6 +1,7 @@
-"""Counts of what trial ran: ``trial ... | python -m tests.tally <folder>`` shows trial's output,
-keeps its numbers and the names of the tests that failed in ``<folder>.tally`` and fails when a test
-failed; without a folder, all numbers are added up and said in one line, below the names."""
+"""Counts the tests that trial ran: ``trial ... | python -m tests.tally <folder>`` shows trial's
+output, saves its numbers and the names of failed tests in ``<folder>.tally``, and fails if a test
+failed. Without a folder, it prints the names of failed tests and one line with the sum of all
+numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _NAME = re.compile(r"^tests(\.\w+)+$")
 
 
 class Tally(NamedTuple):
-    """How many tests passed, failed and were skipped, and which ones failed."""
+    """The numbers of passed, failed and skipped tests, and the names of the failed ones."""
 
     passed: int
     failed: int
@@ -27,7 +28,7 @@ class Tally(NamedTuple):
 
 
 def read() -> Tally:
-    """Show what trial prints; the tally of its last summary."""
+    """Show trial's output; the tally of its last summary."""
     ran, verdict, in_block = 0, "", False
     counts: dict[str, str] = {}
     names: dict[str, None] = {}
@@ -43,8 +44,8 @@ def read() -> Tally:
             verdict = found[1]
             counts = dict(part.split("=") for part in (found[2] or "").split(", ") if part)
     sys.stdout.flush()
-    # Only successes pass. Skipped is what needs a program that is not there; an expected failure
-    # is no proof of anything.
+    # Only successes count as passed. Tests are skipped if a program is missing; an expected
+    # failure proves nothing.
     passed, skipped = int(counts.get("successes", 0)), int(counts.get("skips", 0))
     failed = max(ran - passed - skipped, 0)
     if verdict != "PASSED" or not ran:

@@ -1,7 +1,7 @@
-"""Sections of the protocols that the source cites are in the reference documentation.
+"""The sections of the protocols that the source cites exist in the reference documentation.
 
-A citation names its document, "client protocol, section 14.2"; where a module or a docstring has
-done that, "section 14.2" is enough. The pages of a document begin with its name,
+A citation names its document, "client protocol, section 14.2"; after a module or a docstring has
+done that, "section 14.2" is enough. The names of a document's pages begin with its name,
 ``docs/reference/protocol/client-*.md``, and a section is a heading that begins with its number.
 """
 
@@ -34,7 +34,7 @@ _CITATION: Final = re.compile(
 
 @attrs.frozen
 class Citation:
-    """``text``: as it stands in the source; ``document``: empty if that cannot be said."""
+    """``text``: as written in the source; ``document``: empty if it is unclear."""
 
     place: str
     text: str
@@ -58,7 +58,7 @@ def citations(source: str, place: str) -> list[Citation]:
 
 
 def _texts(source: str) -> Iterator[tuple[int, str]]:
-    """Strings and blocks of comments, each as one line of text, with the line it begins on."""
+    """Strings and blocks of comments, each as one line of text, with their first line number."""
     block: list[str] = []
     begun = last = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -81,7 +81,7 @@ def _joined(text: str) -> str:
 
 @cache
 def all_citations() -> list[Citation]:
-    """Those of the package and its tests."""
+    """The citations in the package and its tests."""
     paths = [path for folder in ("src", "tests") for path in sorted((_ROOT / folder).rglob("*.py"))]
     return [
         citation
@@ -92,7 +92,7 @@ def all_citations() -> list[Citation]:
 
 
 def sections(document: str) -> dict[str, list[str]]:
-    """By its number, where a section of ``client`` or ``cluster`` is: page and anchor."""
+    """The page and anchor of each section of ``client`` or ``cluster``, by its number."""
     result: dict[str, list[str]] = {}
     for page in sorted(_PAGES.glob(f"{document}-*.md")):
         for anchor, heading in headings(page.read_text()).items():
@@ -103,7 +103,7 @@ def sections(document: str) -> dict[str, list[str]]:
 
 
 class CitationTests(SynchronousTestCase):
-    """What the source cites, and where a reader finds it."""
+    """Citations in the source, and the sections they refer to."""
 
     def test_sections_exist(self) -> None:
         """A reader who looks up a citation finds the section."""
@@ -119,12 +119,12 @@ class CitationTests(SynchronousTestCase):
         self.assertEqual([], missing)
 
     def test_documents_are_named(self) -> None:
-        """A number alone says nothing: both documents have a section 9."""
+        """A number alone is ambiguous: both documents have a section 9."""
         unclear = [f"{c.place}: {c.text}" for c in all_citations() if not c.document]
         self.assertEqual([], unclear)
 
     def test_sections_are_unique(self) -> None:
-        """A number leads to one place."""
+        """A section number occurs only once."""
         for document in _DOCUMENTS:
             places = sections(document)
             self.assertEqual({}, {number: at for number, at in places.items() if len(at) > 1})
@@ -141,26 +141,26 @@ class ReadingTests(SynchronousTestCase):
     """How citations are found."""
 
     def found(self, source: str) -> list[tuple[str, tuple[str, ...]]]:
-        """Document and numbers of what a module cites."""
+        """Document and numbers of the citations in a module."""
         return [(c.document, c.numbers) for c in citations(source, "module.py")]
 
     def test_several_numbers(self) -> None:
-        """Lists and ranges are followed number by number."""
+        """Each number of a list or range is a citation."""
         source = '"""A module (client protocol, sections 2, 13.7 and 20; cluster protocol, 9)."""'
         self.assertEqual([("client", ("2", "13.7", "20")), ("cluster", ("9",))], self.found(source))
 
     def test_wrapped(self) -> None:
-        """A citation may go on in the next line."""
+        """A citation may continue on the next line."""
         source = "#: A number (cluster\n#: protocol, section\n#: 8.4).\nx = 1\n"
         self.assertEqual([("cluster", ("8.4",))], self.found(source))
 
     def test_number_alone(self) -> None:
-        """It belongs to the document that its own text, or the docstring of the module, names."""
+        """It belongs to the document named in its own text, or in the module's docstring."""
         source = '"""A module (client protocol, section 3)."""\n# See section 4.\nx = 1\n'
         self.assertEqual([("client", ("3",)), ("client", ("4",))], self.found(source))
 
     def test_unclear(self) -> None:
-        """It belongs to none where the module names none, or both."""
+        """It belongs to none if the module names no document, or both."""
         self.assertEqual([("", ("4",))], self.found("# See section 4.\n"))
         both = '"""Client protocol, section 3; cluster protocol, section 4."""\n'
         self.assertEqual(("", ("5",)), self.found(both + "# See section 5.\n")[-1])

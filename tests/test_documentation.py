@@ -1,4 +1,4 @@
-"""The reference documentation says what the code does."""
+"""The reference documentation agrees with the code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OPTION: Final = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
 
 def table(page: str, heading: str) -> list[list[str]]:
-    """Rows, without markup, of the table whose first column has this heading."""
+    """The rows, without markup, of the table whose first column has this heading."""
     lines = (_REFERENCE / page).read_text().splitlines()
     start = next(at for at, line in enumerate(lines) if line.startswith(f"| {heading} |"))
     rows: list[list[str]] = []
@@ -34,7 +34,7 @@ def table(page: str, heading: str) -> list[list[str]]:
 
 
 def shown_default(directive: Directive) -> str:
-    """A default as a file would say it, in the words of the page."""
+    """A directive's default in the form of the page."""
     if directive.name == "dir":
         return "start directory"
     line = directive.line(DEFAULTS)
@@ -43,14 +43,14 @@ def shown_default(directive: Directive) -> str:
 
 
 def listed(directive: Directive) -> str:
-    """How CONFIG GET tells a directive, in the words of the page."""
+    """How CONFIG GET lists a directive, in the form of the page."""
     if directive.name in GET_BY_NAME:
         return "by name"
     return "yes" if directive.name in GET_ORDER else "no"
 
 
 class ReferenceTests(SynchronousTestCase):
-    """Tables of the reference against tables of the code."""
+    """Tables in the reference compared with tables in the code."""
 
     def test_configuration(self) -> None:
         """Operators look up defaults, and what can be changed while a node runs."""
@@ -68,7 +68,7 @@ class ReferenceTests(SynchronousTestCase):
         self.assertEqual(expected, [[row[0], *row[2:6]] for row in rows])
 
     def test_command_table(self) -> None:
-        """Names, arities and flags are those COMMAND tells."""
+        """Names, arities and flags are those of COMMAND."""
         expected = [
             [command.name.decode(), str(command.arity), " ".join(command.flags)]
             for command in standard_registry().table
@@ -76,7 +76,7 @@ class ReferenceTests(SynchronousTestCase):
         self.assertEqual(expected, table("commands.md", "Command"))
 
     def test_syntax(self) -> None:
-        """Every command is described, with the syntax that the client's help gives."""
+        """Every command is described, with the syntax from the client's help."""
         text = (_REFERENCE / "commands.md").read_text()
         missing = [
             entry.syntax
@@ -86,7 +86,7 @@ class ReferenceTests(SynchronousTestCase):
         self.assertEqual([], missing)
 
     def test_options(self) -> None:
-        """The options of the client are all there, and no others."""
+        """All options of the client are described, and no others."""
         rows = table("tools.md", "Option")
         documented = {option for row in rows for option in _OPTION.findall(row[0])}
         in_usage = {
@@ -99,15 +99,15 @@ class ReferenceTests(SynchronousTestCase):
 
 
 class MakefileTests(SynchronousTestCase):
-    """What ``make help`` prints: the comment at the head of the Makefile."""
+    """The output of ``make help``: the comment at the head of the Makefile."""
 
     def test_every_target_once(self) -> None:
-        """Contributors find a target in the list, and what is in the list exists."""
+        """Contributors find every target in the list, and every listed target exists."""
         lines = (_ROOT / "Makefile").read_text().splitlines()
         head = lines[: lines.index("")]
         listed = [found[1] for line in head if (found := re.match(r"#   make ([\w-]+)", line))]
         phony = [name for line in lines if line.startswith(".PHONY:") for name in line.split()[1:]]
-        # All tests, and some of them.
+        # Two lines: all tests, and some of them.
         self.assertEqual(2, listed.count("test"))
         listed.remove("test")
         self.assertEqual(sorted(set(phony) - {"help"}), sorted(listed))
@@ -117,10 +117,10 @@ class ExampleTests(SynchronousTestCase):
     """The programs in the documentation."""
 
     def test_python(self) -> None:
-        """Readers copy them, so they must at least be Python."""
+        """Readers copy them, so they must at least be valid Python."""
         pages = [_ROOT / "README.md", *sorted((_ROOT / "docs").rglob("*.md"))]
         programs = [(page, text) for page in pages for text in _PYTHON.findall(page.read_text())]
         self.assertTrue(programs)
         for page, text in programs:
-            # Some are the inside of a coroutine.
+            # Some are the body of a coroutine.
             compile(text, str(page), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)

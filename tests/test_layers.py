@@ -1,4 +1,4 @@
-"""The rules that keep the layers apart and the files short."""
+"""Rules about imports between packages and about the size of modules."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SOURCE = Path(disque_tx.__file__).parent
 FILE_LINES_MAX = 350
 FUNCTION_LINES_MAX = 60
 POSITIONAL_MAX = 6
-#: A job is made for every ADDJOB and every copy; each field is set once, from one call.
+#: A job is created for every ADDJOB and every copy; one call sets all its fields.
 HAVE_MORE = {"messages.py JobRecord", "core/job.py Job"}
 
-#: Modules of the package that everybody may use.
+#: Modules that every package may use.
 COMMON = {"busmessages", "errors", "events", "messages", "nodetable", "quoting"}
 #: Package → other parts of ``disque_tx`` that it may use.
 ALLOWED = {
@@ -30,17 +30,17 @@ ALLOWED = {
     "workqueue": {"errors", "client"},
     "spark": {"wire", "client", *COMMON},
 }
-#: What would make the state machine depend on the moment and the place where it runs.
+#: Imports that would make the state machine depend on its time or machine.
 OUTSIDE = {"twisted", "time", "random", "socket", "os", "sys", "threading", "asyncio", "secrets"}
 #: What would make a simulated world depend on the real one; of ``random``, only generators with a
 #: seed of their own are used.
 REAL = {"datetime", "io", "multiprocessing", "os", "pathlib", "secrets", "select", "socket", "sys"}
 REAL |= {"subprocess", "tempfile", "threading", "time", "twisted", "uuid"}
-#: What nothing below may use.
+#: Packages that no lower layer may use.
 TOP = (["disque_tx", "services"], ["disque_tx", "cli"])
-#: Programs that run simulated worlds.
+#: Programs that run simulations.
 RUNS_WORLDS = {"sim/__main__.py", "sim/campaign.py"}
-#: Where a process begins.
+#: Entry points of processes.
 NAMES_THE_REACTOR = {"services/tap.py", "cli/programs/server.py"}
 
 
@@ -51,7 +51,7 @@ def files(package: str = "") -> Iterator[tuple[str, ast.Module]]:
 
 
 def imported(name: str, tree: ast.Module) -> Iterator[str]:
-    """The full name of everything that a file imports, at any depth."""
+    """The full names of all imports in a file, at any depth."""
     package = ["disque_tx", *name.split("/")[:-1]]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -63,7 +63,7 @@ def imported(name: str, tree: ast.Module) -> Iterator[str]:
 
 
 def home(target: str) -> str:
-    """The package that a module belongs to; a module at the top stands for itself."""
+    """The package that a module belongs to; a top-level module is its own package."""
     place, found = SOURCE, list[str]()
     for part in target.split(".")[1:]:
         if not (place / part).is_dir():
@@ -73,8 +73,8 @@ def home(target: str) -> str:
 
 
 def packages_used() -> dict[str, set[str]]:
-    """Package → those of which it imports something, for types only as well. Not counted is what an
-    ``__init__`` offers, or a ``__main__`` runs, of the package's own parts."""
+    """The packages from which each package imports anything, even if only types. Imports of an
+    ``__init__`` or ``__main__`` from its own subpackages do not count."""
     used: dict[str, set[str]] = {}
     for name, tree in files():
         *folders, file = name.removesuffix(".py").split("/")
@@ -90,10 +90,10 @@ def packages_used() -> dict[str, set[str]]:
 
 
 class LayerTests(SynchronousTestCase):
-    """Imports point one way."""
+    """Imports go in one direction."""
 
     def test_inner_packages(self) -> None:
-        """Bytes, state and commands can be tested, simulated and compiled on their own."""
+        """Encoding, state and commands can be tested, simulated and compiled on their own."""
         for package, allowed in ALLOWED.items():
             for name, tree in files(package):
                 for target in imported(name, tree):
@@ -102,15 +102,15 @@ class LayerTests(SynchronousTestCase):
                         self.assertIn(parts[1], allowed | {package}, f"{name} imports {target}")
 
     def test_no_outside(self) -> None:
-        """State has no clock, no chance and no input or output of its own."""
+        """The state machine has no clock, no randomness and no input or output of its own."""
         for package in ("wire", "core", "commands"):
             for name, tree in files(package):
                 for target in imported(name, tree):
                     self.assertNotIn(target.split(".")[0], OUTSIDE, f"{name} imports {target}")
 
     def test_engine_runs_anywhere(self) -> None:
-        """What the daemon and the simulator share knows neither reactor, nor clock, nor socket, nor
-        file; of the system it uses only how paths are written."""
+        """The engine, which the daemon and the simulator share, uses no reactor, clock, socket or
+        file; of the operating system it uses only path names."""
         for name, tree in files("engine"):
             for target in imported(name, tree):
                 outside = target.split(".")[0] in OUTSIDE and target != "os"
@@ -125,7 +125,7 @@ class LayerTests(SynchronousTestCase):
             self.assertLessEqual(used, {"os.path"}, name)
 
     def test_global_reactor(self) -> None:
-        """Only where a process begins is it known which reactor runs."""
+        """Only entry points choose the global reactor."""
         for name, tree in files():
             if name in NAMES_THE_REACTOR:
                 continue
@@ -135,7 +135,7 @@ class LayerTests(SynchronousTestCase):
                 )
 
     def test_services_are_not_used_below(self) -> None:
-        """Nothing that the services are made of knows them."""
+        """No lower layer uses the services."""
         for name, tree in files():
             if name.split("/")[0] in ("services", "cli", "sim"):
                 continue
@@ -143,7 +143,7 @@ class LayerTests(SynchronousTestCase):
                 self.assertNotIn(target.split(".")[:2], TOP, f"{name} imports {target}")
 
     def test_simulated_world(self) -> None:
-        """A seed is a run: nothing in a simulated world comes from the real one."""
+        """A seed determines a run: nothing in a simulation comes from the real world."""
         for name, tree in files("sim"):
             for target in imported(name, tree):
                 self.assertNotIn(target.split(".")[:2], TOP, f"{name} imports {target}")
@@ -157,8 +157,8 @@ class LayerTests(SynchronousTestCase):
             self.assertTrue(name in RUNS_WORLDS or not opened, f"{name} opens a file")
 
     def test_no_circles(self) -> None:
-        """Every package can be understood, and changed, after those it uses and before others. A
-        package and those in it may use each other, but for the rule on modules below."""
+        """Every package can be understood and changed without those that depend on it. A package
+        and its subpackages may import each other, subject to the rule on modules below."""
         used = packages_used()
         for package in used:
             ahead, seen = list(used[package]), set[str]()
@@ -172,7 +172,7 @@ class LayerTests(SynchronousTestCase):
                 self.assertFalse(circle, f"{package} uses {other}, which uses {package}")
 
     def test_rules_look_at_files(self) -> None:
-        """The rules above are about files that are there."""
+        """The rules above refer to existing files."""
         for package in ("wire", "core", "commands", "engine", "services", "cli", "sim"):
             self.assertGreater(len(list(files(package))), 2, package)
         self.assertIn("disque_tx.errors.PeerError", set(self.imports_of("wire/resp.py")))
@@ -185,28 +185,28 @@ class LayerTests(SynchronousTestCase):
 
 
 def is_part(one: str, other: str) -> bool:
-    """Whether one of two packages lies in the other."""
+    """Whether one of two packages contains the other."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 class CircleTests(SynchronousTestCase):
-    """What belongs together lies together."""
+    """Modules that depend on each other are in one package."""
 
     def test_no_circle_across_packages(self) -> None:
-        """Modules that import each other, be it for their types only, are in one package: every
-        other package can be read, and replaced, without them."""
+        """Modules that import each other, even if only for types, are in one package, so that every
+        other package can be read and replaced without them."""
         graph = modules()
         for circle in circles(graph):
             packages = {name.rpartition(".")[0] for name in circle}
             self.assertEqual(1, len(packages), sorted(circle))
 
     def test_circles_are_found(self) -> None:
-        """The rule above would notice."""
+        """The check above would detect a circle."""
         self.assertEqual([{"a", "b"}], circles({"a": {"b"}, "b": {"a", "c"}, "c": set()}))
 
 
 def modules() -> dict[str, set[str]]:
-    """Every module of the package, and those that it imports."""
+    """Every module of the package, and the modules it imports."""
     graph: dict[str, set[str]] = {}
     trees = {}
     for name, tree in files():
@@ -222,7 +222,7 @@ def modules() -> dict[str, set[str]]:
 
 
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:
-    """The largest sets of nodes each of which leads to all others, without those of one."""
+    """The largest sets of nodes that all lead to each other, without sets of one."""
 
     def reached(start: str) -> set[str]:
         seen: set[str] = set()
@@ -243,7 +243,7 @@ def circles(graph: dict[str, set[str]]) -> list[set[str]]:
 
 
 class SizeTests(SynchronousTestCase):
-    """What nobody can read at a glance is split."""
+    """Modules and functions are short enough to read."""
 
     def test_files(self) -> None:
         """No file is longer than 350 lines."""
@@ -260,8 +260,8 @@ class SizeTests(SynchronousTestCase):
                     self.assertLessEqual(lines, FUNCTION_LINES_MAX, f"{name}: {node.name}")
 
     def test_arguments(self) -> None:
-        """What a call means can be read there: beyond six, arguments are named. Programs of the
-        command line are called by their options only."""
+        """With more than six arguments, calls are readable only if the rest are named. Functions
+        that click calls are exempt, because it passes options by name."""
         found = set()
         for name, tree in files():
             for scope in ast.walk(tree):

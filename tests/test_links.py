@@ -10,7 +10,7 @@ from tests.links import broken, headings
 
 
 class LinksTests(SynchronousTestCase):
-    """What counts as a broken link."""
+    """Which links count as broken."""
 
     def setUp(self) -> None:
         """A folder with a document to link to."""
@@ -19,13 +19,13 @@ class LinksTests(SynchronousTestCase):
         (self.folder / "other.md").write_text("# Other\n\n## 14.2 The `log`, again\n")
 
     def broken(self, text: str) -> list[str]:
-        """The broken links of a document with this text."""
+        """The broken links in a document with this text."""
         page = self.folder / "page.md"
         page.write_text(text)
         return broken(page)
 
     def test_files(self) -> None:
-        """A reader who follows a link to a file gets there."""
+        """A link to a file leads to it."""
         links = "[there](other.md) [gone](gone.md) [web](https://example.org/gone)\n"
         self.assertEqual(["gone.md"], self.broken(links))
 
@@ -35,6 +35,6 @@ class LinksTests(SynchronousTestCase):
         self.assertEqual(["other.md#143", "#there"], self.broken("# Here\n" + links))
 
     def test_equal_headings(self) -> None:
-        """Of two equal headings each has an anchor of its own; code holds no headings."""
+        """Equal headings get different anchors; code contains no headings."""
         text = "## [One](x.md)\n## One\n```\n# Comment\n```\n"
         self.assertEqual({"one": "One", "one-1": "One"}, headings(text))

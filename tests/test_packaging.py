@@ -1,4 +1,4 @@
-"""What is installed, and tested elsewhere, is all that is there."""
+"""The package's metadata covers all its parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 class SetupTests(SynchronousTestCase):
-    """setup.cfg beside the folders."""
+    """setup.cfg compared with the folders."""
 
     def setUp(self) -> None:
         self.setup = ConfigParser()
@@ -21,8 +21,8 @@ class SetupTests(SynchronousTestCase):
         return self.setup[section][key].split()
 
     def test_packages(self) -> None:
-        """Packages are found where there is an ``__init__.py``: a folder of modules without one
-        would be missing where the package is installed, and only there."""
+        """Packages are found by their ``__init__.py``: a folder of modules without one would be
+        missing, but only from an installed package."""
         source = _ROOT / "src"
         folders = {path.parent for path in (source / "disque_tx").rglob("*.py")}
         packages = {path.parent for path in source.rglob("__init__.py")}
@@ -31,7 +31,7 @@ class SetupTests(SynchronousTestCase):
         self.assertEqual(modules, sorted(self.words("options", "py_modules")))
 
     def test_dev_is_everything(self) -> None:
-        """``pip install -e .[dev]`` leaves nothing out that a target of make installs, but for the
+        """``pip install -e .[dev]`` installs everything that the targets of make need, except the
         fuzzer, which has no wheels for the newest Pythons."""
         (everything,) = [
             line for line in self.words("options.extras_require", "dev") if "disque-tx" in line
@@ -42,10 +42,10 @@ class SetupTests(SynchronousTestCase):
 
 
 class ToxTests(SynchronousTestCase):
-    """tox.ini beside the folders."""
+    """tox.ini compared with the folders."""
 
     def test_same_unit_tests(self) -> None:
-        """On other Pythons tox runs the tests that ``make unit`` finds by itself."""
+        """On other Python versions tox runs the same tests as ``make unit``."""
         tox = ConfigParser(interpolation=None)
         tox.read(_ROOT / "tox.ini")
         tests = _ROOT / "tests"

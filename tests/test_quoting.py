@@ -14,7 +14,7 @@ class SplitTests(SynchronousTestCase):
     """``split``, case by case (client protocol, section 3.2)."""
 
     def test_words(self) -> None:
-        """Words, blanks, quotes and escapes mean what they mean in the original."""
+        """Blanks, quotes and escapes have the same meaning as in the original."""
         cases: list[tuple[bytes, list[bytes]]] = [
             (b"", []),
             (b" \t\v\f ", []),
@@ -40,32 +40,32 @@ class SplitTests(SynchronousTestCase):
             self.assertEqual(words, split(line), line)
 
     def test_unbalanced(self) -> None:
-        """A quote without its end, or with something glued to its end, makes no words at all."""
+        """An unterminated quote, or text right after a closing quote, is an error."""
         for line in (b'"', b"'", b'"a', b"a 'b", b'"a"b', b"'a'b", b"'a'\"b\"", b'"\\"', b'"\\'):
             self.assertIsNone(split(line), line)
 
 
 class InverseTests(SynchronousTestCase):
-    """What ``quote`` wrote, ``split`` reads."""
+    """``split`` reverses ``quote``."""
 
     @given(st.lists(st.binary(max_size=40), max_size=8))
     def test_quote_then_split(self, words: list[bytes]) -> None:
-        """Any words survive a configuration or nodes file."""
+        """Any strings survive a configuration or nodes file."""
         self.assertEqual(words, split(b" ".join([quote(word) for word in words])))
 
     @given(st.binary(max_size=80))
     def test_quoted_is_one_printable_line(self, data: bytes) -> None:
-        """A quoted word cannot break a line, a log, or a terminal."""
+        """A quoted string cannot break a line, a log, or a terminal."""
         self.assertTrue(all(32 <= byte < 127 for byte in quote(data)))
 
     @given(st.binary(max_size=80))
     def test_split_never_raises(self, line: bytes) -> None:
-        """Whatever a stranger sends, the answer is words or ``None``."""
+        """Whatever a stranger sends, the result is a list or ``None``."""
         words = split(line)
         self.assertTrue(words is None or all(isinstance(word, bytes) for word in words))
 
     def test_quote(self) -> None:
-        """The escapes are those that MONITOR shows."""
+        """The escapes are those of MONITOR."""
         self.assertEqual(
             b'"a\\"\\\\\\n\\r\\t\\a\\b\\x00\\xff\\x7f~"', quote(b'a"\\\n\r\t\a\b\0\xff\x7f~')
         )

@@ -1,4 +1,4 @@
-"""A node with its commands and nothing around it, for tests of single handlers."""
+"""A node with its commands and without sockets, for tests of single handlers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NumberedIds(IdSource):
 
 
 class DeskCase(SynchronousTestCase):
-    """Calls handlers the way requests reach them, and reads the answers as values."""
+    """Calls handlers the way requests reach them, and reads the replies as values."""
 
     def setUp(self) -> None:
         self.node_ids = [b"%040x" % number for number in range(9, 0, -1)]
@@ -52,13 +52,13 @@ class DeskCase(SynchronousTestCase):
         return client
 
     def call(self, handler: Handler, *argv: bytes) -> Value:
-        """The single answer to a request of ``self.client``."""
+        """The single reply to a request of ``self.client``."""
         values = self.answers(handler, *argv)
         self.assertEqual(1, len(values))
         return values[0]
 
     def answers(self, handler: Handler, *argv: bytes) -> list[Value]:
-        """Everything that a request of ``self.client`` is answered with; refusals are answers."""
+        """All replies to a request of ``self.client``; errors are replies, too."""
         replies = self.client.replies
         assert isinstance(replies, ValueReplies)
         replies.clear()
@@ -71,5 +71,5 @@ class DeskCase(SynchronousTestCase):
         return replies.values
 
     def assert_refused(self, line: bytes, handler: Handler, *argv: bytes) -> None:
-        """The request is answered with exactly this error."""
+        """The reply to the request is exactly this error."""
         self.assertEqual(Error(line), self.call(handler, *argv))

@@ -1,4 +1,4 @@
-"""The small commands about connection and process."""
+"""The small commands about the connection and the process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class AuthTests(DeskCase):
         self.assertEqual(True, self.client.authenticated)
 
     def test_mismatch_takes_access_away(self) -> None:
-        """A wrong password ends an earlier authentication, a prefix is wrong, too."""
+        """A wrong password ends an earlier authentication; a prefix of the password is wrong,
+        too."""
         self.control.settings[b"requirepass"] = b"secret"
         for wrong in (b"bad", b"secre", b"secret2", b""):
             self.client.authenticated = True
@@ -45,7 +46,8 @@ class SmallTests(DeskCase):
     """PING, TIME, LOADJOB, BGREWRITEAOF, SHUTDOWN."""
 
     def test_ping(self) -> None:
-        """Bare it answers PONG, with a message it returns any bytes."""
+        """Without an argument the reply is PONG, with one it is the argument, whatever its
+        bytes."""
         self.assertEqual(Status(b"PONG"), self.call(ping, b"PING"))
         self.assertEqual(b"\0\r\n", self.call(ping, b"PING", b"\0\r\n"))
         line = b"ERR wrong number of arguments for 'ping' command"
@@ -58,12 +60,12 @@ class SmallTests(DeskCase):
         self.assertEqual([b"7", b"12"], self.call(time, b"TIME"))
 
     def test_loadjob(self) -> None:
-        """Clients cannot bring in jobs the way the log does."""
+        """Clients cannot add jobs the way the log does."""
         line = b"ERR LOADJOB is a special command only processed from AOF"
         self.assert_refused(line, loadjob, b"LOADJOB", b"x")
 
     def test_bgrewriteaof(self) -> None:
-        """The answer says that it started, or why it did not."""
+        """The reply says that the rewrite started, or why it did not."""
         started = Status(b"Background append only file rewriting started")
         self.assertEqual(started, self.call(bgrewriteaof, b"BGREWRITEAOF"))
         self.assertEqual(["rewrite log"], self.control.performed)
@@ -72,7 +74,7 @@ class SmallTests(DeskCase):
         self.assert_refused(b"ERR " + reason.encode(), bgrewriteaof, b"BGREWRITEAOF")
 
     def test_shutdown(self) -> None:
-        """There is no answer: the end of the connection is one."""
+        """There is no reply: the closed connection shows success."""
         self.assertEqual([], self.answers(shutdown, b"SHUTDOWN"))
         self.assertEqual([], self.answers(shutdown, b"SHUTDOWN", b"rewrite-aof"))
         self.control.is_loading = True
@@ -81,7 +83,7 @@ class SmallTests(DeskCase):
         self.assertEqual(expected, self.control.performed)
 
     def test_shutdown_refused(self) -> None:
-        """Words of other servers are refused, and a failed rewrite keeps the node running."""
+        """Options of other servers are refused, and a failed rewrite keeps the node running."""
         for words in ([b"SAVE"], [b"NOSAVE"], [b"REWRITE-AOF", b"x"]):
             self.assert_refused(b"ERR syntax error", shutdown, b"SHUTDOWN", *words)
         self.assertEqual([], self.control.performed)
@@ -101,7 +103,7 @@ class MonitorTests(DeskCase):
         self.assertEqual(True, self.client.monitor)
 
     def test_line(self) -> None:
-        """The line is one line, whatever the arguments hold."""
+        """The output stays on one line, whatever the arguments contain."""
         argv = [b"addjob", b'q"', b"\\\n\r\t\a\b\x00\xff", b""]
         expected = (
             b'1795176084.000042 [127.0.0.1:5001] "addjob" "q\\"" "\\\\\\n\\r\\t\\a\\b\\x00\\xff" ""'
@@ -109,13 +111,13 @@ class MonitorTests(DeskCase):
         self.assertEqual(expected, monitor_line(self.client, argv, UNIX_S * 1_000_000 + 42))
 
     def test_unix_socket(self) -> None:
-        """A client on a Unix socket is shown by the socket's path."""
+        """A client on a Unix socket is shown with the socket's path."""
         self.client.monitor_addr = b"unix:/tmp/disque.sock"
         expected = b'0.000000 [unix:/tmp/disque.sock] "PING"'
         self.assertEqual(expected, monitor_line(self.client, [b"PING"], 0))
 
     def test_passwords_hidden(self) -> None:
-        """Whoever watches the node does not learn its password, not even of a renamed AUTH."""
+        """MONITOR never shows the password, not even that of a renamed AUTH."""
         for argv, name in (([b"AUTH", b"secret"], b""), ([b"login", b"secret"], b"auth")):
             line = monitor_line(self.client, argv, 0, name)
             self.assertNotIn(b"secret", line)
@@ -128,7 +130,7 @@ HELLO = [b"hello", 1, [READONLY, FAST], 0, 0, 0]
 
 
 class CommandTests(DeskCase):
-    """All, some, and how many."""
+    """COMMAND, COMMAND INFO and COMMAND COUNT."""
 
     def test_all(self) -> None:
         """Every command that can be called is described."""
@@ -139,13 +141,13 @@ class CommandTests(DeskCase):
         self.assertEqual(32, self.call(command, b"COMMAND", b"count"))
 
     def test_info(self) -> None:
-        """Unknown names are null, in the place where they were asked for."""
+        """Unknown names yield null at their place in the reply."""
         words = [b"INFO", b"AUTH", b"nosuch", b"hello"]
         self.assertEqual([AUTH, None, HELLO], self.call(command, b"COMMAND", *words))
         self.assertEqual([], self.call(command, b"COMMAND", b"INFO"))
 
     def test_renamed(self) -> None:
-        """A renamed command is found by its new name and tells its original one."""
+        """A renamed command is found by its new name and described with its original one."""
         self.server.registry.rename(b"auth", b"login")
         self.server.registry.rename(b"hello", b"")
         self.assertEqual(31, self.call(command, b"COMMAND", b"COUNT"))

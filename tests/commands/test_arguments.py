@@ -1,4 +1,4 @@
-"""What the words of a request mean (client protocol, section 6)."""
+"""How the arguments of a request are parsed (client protocol, section 6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from disque_tx.errors import CommandError
 from tests import profiles  # noqa: F401
 
 GOOD = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-05a1"
-#: Nothing of this is a number, whatever a C library may think of it.
+#: None of these is a number, whatever a C library may accept.
 NO_NUMBERS = (b"", b"+", b"-", b"--1", b"1 ", b" 1", b"1.0", b"1e3", b"0x1", b"1_0", b"5\0", b"a")
 TOO_LARGE = (1 << 63, 1 << 64, 1 << 65, -(1 << 63) - 1, 10**30, -(10**30))
 
@@ -42,7 +42,7 @@ class IntegerTests(SynchronousTestCase):
             self.assertEqual(value, required_integer(word), word)
 
     def test_no_numbers(self) -> None:
-        """The empty word and digits in front of anything else are no numbers."""
+        """The empty string and digits followed by anything else are not numbers."""
         for word in NO_NUMBERS + tuple(b"%d" % number for number in TOO_LARGE):
             self.assertEqual(NOT_A_NUMBER, integer(word), word)
             error = self.assertRaises(CommandError, required_integer, word)
@@ -50,13 +50,13 @@ class IntegerTests(SynchronousTestCase):
 
     @given(st.one_of(st.integers(), st.integers(-(1 << 65), 1 << 65)))
     def test_any_number(self, number: int) -> None:
-        """Numbers are read exactly or not at all."""
+        """Numbers are parsed exactly or not at all."""
         inside = -(1 << 63) <= number < 1 << 63
         self.assertEqual(number if inside else NOT_A_NUMBER, integer(b"%d" % number))
 
     @given(st.binary(max_size=30))
     def test_any_word(self, word: bytes) -> None:
-        """Any word is a number in range or none; nothing else happens."""
+        """Any argument is a number in range or not a number; nothing else happens."""
         value = integer(word)
         self.assertTrue(value == NOT_A_NUMBER or -(1 << 63) <= value < 1 << 63)
 
@@ -65,12 +65,12 @@ class TimeoutTests(SynchronousTestCase):
     """Section 6.2."""
 
     def test_values(self) -> None:
-        """Zero is no limit, and so is what would overflow a clock."""
+        """Zero means no limit, and so does a value that would overflow a clock."""
         for word, value in ((b"0", 0), (b"250", 250), (b"9223372036854775807", 0)):
             self.assertEqual(value, timeout_ms(word))
 
     def test_errors(self) -> None:
-        """Both errors have their own text."""
+        """Each of the two errors has its own text."""
         for word in NO_NUMBERS + tuple(b"%d" % number for number in TOO_LARGE):
             error = self.assertRaises(CommandError, timeout_ms, word)
             self.assertEqual(b"ERR timeout is not an integer or out of range", error.reply())
@@ -83,7 +83,7 @@ class JobIdTests(SynchronousTestCase):
     """Section 6.3."""
 
     def test_all_are_checked(self) -> None:
-        """One bad ID among many refuses them all."""
+        """One bad ID among many refuses the whole request."""
         self.assertEqual([GOOD, GOOD], job_ids([b"ACKJOB", GOOD, GOOD]))
         self.assertEqual([], job_ids([b"ACKJOB"]))
         error = self.assertRaises(CommandError, job_ids, [b"ACKJOB", GOOD, GOOD[:-1]])
@@ -94,7 +94,7 @@ class CursorTests(SynchronousTestCase):
     """Section 6.4."""
 
     def test_values(self) -> None:
-        """Cursors are unsigned; the empty word is 0 and a sign wraps."""
+        """Cursors are unsigned; the empty string is 0 and a negative number wraps around."""
         for word, value in (
             (b"0", 0),
             (b"", 0),
@@ -105,7 +105,7 @@ class CursorTests(SynchronousTestCase):
             self.assertEqual(value, cursor(word), word)
 
     def test_errors(self) -> None:
-        """Anything else is no cursor."""
+        """Anything else is not a cursor."""
         for word in (b"x", b" 1", b"1x", b"18446744073709551616", b"9" * 40, b"-", b"COUNT"):
             error = self.assertRaises(CommandError, cursor, word)
             self.assertEqual(b"ERR invalid cursor or option name", error.reply())

@@ -20,7 +20,7 @@ class ListTests(DeskCase):
     """CLIENT LIST."""
 
     def test_line(self) -> None:
-        """Tools read the fields by name, in a known order."""
+        """Tools read the fields by name, in a fixed order."""
         self.client.fd = 8
         self.client.name = b"abc"
         self.client.last_command = b"client"
@@ -34,7 +34,7 @@ class ListTests(DeskCase):
         )
 
     def test_order_and_flags(self) -> None:
-        """Oldest first; what a connection is doing shows as letters."""
+        """The oldest connection comes first; letters show what a connection is doing."""
         other = self.connect(b"/tmp/sock:0")
         other.unix = other.monitor = other.closing = other.doomed = True
         other.blocked = BLOCKED_GETJOB
@@ -43,7 +43,7 @@ class ListTests(DeskCase):
         first, second = listed.splitlines()
         self.assertTrue(first.startswith(b"id=1 "), first)
         self.assertIn(b" flags=ObcAU ", second)
-        self.assertIn(b" fd=-1 ", second)  # not ours: TLS, or a program that embeds the node
+        self.assertIn(b" fd=-1 ", second)  # TLS, or a program that embeds the node
         self.assertIn(b" events=r cmd=NULL", second)
 
 
@@ -75,7 +75,7 @@ class PauseTests(DeskCase):
             self.assertEqual(NOW_MS + end_ms, self.server.paused_until_ms)
 
     def test_without_end(self) -> None:
-        """The longest pause that can be asked for does not end at once by overflow."""
+        """The longest possible pause does not end at once because of an overflow."""
         self.assertEqual(OK, self.call(client, b"CLIENT", b"PAUSE", b"9223372036854775807"))
         self.assertEqual(NOW_MS + 2**61, self.server.paused_until_ms)
 
@@ -91,7 +91,7 @@ class ReplyTests(DeskCase):
     """CLIENT REPLY."""
 
     def test_modes(self) -> None:
-        """Only ON is answered; SKIP does not weaken OFF."""
+        """Only ON gets a reply; SKIP does not weaken OFF."""
         for word, answers, mode in (
             (b"SKIP", [], REPLY_SKIP_NEXT),
             (b"off", [], REPLY_OFF),
@@ -112,20 +112,20 @@ class KillTests(DeskCase):
         self.third = self.connect(b"127.0.0.1:5003")
 
     def doomed(self) -> list[Client]:
-        """Connections that close at once; the runtime was told of each."""
+        """Connections that are closed at once; each is in the runtime's list."""
         doomed = [each for each in self.server.clients.values() if each.doomed]
         for each in doomed:
             self.assertIn(each, self.node.outbox.touched)
         return doomed
 
     def test_by_address(self) -> None:
-        """The old form kills by address and says when there is nobody."""
+        """The old form kills by address and reports when there is no such client."""
         self.assertEqual(OK, self.call(client, b"CLIENT", b"KILL", b"127.0.0.1:5002"))
         self.assertEqual([self.second], self.doomed())
         self.assert_refused(b"ERR No such client", client, b"CLIENT", b"KILL", b"1.2.3.4:5")
 
     def test_self(self) -> None:
-        """Whoever kills itself is answered first, in both forms."""
+        """A client that kills itself gets its reply first, in both forms."""
         self.assertEqual(OK, self.call(client, b"CLIENT", b"KILL", b"127.0.0.1:5001"))
         self.assertEqual((True, False), (self.client.closing, self.client.doomed))
         self.assertIn(self.client, self.node.outbox.touched)
@@ -135,7 +135,7 @@ class KillTests(DeskCase):
         self.assertEqual(True, self.client.closing)
 
     def test_filters(self) -> None:
-        """Every criterion must hold, and the caller is spared unless it says otherwise."""
+        """Every criterion must match, and the caller is spared unless SKIPME says otherwise."""
         both = [b"ADDR", b"127.0.0.1:5002", b"ID", b"3"]
         self.assertEqual(0, self.call(client, b"CLIENT", b"KILL", *both))
         self.assertEqual(1, self.call(client, b"CLIENT", b"kill", b"id", b"3"))
@@ -145,12 +145,12 @@ class KillTests(DeskCase):
         self.assertEqual(2, self.call(client, b"CLIENT", b"KILL", b"SKIPME", b"YES"))
 
     def test_id_zero(self) -> None:
-        """No connection has the number 0, so it must not stand for all of them."""
+        """No connection has the number 0, so it must not match all of them."""
         self.assertEqual(0, self.call(client, b"CLIENT", b"KILL", b"ID", b"0"))
         self.assertEqual([], self.doomed())
 
     def test_refused(self) -> None:
-        """A filter that is not understood kills nobody."""
+        """An invalid filter kills no client."""
         self.assert_refused(SYNTAX, client, b"CLIENT", b"KILL")
         for words in ([b"ID", b"2", b"ADDR"], [b"FOO", b"1"], [b"SKIPME", b"maybe"]):
             self.assert_refused(SYNTAX, client, b"CLIENT", b"KILL", *words)

@@ -15,16 +15,16 @@ WRONG = b"ERR Wrong CLUSTER subcommand or number of arguments"
 
 
 class TableTests(DeskCase):
-    """What CLUSTER shows."""
+    """CLUSTER MYID, NODES and INFO."""
 
     def test_myid_and_nodes(self) -> None:
-        """The node knows itself from the start."""
+        """The node lists itself from the start."""
         self.assertEqual(ME, self.call(cluster, b"CLUSTER", b"myid"))
         expected = ME + b" :7711 myself 0 0 connected\n"
         self.assertEqual(expected, self.call(cluster, b"CLUSTER", b"NODES"))
 
     def test_times(self) -> None:
-        """Times are shown in time of day, though they are measured by the steady clock."""
+        """Times are shown as time of day, though they are measured by the monotonic clock."""
         entry = NodeEntry(PEER, b"::1", 7711, 0, 0)
         entry.pong_received_ms = NOW_MS - 3
         self.membership.add(entry)
@@ -34,7 +34,7 @@ class TableTests(DeskCase):
         self.assertEqual(expected, nodes.splitlines()[1])
 
     def test_info(self) -> None:
-        """Handshakes are known, but count neither for size nor for copies."""
+        """Handshakes are known nodes, but neither part of the size nor reachable."""
         self.membership.add(NodeEntry(PEER, b"::1", 7711, 0, 0))
         self.membership.add(NodeEntry(b"c" * 40, b"::1", 7712, HANDSHAKE, 0))
         self.membership.messages_sent, self.membership.messages_received = 5, 6
@@ -53,7 +53,7 @@ class MeetTests(DeskCase):
     """CLUSTER MEET."""
 
     def test_meet(self) -> None:
-        """The answer comes at once, the peer shows up as a handshake, once."""
+        """The reply comes at once, and the peer is listed once, as a handshake."""
         for _ in range(2):
             self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"MEET", b"127.0.0.1", b"+7712"))
         nodes = self.call(cluster, b"CLUSTER", b"NODES")
@@ -62,7 +62,7 @@ class MeetTests(DeskCase):
         self.assertEqual([line], nodes.splitlines()[1:])
 
     def test_refused(self) -> None:
-        """The refusal says whether the port or the whole address is wrong."""
+        """The error says whether the port or the whole address is invalid."""
         line = b"ERR Invalid TCP port specified: abc"
         self.assert_refused(line, cluster, b"CLUSTER", b"MEET", b"127.0.0.1", b"abc")
         for ip, port in (
@@ -83,7 +83,7 @@ class MeetTests(DeskCase):
         self.assertEqual([], self.node.outbox.resolves)
 
     def test_host_name(self) -> None:
-        """A name is looked up after the answer, as one may take long."""
+        """A name is resolved after the reply, because that may take long."""
         for name in (b"node-1.example.com", b"db_2", b"10a"):
             self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"MEET", name, b"7712"))
         expected = [(b"node-1.example.com", 7712), (b"db_2", 7712), (b"10a", 7712)]
@@ -91,14 +91,14 @@ class MeetTests(DeskCase):
         self.assertEqual(1, len(self.membership.nodes))
 
     def test_bus_port(self) -> None:
-        """A bus port frees the port for clients from being at most 55535."""
+        """With an explicit bus port the client port may exceed 55535."""
         words = [b"CLUSTER", b"MEET", b"::1", b"60000", b"61000"]
         self.assertEqual(OK, self.call(cluster, *words))
         entry = self.membership.nodes[b"%040x" % 1]
         self.assertEqual((60_000, 61_000), (entry.port, entry.bus_port))
 
     def test_bus_port_refused(self) -> None:
-        """A bus port that cannot be, or would be ignored, is refused."""
+        """A bus port that is invalid, or would be ignored, is refused."""
         for text in (b"0", b"65536", b"x"):
             line = b"ERR Invalid bus port specified: " + text
             self.assert_refused(line, cluster, b"CLUSTER", b"MEET", b"::1", b"1", text)
@@ -117,7 +117,7 @@ class ForgetTests(DeskCase):
         self.assertEqual(True, self.membership.blacklisted(PEER, NOW_MS + 59_999))
 
     def test_link(self) -> None:
-        """A forgotten node is not talked to any more."""
+        """The link to a forgotten node is closed."""
         entry = NodeEntry(PEER, b"::1", 7711, 0, 0)
         link = entry.link = Link(BusSink(), entry, b"::1", b"::1", NOW_MS, 1)
         self.membership.add(entry)
@@ -125,7 +125,7 @@ class ForgetTests(DeskCase):
         self.assertEqual([link], self.node.outbox.hangups)
 
     def test_refused(self) -> None:
-        """Neither a stranger nor this node can be forgotten."""
+        """Neither an unknown node nor this node can be forgotten."""
         for node_id, line in (
             (b"abc", b"ERR Invalid node identifier"),
             (PEER, b"ERR Unknown node " + PEER),
@@ -143,7 +143,7 @@ class ResetTests(DeskCase):
         self.node.add_job(self.connect(b"x:1"), add_request(replicate=1))
 
     def test_soft(self) -> None:
-        """Peers, jobs and queues are gone, waiting clients know it, the ID stays."""
+        """Peers, jobs and queues are gone, waiting clients get a reply, the ID stays."""
         waiting = self.connect(b"x:2")
         self.node.get_jobs(waiting, [b"empty"], 1, 0, False, False)
         self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"RESET"))
@@ -153,14 +153,14 @@ class ResetTests(DeskCase):
         self.assertEqual([None], waiting.replies.values)
 
     def test_hard(self) -> None:
-        """A hard reset makes a new node of it."""
+        """A hard reset makes it a new node with a new ID."""
         self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"RESET", b"hard"))
         self.assertEqual(b"%040x" % 1, self.call(cluster, b"CLUSTER", b"MYID"))
         self.assertEqual(b"%040x" % 1, self.node.id)
         self.assertEqual(True, self.membership.must_sync)
 
     def test_refused(self) -> None:
-        """A misspelt reset destroys nothing."""
+        """A misspelled reset destroys nothing."""
         self.assert_refused(b"ERR syntax error", cluster, b"CLUSTER", b"RESET", b"FOO")
         self.assertEqual((2, 1), (len(self.membership.nodes), len(self.node.jobs)))
 
@@ -169,7 +169,7 @@ class SmallTests(DeskCase):
     """CLUSTER LEAVING and SAVECONFIG."""
 
     def test_leaving(self) -> None:
-        """The flag is asked for and set by the same word."""
+        """The flag is read and set by the same subcommand."""
         self.assertEqual(Status(b"no"), self.call(cluster, b"CLUSTER", b"LEAVING"))
         self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"LEAVING", b"YES"))
         self.assertEqual(Status(b"yes"), self.call(cluster, b"CLUSTER", b"LEAVING"))
@@ -179,7 +179,7 @@ class SmallTests(DeskCase):
         self.assert_refused(line, cluster, b"CLUSTER", b"LEAVING", b"maybe")
 
     def test_saveconfig(self) -> None:
-        """OK means that the file is on disk; otherwise the reason is told."""
+        """OK means that the file is on disk; otherwise the error contains the reason."""
         self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"SAVECONFIG"))
         self.assertEqual(["save nodes"], self.control.performed)
         text = "error saving the cluster node config: No space left on device"
@@ -187,6 +187,6 @@ class SmallTests(DeskCase):
         self.assert_refused(b"ERR " + text.encode(), cluster, b"CLUSTER", b"SAVECONFIG")
 
     def test_wrong_words(self) -> None:
-        """Unknown words and wrong counts are refused alike."""
+        """Unknown subcommands and wrong argument counts get the same error."""
         for words in ([b"FOO"], [b"MEET", b"::1"], [b"NODES", b"x"], [b"FORGET"]):
             self.assert_refused(WRONG, cluster, b"CLUSTER", *words)

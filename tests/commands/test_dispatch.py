@@ -1,4 +1,4 @@
-"""Every request on its way: checks in order, books, silence (client protocol, section 5)."""
+"""The dispatcher: checks in order, statistics, suppressed replies (client protocol, section 5)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MISCONF = Error(b"MISCONF Errors writing to the AOF file: No space left on devic
 
 
 class Waiting(RequestSource):
-    """Requests that a client has sent already; behind them perhaps something that is none."""
+    """Requests that a client has already sent, possibly followed by a malformed one."""
 
     def __init__(self, requests: list[list[bytes]], error: str = "") -> None:
         super().__init__()
@@ -51,8 +51,8 @@ class DispatchCase(DeskCase):
         self.now_ns += self.tick_ns
         return self.now_ns
 
-    def said(self, client: Client | None = None) -> list[Value]:
-        """What a client was answered since this was last asked."""
+    def replies(self, client: Client | None = None) -> list[Value]:
+        """The replies that a client received since the last call."""
         replies = (client or self.client).replies
         assert isinstance(replies, ValueReplies)
         values = replies.values
@@ -60,24 +60,24 @@ class DispatchCase(DeskCase):
         return values
 
     def do(self, line: str, client: Client | None = None) -> list[Value]:
-        """All answers to one request, its words separated by blanks."""
+        """All replies to one request, whose words are separated by blanks."""
         self.dispatcher.run(client or self.client, line.encode().split(b" "))
-        return self.said(client)
+        return self.replies(client)
 
     def calls(self, name: bytes) -> int:
         return int(self.server.registry.by_name[name].calls)
 
 
 class CheckTests(DispatchCase):
-    """What is refused before it runs."""
+    """Requests that are refused before they run."""
 
     def test_names(self) -> None:
-        """Command names are found in any case."""
+        """Command names are case-insensitive."""
         for name in ("PING", "ping", "PiNg"):
             self.assertEqual([Status(b"PONG")], self.do(name))
 
     def test_unknown(self) -> None:
-        """The name is shown as sent, on one line, up to a NUL, and not without end."""
+        """The error shows the name as sent, on one line, up to a NUL and to a limited length."""
         for name, shown in (
             (b"Foo", b"Foo"),
             (b"foo\r\nbar", b"foo  bar"),
@@ -86,11 +86,11 @@ class CheckTests(DispatchCase):
             (b"x" * 1000, b"x" * 128),
         ):
             self.dispatcher.run(self.client, [name])
-            self.assertEqual([Error(b"ERR unknown command '%s'" % shown)], self.said())
+            self.assertEqual([Error(b"ERR unknown command '%s'" % shown)], self.replies())
             self.assertEqual(b"", self.client.last_command)
 
     def test_arity(self) -> None:
-        """The original name is shown, also of a renamed command."""
+        """The error shows the original name, even of a renamed command."""
         line = Error(b"ERR wrong number of arguments for 'show' command")
         self.assertEqual([line], self.do("SHOW a b"))
         self.server.registry.rename(b"show", b"look")
@@ -99,7 +99,7 @@ class CheckTests(DispatchCase):
         self.assertEqual([Error(b"ERR unknown command 'SHOW'")], self.do("SHOW a"))
 
     def test_order(self) -> None:
-        """Unknown, arity, password, memory, log, loading: the first that fails answers."""
+        """Unknown, arity, password, memory, log, loading: the first check that fails replies."""
         self.server.guarded = True
         self.server.eviction_allowed = False
         self.node.memory.limit, self.node.memory.used = 1000, 960
@@ -121,7 +121,7 @@ class CheckTests(DispatchCase):
         self.assertEqual((1, 1), (self.calls(b"addjob"), self.server.stats.commands_processed))
 
     def test_password(self) -> None:
-        """Only AUTH, and the greeting that brings a password along, go without one."""
+        """Only AUTH and a HELLO that contains the password are allowed without one."""
         self.server.guarded = True
         self.control.settings[b"requirepass"] = b"secret"
         self.assertEqual([NOAUTH], self.do("HELLO"))
@@ -152,7 +152,7 @@ class CheckTests(DispatchCase):
         self.assertTrue(80 < len(self.node.jobs) < 100)
 
     def test_log_trouble(self) -> None:
-        """A log that cannot be written stops writing commands and PING, nothing else."""
+        """When the log cannot be written, write commands and PING are refused, nothing else."""
         self.server.troubled = True
         self.control.log_error = "No space left on device"
         for line in ("GETJOB NOHANG FROM q", "ACKJOB", "PING"):
@@ -160,7 +160,7 @@ class CheckTests(DispatchCase):
         self.assertEqual([0], self.do("QLEN q"))
 
     def test_loading(self) -> None:
-        """While the log is loaded some commands work."""
+        """While the log is loaded only some commands work."""
         self.server.troubled = True
         self.control.is_loading = True
         for line in ("PING", "QLEN q", "CONFIG GET x", "HELLO"):
@@ -173,16 +173,16 @@ class QuitTests(DispatchCase):
     """QUIT."""
 
     def test_quit(self) -> None:
-        """Always allowed, with any words; what was sent behind it is not executed."""
+        """QUIT is always allowed, with any arguments; requests after it are not executed."""
         self.server.guarded = True
         more = self.dispatcher.drain(self.client, Waiting([[b"Quit", b"now"], [b"PING"]]))
         self.assertFalse(more)
-        self.assertEqual([OK], self.said())
+        self.assertEqual([OK], self.replies())
         self.assertTrue(self.client.closing)
         self.assertEqual(0, self.server.stats.commands_processed)
 
     def test_while_silent(self) -> None:
-        """Under REPLY OFF too it closes, and answers."""
+        """Under REPLY OFF it still replies and closes the connection."""
         for mode in ("OFF", "SKIP"):
             client = self.connect(b"127.0.0.1:6000")
             self.do(f"CLIENT REPLY {mode}", client)
@@ -190,7 +190,7 @@ class QuitTests(DispatchCase):
             self.assertTrue(client.closing)
 
     def test_name_is_exact(self) -> None:
-        """What only begins like it is another command."""
+        """A longer name that starts with QUIT is another command."""
         self.dispatcher.run(self.client, [b"QUIT\0"])
         self.assertFalse(self.client.closing)
 
@@ -199,7 +199,7 @@ class SilenceTests(DispatchCase):
     """CLIENT REPLY."""
 
     def test_off(self) -> None:
-        """No answer, no error, until ON."""
+        """No replies and no errors, until ON."""
         self.assertEqual([], self.do("CLIENT REPLY OFF"))
         for line in ("PING", "NOPE", "SHOW", "CLIENT REPLY SKIP", "PING"):
             self.assertEqual([], self.do(line))
@@ -207,7 +207,7 @@ class SilenceTests(DispatchCase):
         self.assertEqual([Status(b"PONG")], self.do("PING"))
 
     def test_skip(self) -> None:
-        """One answer less, then as before."""
+        """One reply is left out, the next ones are sent."""
         for line in ("PING", "NOPE", "ADDJOB q b 0"):
             self.assertEqual([], self.do("CLIENT REPLY SKIP"))
             self.assertEqual([], self.do(line))
@@ -215,36 +215,36 @@ class SilenceTests(DispatchCase):
         self.assertEqual(1, len(self.node.jobs))
 
     def test_skip_twice(self) -> None:
-        """A second SKIP is itself what is skipped, and skips the next one."""
+        """A second SKIP has its own reply skipped, and skips the next one."""
         self.do("CLIENT REPLY SKIP")
         self.assertEqual([], self.do("CLIENT REPLY SKIP"))
         self.assertEqual([], self.do("PING"))
         self.assertEqual([Status(b"PONG")], self.do("PING"))
 
     def test_skip_of_a_blocking_command(self) -> None:
-        """The job that comes later is answered."""
+        """A job that arrives later is sent."""
         self.do("CLIENT REPLY SKIP")
         self.assertEqual([], self.do("GETJOB FROM q"))
         other = self.connect(b"127.0.0.1:5002")
         self.do("ADDJOB q b 0", other)
-        self.assertEqual(1, len(self.said()))
+        self.assertEqual(1, len(self.replies()))
 
     def test_off_and_a_blocking_command(self) -> None:
-        """The job is consumed without an answer."""
+        """The job is consumed without a reply."""
         self.do("CLIENT REPLY OFF")
         self.do("GETJOB FROM q")
         self.do("ADDJOB q b 0", self.connect(b"127.0.0.1:5002"))
-        self.assertEqual([], self.said())
+        self.assertEqual([], self.replies())
         self.assertEqual(NOT_BLOCKED, self.client.blocked)
         self.assertEqual([OK], self.do("CLIENT REPLY ON"))
 
-    def test_others_hear(self) -> None:
-        """Silence for one client is not silence for the one it serves."""
+    def test_others_get_replies(self) -> None:
+        """Suppressed replies of one client do not affect the waiting client that it serves."""
         waiting = self.connect(b"127.0.0.1:5002")
         self.do("GETJOB FROM q", waiting)
         self.do("CLIENT REPLY OFF")
         self.do("ADDJOB q b 0")
-        self.assertEqual(1, len(self.said(waiting)))
+        self.assertEqual(1, len(self.replies(waiting)))
         self.assertEqual(REPLY_ON, waiting.reply_mode)
 
 
@@ -252,27 +252,27 @@ class DrainTests(DispatchCase):
     """Several requests in one turn."""
 
     def test_share(self) -> None:
-        """One client's requests run for its share of a turn, however many that are; then others
-        come first."""
+        """A client's requests run for its share of a turn, however many that are; then others are
+        served."""
         self.tick_ns = SHARE_NS // 3 + 1
         self.dispatcher.begin()
         source = Waiting([[b"PING"]] * 5)
         self.assertTrue(self.dispatcher.drain(self.client, source))
-        self.assertEqual(3, len(self.said()))
+        self.assertEqual(3, len(self.replies()))
         self.assertFalse(self.dispatcher.drain(self.client, source))
-        self.assertEqual(2, len(self.said()))
+        self.assertEqual(2, len(self.replies()))
 
     def test_share_of_what_is_refused(self) -> None:
-        """Requests that do not run take time, too."""
+        """Requests that are refused take time, too."""
         self.tick_ns = SHARE_NS
         for refused in ([b"NOTHING"], [b"ADDJOB"]):
             source = Waiting([refused] * 2)
             self.dispatcher.begin()
             self.assertTrue(self.dispatcher.drain(self.client, source))
-            self.assertEqual(1, len(self.said()))
+            self.assertEqual(1, len(self.replies()))
 
     def test_turn_over(self) -> None:
-        """All clients together may take as long as answers can wait."""
+        """All clients together get only as much time as replies can be delayed."""
         self.tick_ns = SHARE_NS
         self.dispatcher.begin()
         for _ in range(TURN_NS // SHARE_NS):
@@ -283,18 +283,18 @@ class DrainTests(DispatchCase):
         self.assertFalse(self.dispatcher.is_turn_over())
 
     def test_blocked(self) -> None:
-        """What is sent behind a command that blocks waits, and runs afterwards."""
+        """Requests after a blocking command wait, and run afterwards."""
         source = Waiting([[b"GETJOB", b"FROM", b"q"], [b"PING"]])
         self.assertFalse(self.dispatcher.drain(self.client, source))
         self.assertFalse(self.dispatcher.drain(self.client, source))
-        self.assertEqual([], self.said())
+        self.assertEqual([], self.replies())
         self.do("ADDJOB q b 0", self.connect(b"127.0.0.1:5002"))
         self.assertEqual([self.client], self.node.outbox.resumed)
         self.dispatcher.drain(self.client, source)
-        self.assertEqual(Status(b"PONG"), self.said()[1])
+        self.assertEqual(Status(b"PONG"), self.replies()[1])
 
     def test_limits_end_with_the_password(self) -> None:
-        """What is pipelined behind AUTH may be as large as it likes."""
+        """Requests pipelined after AUTH are no longer limited in size."""
         self.server.guarded = True
         self.control.settings[b"requirepass"] = b"secret"
         source = Waiting([[b"AUTH", b"secret"], [b"PING"]])
@@ -304,38 +304,38 @@ class DrainTests(DispatchCase):
         self.assertFalse(source.restricted)
 
     def test_paused(self) -> None:
-        """CLIENT PAUSE holds all clients, from the next request on."""
+        """CLIENT PAUSE suspends all clients, starting with the next request."""
         source = Waiting([[b"CLIENT", b"PAUSE", b"100"], [b"PING"]])
         self.dispatcher.drain(self.client, source)
-        self.assertEqual([OK], self.said())
+        self.assertEqual([OK], self.replies())
         self.assertEqual([[b"PING"]], source.requests)
         self.server.paused_until_ms = 0
         self.dispatcher.drain(self.client, source)
-        self.assertEqual([Status(b"PONG")], self.said())
+        self.assertEqual([Status(b"PONG")], self.replies())
 
     def test_doomed(self) -> None:
-        """A client that is being closed executes nothing more."""
+        """A client that is being closed executes no more requests."""
         self.client.doomed = True
         self.dispatcher.drain(self.client, Waiting([[b"PING"]]))
-        self.assertEqual([], self.said())
+        self.assertEqual([], self.replies())
 
     def test_malformed(self) -> None:
-        """Requests before something malformed are answered; the error goes to the caller."""
+        """Requests before a malformed one get replies; the error is raised to the caller."""
         source = Waiting([[b"PING"]], "Protocol error: x")
         self.assertRaises(PeerError, self.dispatcher.drain, self.client, source)
-        self.assertEqual([Status(b"PONG")], self.said())
+        self.assertEqual([Status(b"PONG")], self.replies())
 
     def test_touched(self) -> None:
-        """Who may have been answered is looked at when the turn ends, once."""
+        """Each client that may have output is flushed once at the end of the turn."""
         self.dispatcher.drain(self.client, Waiting([[b"PING"]] * 3))
         self.assertEqual([self.client], self.node.outbox.touched)
 
 
-class BooksTests(DispatchCase):
+class StatisticsTests(DispatchCase):
     """Statistics, slow log, latency, MONITOR."""
 
     def test_only_executed_commands_count(self) -> None:
-        """Refused before they run: not counted. Refused by their handler: counted."""
+        """Requests refused before they run are not counted, those refused by their handler are."""
         for line in ("NOPE", "SHOW", "QUIT"):
             self.do(line)
         self.assertEqual(0, self.server.stats.commands_processed)
@@ -354,7 +354,7 @@ class BooksTests(DispatchCase):
         self.assertEqual(4 * 3_000, self.server.registry.by_name[b"ping"].ns)
 
     def test_slow_log(self) -> None:
-        """What took as long as the limit is kept, with passwords hidden."""
+        """Requests that took at least the limit are kept, with passwords hidden."""
         self.server.slowlog.slower_than_us = 5
         self.tick_ns = 4_999
         self.do("PING")
@@ -364,7 +364,7 @@ class BooksTests(DispatchCase):
         self.assertEqual([(UNIX_S, 5, [b"AUTH", MASK])], entries)
 
     def test_latency(self) -> None:
-        """Slow commands are sampled, fast ones under their own event."""
+        """Slow commands are sampled; those marked as fast have their own event."""
         self.server.latency.threshold_ms = 2
         for tick_ns in (1_999_999, 2_500_000):
             self.tick_ns = tick_ns
@@ -375,7 +375,7 @@ class BooksTests(DispatchCase):
         self.assertEqual({b"fast-command": expected, b"command": expected}, samples)
 
     def test_extreme_limits(self) -> None:
-        """The largest limits that can be configured keep nothing."""
+        """With the largest limits nothing is kept."""
         self.server.slowlog.slower_than_us = (1 << 63) - 1
         self.server.latency.threshold_ms = (1 << 63) - 1
         self.tick_ns = 10**9
@@ -391,20 +391,20 @@ class BooksTests(DispatchCase):
             self.do(line)
         start = b"%d.183936 [127.0.0.1:5001] " % UNIX_S
         expected = [start + b'"PiNg" "a"', start + b'"AUTH" "(redacted)"', start + b'"SHOW" "x"']
-        self.assertEqual([Status(line) for line in expected], self.said(monitor))
+        self.assertEqual([Status(line) for line in expected], self.replies(monitor))
         self.assertIn(monitor, self.node.outbox.touched)
 
     def test_monitor_hides_renamed_secrets(self) -> None:
-        """A password is hidden under whatever name the command goes."""
+        """A password is hidden whatever the command was renamed to."""
         self.server.registry.rename(b"auth", b"open")
         self.dispatcher.names_changed()
         self.do("MONITOR")
-        (line,) = self.do("OPEN secret", self.connect(b"127.0.0.1:5002")) and self.said()
+        (line,) = self.do("OPEN secret", self.connect(b"127.0.0.1:5002")) and self.replies()
         assert isinstance(line, Status)
         self.assertNotIn(b"secret", line.text)
 
     def test_last_command(self) -> None:
-        """CLIENT LIST shows the last command that was found, by its original name."""
+        """CLIENT LIST shows the last known command, by its original name."""
         self.do("SHOW")
         self.assertEqual(b"show", self.client.last_command)
 
@@ -413,21 +413,21 @@ class ServiceTests(DispatchCase):
     """Waiting clients are served at the end of the command that queued the job."""
 
     def test_after_each_command(self) -> None:
-        """The first waiter has its job before the second ADDJOB of the same turn runs."""
+        """The first waiting client has its job before the second ADDJOB of the same turn runs."""
         first, second = self.connect(b"1"), self.connect(b"2")
         for client in (first, second):
             self.do("GETJOB FROM q", client)
         add = [b"ADDJOB", b"q", b"b", b"0"]
         source = Waiting([add, [b"QLEN", b"q"], add])
         self.dispatcher.drain(self.client, source)
-        self.assertEqual(0, self.said()[1])
-        self.assertEqual([1, 1], [len(self.said(client)) for client in (first, second)])
+        self.assertEqual(0, self.replies()[1])
+        self.assertEqual([1, 1], [len(self.replies(client)) for client in (first, second)])
 
     def test_pause_ends(self) -> None:
-        """PAUSE none serves who waits behind the pause, at once."""
+        """PAUSE none serves the clients that waited for the pause to end, at once."""
         self.do("PAUSE q out")
         self.do("ADDJOB q b 0")
         waiting = self.connect(b"1")
         self.assertEqual([], self.do("GETJOB FROM q", waiting))
         self.do("PAUSE q none")
-        self.assertEqual(1, len(self.said(waiting)))
+        self.assertEqual(1, len(self.replies(waiting)))

@@ -11,21 +11,21 @@ WRONG_PASSWORD = b"WRONGPASS invalid username-password pair or user is disabled.
 
 
 class BareTests(DeskCase):
-    """Disque's own: the nodes of the cluster."""
+    """Disque's own form, which lists the nodes of the cluster."""
 
     def test_single_node(self) -> None:
-        """A node that nobody told its address yet shows the one the client used."""
+        """A node that does not know its address yet shows the one that the client connected to."""
         self.assertEqual([1, ME, [ME, b"127.0.0.1", b"7711", b"1"]], self.call(hello, b"HELLO"))
 
     def test_own_address(self) -> None:
-        """What the operator announces goes before what other nodes found out."""
+        """The announced address takes precedence over the one that other nodes reported."""
         self.membership.learn_ip(b"10.0.0.1")
         self.assertEqual([1, ME, [ME, b"10.0.0.1", b"7711", b"1"]], self.call(hello, b"HELLO"))
         self.membership.announce(b"192.0.2.1", 8000, 0)
         self.assertEqual([1, ME, [ME, b"192.0.2.1", b"8000", b"1"]], self.call(hello, b"HELLO"))
 
     def test_cluster(self) -> None:
-        """Clients choose nodes by their priority, all numbers are strings."""
+        """Clients choose nodes by their priority; all numbers are strings."""
         self.membership.add(NodeEntry(PEER, b"::1", 7712, PFAIL, 0))
         self.membership.set_leaving(True)
         expected = [1, ME, [ME, b"127.0.0.1", b"7711", b"100"], [PEER, b"::1", b"7712", b"10"]]
@@ -33,7 +33,7 @@ class BareTests(DeskCase):
         self.membership.myself.flags &= ~LEAVING
 
     def test_words(self) -> None:
-        """Bare or followed by a version, everything else has the wrong number of words."""
+        """HELLO has no argument or a version; everything else is a wrong number of arguments."""
         command = self.server.registry.by_name[b"hello"]
         accepted = ([b"HELLO"], [b"HELLO", b"3"], [b"HELLO", b"9", b"AUTH", b"u", b"p"])
         for argv in accepted:
@@ -52,12 +52,12 @@ class RedisTests(DeskCase):
     """The handshake of Redis clients."""
 
     def protect(self) -> None:
-        """Demand a password."""
+        """Require a password."""
         self.control.settings[b"requirepass"] = b"secret"
         self.server.guarded = True
 
     def test_switches(self) -> None:
-        """The connection speaks the new protocol before the answer is written."""
+        """The reply is already written in the new protocol."""
         expected = {
             b"server": b"disque",
             b"version": b"1.0-rc1",
@@ -72,7 +72,7 @@ class RedisTests(DeskCase):
         self.assertEqual(["protocol 3 for client 1"], self.control.performed)
 
     def test_other_versions(self) -> None:
-        """A client that is told so falls back to the old protocol."""
+        """A client that gets this error falls back to the old protocol."""
         for version in (b"1", b"4", b"-3"):
             line = b"NOPROTO unsupported protocol version"
             self.assert_refused(line, hello, b"HELLO", version)
@@ -86,7 +86,7 @@ class RedisTests(DeskCase):
         self.assertEqual((True, b"worker"), (self.client.authenticated, self.client.name))
 
     def test_unauthenticated(self) -> None:
-        """Without its password the node tells nothing and changes nothing."""
+        """Without the password the node reveals nothing and changes nothing."""
         self.protect()
         words = [b"HELLO", b"3", b"SETNAME", b"worker"]
         line = (
@@ -107,13 +107,13 @@ class RedisTests(DeskCase):
             self.assertEqual(False, self.client.authenticated)
 
     def test_bad_options(self) -> None:
-        """The word that is not understood is named, also one that lacks its value."""
+        """The error names the invalid option, also one that lacks its value."""
         for words in ([b"FOO"], [b"AUTH", b"default"], [b"SETNAME"]):
             line = b"ERR syntax error in HELLO option '%s'" % words[0]
             self.assert_refused(line, hello, b"HELLO", b"3", *words)
 
     def test_bad_name(self) -> None:
-        """A name that would break CLIENT LIST is refused before anything changes."""
+        """A name that would corrupt CLIENT LIST is refused before anything changes."""
         line = b"ERR Client names cannot contain spaces, newlines or special characters."
         self.assert_refused(line, hello, b"HELLO", b"3", b"SETNAME", b"a b")
         self.assertEqual(2, self.client.protocol)

@@ -14,16 +14,16 @@ DEFAULT = ["Server", "Clients", "Memory", "Jobs", "Queues", "Persistence", "Stat
 
 
 class InfoTests(DeskCase):
-    """The text monitoring tools parse."""
+    """The text that monitoring tools parse."""
 
     def text(self, *words: bytes) -> str:
-        """The answer as text."""
+        """The reply as text."""
         answer = self.call(info, b"INFO", *words)
         assert isinstance(answer, bytes)
         return answer.decode()
 
     def titles(self, *words: bytes) -> list[str]:
-        """The sections of the answer."""
+        """The names of the sections in the reply."""
         return [line[2:] for line in self.text(*words).split("\r\n") if line.startswith("# ")]
 
     def fields(self, section: bytes) -> dict[str, str]:
@@ -36,7 +36,7 @@ class InfoTests(DeskCase):
         self.node.add_job(self.connect(b"x:1"), add_request(replicate=1))
 
     def test_sections(self) -> None:
-        """Statistics per command are left out unless asked for, everything else is there."""
+        """All sections are included, except the statistics per command, which must be requested."""
         self.assertEqual(DEFAULT, self.titles())
         self.assertEqual(DEFAULT, self.titles(b"default"))
         self.assertEqual(
@@ -53,12 +53,12 @@ class InfoTests(DeskCase):
         self.assertIn("used_cpu_user:0.00\r\n\r\n# Totals\r\n", whole)
 
     def test_unknown(self) -> None:
-        """An unknown section is empty, two are a mistake."""
+        """An unknown section is empty, two sections are an error."""
         self.assertEqual("", self.text(b"nosuchsection"))
         self.assert_refused(b"ERR syntax error", info, b"INFO", b"a", b"b")
 
     def test_clients(self) -> None:
-        """The largest buffers of all clients, whoever they belong to."""
+        """The largest buffers of all clients."""
         self.connect(b"x:2")
         self.control.buffers = {1: (5, 1, 9), 2: (700, 1, 1)}
         expected = {
@@ -70,18 +70,19 @@ class InfoTests(DeskCase):
         self.assertEqual(expected, self.fields(b"clients"))
 
     def test_blocked_clients(self) -> None:
-        """A waiting GETJOB shows."""
+        """A waiting GETJOB is counted."""
         self.node.get_jobs(self.connect(b"x:2"), [b"q"], 1, 0, False, False)
         self.assertEqual("1", self.fields(b"clients")["blocked_clients"])
 
     def test_jobs_and_queues(self) -> None:
-        """What is stored is counted."""
+        """Jobs and queues are counted."""
         self.add_job()
         self.assertEqual({"registered_jobs": "1"}, self.fields(b"jobs"))
         self.assertEqual({"registered_queues": "1"}, self.fields(b"queues"))
 
     def test_totals(self) -> None:
-        """What an operator asks first: what came and went, what is queued, and for how long."""
+        """The first questions of an operator: what was added and delivered, what is queued, and for
+        how long."""
         self.add_job()
         self.add_job()
         self.node.get_jobs(self.connect(b"x:2"), [b"q"], 1, 0, True, False)
@@ -110,7 +111,7 @@ class InfoTests(DeskCase):
         self.assertEqual(("0", "1"), (after["total_jobs_added"], after["queued_jobs"]))
 
     def test_drain(self) -> None:
-        """An operator who lets a node leave sees what is still to be done."""
+        """An operator can watch how far a leaving node has been drained."""
         self.membership.add(NodeEntry(b"b" * 40, b"10.0.0.2", 7711, 0, 0))
         self.node.add_job(self.connect(b"x:1"), add_request(replicate=2))
         self.node.acknowledge([b"D-cccccccc-%024d-05a1" % 1])
@@ -120,7 +121,8 @@ class InfoTests(DeskCase):
         self.assertEqual(expected, self.fields(b"jobs"))
 
     def test_cluster(self) -> None:
-        """What strangers on the bus were up to, beside what the original tells."""
+        """Refused and ignored messages on the bus are counted, in addition to the original's
+        fields."""
         self.membership.messages_ignored, self.membership.meets_refused = 7, 8
         expected = {"cluster_stats_messages_ignored": "7", "cluster_meets_refused": "8"}
         expected |= {"acked_jobs": "0", "jobs_waiting_for_copies": "0", "leaving": "no"}
@@ -129,8 +131,9 @@ class InfoTests(DeskCase):
         self.assertEqual(expected, self.fields(b"cluster"))
 
     def test_twins(self) -> None:
-        """Two processes with one ID are counted, and the one that stands aside says so; CLUSTER
-        INFO has a field more then, at its end, where the original's clients look for none."""
+        """Processes that share a node ID are counted, and the one that stepped aside reports it.
+        CLUSTER INFO then has one more field, at its end, where clients of the original ignore
+        it."""
         standing = self.membership.standing
         standing.aside = standing.doubled = True
         fields = self.fields(b"cluster")
@@ -140,7 +143,7 @@ class InfoTests(DeskCase):
         self.assertEqual(b"cluster_twins:1", text.splitlines()[-1])
 
     def test_memory(self) -> None:
-        """Memory in use and at its peak, in bytes and for people."""
+        """Current and peak memory, in bytes and in readable units."""
         self.add_job()
         used = self.node.used_memory()
         self.node.flush_all()
@@ -166,7 +169,7 @@ class InfoTests(DeskCase):
         self.assertEqual("2048.00P", human(1 << 61))
 
     def test_stats(self) -> None:
-        """Counters, and rates as they are sampled."""
+        """Counters, and sampled rates."""
         stats = self.server.stats
         stats.tick(0)
         stats.connections_received = 1
@@ -205,7 +208,7 @@ class InfoTests(DeskCase):
         )
 
     def test_outside(self) -> None:
-        """What only the process knows is shown as it says it."""
+        """Fields that only the process knows are passed through unchanged."""
         self.assertEqual("1.0-rc1", self.fields(b"server")["disque_version"])
         self.control.is_loading = True
         self.assertEqual("1", self.fields(b"persistence")["loading"])

@@ -19,7 +19,7 @@ from disque_tx.commands.values import Status
 from disque_tx.core.client import BLOCKED_ADDJOB, BLOCKED_GETJOB, NOT_BLOCKED
 from disque_tx.nodetable import Link, NodeEntry
 from tests.commands.desk import DeskCase
-from tests.core.peerbench import B, SaidList
+from tests.core.peerbench import B, SentMessages
 
 HUGE = (1 << 63, 1 << 64, -(1 << 63) - 1, 10**30)
 EDGES = ((1 << 63) - 1, -(1 << 63), *HUGE)
@@ -37,16 +37,16 @@ class JobsCase(DeskCase):
         assert isinstance(reply, Status), reply
         return reply.text
 
-    def join(self, node_id: bytes) -> SaidList:
-        """Another node with a link; what it is told."""
-        said = SaidList()
+    def join(self, node_id: bytes) -> SentMessages:
+        """Another node with a link; the messages sent to it."""
+        sink = SentMessages()
         entry = NodeEntry(node_id, b"10.0.0.2", 7711, 0, self.node.now_ms)
-        entry.link = Link(said, entry, entry.ip, b"10.0.0.1", self.node.now_ms, 1)
+        entry.link = Link(sink, entry, entry.ip, b"10.0.0.1", self.node.now_ms, 1)
         self.membership.add(entry)
-        return said
+        return sink
 
     def assert_add_refused(self, line: bytes, *options: bytes) -> None:
-        """ADDJOB with these options is answered with this error, and nothing is stored."""
+        """ADDJOB with these options gets this error, and nothing is stored."""
         before = len(self.node.jobs)
         self.assert_refused(line, addjob, b"ADDJOB", b"q", b"b", b"0", *options)
         self.assertEqual(before, len(self.node.jobs), options)
@@ -56,7 +56,7 @@ class AddJobTests(JobsCase):
     """ADDJOB."""
 
     def test_options(self) -> None:
-        """Options come in any order and case; the last of two wins."""
+        """Options are accepted in any order and case; of two equal ones the last wins."""
         words = b"retry 1 TTL 50 Delay 3 REPLICATE 1 MAXLEN 9 ASYNC TTL 60 RETRY 5".split()
         job = self.node.jobs.get(self.add(b"q", b"b", b"100", *words))
         assert job is not None
@@ -64,7 +64,7 @@ class AddJobTests(JobsCase):
         self.assertEqual(self.node.now_ms + 60_000, job.expire_ms)
 
     def test_same_with_and_without_options(self) -> None:
-        """The short form and the defaults said aloud make the same job."""
+        """The short form and the explicit defaults make the same job."""
         ids = [
             self.add(b"q", b"b", b"0"),
             self.add(b"q", b"b", b"0", *b"REPLICATE 1 TTL 86400 RETRY 300 DELAY 0".split()),
@@ -75,7 +75,7 @@ class AddJobTests(JobsCase):
             self.assertEqual(getattr(first, name), getattr(second, name), name)
 
     def test_ranges(self) -> None:
-        """Every option has its range and its own error: nothing wraps around."""
+        """Every option has its range and its own error: nothing overflows."""
         uint32 = 4_294_967_295
         for option, text, bad, good in (
             (b"REPLICATE", b"REPLICATE must be between 1 and 65535", (0, -1, 65_536), (1,)),
@@ -107,14 +107,14 @@ class AddJobTests(JobsCase):
             self.assert_add_refused(SYNTAX, *options)
 
     def test_first_error_wins(self) -> None:
-        """Options are checked from left to right, and all before the time-out."""
+        """Options are checked from left to right, and all before the timeout."""
         self.assert_add_refused(b"ERR TTL must be a number > 0", b"TTL", b"0", b"RETRY", b"-1")
         self.assert_add_refused(SYNTAX, b"WHAT", b"TTL", b"0")
         line = b"ERR TTL must be a number > 0"
         self.assert_refused(line, addjob, b"ADDJOB", b"q", b"b", b"-1", b"TTL", b"0")
 
     def test_timeout(self) -> None:
-        """The time-out is checked with and without options, at every edge."""
+        """The timeout is checked with and without options, at every boundary."""
         for options in ((), (b"RETRY", b"5")):
             for word, line in (
                 (b"-1", b"ERR timeout is negative"),
@@ -133,17 +133,17 @@ class CopiesTests(JobsCase):
     WORDS = (b"q", b"b", b"100", b"REPLICATE", b"2")
 
     def test_waits(self) -> None:
-        """Without ASYNC the client is answered when the copy is there, or its time is over."""
-        said = self.join(B)
+        """Without ASYNC the client gets its reply when the copy is confirmed, or at the timeout."""
+        sink = self.join(B)
         self.assertEqual([], self.answers(addjob, b"ADDJOB", *self.WORDS))
         self.assertEqual(BLOCKED_ADDJOB, self.client.blocked)
-        self.assertEqual(["REPLJOB"], [TYPE_NAMES[message.type] for message in said.messages])
+        self.assertEqual(["REPLJOB"], [TYPE_NAMES[message.type] for message in sink.messages])
         self.node.begin(self.node.now_ms + 100, self.node.wall_us)
         self.node.run_due()
         self.assertEqual(NOT_BLOCKED, self.client.blocked)
 
     def test_async(self) -> None:
-        """With ASYNC the ID is there at once, in any case of the word and any place."""
+        """With ASYNC the ID is returned at once, whatever the option's case and place."""
         self.join(B)
         for words in ((*self.WORDS, b"async"), (*self.WORDS[:3], b"ASYNC", *self.WORDS[3:])):
             reply = self.call(addjob, b"ADDJOB", *words)
@@ -153,19 +153,19 @@ class CopiesTests(JobsCase):
             self.assertEqual((b"a" * 40, B), job.nodes)
 
     def test_fast(self) -> None:
-        """FASTACK counts what was known, and everybody hears of what was not."""
-        said = self.join(B)
+        """FASTACK counts known jobs, and sends DELJOB for unknown ones to all nodes."""
+        sink = self.join(B)
         job_id = self.add(b"q", b"b", b"0", b"REPLICATE", b"1")
         self.assertEqual(1, self.call(fastack, b"FASTACK", job_id, UNKNOWN))
-        self.assertEqual(["DELJOB"], [TYPE_NAMES[message.type] for message in said.messages])
+        self.assertEqual(["DELJOB"], [TYPE_NAMES[message.type] for message in sink.messages])
 
     def test_only_here(self) -> None:
-        """DELJOB counts what was known, and tells nobody."""
-        said = self.join(B)
+        """DELJOB counts known jobs, and sends nothing to other nodes."""
+        sink = self.join(B)
         job_id = self.add(b"q", b"b", b"0", b"REPLICATE", b"2", b"ASYNC")
-        said.messages.clear()
+        sink.messages.clear()
         self.assertEqual(1, self.call(deljob, b"DELJOB", job_id, UNKNOWN))
-        self.assertEqual([], said.messages)
+        self.assertEqual([], sink.messages)
         for handler in (fastack, deljob):
             self.assert_refused(BAD_ID, handler, b"X", UNKNOWN, b"nonsense")
 
@@ -177,7 +177,7 @@ class GetJobTests(JobsCase):
         return self.call(getjob, b"GETJOB", *words)
 
     def test_reply(self) -> None:
-        """A job is queue, ID and body; with WITHCOUNTERS also its counters by name."""
+        """A job is queue, ID and body; with WITHCOUNTERS also its named counters."""
         first, second = self.add(b"q", b"one", b"0"), self.add(b"q", b"two", b"0")
         self.assertEqual([[b"q", first, b"one"]], self.get(b"FROM", b"q"))
         self.assertEqual(
@@ -187,14 +187,14 @@ class GetJobTests(JobsCase):
         self.assertIsNone(self.get(b"NOHANG", b"FROM", b"q"))
 
     def test_everything_behind_from_is_a_name(self) -> None:
-        """Queues may be called like options."""
+        """Everything after FROM is a queue name, even if it looks like an option."""
         self.add(b"COUNT", b"b", b"0")
         reply = self.get(b"NOHANG", b"FROM", b"NOHANG", b"COUNT")
         assert isinstance(reply, list)
         self.assertEqual(b"COUNT", reply[0][0])
 
     def test_syntax(self) -> None:
-        """Unknown words, options without value, no FROM and no queue are syntax errors."""
+        """Unknown options, options without value, no FROM and no queue are syntax errors."""
         for words in (
             (b"q",),
             (b"FROM",),
@@ -208,7 +208,7 @@ class GetJobTests(JobsCase):
             self.assert_refused(SYNTAX, getjob, b"GETJOB", *words)
 
     def test_count(self) -> None:
-        """COUNT is a positive number; the largest one is not too large."""
+        """COUNT is a positive number up to the largest 64-bit one."""
         line = b"ERR COUNT must be a number greater than zero"
         for word in [b"0", b"-1", b"x", b""] + [b"%d" % number for number in EDGES[1:]]:
             self.assert_refused(line, getjob, b"GETJOB", b"COUNT", word, b"FROM", b"q")
@@ -217,7 +217,7 @@ class GetJobTests(JobsCase):
         self.assertEqual([[b"q", job_id, b"b"] for job_id in ids], reply)
 
     def test_timeout(self) -> None:
-        """TIMEOUT is checked like every time-out; the largest one waits for ever."""
+        """TIMEOUT is checked like every timeout; the largest one waits indefinitely."""
         for word, line in (
             (b"-1", b"ERR timeout is negative"),
             (b"%d" % EDGES[1], b"ERR timeout is negative"),
@@ -236,7 +236,7 @@ class ChangeTests(JobsCase):
     """Commands that take job IDs."""
 
     def test_bad_id(self) -> None:
-        """One ID that is none refuses them all, and nothing is done."""
+        """One invalid ID refuses the whole request, and nothing is done."""
         job_id = self.add(b"q", b"b", b"0")
         for handler in (ackjob, enqueue, nack, dequeue):
             self.assert_refused(BAD_ID, handler, b"X", job_id, b"nonsense")
@@ -245,12 +245,12 @@ class ChangeTests(JobsCase):
         self.assertEqual(1, len(self.node.jobs))
 
     def test_none(self) -> None:
-        """Without IDs the answer is zero."""
+        """Without IDs the reply is zero."""
         for handler in (ackjob, enqueue, nack, dequeue):
             self.assertEqual(0, self.call(handler, b"X"))
 
     def test_counts(self) -> None:
-        """The answer is how many jobs changed."""
+        """The reply is the number of jobs that changed."""
         job_id = self.add(b"q", b"b", b"0")
         for handler, expected in (
             (enqueue, 0),
@@ -263,7 +263,7 @@ class ChangeTests(JobsCase):
             self.assertEqual(expected, self.call(handler, b"X", job_id, job_id, UNKNOWN))
 
     def test_working(self) -> None:
-        """WORKING answers RETRY, or that the job is unknown."""
+        """WORKING replies with RETRY, or that the job is unknown."""
         job_id = self.add(b"q", b"b", b"0", b"RETRY", b"7")
         self.assertEqual(7, self.call(working, b"WORKING", job_id))
         line = b"NOJOB Job not known in the context of this node."

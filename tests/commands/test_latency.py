@@ -8,34 +8,34 @@ from tests.commands.desk import UNIX_S, DeskCase
 
 
 class LatencyTests(DeskCase):
-    """The command, on samples taken by the server."""
+    """The command, on samples that the server took."""
 
     def watch(self) -> LatencyMonitor:
-        """A monitor that takes every event of 10 ms and more."""
+        """A monitor that samples every event of at least 10 ms."""
         self.server.latency.threshold_ms = 10
         return self.server.latency
 
     def test_off_by_default(self) -> None:
-        """Nobody pays for what was not switched on."""
+        """Without a threshold nothing is sampled."""
         self.server.latency.sample(b"command", 1, 10_000)
         self.assertEqual([], self.call(latency, b"LATENCY", b"LATEST"))
 
     def test_threshold(self) -> None:
-        """The threshold itself is slow enough."""
+        """An event that takes exactly the threshold is sampled."""
         monitor = self.watch()
         monitor.sample(b"command", 1, 9)
         monitor.sample(b"command", 2, 10)
         self.assertEqual([[2, 10]], self.call(latency, b"latency", b"history", b"command"))
 
     def test_one_sample_per_second(self) -> None:
-        """Within a second the longest stays, and it counts for the all-time maximum."""
+        """Within a second only the longest is kept, and it counts for the all-time maximum."""
         monitor = self.watch()
         for duration_ms in (20, 90, 30):
             monitor.sample(b"fork", 7, duration_ms)
         self.assertEqual([[b"fork", 7, 90, 90]], self.call(latency, b"LATENCY", b"LATEST"))
 
     def test_history_is_bounded(self) -> None:
-        """Old samples go, but the all-time maximum remembers them."""
+        """Old samples are dropped, but the all-time maximum includes them."""
         monitor = self.watch()
         monitor.sample(b"fork", 0, 500)
         for second in range(1, SAMPLES_MAX + 1):
@@ -55,7 +55,7 @@ class LatencyTests(DeskCase):
         self.assertEqual(0, self.call(latency, b"LATENCY", b"RESET"))
 
     def test_graph(self) -> None:
-        """The picture people read: levels from the lowest to the highest, ages downwards."""
+        """The graph that people read: levels from the lowest to the highest, ages downwards."""
         monitor = self.watch()
         for age_s, duration_ms in ((7200, 10), (61, 49), (15, 70), (1, 130)):
             monitor.sample(b"command", UNIX_S - age_s, duration_ms)
@@ -85,19 +85,19 @@ class LatencyTests(DeskCase):
         self.assertEqual([80] * 8 + [0] + [1] * 7, widths)
 
     def test_graph_unknown(self) -> None:
-        """There is nothing to draw for an event that never was slow."""
+        """There is no graph of an event without samples."""
         line = b"ERR No samples available for event 'x'"
         self.assert_refused(line, latency, b"LATENCY", b"GRAPH", b"x")
         self.assertEqual([], self.call(latency, b"LATENCY", b"HISTORY", b"x"))
 
     def test_ages(self) -> None:
-        """An age is short enough to be written under one column."""
+        """An age is short enough to fit under one column."""
         ages = [(0, b"0s"), (59, b"59s"), (60, b"1m"), (7199, b"1h"), (86400 * 3, b"3d")]
         for age_s, text in ages:
             self.assertEqual(text, age_text(age_s))
 
     def test_doctor(self) -> None:
-        """The advice says what to switch on first, then what was slow."""
+        """The advice says first what to enable, then what was slow."""
         self.assertIn(b"latency-monitor-threshold", self._doctor())
         monitor = self.watch()
         self.assertIn(b"nothing to report", self._doctor())
@@ -112,6 +112,6 @@ class LatencyTests(DeskCase):
         return text
 
     def test_syntax(self) -> None:
-        """Unknown words and wrong counts are refused alike."""
+        """Unknown subcommands and wrong argument counts get the same error."""
         for words in ([b"FOO"], [b"LATEST", b"x"], [b"HISTORY"], [b"GRAPH"], [b"DOCTOR", b"x"]):
             self.assert_refused(b"ERR syntax error", latency, b"LATENCY", *words)

@@ -31,7 +31,7 @@ _REQUESTS: list[list[bytes]] = [
 
 
 def encoded(requests: list[list[bytes]]) -> bytes:
-    """As clients send them."""
+    """The requests as clients send them."""
     parts: list[bytes] = []
     for words in requests:
         parts.append(b"*%d\r\n" % len(words))
@@ -40,7 +40,7 @@ def encoded(requests: list[list[bytes]]) -> bytes:
 
 
 class PipelineTests(DeskCase):
-    """With a password."""
+    """On a node with a password."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -51,7 +51,7 @@ class PipelineTests(DeskCase):
         self.dispatcher = Dispatcher(self.server, self.server.registry, self.clock_ns)
 
     def answered(self, pieces: list[bytes]) -> list[Value]:
-        """What a new client hears that sends these pieces, a turn each."""
+        """The replies to a new client that sends these pieces, one per turn."""
         client = self.connect(b"127.0.0.1:5002")
         parser = RequestParser()
         parser.restricted = True
@@ -76,8 +76,9 @@ class PipelineTests(DeskCase):
         st.lists(st.floats(0, 1), max_size=6),
     )
     def test_cut_anywhere(self, requests: list[list[bytes]], cuts: list[float]) -> None:
-        """One turn or many: the limits before the password end with the request that gives it,
-        neither later, when a client has sent more with it, nor earlier."""
+        """Whatever the turns: the limits for unauthenticated clients end exactly with the request
+        that contains the password, neither later, when a client has already sent more, nor
+        earlier."""
         data = encoded(requests)
         places = sorted(int(cut * len(data)) for cut in cuts)
         pieces = [data[a:b] for a, b in zip([0, *places], [*places, len(data)], strict=True)]
@@ -85,6 +86,6 @@ class PipelineTests(DeskCase):
 
     @given(st.lists(st.sampled_from(_REQUESTS), min_size=1, max_size=6))
     def test_one_by_one(self, requests: list[list[bytes]]) -> None:
-        """A pipeline is answered as its requests are."""
+        """A pipeline gets the same replies as its requests one at a time."""
         one_by_one = [encoded([words]) for words in requests]
         self.assertEqual(self.answered([b"".join(one_by_one)]), self.answered(one_by_one))

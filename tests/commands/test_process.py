@@ -9,23 +9,23 @@ from tests.core.bench import add_request
 
 
 class ConfigTests(DeskCase):
-    """Sub-commands and their counts."""
+    """Subcommands and their argument counts."""
 
     def test_get(self) -> None:
-        """Names with their values, in RESP2 in turn; nothing matching is empty."""
+        """Names and values alternate in RESP2; no match means an empty reply."""
         expected = {b"requirepass": b"", b"maxmemory": b"1073741824"}
         self.assertEqual(expected, self.call(config, b"CONFIG", b"get", b"*"))
         self.assertEqual({}, self.call(config, b"CONFIG", b"GET", b"nosuch"))
 
     def test_set(self) -> None:
-        """What was set is what is read."""
+        """A value that was set can be read."""
         self.assertEqual(OK, self.call(config, b"CONFIG", b"SET", b"MaxMemory", b"10mb"))
         self.assertEqual({b"maxmemory": b"10mb"}, self.call(config, b"CONFIG", b"GET", b"maxm*"))
         line = b"ERR Unsupported CONFIG parameter: foo"
         self.assert_refused(line, config, b"CONFIG", b"SET", b"foo", b"bar")
 
     def test_resetstat(self) -> None:
-        """Counters start again, inside and outside; the slow log stays."""
+        """Counters start again, those of the process too; the slow log stays."""
         self.server.stats.commands_processed = 5
         self.server.slowlog.note([b"PING"], 1, 10**6)
         command = self.server.registry.table[0]
@@ -38,7 +38,7 @@ class ConfigTests(DeskCase):
         self.assertEqual(1, len(self.server.slowlog.entries))
 
     def test_rewrite(self) -> None:
-        """The file is written, or the reason why it cannot be is passed on."""
+        """The file is written, or the reply contains the reason why it cannot be."""
         self.assertEqual(OK, self.call(config, b"CONFIG", b"REWRITE"))
         self.assertEqual(["rewrite config"], self.control.performed)
         self.control.refusal = CommandError("ERR", "The server is running without a config file")
@@ -46,7 +46,7 @@ class ConfigTests(DeskCase):
         self.assert_refused(line, config, b"CONFIG", b"REWRITE")
 
     def test_counts(self) -> None:
-        """A wrong count names the sub-command as it was typed, without breaking the line."""
+        """The error for a wrong count shows the subcommand as typed, on one line."""
         for words in ([b"GeT"], [b"SET", b"hz"], [b"RESETSTAT", b"x"], [b"REWRITE", b"x"]):
             line = b"ERR Wrong number of arguments for CONFIG " + words[0]
             self.assert_refused(line, config, b"CONFIG", *words)
@@ -55,23 +55,23 @@ class ConfigTests(DeskCase):
 
 
 class DebugTests(DeskCase):
-    """Sub-commands."""
+    """Subcommands."""
 
     def test_flushall(self) -> None:
-        """Everything is gone, also with a word too many."""
+        """Everything is deleted, even with an extra argument."""
         self.node.add_job(self.connect(b"x:1"), add_request(replicate=1))
         self.assertEqual(OK, self.call(debug, b"DEBUG", b"flushall", b"x"))
         self.assertEqual((0, 0), (len(self.node.jobs), len(self.node.queues)))
 
     def test_loadaof(self) -> None:
-        """The log is read again; an empty one is refused with a bare code."""
+        """The log is loaded again; an empty one gets an error that is only a code."""
         self.assertEqual(OK, self.call(debug, b"DEBUG", b"LOADAOF"))
         self.assertEqual(["reload log"], self.control.performed)
         self.control.refusal = CommandError("ERR", "")
         self.assert_refused(b"ERR", debug, b"DEBUG", b"LOADAOF")
 
     def test_sleep(self) -> None:
-        """The process sleeps for a decimal number of seconds, and for nothing else."""
+        """The argument must be a decimal number of seconds."""
         self.assertEqual(OK, self.call(debug, b"DEBUG", b"SLEEP", b"0.5"))
         self.assertEqual(["sleep 0.5"], self.control.performed)
         line = b"ERR value is not a number of seconds or out of range"
@@ -80,12 +80,12 @@ class DebugTests(DeskCase):
         self.assertEqual(1, len(self.control.performed))
 
     def test_error(self) -> None:
-        """The text is the whole error, on one line."""
+        """The argument is the whole error, on one line."""
         self.assert_refused(b"MYERR some text", debug, b"DEBUG", b"ERROR", b"MYERR some text")
         self.assert_refused(b"A  B C", debug, b"DEBUG", b"ERROR", b"A\r\nB\0C")
 
     def test_structsize(self) -> None:
-        """Sizes come as names and numbers, each followed by a space."""
+        """Sizes are names and numbers, each followed by a space."""
         sizes = self.call(debug, b"DEBUG", b"STRUCTSIZE")
         assert isinstance(sizes, bytes)
         pairs = dict(pair.split(b":") for pair in sizes.split(b" ")[:-1])
@@ -93,7 +93,7 @@ class DebugTests(DeskCase):
         self.assertGreater(int(pairs[b"job"]), 0)
 
     def test_restart(self) -> None:
-        """A process that is about to be replaced answers nothing."""
+        """A process that is about to be replaced sends no reply."""
         self.assertEqual([], self.answers(debug, b"DEBUG", b"RESTART"))
         self.assertEqual([], self.answers(debug, b"DEBUG", b"CRASH-AND-RECOVER", b"250"))
         self.assertEqual([], self.answers(debug, b"DEBUG", b"RESTART", b"-7"))
@@ -103,14 +103,14 @@ class DebugTests(DeskCase):
         self.assert_refused(line, debug, b"DEBUG", b"RESTART", b"soon")
 
     def test_crash(self) -> None:
-        """Each way to die is its own."""
+        """Each kind of crash is passed to the process."""
         for word in (b"SEGFAULT", b"Assert", b"oom"):
             self.assertEqual([], self.answers(debug, b"DEBUG", word))
         expected = ["crash: segfault", "crash: assert", "crash: oom"]
         self.assertEqual(expected, self.control.performed)
 
     def test_unknown(self) -> None:
-        """The refusal quotes the word as it was typed."""
+        """The error quotes the subcommand as it was typed."""
         for words in ([b"FOO"], [b"SLEEP"], [b"sleep", b"1", b"2"], [b"ERROR"]):
             line = b"ERR Unknown DEBUG subcommand or wrong number of arguments for '%s'" % words[0]
             self.assert_refused(line, debug, b"DEBUG", *words)

@@ -20,7 +20,7 @@ class LookTests(JobsCase):
     """QLEN, QPEEK, QSTAT."""
 
     def test_qlen(self) -> None:
-        """Queued jobs are counted, delayed ones and missing queues are not."""
+        """Queued jobs are counted; delayed ones are not, and missing queues have none."""
         self.assertEqual(0, self.call(qlen, b"QLEN", b"q"))
         self.add(b"q", b"b", b"0")
         self.add(b"q", b"b", b"0", b"DELAY", b"5")
@@ -28,7 +28,7 @@ class LookTests(JobsCase):
         self.assertEqual(1, self.call(qlen, b"QLEN", b"q"))
 
     def test_qpeek(self) -> None:
-        """Positive counts show the oldest, negative ones the newest first; nothing is taken."""
+        """Positive counts show the oldest, negative ones the newest first; nothing is removed."""
         items = [[b"q", self.add(b"q", b"%d" % n, b"0"), b"%d" % n] for n in range(4)]
         for count, expected in (
             (b"2", items[:2]),
@@ -59,11 +59,11 @@ class LookTests(JobsCase):
         self.assertEqual(expected, self.call(qstat, b"QSTAT", b"q"))
 
 
-class TradeTests(JobsCase):
-    """What queues tell of their trade with other nodes."""
+class FederationTests(JobsCase):
+    """What commands show and change about the exchange of jobs with other nodes."""
 
     def test_imports(self) -> None:
-        """QSTAT names who gave lately, and how many jobs per second come; for five seconds."""
+        """For five seconds QSTAT names the nodes that sent jobs, and how many arrive per second."""
         queue = self.node.queues.obtain(b"q", self.node.now_ms)
         self.node.queues.obtain(b"r", self.node.now_ms)
         queue.imports = ImportSchedule(self.node.now_ms)
@@ -76,7 +76,7 @@ class TradeTests(JobsCase):
             self.assertEqual([b"import-from", givers, b"import-rate", rate], answer[10:14])
 
     def test_import_rate(self) -> None:
-        """QSCAN IMPORTRATE finds the queues that import at least that much."""
+        """QSCAN IMPORTRATE finds the queues that import at least that many jobs per second."""
         for name, jobs in ((b"slow", 1), (b"fast", 100), (b"none", 0)):
             queue = self.node.queues.obtain(name, self.node.now_ms)
             queue.imports = ImportSchedule(self.node.now_ms)
@@ -89,38 +89,38 @@ class TradeTests(JobsCase):
             self.assertEqual(names, sorted(answer[1], key=repr))
 
     def test_pause_everywhere(self) -> None:
-        """PAUSE ... bcast tells the other nodes the state that results, and only then."""
-        said = self.join(B)
+        """PAUSE ... bcast sends the resulting state to the other nodes, and only bcast does."""
+        sink = self.join(B)
         for words in ((b"in",), (b"state",)):
             self.call(pause, b"PAUSE", b"q", *words)
-        self.assertEqual([], said.messages)
+        self.assertEqual([], sink.messages)
         self.call(pause, b"PAUSE", b"q", b"out", b"bcast")
         self.call(pause, b"PAUSE", b"q", b"none", b"bcast")
-        told = [m for m in said.messages if isinstance(m, QueueSignal)]
-        self.assertEqual([(b"q", 2), (b"q", 0)], [(m.queue, m.aux) for m in told])
+        sent = [m for m in sink.messages if isinstance(m, QueueSignal)]
+        self.assertEqual([(b"q", 2), (b"q", 0)], [(m.queue, m.aux) for m in sent])
 
     def test_pause_everywhere_as_here(self) -> None:
-        """Whatever the words, the others are told the state that this node has then: another one
-        would deliver what was paused here."""
-        said = self.join(B)
+        """Whatever the options, the other nodes are sent the state that this node now has:
+        otherwise another one would deliver what was paused here."""
+        sink = self.join(B)
         words = (b"in", b"out", b"all", b"none", b"state")
         orders = [order for length in range(4) for order in product(words, repeat=length)]
         for before, order in product(range(4), orders):
             for at in range(len(order) + 1):
                 self.node.pause(b"q", before)
-                said.messages.clear()
+                sink.messages.clear()
                 self.call(pause, b"PAUSE", b"q", *order[:at], b"bcast", *order[at:])
                 queue = self.node.queues.get(b"q")
                 here = 0 if queue is None else queue.paused
-                told = [m.aux for m in said.messages if isinstance(m, QueueSignal)]
-                self.assertEqual([here], told, (before, order))
+                sent = [m.aux for m in sink.messages if isinstance(m, QueueSignal)]
+                self.assertEqual([here], sent, (before, order))
 
 
 class PauseTests(JobsCase):
     """PAUSE."""
 
     def test_states(self) -> None:
-        """The words build a new set, which replaces the old one."""
+        """The options build a new set of flags, which replaces the old one."""
         for words, state in (
             (b"in", b"in"),
             (b"out", b"out"),
@@ -136,12 +136,12 @@ class PauseTests(JobsCase):
             self.assertEqual(Status(state), reply, words)
 
     def test_wrong_word(self) -> None:
-        """A wrong word refuses the whole request."""
+        """One wrong option refuses the whole request."""
         self.assert_refused(SYNTAX, pause, b"PAUSE", b"q", b"all", b"what")
         self.assertIsNone(self.node.queues.get(b"q"))
 
     def test_missing_queue(self) -> None:
-        """Only a pause makes a queue."""
+        """Only a pause creates a queue."""
         for word in (b"state", b"none", b"bcast"):
             self.assertEqual(Status(b"none"), self.call(pause, b"PAUSE", b"q", word))
             self.assertIsNone(self.node.queues.get(b"q"))
@@ -150,7 +150,7 @@ class PauseTests(JobsCase):
 
 
 class ScanCase(JobsCase):
-    """Scans to the end."""
+    """Runs whole scans."""
 
     def step(self, handler: Handler, *words: bytes) -> tuple[bytes, list[object]]:
         reply = self.call(handler, b"SCAN", *words)
@@ -160,7 +160,7 @@ class ScanCase(JobsCase):
         return cursor, list(items)
 
     def all(self, handler: Handler, *words: bytes) -> list[object]:
-        """Everything, over as many steps as it takes."""
+        """All elements, over as many steps as necessary."""
         items: list[object] = []
         cursor = b"0"
         while True:
@@ -170,7 +170,7 @@ class ScanCase(JobsCase):
                 return items
 
     def assert_common(self, handler: Handler, numeric: tuple[bytes, ...]) -> None:
-        """What both scans refuse."""
+        """The errors that both scans share."""
         line = b"ERR invalid cursor or option name"
         for word in (b"x", b"1x", b"18446744073709551616", b"COUNT"):
             self.assert_refused(line, handler, b"SCAN", word)
@@ -205,7 +205,8 @@ class QscanTests(ScanCase):
             self.assertEqual((b"0", 500), (cursor, len(some)))
 
     def test_filters(self) -> None:
-        """MINLEN and MAXLEN are inclusive, -1 is none; nothing imports on a single node."""
+        """MINLEN and MAXLEN are inclusive, -1 means no limit; nothing is imported on a single
+        node."""
         for name, size in ((b"none", 0), (b"one", 1), (b"three", 3)):
             self.node.queues.obtain(name, self.node.now_ms)
             for _ in range(size):
@@ -239,7 +240,7 @@ class JscanTests(ScanCase):
         self.assertEqual(300, len(found))
 
     def test_filters(self) -> None:
-        """QUEUE and STATE choose; several states are alternatives."""
+        """QUEUE and STATE filter; several states are alternatives."""
         queued = self.add(b"q", b"b", b"0")
         delayed = self.add(b"q", b"b", b"0", b"DELAY", b"5")
         other = self.add(b"r", b"b", b"0")
@@ -255,7 +256,7 @@ class JscanTests(ScanCase):
             self.assertEqual({Status(job_id) for job_id in ids}, set(found), words)
 
     def test_reply_all(self) -> None:
-        """REPLY ALL shows each job as SHOW does; REPLY ID is the default said aloud."""
+        """REPLY ALL shows each job as SHOW does; REPLY ID is the default."""
         job_id = self.add(b"q", b"b", b"0")
         _, items = self.step(jscan, b"REPLY", b"all")
         assert isinstance(items[0], list)
@@ -263,7 +264,7 @@ class JscanTests(ScanCase):
         self.assertEqual((b"0", [Status(job_id)]), self.step(jscan, b"reply", b"ID"))
 
     def test_dummies_are_hidden(self) -> None:
-        """What only remembers an acknowledgement is not listed; a job without nodes is."""
+        """Records of acknowledgements without a job are not listed; a job without nodes is."""
         first, second = self.add(b"q", b"b", b"0"), self.add(b"q", b"b", b"0")
         for job_id, dummy in ((first, True), (second, False)):
             job = self.node.jobs.get(job_id)
@@ -273,7 +274,7 @@ class JscanTests(ScanCase):
         self.assertEqual([Status(second)], self.all(jscan))
 
     def test_refused(self) -> None:
-        """Cursors, numbers, states and kinds of reply are checked where they stand."""
+        """Cursors, numbers, states and kinds of reply are checked from left to right."""
         self.assert_common(jscan, (b"COUNT",))
         self.assert_refused(b"ERR Invalid job state name", jscan, b"JSCAN", b"STATE", b"x")
         line = b"ERR Invalid REPLY type, try ID or ALL"

@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.commands.table import standard_registry
 
-#: Name, arity and flags, as section 7 lists them.
+#: Name, arity and flags, as listed in section 7.
 TABLE = """\
 auth 2 readonly loading fast
 ping -1 readonly fast
@@ -58,7 +58,7 @@ class RegistryTests(SynchronousTestCase):
         self.assertEqual(TABLE, "".join(lines))
 
     def test_arity(self) -> None:
-        """A positive arity is exact, a negative one is a least number, zero is any."""
+        """A positive arity is exact, a negative one is a minimum, zero allows any."""
         for name, words, accepted in (
             (b"show", 2, True),
             (b"show", 1, False),
@@ -75,20 +75,21 @@ class RegistryTests(SynchronousTestCase):
             self.assertEqual(accepted, command.accepts([name] + [b"x"] * (words - 1)), name)
 
     def test_rename(self) -> None:
-        """A renamed command is found under its new name only, in any case, and keeps its own."""
+        """A renamed command is found under its new name only, in any case, and keeps its original
+        one."""
         self.assertTrue(self.registry.rename(b"SHUTDOWN", b"Halt"))
         self.assertNotIn(b"shutdown", self.registry.by_name)
         self.assertEqual(b"shutdown", self.registry.by_name[b"halt"].name)
         self.assertEqual(32, len(self.registry.table))
 
     def test_remove(self) -> None:
-        """An empty new name takes the command away."""
+        """An empty new name disables the command."""
         self.assertTrue(self.registry.rename(b"debug", b""))
         self.assertNotIn(b"debug", self.registry.by_name)
         self.assertEqual(31, len(self.registry.by_name))
 
     def test_refused(self) -> None:
-        """Unknown commands and names that are taken are told apart, and nothing changes."""
+        """Unknown commands and names in use have different errors, and nothing changes."""
         self.assertFalse(self.registry.rename(b"select", b"x"))
         self.assertRaises(ValueError, self.registry.rename, b"debug", b"PING")
         self.assertEqual(b"debug", self.registry.by_name[b"debug"].name)

@@ -1,4 +1,4 @@
-"""SHOW: everything known about a job (client protocol, section 18)."""
+"""SHOW: all details of a job (client protocol, section 18)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ShowTests(JobsCase):
     """``show``."""
 
     def show(self, job_id: bytes) -> dict[bytes, Value]:
-        """The names and values, which must be all and in order."""
+        """The names and values, which must be complete and in order."""
         reply = self.call(show, b"SHOW", job_id)
         assert isinstance(reply, list)
         self.assertEqual(NAMES, reply[::2])
@@ -29,7 +29,7 @@ class ShowTests(JobsCase):
         self.node.run_due()
 
     def test_queued(self) -> None:
-        """A fresh job shows what it was made with."""
+        """A new job shows the values it was added with."""
         job_id = self.add(b"q", b"\0b", b"0", b"RETRY", b"10", b"TTL", b"60")
         self.assertEqual(
             {
@@ -53,7 +53,7 @@ class ShowTests(JobsCase):
         )
 
     def test_times(self) -> None:
-        """Times run down, and are never negative."""
+        """Remaining times decrease, and are never negative."""
         job_id = self.add(b"q", b"b", b"0", b"RETRY", b"1000", b"TTL", b"60")
         self.pass_ms(500)
         self.assertEqual(60, self.show(job_id)[b"ttl"])
@@ -73,7 +73,7 @@ class ShowTests(JobsCase):
         )
 
     def test_never_again(self) -> None:
-        """With RETRY 0 there is no next time, only the end of its life."""
+        """With RETRY 0 there is no next queueing, only the end of the TTL."""
         shown = self.show(self.add(b"q", b"b", b"0", b"RETRY", b"0", b"TTL", b"60"))
         self.assertIsNone(shown[b"next-requeue-within"])
         self.assertEqual(60_000, shown[b"next-awake-within"])
@@ -83,7 +83,8 @@ class ShowTests(JobsCase):
         self.assertIsNone(self.call(show, b"SHOW", UNKNOWN))
 
     def test_dummy(self) -> None:
-        """The memory of an acknowledgement has neither queue nor body, and no old numbers."""
+        """The record of an acknowledgement without a job has neither queue nor body, and no
+        numbers."""
         job_id = self.add(b"q", b"b", b"0", b"RETRY", b"0", b"DELAY", b"9")
         job = self.node.jobs.get(job_id)
         assert job is not None

@@ -1,4 +1,4 @@
-"""SLOWLOG: which requests were slow, without their secrets."""
+"""SLOWLOG: which requests were slow, without their passwords."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.commands.desk import OK, DeskCase
 
 
 class SlowLogTests(DeskCase):
-    """The command, on requests noted by the server."""
+    """The command, on requests that the server recorded."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -17,7 +17,7 @@ class SlowLogTests(DeskCase):
         self.log.slower_than_us = 100
 
     def test_get(self) -> None:
-        """Slow requests are listed newest first, with numbers that never repeat."""
+        """Slow requests are listed newest first, with IDs that never repeat."""
         self.log.note([b"PING"], 7, 99)
         self.log.note([b"QLEN", b"q"], 8, 100)
         self.log.note([b"TIME"], 9, 500)
@@ -31,7 +31,7 @@ class SlowLogTests(DeskCase):
         self.assertEqual([[2, 10, 100, [b"PING"]]], self.call(slowlog, b"SLOWLOG", b"GET"))
 
     def test_count(self) -> None:
-        """Ten entries by default, a negative count is everything."""
+        """Ten entries by default; a negative count means all."""
         for second in range(12):
             self.log.note([b"PING"], second, 100)
         for words, expected in (([], 10), ([b"0"], 0), ([b"3"], 3), ([b"-1"], 12)):
@@ -40,7 +40,7 @@ class SlowLogTests(DeskCase):
             self.assertEqual(expected, len(got))
 
     def test_off_and_everything(self) -> None:
-        """A negative limit notes nothing, zero notes all."""
+        """A negative limit records nothing, zero records everything."""
         self.log.slower_than_us = -1
         self.log.note([b"PING"], 1, 10**9)
         self.assertEqual(0, len(self.log.entries))
@@ -49,7 +49,7 @@ class SlowLogTests(DeskCase):
         self.assertEqual(1, len(self.log.entries))
 
     def test_trimmed(self) -> None:
-        """A shorter limit takes effect, even when the next request was fast."""
+        """A smaller maximum length takes effect, even when the next request was fast."""
         for second in range(5):
             self.log.note([b"PING"], second, 100)
         self.log.len_max = 2
@@ -60,7 +60,7 @@ class SlowLogTests(DeskCase):
         self.assertEqual(0, len(self.log.entries))
 
     def test_length_set(self) -> None:
-        """CONFIG SET slowlog-max-len takes effect at once, on a server that is idle, too."""
+        """CONFIG SET slowlog-max-len takes effect at once, even on an idle server."""
         for second in range(5):
             self.log.note([b"PING"], second, 100)
         for length, left in ((9, 5), (2, 2), (-1, 0)):
@@ -77,7 +77,7 @@ class SlowLogTests(DeskCase):
         self.assertEqual([b"x"] * 31 + [b"... (3 more arguments)"], shorten([b"x"] * 34))
 
     def test_password_hidden(self) -> None:
-        """A slow AUTH does not show its password, under whatever name it runs."""
+        """A slow AUTH does not show its password, whatever it was renamed to."""
         self.log.note([b"AUTH", b"secret"], 1, 100)
         self.log.note([b"login", b"secret"], 1, 100, b"auth")
         self.assertEqual(
@@ -86,7 +86,7 @@ class SlowLogTests(DeskCase):
         )
 
     def test_refusals(self) -> None:
-        """Wrong words get the text clients know."""
+        """Invalid subcommands get the error that clients expect."""
         line = b"ERR Unknown SLOWLOG subcommand or wrong # of args. Try GET, RESET, LEN."
         for words in ([b"FOO"], [b"GET", b"1", b"2"], [b"LEN", b"x"], [b"RESET", b"x"]):
             self.assert_refused(line, slowlog, b"SLOWLOG", *words)
@@ -95,10 +95,10 @@ class SlowLogTests(DeskCase):
 
 
 class MaskTests(DeskCase):
-    """Which words are secret."""
+    """Which arguments are passwords."""
 
     def test_masked(self) -> None:
-        """Passwords are hidden wherever a command takes one."""
+        """Passwords are hidden in every command that takes one."""
         hidden = b"(redacted)"
         cases = [
             ([b"auth", b"p"], [b"auth", hidden]),

@@ -11,7 +11,7 @@ class StatsTests(SynchronousTestCase):
     """Rates per second, from counters that only grow."""
 
     def test_steady_rate(self) -> None:
-        """After 16 samples of an even load the rates show that load."""
+        """After 16 samples of a constant load the rates show that load."""
         stats = Stats()
         stats.tick(1000)
         for turn in range(1, 17):
@@ -23,7 +23,7 @@ class StatsTests(SynchronousTestCase):
         self.assertEqual(0.0, stats.net_output.per_second())
 
     def test_sampled_every_100_ms(self) -> None:
-        """Ticking more often changes nothing, a late tick is averaged over its time."""
+        """More frequent ticks change nothing, a late tick is averaged over its time."""
         stats = Stats()
         stats.tick(0)
         stats.commands_processed = 100
@@ -33,7 +33,7 @@ class StatsTests(SynchronousTestCase):
         self.assertEqual(100.0 / 16, stats.ops.per_second())
 
     def test_old_samples_fade(self) -> None:
-        """A burst is forgotten after 16 samples."""
+        """A burst no longer counts after 16 samples."""
         stats = Stats()
         stats.tick(0)
         stats.commands_processed = 1000
@@ -42,7 +42,7 @@ class StatsTests(SynchronousTestCase):
         self.assertEqual(0.0, stats.ops.per_second())
 
     def test_reset(self) -> None:
-        """Resetting empties counters and rates, and no rate is negative afterwards."""
+        """A reset clears counters and rates, and no rate is negative afterwards."""
         stats = Stats()
         stats.tick(0)
         stats.commands_processed = stats.connections_received = stats.rejected_connections = 70

@@ -9,7 +9,7 @@ from disque_tx.messages import JobRecord
 
 
 class ValueRepliesTests(SynchronousTestCase):
-    """The sink that programs read."""
+    """Replies as Python values for embedding programs."""
 
     def test_nested(self) -> None:
         """Announced sizes become lists and dictionaries, however deep."""
@@ -26,7 +26,7 @@ class ValueRepliesTests(SynchronousTestCase):
         self.assertEqual([], replies.values)
 
     def test_incomplete(self) -> None:
-        """A reply is seen when its last element was said, not before."""
+        """A reply becomes visible when its last element was written, not before."""
         replies = ValueReplies()
         replies.integer(1)
         replies.array(2)
@@ -45,7 +45,7 @@ class ValueRepliesTests(SynchronousTestCase):
         self.assertEqual([1], replies.values)
 
     def test_jobs(self) -> None:
-        """Jobs look like GETJOB answers them."""
+        """Jobs have the form of a GETJOB reply."""
         job = JobRecord(b"D-id", b"q", b"body", (b"n",), 1, 2, 0, 1, 1)
         job.nacks, job.deliveries = 3, 4
         replies = ValueReplies()
@@ -56,7 +56,7 @@ class ValueRepliesTests(SynchronousTestCase):
         self.assertEqual([[short], [short + counters]], replies.values)
 
     def test_words_are_not_data(self) -> None:
-        """A status, an error and a string of the same bytes are three different answers."""
+        """A status, an error and a string with the same bytes are three different replies."""
         self.assertNotEqual(Status(b"OK"), Error(b"OK"))
         self.assertNotEqual(Status(b"OK"), b"OK")
         self.assertEqual(3, len({Status(b"OK"), Error(b"OK"), b"OK"}))

@@ -1,4 +1,4 @@
-"""A node with nothing around it, whose time and chance are in the hands of the test."""
+"""A single node whose clock and random numbers are controlled by the test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNIX_S = 1_795_176_084
 
 
 class NumberedIds(IdSource):
-    """Job IDs that count upwards, and tell the TTL as all IDs do."""
+    """Job IDs that count upwards and encode the TTL as all job IDs do."""
 
     def __init__(self) -> None:
         self.made = 0
@@ -49,7 +49,7 @@ class MemoryLog(LogSink):
 
 
 def copied(job: JobRecord) -> JobRecord:
-    """The record as it is now; the job itself goes on changing."""
+    """A snapshot of the record; the job itself continues to change."""
     record = JobRecord(
         job.id,
         job.queue,
@@ -75,7 +75,7 @@ def new_membership() -> Membership:
 
 
 def add_request(queue: bytes = b"q", body: bytes = b"body", **options: int) -> AddRequest:
-    """ADDJOB with these options; all others as if they were not given."""
+    """ADDJOB with these options; all others have their defaults."""
     request = AddRequest(queue, body)
     for name, value in options.items():
         setattr(request, name, value)
@@ -83,13 +83,13 @@ def add_request(queue: bytes = b"q", body: bytes = b"body", **options: int) -> A
 
 
 def make_job(number: int, ctime: int = 1, queue: bytes = b"q") -> Job:
-    """A job that is registered nowhere."""
+    """A job that is not registered anywhere."""
     job_id = b"D-aaaaaaaa-%024d-05a1" % number
     return Job(job_id, queue, b"body", (ME,), ctime, UNIX_S + 86_400, 0, 300, 1)
 
 
 class NodeCase(SynchronousTestCase):
-    """Calls the node as the commands do. Jitter is zero: chance is always one half."""
+    """Calls the node as the commands do. Jitter is zero because every random number is 0.5."""
 
     def setUp(self) -> None:
         self.chance = 0.5
@@ -100,7 +100,7 @@ class NodeCase(SynchronousTestCase):
         self.client = self.connect()
 
     def new_node(self) -> Node:
-        """A node that knows nothing yet."""
+        """An empty node."""
         return Node(new_membership(), NumberedIds(), lambda: self.chance)
 
     def begin(self, now_ms: int, wall_us: int) -> None:
@@ -110,10 +110,10 @@ class NodeCase(SynchronousTestCase):
         self.node.begin(now_ms, wall_us)
 
     def pass_ms(self, ms: int) -> None:
-        """Let time pass, and the node do what became due.
+        """Let time pass and run what became due.
 
-        It never asks to be woken at once again, unless there was more than one turn takes: it
-        would use a whole processor for nothing.
+        The next deadline is in the future, unless one turn could not handle all due jobs: otherwise
+        the node would spin and use a whole processor.
         """
         self.begin(self.now_ms + ms, self.wall_us + ms * 1000)
         self.node.run_due()
@@ -125,12 +125,12 @@ class NodeCase(SynchronousTestCase):
         """A client, connected now."""
         return Client(7, ValueReplies(), b"127.0.0.1:5001", self.now_ms)
 
-    def said(self, client: Client) -> list[Value]:
-        """What a client was answered since this was last asked."""
-        replies = client.replies
-        assert isinstance(replies, ValueReplies)
-        values = replies.values
-        replies.clear()
+    def replies(self, client: Client) -> list[Value]:
+        """The replies that a client received since the last call."""
+        collected = client.replies
+        assert isinstance(collected, ValueReplies)
+        values = collected.values
+        collected.clear()
         return values
 
     def add(self, queue: bytes = b"q", body: bytes = b"body", **options: int) -> bytes:
@@ -141,38 +141,38 @@ class NodeCase(SynchronousTestCase):
         return self.status(client)
 
     def status(self, client: Client) -> bytes:
-        """The one status a client was answered."""
-        (value,) = self.said(client)
+        """The single status reply that a client received."""
+        (value,) = self.replies(client)
         text: bytes = getattr(value, "text", b"")
         self.assertNotEqual(b"", text)
         return text
 
     def refusal(self, **options: int) -> tuple[str, str]:
-        """Code and text with which ADDJOB is refused."""
+        """Code and text of the error with which ADDJOB is refused."""
         with self.assertRaises(CommandError) as caught:
             self.add(**options)  # type: ignore[arg-type]
         return caught.exception.code, caught.exception.text
 
     def get(self, *names: bytes, count: int = 1) -> list[bytes]:
-        """GETJOB NOHANG; the IDs it gave."""
+        """GETJOB NOHANG; the IDs of the delivered jobs."""
         self.node.get_jobs(self.client, list(names), count, 0, True, False)
-        (jobs,) = self.said(self.client)
+        (jobs,) = self.replies(self.client)
         return [] if jobs is None else [job[1] for job in jobs]  # type: ignore
 
     def wait(self, *names: bytes, timeout_ms: int = 0, count: int = 1) -> Client:
         """GETJOB of a new client that blocks."""
         client = self.connect()
         self.node.get_jobs(client, list(names), count, timeout_ms, False, False)
-        self.assertEqual([], self.said(client))
+        self.assertEqual([], self.replies(client))
         return client
 
     def job(self, job_id: bytes) -> Job:
-        """A job that must be known."""
+        """A job that must be in the job table."""
         job = self.node.jobs.get(job_id)
         assert job is not None
         return job
 
     def length(self, name: bytes = b"q") -> int:
-        """Jobs queued."""
+        """Number of jobs in a queue."""
         queue = self.node.queues.get(name)
         return 0 if queue is None else queue.jobs.size

@@ -1,4 +1,4 @@
-"""Several clusters' halves in one place: nodes joined by queues instead of connections."""
+"""The cluster parts of several nodes in one process, connected by queues instead of sockets."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from disque_tx.nodetable import MYSELF, Link, NodeEntry
 
 PORT = 7711
 TICK_MS = 100
-#: Late enough that nothing depends on how near the clock's zero is.
+#: Large enough that no test depends on the clock starting near zero.
 START_MS = 1_000_000
 
 
 class Pipe(BusSink):
-    """One direction of a connection. ``said``: everything that was ever sent, in order."""
+    """One direction of a connection. ``sent``: every message ever sent, in order."""
 
     def __init__(self) -> None:
         self.waiting: deque[Message] = deque()
-        self.said: list[Message] = []
+        self.sent: list[Message] = []
 
     def send(self, message: Message) -> None:
         self.waiting.append(message)
-        self.said.append(message)
+        self.sent.append(message)
 
 
 class Wire:
-    """A connection: ``near`` is the caller's link, ``far`` the one of the node that was called."""
+    """A connection: ``near`` is the caller's link, ``far`` the link of the node that was called."""
 
     def __init__(self, caller: Peer, entry: NodeEntry, called: Peer, now_ms: int) -> None:
         self.caller = caller
@@ -44,8 +44,8 @@ class Wire:
 
 
 class Peer:
-    """A node as far as the cluster is concerned. ``silent``: it neither hears nor says anything,
-    though its connections stay; ``dead``: nobody answers at its address."""
+    """The cluster part of a node. ``silent``: it neither receives nor sends messages, but its
+    connections stay open; ``dead``: connections to its address are refused."""
 
     def __init__(self, number: int, random: Random) -> None:
         self.id = b"%040x" % (0xA000 + number)
@@ -65,16 +65,16 @@ class Peer:
         """CLUSTER MEET."""
         self.membership.meet(other.ip, PORT, 0, now_ms)
 
-    def sees(self, other: Peer) -> int:
-        """The flags this node has for the other one."""
+    def flags_of(self, other: Peer) -> int:
+        """The flags that this node holds for the other one."""
         return int(self.membership.nodes[other.id].flags)
 
-    def knows(self) -> set[bytes]:
-        """IDs of all that are in the table."""
+    def known_ids(self) -> set[bytes]:
+        """The IDs of all nodes in the table."""
         return set(self.membership.nodes)
 
-    def take(self, link: Link, message: Message, now_ms: int) -> None:
-        """A message came."""
+    def receive(self, link: Link, message: Message, now_ms: int) -> None:
+        """Process one received message."""
         if self.cluster.bind(link, message):
             if isinstance(message, Gossip):
                 self.cluster.receive(link, message, now_ms)
@@ -83,9 +83,9 @@ class Peer:
 
 
 class Net:
-    """``nodes`` peers, none of which knows another; connections are made and closed at once, and
-    what is said arrives within the same tick, unless it is cut. ``log``: every message with the
-    number of its sender and receiver."""
+    """``nodes`` peers, none of which knows another. Connections open and close instantly, and
+    messages arrive within the same tick unless the connection is cut. ``log``: every message with
+    its sender and receiver."""
 
     def __init__(self, nodes: int, seed: int = 1) -> None:
         random = Random(seed)
@@ -98,22 +98,22 @@ class Net:
     # -- faults ------------------------------------------------------------------------------
 
     def cut(self, a: Peer, b: Peer) -> None:
-        """Nothing passes between the two, in either direction; connections do not notice."""
+        """Drop all messages between the two, in both directions, without closing connections."""
         self._cuts.add(frozenset((a, b)))
 
     def heal(self) -> None:
-        """Everything passes again."""
+        """Undo all cuts."""
         self._cuts.clear()
 
     def kill(self, peer: Peer) -> None:
-        """The process is gone: its connections break, and nobody answers at its address."""
+        """The process ends: its connections close, and new connections are refused."""
         peer.dead = True
         for wire in list(self.wires):
             if peer in (wire.caller, wire.called):
                 self._close(wire)
 
     def passes(self, a: Peer, b: Peer) -> bool:
-        """Whether messages get from one to the other."""
+        """Whether messages can be delivered between the two."""
         return not (a.silent or b.silent or frozenset((a, b)) in self._cuts)
 
     # -- time --------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Net:
             self.settle()
 
     def settle(self) -> None:
-        """Deliver until nobody has anything more to say."""
+        """Deliver messages until none are left."""
         busy = True
         while busy:
             for peer in self.nodes:
@@ -139,7 +139,7 @@ class Net:
                 busy = self._deliver(wire) or busy
 
     def join(self) -> None:
-        """Everybody is introduced to the first one, and gossip does the rest."""
+        """Introduce every node to the first one; gossip does the rest."""
         for peer in self.nodes[1:]:
             peer.meet(self.nodes[0], self.now_ms)
             self.run(1_100)
@@ -178,10 +178,10 @@ class Net:
             (wire.back, wire.called, wire.caller, wire.near),
         )
         busy = False
-        for pipe, speaker, hearer, link in ends:
+        for pipe, sender, receiver, link in ends:
             while pipe.waiting:
                 busy = True
                 message = pipe.waiting.popleft()
-                self.log.append((speaker, hearer, message))
-                hearer.take(link, message, self.now_ms)
+                self.log.append((sender, receiver, message))
+                receiver.receive(link, message, self.now_ms)
         return busy

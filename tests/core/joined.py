@@ -1,4 +1,4 @@
-"""Several whole nodes whose messages go straight from one to the other, in order, without bytes."""
+"""Several whole nodes that exchange messages directly, in order and without encoding them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEP_MS = 20
 
 
 class OneId(IdSource):
-    """The ID of the one job there is."""
+    """The same ID for every job: there is only one."""
 
     def __init__(self, job_id: bytes) -> None:
         self.job_id = job_id
@@ -28,8 +28,8 @@ class OneId(IdSource):
         return self.job_id
 
 
-class _Way(BusSink):
-    """From one node to another."""
+class _Direction(BusSink):
+    """One direction of the connection between two nodes."""
 
     def __init__(self, waiting: deque[tuple[int, int, Message]], to: int, by: int) -> None:
         self._waiting = waiting
@@ -37,13 +37,14 @@ class _Way(BusSink):
         self._by = by
 
     def send(self, message: Message) -> None:
-        told = sent(message) if isinstance(message, JobsMessage) else message
-        told.sender = message.sender
-        self._waiting.append((self._to, self._by, told))
+        copy = sent(message) if isinstance(message, JobsMessage) else message
+        copy.sender = message.sender
+        self._waiting.append((self._to, self._by, copy))
 
 
-class Joined:
-    """``nodes``: all linked with all others. ``job_id``: of the job that any of them would make."""
+class ConnectedNodes:
+    """``nodes``: every node has a link to every other one. ``job_id``: the ID of any job they
+    add."""
 
     def __init__(self, ids: list[bytes], job_id: bytes, random: Random) -> None:
         self.now_ms = NOW_MS
@@ -65,9 +66,9 @@ class Joined:
         entry = NodeEntry(self.ids[there], b"10.0.0.%d" % (there + 1), 7711, 0, self.now_ms)
         entry.numbers = True
         membership.add(entry)
-        way = _Way(self._waiting, there, here)
+        way = _Direction(self._waiting, there, here)
         entry.link = Link(way, entry, entry.ip, b"", self.now_ms, 1)
-        back = Link(_Way(self._waiting, there, here), None, entry.ip, b"", self.now_ms, 1)
+        back = Link(_Direction(self._waiting, there, here), None, entry.ip, b"", self.now_ms, 1)
         back.speaker = entry.id
         self._links[(here, there)] = back
 
@@ -77,13 +78,13 @@ class Joined:
             node.begin(self.now_ms, UNIX_S * 1_000_000 + self.now_ms * 1_000)
 
     def settle(self) -> None:
-        """Everybody hears what was said, and what is said to that."""
+        """Deliver all messages, including those sent in reply."""
         while self._waiting:
             here, there, message = self._waiting.popleft()
             self.nodes[here].receive(self._links[(here, there)], message)
 
     def step(self) -> None:
-        """A little time passes."""
+        """Advance the clock by one step."""
         self.now_ms += STEP_MS
         self.begin()
         for node in self.nodes:
@@ -97,7 +98,7 @@ class Joined:
         self.nodes[at].add_job(client, request)
         self.settle()
 
-    def take(self, at: int) -> None:
+    def get(self, at: int) -> None:
         """GETJOB NOHANG on one node."""
         client = Client(2, ValueReplies(), b"10.0.0.9:2", self.now_ms)
         self.nodes[at].get_jobs(client, [b"q"], 1, 0, True, False)

@@ -19,33 +19,34 @@ from disque_tx.commands.values import Error
 from disque_tx.core.job import Job
 from disque_tx.messages import ACKED, WAIT_REPL
 from tests.core.bench import ME
-from tests.core.notes import Notes
-from tests.core.peerbench import PEER, B, C, D, FlowCase, PeerCase, theirs
+from tests.core.peerbench import PEER, B, C, D, FlowCase, PeerCase, peer_job
+from tests.core.recordedevents import RecordedEvents
 
 UNKNOWN = b"D-cccccccc-%024d-05a1" % 1
 UNKNOWN_ONCE = b"D-cccccccc-%024d-05a0" % 1
 
 
 class AckCase(PeerCase):
-    """Asks who was told what."""
+    """Examines which node was sent which signals."""
 
     def signals(self, peer: bytes) -> list[tuple[int, int]]:
-        """Type and aux of what ``peer`` was told."""
-        return [(m.type, m.aux) for m in self.sent(peer) if isinstance(m, JobSignal)]
+        """Type and aux of the signals sent to ``peer``."""
+        return [(m.type, m.aux) for m in self.sent_to(peer) if isinstance(m, JobSignal)]
 
     def copy(self, *nodes: bytes, giver: bytes = b"") -> Job:
-        """A job of another node that this one knows; given to be queued by ``giver``."""
-        job = theirs(1, nodes)
+        """A job of another node that this node holds a copy of; or received to be queued, from
+        ``giver``."""
+        job = peer_job(1, nodes)
         self.receive_jobs(giver or B, YOURJOBS if giver else REPLJOB, job)
-        self.forget_sent()
+        self.clear_sent()
         return self.job(job.id)
 
 
 class HolderTests(AckCase):
-    """A holder collects the acknowledgement."""
+    """A holder collects acknowledgements."""
 
     def test_collected(self) -> None:
-        """All holders are told, and when each has confirmed all may forget the job."""
+        """All holders are notified, and once each has confirmed, all may forget the job."""
         job = self.replicated(B, C)
         self.assertEqual(1, self.node.acknowledge([job.id]))
         self.assertEqual([[(SETACK, 3)]] * 2, [self.signals(B), self.signals(C)])
@@ -57,8 +58,8 @@ class HolderTests(AckCase):
         self.assert_nothing_left()
 
     def test_original_that_made_the_job(self) -> None:
-        """Section 19: an original that may believe to be the only holder hears of no others, or it
-        would crash while it waits for us."""
+        """Section 19: an original that believes it is the only holder is not told of others, or it
+        would crash while waiting for us."""
         job = self.copy(B, ME, C)
         self.node.membership.nodes[B].numbers = False
         self.node.acknowledge([job.id])
@@ -67,7 +68,7 @@ class HolderTests(AckCase):
         self.assertEqual([(SETACK, 0)], self.signals(B))
 
     def test_not_delivered_any_more(self) -> None:
-        """From the acknowledgement on nobody gets the job, in its queue or not."""
+        """After its acknowledgement no client receives the job, whether it was queued or not."""
         job = self.replicated(B)
         self.node.acknowledge([job.id])
         self.assertEqual([], self.get(b"q"))
@@ -76,20 +77,21 @@ class HolderTests(AckCase):
         self.assertEqual([], self.get(b"q"))
 
     def test_only_holder(self) -> None:
-        """A job that nobody else has is gone at once."""
-        job_id = self.status(self.ask(1))
+        """A job without other holders is deleted immediately."""
+        job_id = self.status(self.begin_add(1))
         self.assertEqual([1, 0], [self.node.acknowledge([job_id]) for _ in range(2)])
         self.assertEqual([[(SETACK, 0)]] * 2, [self.signals(B), self.signals(C)])
 
     def test_attempts(self) -> None:
-        """A node that is silent is told again after 1, 4, 8, ... 180 s, until the job's end."""
+        """An unresponsive node is notified again after 1, 4, 8, ... 180 s, until the job
+        expires."""
         job = self.replicated(B, ttl_s=3_600)
         begun_ms = self.now_ms
         self.node.acknowledge([job.id])
         times: list[int] = []
         while self.node.jobs.get(job.id) is not None:
             self.pass_ms(500)
-            times += [(self.now_ms - begun_ms) // 1000] * len(self.sent(B))
+            times += [(self.now_ms - begun_ms) // 1000] * len(self.sent_to(B))
         waits = [late - early for early, late in pairwise(times)]
         self.assertEqual([0, 1], times[:2])
         self.assertEqual([1, 4, 8, 16, 32, 64, 128, 180, 180], waits[:9])
@@ -108,15 +110,15 @@ class HolderTests(AckCase):
         self.assert_nothing_left()
 
     def test_acknowledged_again(self) -> None:
-        """ACKJOB of a job that is done counts nothing, and tells the others once more."""
+        """ACKJOB of an acknowledged job is not counted, but notifies the others once more."""
         job = self.replicated(B)
         self.node.acknowledge([job.id])
-        self.forget_sent()
+        self.clear_sent()
         self.assertEqual(0, self.node.acknowledge([job.id]))
         self.assertEqual([(SETACK, 2)], self.signals(B))
 
     def test_holder_that_was_forgotten(self) -> None:
-        """A holder that left the cluster for good is not waited for till the end of the job."""
+        """A holder that was removed from the cluster does not keep the job until its TTL ends."""
         job = self.replicated(B, C)
         self.node.cluster.forget(B, self.now_ms)
         self.node.acknowledge([job.id])
@@ -127,7 +129,8 @@ class HolderTests(AckCase):
         self.assert_nothing_left()
 
     def test_confirmed_by_everybody_but_one(self) -> None:
-        """Sets are compared, not sizes: a confirmation of somebody else does not count."""
+        """Sets are compared, not sizes: a confirmation from a node that is no holder does not
+        count."""
         self.join(D)
         job = self.replicated(B)
         self.node.acknowledge([job.id])
@@ -135,37 +138,37 @@ class HolderTests(AckCase):
         self.assertIsNotNone(self.node.jobs.get(job.id))
 
     def test_unexpected_holder(self) -> None:
-        """Who knows the job though nobody listed it becomes one of those that may forget it."""
+        """A node that holds the job without being listed is added to the list of holders."""
         job = self.replicated(B)
         self.node.acknowledge([job.id])
         self.receive_signal(C, GOTACK, job.id, 1)
-        self.forget_sent()
+        self.clear_sent()
         self.receive_signal(B, GOTACK, job.id, 1)
         self.assertEqual([[(DELJOB, 0)]] * 2, [self.signals(B), self.signals(C)])
 
     def test_no_holder(self) -> None:
-        """Who does not know the job and is not listed is not told to forget it."""
+        """A node that does not hold the job and is not listed is not sent DELJOB."""
         job = self.replicated(B)
         self.node.acknowledge([job.id])
         self.receive_signal(C, GOTACK, job.id, 0)
         self.assertEqual((ME, B), job.nodes)
-        self.forget_sent()
+        self.clear_sent()
         self.receive_signal(B, GOTACK, job.id, 1)
         self.assertEqual([[(DELJOB, 0)], []], [self.signals(B), self.signals(C)])
 
     def test_answers_about_other_jobs(self) -> None:
-        """GOTACK about a job that is unknown or not done changes nothing."""
+        """GOTACK about a job that is unknown or not acknowledged changes nothing."""
         job = self.replicated(B)
         self.receive_signal(B, GOTACK, job.id, 1)
         self.receive_signal(B, GOTACK, UNKNOWN, 1)
         self.assertEqual([job.id], self.get(b"q"))
 
 
-class ToldTests(AckCase):
-    """SETACK from another node (section 7.9)."""
+class SetackTests(AckCase):
+    """SETACK received from another node (section 7.9)."""
 
     def test_known(self) -> None:
-        """The job is over here too; its record ends, and the sender hears that it was known."""
+        """The job ends here too; its record is deleted, and the reply says that it was known."""
         job = self.copy(B, ME)
         self.receive_signal(B, SETACK, job.id, 2)
         self.assertEqual([(GOTACK, 1)], self.signals(B))
@@ -174,36 +177,37 @@ class ToldTests(AckCase):
         self.assert_nothing_left()
 
     def test_unknown(self) -> None:
-        """Originals wait for an answer of every holder, so an unknown job is answered too."""
+        """Originals wait for a reply from every holder, so SETACK of an unknown job is answered
+        too."""
         self.receive_signal(B, SETACK, UNKNOWN, 2)
         self.assertEqual([(GOTACK, 0)], self.signals(B))
         self.assert_nothing_left()
 
     def test_sender_knows_fewer(self) -> None:
-        """Who knows more holders goes on, and lets the sender wait."""
+        """A node that knows more holders than the sender keeps the job and does not reply yet."""
         job = self.copy(B, C, ME)
         self.receive_signal(B, SETACK, job.id, 2)
         self.assertEqual([[(SETACK, 3)]] * 2, [self.signals(B), self.signals(C)])
 
     def test_sender_is_no_holder(self) -> None:
-        """aux 0: the sender can forget about it, this node goes on."""
+        """With aux 0 the sender gets its reply, and this node goes on collecting."""
         self.join(D)
         job = self.copy(B, ME)
         self.receive_signal(D, SETACK, job.id, 0)
         self.assertEqual(([(GOTACK, 1)], [(SETACK, 2)]), (self.signals(D), self.signals(B)))
 
     def test_forgets_alone(self) -> None:
-        """When the DELJOB is lost, this node asks by itself, and forgets the job."""
+        """When the DELJOB is lost, this node sends SETACK itself and then forgets the job."""
         job = self.copy(B, ME)
         self.receive_signal(B, SETACK, job.id, 2)
-        self.forget_sent()
+        self.clear_sent()
         self.pass_ms(1_000)
         self.assertEqual([(SETACK, 2)], self.signals(B))
         self.receive_signal(B, GOTACK, job.id, 0)
         self.assert_nothing_left()
 
     def test_only_holder(self) -> None:
-        """The only holder, told by one that lists itself, forgets the job in the end."""
+        """The only holder, notified by a node that lists itself, eventually forgets the job."""
         job = self.copy(ME)
         self.receive_signal(B, SETACK, job.id, 1)
         self.assertEqual([(GOTACK, 1)], self.signals(B))
@@ -212,34 +216,36 @@ class ToldTests(AckCase):
         self.assert_nothing_left()
 
     def test_acknowledged_twice(self) -> None:
-        """ACKJOB of a job that another node acknowledged before is not counted."""
+        """ACKJOB of a job that was acknowledged on another node before is not counted."""
         job = self.copy(ME)
         self.receive_signal(B, SETACK, job.id, 1)
         self.assertEqual(0, self.node.acknowledge([job.id]))
 
     def test_asked_about_a_done_job(self) -> None:
-        """Whoever says something about a job that is done hears so; DELJOB ends it."""
+        """The reply to any message about an acknowledged job is SETACK; DELJOB ends the
+        exchange."""
         job = self.copy(B, ME)
         self.receive_signal(B, SETACK, job.id, 2)
-        self.forget_sent()
+        self.clear_sent()
         for kind in (WILLQUEUE, QUEUED, WORKING):
             self.receive_signal(B, kind, job.id)
             self.assertEqual([(SETACK, 2)], self.signals(B))
 
     def test_given_a_done_job(self) -> None:
-        """A job that is done is not taken again; the giver hears that it is done."""
+        """An acknowledged job is not accepted again; its sender is notified with SETACK."""
         job = self.copy(B, ME)
         self.receive_signal(B, SETACK, job.id, 2)
-        self.forget_sent()
-        self.receive_jobs(B, YOURJOBS, theirs(1, (B, ME)))
+        self.clear_sent()
+        self.receive_jobs(B, YOURJOBS, peer_job(1, (B, ME)))
         self.assertEqual(([(SETACK, 2)], []), (self.signals(B), self.get(b"q")))
 
 
 class ImportedTests(AckCase):
-    """A job that was given by a node which did not list this one (section 10.10)."""
+    """A job received from a node that did not list this one as a holder (section 10.10)."""
 
-    def test_the_giver_hears(self) -> None:
-        """The only holder is told, with aux 0, and takes over: it does not deliver it again."""
+    def test_giver_is_notified(self) -> None:
+        """The only holder is notified with aux 0, and takes over: it does not deliver the job
+        again."""
         job = self.copy(B, giver=B)
         self.assertEqual([job.id], self.get(b"q"))
         self.node.acknowledge([job.id])
@@ -248,8 +254,8 @@ class ImportedTests(AckCase):
         self.assertEqual([], self.signals(B))
         self.assert_nothing_left()
 
-    def test_told_until_heard(self) -> None:
-        """A giver that cannot be reached is told later."""
+    def test_retried_until_reachable(self) -> None:
+        """A sender that cannot be reached is notified later."""
         job = self.copy(B, giver=B)
         self.unlink(B)
         self.node.acknowledge([job.id])
@@ -258,34 +264,34 @@ class ImportedTests(AckCase):
         self.assertEqual([(SETACK, 0)], self.signals(B))
 
     def test_nobody_knows(self) -> None:
-        """When no holder knows the job any more it is forgotten, without a DELJOB."""
+        """When no holder knows the job any longer it is forgotten, without a DELJOB."""
         job = self.copy(B, C, giver=B)
         self.node.acknowledge([job.id])
-        self.forget_sent()
+        self.clear_sent()
         self.receive_signal(B, GOTACK, job.id, 0)
         self.receive_signal(C, GOTACK, job.id, 0)
         self.assertEqual([], self.signals(B) + self.signals(C))
         self.assert_nothing_left()
 
     def test_listed(self) -> None:
-        """Given by a node that lists the receiver, it is collected like every job."""
+        """Received from a node that lists this one, it is collected like every other job."""
         job = self.copy(B, ME, giver=B)
         self.node.acknowledge([job.id])
         self.assertEqual([(SETACK, 2)], self.signals(B))
 
 
 class DummyTests(AckCase):
-    """ACKJOB of a job that this node never heard of."""
+    """ACKJOB of a job that is unknown to this node."""
 
     def test_somebody_knows(self) -> None:
-        """Everybody is told; when a holder has heard it, it goes on alone."""
+        """Every node is notified; once a holder replies, the holder does the rest."""
         self.assertEqual(0, self.node.acknowledge([UNKNOWN]))
         self.assertEqual([[(SETACK, 0)]] * 2, [self.signals(B), self.signals(C)])
         self.receive_signal(B, GOTACK, UNKNOWN, 1)
         self.assert_nothing_left()
 
     def test_nobody_knows(self) -> None:
-        """When all answered that they do not know it either, it is forgotten."""
+        """When all replied that they do not know it either, it is forgotten."""
         self.node.acknowledge([UNKNOWN])
         self.receive_signal(B, GOTACK, UNKNOWN, 0)
         self.assertEqual(1, self.node.jobs.acked)
@@ -293,7 +299,7 @@ class DummyTests(AckCase):
         self.assert_nothing_left()
 
     def test_a_node_is_gone(self) -> None:
-        """Who was forgotten is not waited for."""
+        """A node that was removed from the cluster is not waited for."""
         self.node.acknowledge([UNKNOWN])
         self.receive_signal(B, GOTACK, UNKNOWN, 0)
         self.node.cluster.forget(C, self.now_ms)
@@ -301,7 +307,7 @@ class DummyTests(AckCase):
         self.assert_nothing_left()
 
     def test_end(self) -> None:
-        """It is kept no longer than the job can live, as its ID says; nothing is recorded."""
+        """It is kept no longer than the TTL in the job's ID, and nothing is logged."""
         self.node.acknowledge([UNKNOWN])
         self.pass_ms(0x5A1 * 60_000 - 20)
         self.assertIsNotNone(self.node.jobs.get(UNKNOWN))
@@ -310,7 +316,7 @@ class DummyTests(AckCase):
         self.assertEqual([], self.log.lines)
 
     def test_not_made(self) -> None:
-        """Not for RETRY 0, not by a leaving node, not by one that is alone."""
+        """There is none for RETRY 0, on a leaving node, or on a node without peers."""
         self.node.acknowledge([UNKNOWN_ONCE])
         self.leave()
         self.node.acknowledge([UNKNOWN])
@@ -321,7 +327,7 @@ class DummyTests(AckCase):
         self.assert_nothing_left()
 
     def test_blank(self) -> None:
-        """What SHOW would tell of it is nothing, not garbage."""
+        """SHOW has nothing to print about it, rather than garbage."""
         self.node.acknowledge([UNKNOWN])
         job = self.job(UNKNOWN)
         self.assertEqual(
@@ -330,10 +336,10 @@ class DummyTests(AckCase):
         )
 
     def test_two_of_them(self) -> None:
-        """Of two nodes that never knew the job one goes on looking for its holders: the one with
-        the greater ID says that it does, and the other one hears that."""
+        """When two nodes have a dummy of the same job, only one goes on looking for its holders:
+        the node with the greater ID replies that it does, and the other stops."""
         self.node.acknowledge([UNKNOWN])
-        self.forget_sent()
+        self.clear_sent()
         self.receive_signal(B, SETACK, UNKNOWN, 0)
         self.assertEqual([(GOTACK, 0)], self.signals(B))
         small = b"0" * 40
@@ -344,22 +350,23 @@ class DummyTests(AckCase):
         self.assert_nothing_left()
 
     def test_lists_of_one_length(self) -> None:
-        """Two lists that grew may name different holders: each of them hears of it."""
+        """Two lists that grew independently may name different holders: each of them is
+        notified."""
         job = self.replicated(B)
         self.node.jobs.merge_holders(job, (C,))
-        self.forget_sent()
+        self.clear_sent()
         self.receive_signal(B, SETACK, job.id, 3)
         self.assertEqual([(GOTACK, 1), (SETACK, 3)], self.signals(B))
         self.assertEqual([(SETACK, 3)], self.signals(C))
 
     def test_a_job_comes_later(self) -> None:
-        """A copy that comes behind its acknowledgement names holders, who are told."""
+        """A copy that arrives after its acknowledgement names holders, which are then notified."""
         self.node.acknowledge([UNKNOWN])
-        self.forget_sent()
-        late = theirs(1, (B, ME))
+        self.clear_sent()
+        late = peer_job(1, (B, ME))
         late.id = UNKNOWN
         self.receive_jobs(B, REPLJOB, late)
-        self.forget_sent()
+        self.clear_sent()
         self.node.acknowledge([UNKNOWN])
         self.assertEqual(([(SETACK, 2)], []), (self.signals(B), self.signals(C)))
         self.receive_signal(B, GOTACK, UNKNOWN, 1)
@@ -367,10 +374,11 @@ class DummyTests(AckCase):
         self.assert_nothing_left()
 
     def test_given(self) -> None:
-        """The job itself, given to this node, is not taken: its giver hears that it is done."""
+        """The job itself, sent to this node, is not accepted: its sender is notified that it is
+        done."""
         self.node.acknowledge([UNKNOWN])
-        self.forget_sent()
-        late = theirs(1, (B, ME))
+        self.clear_sent()
+        late = peer_job(1, (B, ME))
         late.id = UNKNOWN
         self.receive_jobs(B, YOURJOBS, late)
         self.assertEqual(([(SETACK, 0)], []), (self.signals(B), self.get(b"q")))
@@ -380,8 +388,9 @@ class WaitingTests(AckCase):
     """A job that is acknowledged while its client still waits for copies."""
 
     def test_by_another_node(self) -> None:
-        """The client gets its ID, for the job was worked on; nobody gets it again."""
-        client = self.ask(3)
+        """The client gets the ID, because the job was processed; no other client receives the
+        job."""
+        client = self.begin_add(3)
         (wait,) = self.node.waiters.copies.values()
         self.receive_signal(B, SETACK, wait.job.id, 3)
         self.assertEqual(wait.job.id, self.status(client))
@@ -390,8 +399,8 @@ class WaitingTests(AckCase):
         self.assert_nothing_left()
 
     def test_by_a_client(self) -> None:
-        """ACKJOB does the same, and counts."""
-        client = self.ask(3)
+        """ACKJOB does the same, and is counted."""
+        client = self.begin_add(3)
         (wait,) = self.node.waiters.copies.values()
         self.assertEqual(1, self.node.acknowledge([wait.job.id]))
         self.assertEqual(wait.job.id, self.status(client))
@@ -400,12 +409,12 @@ class WaitingTests(AckCase):
         self.assert_nothing_left()
 
     def test_without_a_copy_here(self) -> None:
-        """A leaving node that waits for others to confirm tells nobody to queue a done job."""
+        """A leaving node that waits for confirmations sends no ENQUEUE for an acknowledged job."""
         self.leave()
         for by_client in (False, True):
-            client = self.ask(2)
+            client = self.begin_add(2)
             (wait,) = self.node.waiters.copies.values()
-            self.forget_sent()
+            self.clear_sent()
             if by_client:
                 self.assertEqual(1, self.node.acknowledge([wait.job.id]))
             else:
@@ -417,58 +426,59 @@ class WaitingTests(AckCase):
             self.assert_nothing_left()
 
     def test_fast(self) -> None:
-        """FASTACK refuses the client, whose job is gone."""
-        client = self.ask(3)
+        """FASTACK deletes the job, so its waiting client gets an error."""
+        client = self.begin_add(3)
         (wait,) = self.node.waiters.copies.values()
         self.assertEqual(WAIT_REPL, wait.job.state)
         self.assertEqual(1, self.node.fast_acknowledge([wait.job.id]))
-        self.assertIsInstance(self.said(client)[0], Error)
+        self.assertIsInstance(self.replies(client)[0], Error)
         self.assert_nothing_left()
 
     def test_fast_ends_once(self) -> None:
-        """The holders hear of the end once, and it is one event: whoever counts ends of jobs by
-        messages or events would count this one twice."""
-        notes = self.node.outbox.events = Notes()
-        self.ask(3)
+        """The holders get one message and the event log one event: anyone who counts the ends of
+        jobs by messages or events would otherwise count this one twice."""
+        events = self.node.outbox.events = RecordedEvents()
+        self.begin_add(3)
         (wait,) = self.node.waiters.copies.values()
-        self.forget_sent()
-        notes.take()
+        self.clear_sent()
+        events.take()
         self.node.fast_acknowledge([wait.job.id])
         self.assertEqual([[(DELJOB, 0)]] * 2, [self.signals(B), self.signals(C)])
-        self.assertEqual([("deleted", "not-replicated", 0, -1)], notes.take())
+        self.assertEqual([("deleted", "not-replicated", 0, -1)], events.take())
 
     def test_flushed_once(self) -> None:
-        """A job that FLUSHALL takes back is not counted among those that are forgotten."""
-        self.ask(3)
-        self.ask(1)
-        notes = self.node.outbox.events = Notes()
+        """A job that FLUSHALL cancels is not counted again among the flushed ones."""
+        self.begin_add(3)
+        self.begin_add(1)
+        events = self.node.outbox.events = RecordedEvents()
         self.node.flush_all()
-        self.assertEqual([("deleted", "not-replicated", 0, -1), ("flushed", 1)], notes.take())
+        self.assertEqual([("deleted", "not-replicated", 0, -1), ("flushed", 1)], events.take())
 
 
 class FastTests(AckCase):
     """FASTACK and DELJOB."""
 
     def test_known(self) -> None:
-        """All holders are told to forget the job, once, without an answer."""
+        """All holders are sent one DELJOB, to which they do not reply."""
         job = self.replicated(B)
         self.assertEqual(1, self.node.fast_acknowledge([job.id]))
         self.assertEqual(([(DELJOB, 0)], []), (self.signals(B), self.signals(C)))
         self.assert_nothing_left()
 
     def test_unknown(self) -> None:
-        """Of an unknown job everybody is told."""
+        """For an unknown job DELJOB is sent to all nodes."""
         self.assertEqual(0, self.node.fast_acknowledge([UNKNOWN]))
         self.assertEqual([[(DELJOB, 0)]] * 2, [self.signals(B), self.signals(C)])
 
     def test_only_here(self) -> None:
-        """DELJOB as a command tells nobody."""
+        """DELJOB as a command sends nothing to other nodes."""
         job = self.replicated(B)
         self.assertEqual(1, self.node.delete([job.id]))
         self.assertEqual([], self.signals(B))
 
-    def test_told(self) -> None:
-        """DELJOB of another node removes a job in every state, recorded if it was alive."""
+    def test_received(self) -> None:
+        """DELJOB from another node removes a job in any state, from the log too if it was
+        active."""
         queued, done = self.replicated(B), self.replicated(B)
         self.node.acknowledge([done.id])
         for job in (queued, done):
@@ -479,21 +489,22 @@ class FastTests(AckCase):
 
 
 class FlowTests(FlowCase):
-    """What originals say and hear in the same situations."""
+    """The same messages as originals in the same situations."""
 
     def test_replica(self) -> None:
-        """A holder that was told that a job is done says so to whoever asks."""
+        """A holder that knows a job to be acknowledged replies with SETACK to any message about
+        it."""
         self.replay("replica-side")
 
     def test_collected(self) -> None:
-        """The acknowledged job of two holders."""
+        """The acknowledgement of a job with two holders."""
         job = self.replicated(PEER)
         self.node.acknowledge([job.id])
         self.replay("ack-gc", job.id)
         self.assert_nothing_left()
 
     def test_unknown_everywhere(self) -> None:
-        """An ID that nobody knows."""
+        """The acknowledgement of an ID that no node knows."""
         self.node.acknowledge([self.flow("dummy-ack-unknown-everywhere")[0]["id"].encode()])
         self.replay("dummy-ack-unknown-everywhere")
         self.assert_nothing_left()

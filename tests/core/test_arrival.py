@@ -1,4 +1,4 @@
-"""Jobs that come from other nodes (cluster protocol, section 5), as originals take them."""
+"""Jobs received from other nodes (cluster protocol, section 5), accepted as originals do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from disque_tx.messages import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE
 from disque_tx.nodetable import Link
 from disque_tx.wire.bus import BusParser
 from tests.core.bench import ME
-from tests.core.peerbench import PEER, B, C, PeerCase, SaidList, theirs
+from tests.core.peerbench import PEER, B, C, PeerCase, SentMessages, peer_job
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 #: Fields of SHOW that depend on the moment.
@@ -32,33 +32,34 @@ class ArrivalTests(PeerCase):
         self.arrivals = Arrivals(state, self.node.delivery)
 
     def arrived(self, job: Job, life_s: int = 100) -> Job:
-        """The job as it is here."""
+        """The job as this node stores it."""
         return self.arrivals.job(job, life_s, self.now_ms, self.wall_us)
 
     def test_life(self) -> None:
-        """It lives as long as the message says, from now on, by both clocks."""
-        job = self.arrived(theirs(1, (B,)), 100)
+        """It lives as long as the message says, from its arrival, by both clocks."""
+        job = self.arrived(peer_job(1, (B,)), 100)
         self.assertEqual(self.now_ms + 100_000, job.expire_ms)
         self.assertEqual(self.wall_us // 1_000_000 + 100, job.etime_s)
-        self.assertEqual(ETIME_MAX, self.arrived(theirs(1, (B,)), ETIME_MAX).etime_s)
+        self.assertEqual(ETIME_MAX, self.arrived(peer_job(1, (B,)), ETIME_MAX).etime_s)
 
     def test_requeue(self) -> None:
-        """RETRY and DELAY start anew; with RETRY 0 it is queued on demand only."""
-        job = self.arrived(theirs(1, (B,), retry_s=7, delay_s=5))
+        """RETRY and DELAY start again on arrival; with RETRY 0 it is queued only on request."""
+        job = self.arrived(peer_job(1, (B,), retry_s=7, delay_s=5))
         self.assertEqual(self.now_ms + 12_000, job.qtime_ms)
         self.assertEqual(BCAST_QUEUED | BCAST_WILLQUEUE, job.flags)
-        once = self.arrived(theirs(1, (B,), delay_s=5, once=True))
+        once = self.arrived(peer_job(1, (B,), delay_s=5, once=True))
         self.assertEqual((0, BCAST_QUEUED), (once.qtime_ms, once.flags))
 
     def test_long_retry(self) -> None:
         """The longest RETRY and DELAY do not wrap around."""
         most = 4_294_967_295
-        job = self.arrived(theirs(1, (B,), retry_s=most, delay_s=most), most)
+        job = self.arrived(peer_job(1, (B,), retry_s=most, delay_s=most), most)
         self.assertEqual(self.now_ms + 2 * most * 1000, job.qtime_ms)
 
     def test_counters(self) -> None:
-        """Counters, creation time and replication level are the sender's, the state is not."""
-        sent = theirs(1, (B, C))
+        """Counters, creation time and replication level come from the sender, the state does
+        not."""
+        sent = peer_job(1, (B, C))
         sent.nacks, sent.deliveries, sent.state = 7, 8, 3
         job = self.arrived(sent)
         self.assertEqual(
@@ -67,27 +68,30 @@ class ArrivalTests(PeerCase):
         )
 
     def test_shared(self) -> None:
-        """Lists of holders and names of queues are kept once for all jobs; unknown nodes stay."""
+        """Lists of holders and queue names are shared between jobs; unknown nodes stay in the
+        list."""
         stranger = b"e" * 40
-        jobs = [self.arrived(theirs(number, (bytes(bytearray(B)), stranger))) for number in (1, 2)]
+        jobs = [
+            self.arrived(peer_job(number, (bytes(bytearray(B)), stranger))) for number in (1, 2)
+        ]
         self.assertIs(jobs[0].nodes, jobs[1].nodes)
         self.assertEqual((B, stranger), jobs[0].nodes)
         self.assertIs(
-            self.node.membership.only_me, self.arrived(theirs(3, (bytes(bytearray(ME)),))).nodes
+            self.node.membership.only_me, self.arrived(peer_job(3, (bytes(bytearray(ME)),))).nodes
         )
 
     def test_many_lists(self) -> None:
-        """Whatever lists a peer invents, what is remembered of them has an end."""
+        """Whatever lists a peer invents, the memory for them is bounded."""
         for number in range(10_000):
             self.arrivals.shared((b"%040d" % number,))
         self.assertTrue(len(self.arrivals._lists) <= 4_096)
 
 
 class AcceptanceTests(PeerCase):
-    """Messages, byte by byte, that were sent to an original, and what became of the jobs.
+    """Messages that were sent to an original byte by byte, and what became of the jobs.
 
-    One difference is intended: holders that are not in the node table are kept in the list,
-    where the original drops them.
+    One difference is intended: holders that are not in the node table are kept in the list, where
+    the original drops them.
     """
 
     peers = (PEER,)
@@ -105,23 +109,23 @@ class AcceptanceTests(PeerCase):
                 replies = [name for name in self.sent_names(PEER) if name != "PONG"]
                 self.assertEqual(case["expect"]["replies"], replies, case["name"])
                 for job_id, expected in case["expect"].get("show", {}).items():
-                    shown = self.shown(job_id.encode())
-                    self.assertEqual(self.expected(expected, my_id), shown, case["name"])
+                    actual = self.show(job_id.encode())
+                    self.assertEqual(self.recorded_show(expected, my_id), actual, case["name"])
         self.assertEqual(14, len(names))
 
     def send(self, data: bytes) -> None:
         """Bytes arrive on a new connection."""
         parser = BusParser(1 << 20)
         parser.feed(data)
-        link = Link(SaidList(), None, b"10.0.0.9", b"10.0.0.1", self.now_ms, 99)
+        link = Link(SentMessages(), None, b"10.0.0.9", b"10.0.0.1", self.now_ms, 99)
         while True:
             message = parser.next()
             if message is None:
                 return
             self.node.receive(link, message)
 
-    def shown(self, job_id: bytes) -> Any:
-        """SHOW without what depends on the moment; nodes without order and strangers."""
+    def show(self, job_id: bytes) -> Any:
+        """SHOW without volatile fields; nodes in any order and without unknown ones."""
         job = self.node.jobs.get(job_id)
         if job is None:
             return None
@@ -131,8 +135,8 @@ class AcceptanceTests(PeerCase):
         assert isinstance(fields, list)
         return self.comparable(dict(zip(fields[::2], fields[1::2], strict=True)))
 
-    def expected(self, show: dict[str, Any] | None, my_id: bytes) -> Any:
-        """The same of the recorded answer."""
+    def recorded_show(self, show: dict[str, Any] | None, my_id: bytes) -> Any:
+        """The same for the recorded reply."""
         if show is None:
             return None
         nodes = [
@@ -146,7 +150,7 @@ class AcceptanceTests(PeerCase):
         return self.comparable(fields)
 
     def comparable(self, fields: dict[Any, Any]) -> dict[bytes, Any]:
-        """One form for both sides."""
+        """The common form of both sides."""
         known = self.node.membership.nodes
         kept = {
             bytes(getattr(key, "text", key)): getattr(value, "text", value)

@@ -1,4 +1,4 @@
-"""How jobs come back, are put back, and are let alone (client protocol, sections 13 and 17)."""
+"""How jobs are queued again, put back, and postponed (client protocol, sections 13 and 17)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.core.peerbench import B, PeerCase
 
 
 class RequeueTests(NodeCase):
-    """The requeue clock of jobs with RETRY > 0 (section 13.3)."""
+    """The retry timer of jobs with RETRY > 0 (section 13.3)."""
 
     def test_comes_back(self) -> None:
-        """A job that nobody acknowledged is delivered again after RETRY, and counted."""
+        """A job that was not acknowledged is delivered again after RETRY, and counted."""
         job_id = self.add(retry_s=10)
         self.assertEqual([job_id], self.get(b"q"))
         self.pass_ms(9_980)
@@ -23,7 +23,7 @@ class RequeueTests(NodeCase):
         self.assertEqual((1, 0), (self.job(job_id).deliveries, self.job(job_id).nacks))
 
     def test_clock_starts_at_queueing(self) -> None:
-        """Time spent in the queue counts, so a job fetched late comes back soon."""
+        """Time spent in the queue counts, so a job that was delivered late comes back soon."""
         job_id = self.add(retry_s=10)
         self.pass_ms(7_000)
         self.get(b"q")
@@ -31,7 +31,7 @@ class RequeueTests(NodeCase):
         self.assertEqual([job_id], self.get(b"q"))
 
     def test_still_queued(self) -> None:
-        """A job that still waits in the queue only moves its clock on; nothing is counted."""
+        """For a job that is still in the queue the timer starts again; nothing is counted."""
         job_id = self.add(retry_s=10)
         self.pass_ms(10_000)
         self.pass_ms(5_000)
@@ -48,7 +48,7 @@ class RequeueTests(NodeCase):
             self.assertEqual(self.now_ms + ms, self.job(job_id).qtime_ms)
 
     def test_paused_in(self) -> None:
-        """In a queue paused in input the job is postponed by RETRY, not queued."""
+        """In a queue with paused input the job is postponed by RETRY, not queued."""
         job_id = self.add(retry_s=10)
         self.get(b"q")
         self.node.pause(b"q", PAUSE_IN)
@@ -61,7 +61,7 @@ class RequeueTests(NodeCase):
         self.assertEqual([job_id], self.get(b"q"))
 
     def test_back_to_its_place(self) -> None:
-        """A job that comes back goes ahead of newer ones (section 13.2)."""
+        """A job that comes back is placed before newer ones (section 13.2)."""
         old = self.add(retry_s=10)
         self.get(b"q")
         self.pass_ms(5_000)
@@ -70,7 +70,7 @@ class RequeueTests(NodeCase):
         self.assertEqual([old, new], self.get(b"q", count=2))
 
     def test_long_retry(self) -> None:
-        """A RETRY of a hundred years does not wrap around to a second."""
+        """A RETRY of a hundred years does not overflow to a second."""
         job_id = self.add(retry_s=4_294_967_295)
         self.get(b"q")
         self.pass_ms(3_600_000)
@@ -88,7 +88,7 @@ class RequeueTests(NodeCase):
         self.assertEqual(0, self.job(job_id).nacks)
 
     def test_counters_end(self) -> None:
-        """Counters stop at 65535, which is all that the record can hold."""
+        """Counters stop at 65535, the largest value that the record can hold."""
         job_id = self.add(retry_s=10)
         self.job(job_id).nacks = self.job(job_id).deliveries = 65_535
         for nack in (True, False):
@@ -101,7 +101,8 @@ class DelayTests(NodeCase):
     """DELAY (section 13.4)."""
 
     def test_delay(self) -> None:
-        """Not before its time; then queued, and nothing is counted for the first time."""
+        """The job is queued when its delay ends, not earlier, and the first queueing is not
+        counted."""
         job_id = self.add(delay_s=10, retry_s=5)
         self.pass_ms(9_999)
         self.assertEqual([], self.get(b"q"))
@@ -110,7 +111,7 @@ class DelayTests(NodeCase):
         self.assertEqual(0, self.job(job_id).deliveries)
 
     def test_retry_0_in_a_paused_queue(self) -> None:
-        """Such a job enters a queue paused in input, because it would be lost otherwise."""
+        """Such a job enters a queue with paused input, because otherwise it would be lost."""
         job_id = self.add(delay_s=10, retry_s=0)
         self.node.pause(b"q", PAUSE_IN)
         self.pass_ms(10_000)
@@ -127,7 +128,8 @@ class DelayTests(NodeCase):
         self.assertEqual([job_id], self.get(b"q"))
 
     def test_queued_early(self) -> None:
-        """ENQUEUE and NACK end a delay; only NACK counts, and the delay's end changes nothing."""
+        """ENQUEUE and NACK end a delay; only NACK counts, and nothing happens when the delay would
+        end."""
         for nack, nacks in ((False, 0), (True, 1)):
             job_id = self.add(delay_s=10, retry_s=100)
             self.assertEqual(1, self.node.enqueue([job_id], nack))
@@ -151,7 +153,8 @@ class ExpiryTests(NodeCase):
     """TTL (section 13.5)."""
 
     def test_gone(self) -> None:
-        """At the end of its life a job vanishes, queued, fetched or delayed, and is recorded."""
+        """When its TTL ends a job is deleted, also from the log, whether queued, delivered or
+        delayed."""
         ids = [self.add(ttl_s=10), self.add(b"r", ttl_s=10), self.add(b"s", ttl_s=10, delay_s=9)]
         self.get(b"r")
         self.pass_ms(9_980)
@@ -163,7 +166,7 @@ class ExpiryTests(NodeCase):
         self.assertEqual(sorted(ids), sorted([i for kind, i in self.log.lines if kind == "delete"]))
 
     def test_milliseconds(self) -> None:
-        """A TTL of one second lasts a second, whatever the fraction of the clock."""
+        """A TTL of one second lasts a second, whatever fraction of a second the clock shows."""
         self.begin(self.now_ms, self.wall_us + 950_000)
         self.add(ttl_s=1)
         self.pass_ms(900)
@@ -172,14 +175,14 @@ class ExpiryTests(NodeCase):
         self.assertEqual(0, self.length())
 
     def test_retry_longer_than_life(self) -> None:
-        """A job may die before it would come back."""
+        """A job may expire before it would be queued again."""
         self.add(ttl_s=10, retry_s=20)
         self.get(b"q")
         self.pass_ms(10_000)
         self.assertEqual(0, len(self.node.jobs))
 
     def test_queue_and_memory(self) -> None:
-        """What expired takes no memory and no place in line."""
+        """Expired jobs use no memory and no place in the queue."""
         keep = self.add()
         for _ in range(10):
             self.add(ttl_s=5)
@@ -191,7 +194,7 @@ class CommandTests(NodeCase):
     """ENQUEUE, NACK, DEQUEUE, WORKING (section 17)."""
 
     def test_enqueue(self) -> None:
-        """A fetched job goes back, is counted, and its clock starts again."""
+        """A delivered job is queued again, is counted, and its retry timer starts again."""
         job_id = self.add(retry_s=10)
         self.get(b"q")
         self.pass_ms(9_000)
@@ -204,14 +207,14 @@ class CommandTests(NodeCase):
         self.assertEqual([job_id], self.get(b"q"))
 
     def test_nack(self) -> None:
-        """A refused job goes back and is counted as refused."""
+        """A negatively acknowledged job is queued again and counted as such."""
         job_id = self.add()
         self.get(b"q")
         self.assertEqual(1, self.node.enqueue([job_id], True))
         self.assertEqual((0, 1), (self.job(job_id).deliveries, self.job(job_id).nacks))
 
     def test_ignored(self) -> None:
-        """Unknown and queued jobs do not count, a job named twice counts once."""
+        """Unknown and queued jobs do not count, and a job named twice counts once."""
         queued, fetched = self.add(), self.add(b"r")
         self.get(b"r")
         unknown = b"D-aaaaaaaa-" + b"x" * 24 + b"-05a1"
@@ -220,14 +223,14 @@ class CommandTests(NodeCase):
         self.assertEqual(0, self.job(queued).deliveries)
 
     def test_input_pause_is_no_matter(self) -> None:
-        """The commands put jobs into a queue paused in input."""
+        """The commands queue jobs even in a queue with paused input."""
         job_id = self.add()
         self.get(b"q")
         self.node.pause(b"q", PAUSE_IN)
         self.assertEqual(1, self.node.enqueue([job_id], True))
 
     def test_dequeue(self) -> None:
-        """A job leaves the queue and comes back at its own time."""
+        """A job leaves the queue and comes back when its retry timer fires."""
         job_id = self.add(retry_s=10)
         self.pass_ms(4_000)
         self.assertEqual(1, self.node.dequeue([job_id, job_id]))
@@ -237,7 +240,7 @@ class CommandTests(NodeCase):
         self.assertEqual([job_id], self.get(b"q"))
 
     def test_dequeued_retry_0(self) -> None:
-        """A job with RETRY 0 that was never delivered can be put back."""
+        """A job with RETRY 0 that was never delivered can be queued again."""
         job_id = self.add(retry_s=0)
         self.assertEqual(1, self.node.dequeue([job_id]))
         self.pass_ms(3_600_000)
@@ -247,7 +250,7 @@ class CommandTests(NodeCase):
         self.assertEqual(0, self.node.enqueue([job_id], False))
 
     def test_working(self) -> None:
-        """Each WORKING gives the worker another RETRY, which is also the answer."""
+        """Each WORKING gives the worker another RETRY, which is also the reply."""
         job_id = self.add(retry_s=10)
         self.get(b"q")
         for _ in range(5):
@@ -259,7 +262,7 @@ class CommandTests(NodeCase):
         self.assertEqual(1, self.job(job_id).deliveries)
 
     def test_working_on_a_queued_job(self) -> None:
-        """A job that came back too early is taken out of the queue again."""
+        """A job that was queued again too early is taken out of the queue."""
         job_id = self.add(retry_s=10)
         self.assertEqual(10, self.node.working(job_id))
         self.assertEqual((ACTIVE, 0), (self.job(job_id).state, self.length()))
@@ -267,14 +270,14 @@ class CommandTests(NodeCase):
         self.assertEqual([job_id], self.get(b"q"))
 
     def test_working_on_a_queued_retry_0(self) -> None:
-        """It stays in the queue, since nobody can be working on it."""
+        """It stays in the queue, since no worker can have it."""
         job_id = self.add(retry_s=0)
         self.assertEqual(0, self.node.working(job_id))
         self.assertEqual(QUEUED, self.job(job_id).state)
         self.assertEqual([job_id], self.get(b"q"))
 
     def test_working_too_late(self) -> None:
-        """Up to half of its life a job can be postponed, not later."""
+        """A job can be postponed until half of its TTL has elapsed, not later."""
         job_id = self.add(ttl_s=100, retry_s=10)
         self.get(b"q")
         self.pass_ms(50_000)
@@ -291,8 +294,7 @@ class CommandTests(NodeCase):
         )
 
     def test_working_with_another_clock(self) -> None:
-        """Half of its life is half of its life, wherever the wall clock was set before the job was
-        made, or after."""
+        """The limit does not move when the wall clock is set, before or after the job was added."""
         self.add()
         for step_s in (-3_600, 3_600):
             self.begin(self.now_ms, self.wall_us + step_s * 1_000_000)
@@ -306,12 +308,12 @@ class CommandTests(NodeCase):
             self.assertEqual("TOOLATE", error.code)
 
     def test_working_on_nothing(self) -> None:
-        """An unknown job is an error that the worker can tell apart."""
+        """An unknown job is an error that the worker can distinguish from others."""
         error = self.assertRaises(CommandError, self.node.working, b"D-" + b"x" * 38)
         self.assertEqual("NOJOB Job not known in the context of this node.", error.reply().decode())
 
     def test_remove(self) -> None:
-        """ACKJOB and its kin end a job in any state; named twice it counts once."""
+        """DELJOB ends a job in any state; a job named twice counts once."""
         queued, fetched, delayed = self.add(), self.add(b"r"), self.add(delay_s=10)
         self.get(b"r")
         ids = [queued, fetched, delayed]
@@ -323,10 +325,10 @@ class CommandTests(NodeCase):
 
 
 class HandedOutTests(PeerCase):
-    """Jobs that somebody asks for at the wrong moment."""
+    """Deliveries and commands at unusual moments."""
 
     def test_expired(self) -> None:
-        """What is past its life is not handed out, also before it was cleaned away."""
+        """An expired job is not delivered, even before it is cleaned up."""
         self.add(replicate=1, ttl_s=1)
         kept = self.add(replicate=1, ttl_s=9)
         self.begin(self.now_ms + 1_000, self.wall_us + 1_000_000)
@@ -334,18 +336,18 @@ class HandedOutTests(PeerCase):
         self.assertEqual([kept], list(self.log.records))
 
     def test_announced_after_working(self) -> None:
-        """A requeue that was postponed is announced to the other holders like every other, so that
-        one who has the job in its queue can say so."""
+        """A postponed requeue is announced to the other holders like every other, so that a holder
+        that has the job queued can object."""
         job = self.replicated(B)
         self.get(b"q")
         for _ in range(2):
             self.node.working(job.id)
-            self.forget_sent()
+            self.clear_sent()
             self.pass_ms(job.retry_s * 1000 - 400)
             self.assertEqual(["WILLQUEUE"], self.sent_names(B))
 
     def test_working_on_a_done_job(self) -> None:
-        """Who works on a job that is done is told so, and on a dummy that it is unknown."""
+        """WORKING is refused with ACKED for an acknowledged job, and with NOJOB for a dummy."""
         job = self.replicated(B)
         unknown = b"D-cccccccc-%024d-05a1" % 1
         self.node.acknowledge([job.id, unknown])
@@ -355,7 +357,7 @@ class HandedOutTests(PeerCase):
             self.assertEqual(code, error.code)
 
     def test_working_on_a_waiting_job(self) -> None:
-        """Of a job that was not accepted yet nobody can know."""
-        client = self.ask(2)
+        """A job that is not accepted yet is unknown to everyone."""
+        client = self.begin_add(2)
         error = self.assertRaises(CommandError, self.node.working, client.blocked_job)
         self.assertEqual("NOJOB", error.code)

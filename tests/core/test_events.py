@@ -1,12 +1,12 @@
-"""What a node tells about its jobs, for the event log (docs/reference/events.md)."""
+"""The events of jobs that a node reports for the event log (docs/reference/events.md)."""
 
 from __future__ import annotations
 
 from disque_tx.busmessages import DELJOB, GOTJOB, NEEDJOBS, YOURJOBS, JobSignal, QueueSignal
 from disque_tx.core.memory import evict
 from tests.core.bench import NodeCase, add_request, make_job
-from tests.core.notes import Notes
 from tests.core.peerbench import B, C, PeerCase
+from tests.core.recordedevents import RecordedEvents
 
 
 class EventTests(NodeCase):
@@ -14,11 +14,11 @@ class EventTests(NodeCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.notes = Notes()
-        self.node.outbox.events = self.notes
+        self.events = RecordedEvents()
+        self.node.outbox.events = self.events
 
     def test_life(self) -> None:
-        """The way of a job is told in order, with how long it waited and was worked on."""
+        """The events of a job are reported in order, with how long it waited and was processed."""
         job_id = self.add()
         self.pass_ms(40)
         self.get(b"q")
@@ -30,106 +30,106 @@ class EventTests(NodeCase):
             ("delivered", "", 7, 40),
             ("acked", "", 0, 300),
         ]
-        self.assertEqual(expected, self.notes.take())
-        self.assertEqual({job_id}, set(self.notes.ids))
+        self.assertEqual(expected, self.events.take())
+        self.assertEqual({job_id}, set(self.events.ids))
 
     def test_time(self) -> None:
-        """Events of a turn have the time of the turn."""
+        """The events of a turn carry the time of the turn."""
         self.begin(self.now_ms + 5, 1_795_000_000_000_123)
-        self.assertEqual(1_795_000_000_000_123, self.notes.wall_us)
+        self.assertEqual(1_795_000_000_000_123, self.events.wall_us)
 
     def test_ttl(self) -> None:
-        """The TTL of a new job is what was asked for, after the clock was set back too."""
+        """The TTL of a new job is the requested one, even after the clock was set back."""
         self.add(ttl_s=600)
         self.begin(self.now_ms, self.wall_us - 3_600_000_000)
         self.add(ttl_s=600)
-        self.assertEqual([600, 600], self.notes.ttls_s)
+        self.assertEqual([600, 600], self.events.ttls_s)
 
     def test_blocked_client(self) -> None:
-        """A job that goes to a client who waits for it is delivered all the same."""
+        """A job that goes directly to a waiting client has a delivered event, too."""
         self.wait(b"q")
         self.add()
-        self.assertEqual(("delivered", "", 7, 0), self.notes.take()[-1])
+        self.assertEqual(("delivered", "", 7, 0), self.events.take()[-1])
 
     def test_delay(self) -> None:
         """A delayed job is queued when its delay is over, for the first time."""
         self.add(delay_s=2)
         self.pass_ms(2_000)
-        self.assertEqual(("queued", "delay", 0, -1), self.notes.take()[-1])
+        self.assertEqual(("queued", "delay", 0, -1), self.events.take()[-1])
 
     def test_comes_back(self) -> None:
-        """Why a job is queued again is what tells a slow worker from a failing one."""
+        """The reason of a requeue distinguishes a slow worker from a failing one."""
         job_id = self.add(retry_s=10)
         self.get(b"q")
-        self.notes.take()
+        self.events.take()
         self.pass_ms(10_000)
-        self.assertEqual([("requeued", "retry", 0, -1)], self.notes.take())
+        self.assertEqual([("requeued", "retry", 0, -1)], self.events.take())
         self.get(b"q")
         self.pass_ms(5)
-        self.notes.take()
+        self.events.take()
         self.node.enqueue([job_id], True)
         expected = [("nacked", "", 0, 5), ("requeued", "nack", 0, -1)]
-        self.assertEqual(expected, self.notes.take())
+        self.assertEqual(expected, self.events.take())
         self.node.dequeue([job_id])
         self.node.enqueue([job_id], False)
-        self.assertEqual([("requeued", "command", 0, -1)], self.notes.take())
+        self.assertEqual([("requeued", "command", 0, -1)], self.events.take())
 
     def test_refused_requeue(self) -> None:
-        """What does not happen is not told: RETRY 0 is not queued again."""
+        """What does not happen is not reported: a job with RETRY 0 is not queued again."""
         job_id = self.add(retry_s=0, replicate=1)
         self.get(b"q")
-        self.notes.take()
+        self.events.take()
         self.node.enqueue([job_id], True)
-        self.assertEqual([], self.notes.take())
+        self.assertEqual([], self.events.take())
 
     def test_working(self) -> None:
-        """Somebody goes on working."""
+        """WORKING is reported with the time since delivery."""
         job_id = self.add(retry_s=60)
         self.get(b"q")
         self.pass_ms(700)
-        self.notes.take()
+        self.events.take()
         self.node.working(job_id)
-        self.assertEqual([("working", "", 60, 700)], self.notes.take())
+        self.assertEqual([("working", "", 60, 700)], self.events.take())
 
     def test_ends(self) -> None:
-        """Every other end of a job has its name."""
+        """Every other end of a job has its own event."""
         expired, in_queue, fast, deleted = (self.add(ttl_s=s) for s in (1, 2, 100, 100))
-        self.notes.take()
+        self.events.take()
         self.node.fast_acknowledge([fast])
         self.node.delete([deleted])
         expected = [("fast-acked", "", 0, -1), ("deleted", "command", 0, -1)]
-        self.assertEqual(expected, self.notes.take())
+        self.assertEqual(expected, self.events.take())
         self.pass_ms(1_000)
-        self.assertEqual([("expired", "", 0, -1)], self.notes.take())
+        self.assertEqual([("expired", "", 0, -1)], self.events.take())
         self.begin(self.now_ms + 2_000, self.wall_us)
         self.get(b"q")
-        self.assertEqual([("expired", "", 0, -1)], self.notes.take())
-        self.assertEqual([expired, in_queue], self.notes.ids[-2:])
+        self.assertEqual([("expired", "", 0, -1)], self.events.take())
+        self.assertEqual([expired, in_queue], self.events.ids[-2:])
 
     def test_evicted(self) -> None:
-        """A job that made room was not acknowledged by anybody."""
+        """The event of an evicted job says that it was not acknowledged."""
         job_id = self.add(retry_s=0, replicate=1)
         self.get(b"q")
-        self.notes.take()
+        self.events.take()
         self.node.memory.limit = 1
         evict(self.node, True, lambda: 0.0)
-        self.assertEqual(("evicted", "", 0, -1), self.notes.take()[0])
-        self.assertEqual(job_id, self.notes.ids[-1])
+        self.assertEqual(("evicted", "", 0, -1), self.events.take()[0])
+        self.assertEqual(job_id, self.events.ids[-1])
 
     def test_queue_and_node(self) -> None:
-        """What stops or forgets many jobs at once explains what happens to each."""
+        """Commands that affect many jobs at once have their own events."""
         self.add()
-        self.notes.take()
+        self.events.take()
         self.node.pause(b"q", 3)
         self.node.flush_all()
-        self.assertEqual([("paused", b"q", 3), ("flushed", 1)], self.notes.take())
+        self.assertEqual([("paused", b"q", 3), ("flushed", 1)], self.events.take())
 
-    def test_nobody_listens(self) -> None:
-        """Without a sink nothing is told and everything works."""
+    def test_no_event_sink(self) -> None:
+        """Without an event sink nothing is reported and everything else works."""
         self.node.outbox.events = None
         job_id = self.add()
         self.assertEqual([job_id], self.get(b"q"))
-        self.assertEqual([], self.notes.take())
+        self.assertEqual([], self.events.take())
 
 
 class ClusterEventTests(PeerCase):
@@ -137,14 +137,14 @@ class ClusterEventTests(PeerCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.notes = Notes()
-        self.node.outbox.events = self.notes
+        self.events = RecordedEvents()
+        self.node.outbox.events = self.events
 
-    def begun(self, replicate: int = 2) -> bytes:
+    def started_job(self, replicate: int = 2) -> bytes:
         """An ADDJOB that waits for copies; the ID of its job."""
         request = add_request(replicate=replicate, ttl_s=100, timeout_ms=500)
         self.node.add_job(self.connect(), request)
-        return self.notes.ids[-1]
+        return self.events.ids[-1]
 
     def holder(self, job_id: bytes) -> bytes:
         """The other node that is asked to hold the job."""
@@ -152,45 +152,45 @@ class ClusterEventTests(PeerCase):
         return holder
 
     def test_replicated(self) -> None:
-        """The job is accepted when enough nodes hold it, and queued then."""
-        job_id = self.begun()
+        """The job is accepted, and then queued, when enough nodes have confirmed their copies."""
+        job_id = self.started_job()
         self.receive_signal(self.holder(job_id), GOTJOB, job_id)
         expected = [("added", "", 7, -1), ("replicated", "", 2, -1), ("queued", "", 0, -1)]
-        self.assertEqual(expected, self.notes.take())
+        self.assertEqual(expected, self.events.take())
 
     def test_not_replicated(self) -> None:
-        """A job that was refused after all is told to be gone."""
-        self.begun()
+        """A job that could not be replicated in time is reported as deleted."""
+        self.started_job()
         self.pass_ms(500)
-        self.assertEqual(("deleted", "not-replicated", 0, -1), self.notes.take()[-1])
+        self.assertEqual(("deleted", "not-replicated", 0, -1), self.events.take()[-1])
 
     def test_asynchronous(self) -> None:
-        """ASYNC: accepted at once, replicated later."""
+        """An ASYNC job is reported as accepted at once, and as replicated later."""
         client = self.connect()
         self.node.add_job(client, add_request(replicate=2, ttl_s=100, asynchronous=True))
         job_id = self.status(client)
         expected = [("added", "async", 7, -1), ("queued", "", 0, -1)]
-        self.assertEqual(expected, self.notes.take())
+        self.assertEqual(expected, self.events.take())
         self.receive_signal(self.holder(job_id), GOTJOB, job_id)
-        self.assertEqual([("replicated", "", 2, -1)], self.notes.take())
+        self.assertEqual([("replicated", "", 2, -1)], self.events.take())
 
     def test_moves(self) -> None:
-        """Jobs that come from and go to other nodes are told with the node."""
+        """Jobs that arrive from and go to other nodes are reported with the ID of the node."""
         self.receive_jobs(B, YOURJOBS, make_job(5))
         expected = [("imported", B), ("queued", "import", 0, -1)]
-        self.assertEqual(expected, self.notes.take())
+        self.assertEqual(expected, self.events.take())
         self.pass_ms(6_000)
         self.receive(C, QueueSignal(NEEDJOBS, b"q", 1))
-        self.assertEqual([("exported", C)], self.notes.take())
+        self.assertEqual([("exported", C)], self.events.take())
 
     def test_deleted_by_peer(self) -> None:
-        """Another node said that nobody needs the job."""
+        """A job that another node deletes is reported as deleted by a peer."""
         self.receive_jobs(B, YOURJOBS, make_job(5))
-        self.notes.take()
+        self.events.take()
         self.receive(B, JobSignal(DELJOB, make_job(5).id))
-        self.assertEqual([("deleted", "peer", 0, -1)], self.notes.take())
+        self.assertEqual([("deleted", "peer", 0, -1)], self.events.take())
 
     def test_acknowledged_elsewhere(self) -> None:
-        """An acknowledgement that came to a node without the job is told there, too."""
+        """An acknowledgement of a job that this node does not hold is reported here as well."""
         self.node.acknowledge([make_job(9).id])
-        self.assertEqual([("acked", "not-held", 0, -1)], self.notes.take())
+        self.assertEqual([("acked", "not-held", 0, -1)], self.events.take())

@@ -1,4 +1,4 @@
-"""When a node counts as failing, and when as failed."""
+"""When a node counts as suspected, and when as failed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T_MS = 1_000
 
 
 def entry(flags: int = 0, ping_sent_ms: int = 0) -> NodeEntry:
-    """Some node."""
+    """A node table entry."""
     made = NodeEntry(b"b" * 40, b"::1", 7711, flags, 0)
     made.ping_sent_ms = ping_sent_ms
     return made
@@ -31,18 +31,19 @@ class SuspicionTests(SynchronousTestCase):
     """PFAIL."""
 
     def test_overdue(self) -> None:
-        """The time-out counts from the first unanswered PING, and is fully granted."""
+        """The timeout counts from the first unanswered PING and must have fully elapsed."""
         self.assertEqual(False, overdue(entry(ping_sent_ms=50), 50 + T_MS, T_MS))
         self.assertEqual(True, overdue(entry(ping_sent_ms=50), 51 + T_MS, T_MS))
         self.assertEqual(False, overdue(entry(), 10**9, T_MS))
 
     def test_suspected_once(self) -> None:
-        """A node that failed does not become merely suspected again."""
+        """A failed node does not become merely suspected again."""
         for flags in (PFAIL, FAIL):
             self.assertEqual(False, overdue(entry(flags, 50), 10**9, T_MS))
 
     def test_stale_link(self) -> None:
-        """Only an old link with an old unanswered PING is given up before its node is."""
+        """A link is replaced before its node is suspected only if both link and unanswered PING are
+        old."""
         node = entry(ping_sent_ms=2_000)
         self.assertEqual(False, link_is_stale(node, 9_999, T_MS))
         node.link = Link(BusSink(), node, b"::1", b"::1", 1_000, 1)
@@ -61,27 +62,29 @@ class VerdictTests(SynchronousTestCase):
 
     @given(st.integers(1, 20), st.integers(0, 20))
     def test_majority(self, size: int, reports: int) -> None:
-        """Two majorities always share a node, so a split cluster never condemns on both sides."""
+        """Two majorities always share a node, so a partitioned cluster never marks nodes failed on
+        both sides."""
         node = entry(PFAIL)
         node.reports = {b"%040d" % number: 100 for number in range(reports)}
         self.assertEqual(2 * (reports + 1) > size, majority_agrees(node, size, 100, T_MS))
 
     def test_own_opinion(self) -> None:
-        """What others say is not enough: this node must find it failing, too, and only once."""
+        """Reports of others are not enough: this node must suspect it, too, and decides only
+        once."""
         for flags in (0, FAIL):
             node = entry(flags)
             node.reports = {b"%040d" % number: 100 for number in range(9)}
             self.assertEqual(False, majority_agrees(node, 5, 100, T_MS))
 
     def test_old_reports(self) -> None:
-        """What was said long ago is no evidence."""
+        """Reports expire, and then are no evidence."""
         node = entry(PFAIL)
         node.reports = {b"x" * 40: 100, b"y" * 40: 101}
         self.assertEqual(False, majority_agrees(node, 5, 101 + 2 * T_MS, T_MS))
         self.assertEqual({b"y" * 40: 101}, node.reports)
 
     def test_condemn_and_acquit(self) -> None:
-        """A node is suspected or condemned, never both; an answer ends either at once."""
+        """A node is suspected or failed, never both; any reply clears both at once."""
         node = entry(PFAIL | LEAVING)
         mark_failed(node, 77)
         self.assertEqual((FAIL | LEAVING, 77, True), (node.flags, node.failed_ms, failing(node)))

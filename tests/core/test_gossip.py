@@ -1,4 +1,4 @@
-"""Whom to ping, and what to say of others."""
+"""Which nodes to ping, and which nodes to describe in the message."""
 
 from __future__ import annotations
 
@@ -39,16 +39,17 @@ def table(*others: NodeEntry) -> list[NodeEntry]:
 
 
 class PingTests(SynchronousTestCase):
-    """Whom to ping."""
+    """Which nodes to ping."""
 
     def test_longest_silent(self) -> None:
-        """Of those drawn, the one that was not heard of for the longest is asked."""
+        """Of the nodes drawn, the one with the oldest PONG is pinged."""
         entries = table(linked(1, 0, 30), linked(2, 0, 10), linked(3, 0, 20))
         draws = iter([0.3, 0.8, 0.3, 0.8, 0.3])
         self.assertIs(entries[3], longest_silent(entries, lambda: next(draws)))
 
-    def test_nobody_to_ask(self) -> None:
-        """Neither this node, nor strangers, nor who was asked already or cannot be asked."""
+    def test_no_node_to_ping(self) -> None:
+        """This node, handshakes, nodes with a PING under way and nodes without a link are not
+        pinged."""
         asked, unlinked = linked(1), linked(2)
         asked.ping_sent_ms = 5
         unlinked.link = None
@@ -58,7 +59,7 @@ class PingTests(SynchronousTestCase):
             self.assertIsNone(longest_silent(entries, random.random))
 
     def test_silent(self) -> None:
-        """Everybody is asked twice per time-out, and at once if it never said anything."""
+        """Every node is pinged twice per node timeout, and at once if it never replied."""
         entry = linked(1, 0, 100)
         self.assertEqual(False, silent(entry, 100 + T_MS // 2, T_MS))
         self.assertEqual(True, silent(entry, 101 + T_MS // 2, T_MS))
@@ -68,10 +69,11 @@ class PingTests(SynchronousTestCase):
 
 
 class SelectionTests(SynchronousTestCase):
-    """Of whom to tell."""
+    """Which nodes to describe."""
 
     def test_sizes(self) -> None:
-        """Small clusters tell of everybody but the two that talk; large ones of a tenth."""
+        """In small clusters a message describes every node except its sender and receiver, in large
+        ones a tenth of them."""
         for others, most in ((0, 0), (1, 0), (2, 1), (3, 2), (4, 3), (38, 3), (59, 6)):
             entries = table(*[linked(number, PFAIL) for number in range(others)])
             random = Random(others)
@@ -79,14 +81,14 @@ class SelectionTests(SynchronousTestCase):
             self.assertEqual(most, max(sizes), others)
 
     def test_nothing_new(self) -> None:
-        """What a hundred healthy nodes say must not grow with the square of their number."""
+        """The gossip of a hundred healthy nodes must not grow with the square of their number."""
         entries = table(*[linked(number) for number in range(99)])
         sizes = {len(selection(entries, Random(seed).random)) for seed in range(100)}
         self.assertEqual(3, max(sizes))
 
     @given(st.integers(0, 30), st.integers(0, 2**32))
     def test_who(self, others: int, seed: int) -> None:
-        """Nobody is told of twice, nor who has no address or no ID yet, nor this node."""
+        """No node is described twice, nor nodes without address or ID, nor this node."""
         random = Random(seed)
         flags = (0, 0, PFAIL, FAIL, LEAVING, NOADDR, HANDSHAKE)
         entries = table(*[linked(number, random.choice(flags)) for number in range(others)])
@@ -96,15 +98,16 @@ class SelectionTests(SynchronousTestCase):
             self.assertEqual(0, entry.flags & (MYSELF | NOADDR | HANDSHAKE))
 
     def test_failing_first(self) -> None:
-        """News of failures must travel fast, so a failing node is told of more often."""
+        """Failures must spread fast, so a failing node is described more often."""
         entries = table(*[linked(number) for number in range(18)], linked(18, PFAIL))
         random = Random(3)
-        told = sum(entries[-1] in selection(entries, random.random) for _ in range(1_000))
+        failing = sum(entries[-1] in selection(entries, random.random) for _ in range(1_000))
         healthy = sum(entries[1] in selection(entries, random.random) for _ in range(1_000))
-        self.assertGreater(told, 1.3 * healthy)
+        self.assertGreater(failing, 1.3 * healthy)
 
     def test_without_link(self) -> None:
-        """A dead node is told of though it has no link; a healthy one only while it is called."""
+        """A failed node is described though it has no link; a healthy one only while it is being
+        connected."""
         for flags, connecting, expected in ((FAIL, False, 1), (0, True, 1), (0, False, 0)):
             entry = linked(1, flags)
             entry.link, entry.connecting = None, connecting
@@ -115,21 +118,23 @@ class SelectionTests(SynchronousTestCase):
 
 
 class NewsTests(SynchronousTestCase):
-    """What is said."""
+    """The contents of a message."""
 
     def test_described(self) -> None:
-        """The receiver gets what it needs to call the node itself."""
+        """The receiver gets what it needs to connect to the node itself."""
         entry = linked(7, FAIL | LEAVING, 5)
         entry.bus_port = 9_000
-        told = described(entry, 1_795_000_000_000)
+        gossiped = described(entry, 1_795_000_000_000)
         self.assertEqual(
             (entry.id, b"10.0.0.7", 7711, FAIL | LEAVING, 9_000),
-            (told.id, told.ip, told.port, told.flags, told.bus_port),
+            (gossiped.id, gossiped.ip, gossiped.port, gossiped.flags, gossiped.bus_port),
         )
-        self.assertEqual((0, 1_795_000_000_005 % 2**32), (told.ping_sent_ms, told.pong_received_ms))
+        self.assertEqual(
+            (0, 1_795_000_000_005 % 2**32), (gossiped.ping_sent_ms, gossiped.pong_received_ms)
+        )
 
     def test_news(self) -> None:
-        """A message says of the table what was selected."""
+        """A message describes the selected nodes of the table."""
         entries = table(linked(1, PFAIL), linked(2, HANDSHAKE))
         membership = Membership(entries[0], lambda: b"")
         for entry in entries[1:]:

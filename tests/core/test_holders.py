@@ -1,4 +1,4 @@
-"""What the holders of a job tell each other (cluster protocol, 7.5 to 7.8 and 10.5)."""
+"""What the holders of a job send each other (cluster protocol, 7.5 to 7.8 and 10.5)."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from disque_tx.errors import CommandError
 from disque_tx.messages import ACTIVE, QUEUED
 from tests import profiles  # noqa: F401
 from tests.core.bench import ME, MemoryLog
-from tests.core.peerbench import B, C, PeerCase, theirs
+from tests.core.peerbench import B, C, PeerCase, peer_job
 
 node_ids = st.binary(min_size=20, max_size=20).map(lambda raw: raw.hex().encode())
 
 
 class HolderCase(PeerCase):
-    """A copy of a job of B."""
+    """This node holds a copy of a job of B."""
 
     def copy(self, retry_s: int = 10, once: bool = False) -> Job:
-        """Known here, in no queue."""
-        job = theirs(1, (B, C, ME), retry_s=retry_s, once=once)
+        """The copy, which is in no queue."""
+        job = peer_job(1, (B, C, ME), retry_s=retry_s, once=once)
         self.receive_jobs(B, REPLJOB, job)
-        self.forget_sent()
+        self.clear_sent()
         return self.job(job.id)
 
     def queued(self) -> Job:
-        """In this node's queue because its RETRY was over."""
+        """The copy in this node's queue, because its RETRY has elapsed."""
         job = self.copy()
         self.pass_ms(10_000)
         self.assertEqual(QUEUED, job.state)
-        self.forget_sent()
+        self.clear_sent()
         return job
 
     def left_ms(self, job: Job) -> int:
-        """When the job will be queued again, from now."""
+        """Time until the job will be queued again."""
         return job.qtime_ms - self.now_ms
 
 
@@ -56,7 +56,7 @@ class WinnerTests(PeerCase):
 
     @given(node_ids, node_ids, st.integers(0, 10**20))
     def test_exactly_one(self, first: bytes, second: bytes, number: int) -> None:
-        """Both come to the same result, so that neither both nor none keeps it."""
+        """Both nodes come to the same result, so that exactly one keeps the job."""
         job_id = b"D-bbbbbbbb-%024d-05a1" % number
         if first == second:
             self.assertFalse(wins(first, second, job_id))
@@ -64,7 +64,7 @@ class WinnerTests(PeerCase):
             self.assertNotEqual(wins(first, second, job_id), wins(second, first, job_id))
 
     def test_formula(self) -> None:
-        """The IDs XOR the random part of the job ID, compared as bytes."""
+        """The IDs are XORed with the random part of the job ID and compared as bytes."""
         job_id = b"D-bbbbbbbb-" + b"A" * 23 + b"\x02" + b"-05a1"
         first, second = b"0" * 39 + b"1", b"0" * 40
         self.assertFalse(wins(first, second, job_id))
@@ -78,10 +78,11 @@ class WinnerTests(PeerCase):
 
 
 class RequeueTests(HolderCase):
-    """One holder queues the job again; the others wait (section 10.5)."""
+    """One holder queues the job again; the others postpone it (section 10.5)."""
 
     def test_announced(self) -> None:
-        """Half a second before, the others are asked; then they are told, and it counts."""
+        """The others get WILLQUEUE half a second before and QUEUED when it happens, which is
+        counted."""
         job = self.copy()
         self.pass_ms(9_500)
         self.assertEqual((["WILLQUEUE"], ["WILLQUEUE"]), (self.sent_names(B), self.sent_names(C)))
@@ -96,7 +97,8 @@ class RequeueTests(HolderCase):
         self.assertEqual((QUEUED, 1), (job.state, job.deliveries))
 
     def test_once_per_retry(self) -> None:
-        """Job by job the others are asked once, also when the job is queued and fetched again."""
+        """WILLQUEUE is sent once per requeue, even if the job is queued and delivered again and
+        again."""
         job = self.replicated(B, C, retry_s=10)
         for _ in range(3):
             self.assertEqual([job.id], self.get(b"q"))
@@ -104,13 +106,13 @@ class RequeueTests(HolderCase):
             self.assertEqual(["WILLQUEUE", "QUEUED"], self.sent_names(B))
 
     def test_first_queueing_is_silent(self) -> None:
-        """The node that made the job tells nobody when it first queues it, delayed or not."""
+        """The node that added the job sends nothing when it first queues it, delayed or not."""
         self.replicated(B, delay_s=5)
         self.pass_slowly(5_000)
-        self.assertEqual((1, []), (self.length(), self.sent(B)))
+        self.assertEqual((1, []), (self.length(), self.sent_to(B)))
 
     def test_the_others_wait(self) -> None:
-        """QUEUED of another holder gives the job another RETRY here, and counts."""
+        """QUEUED from another holder postpones the job by RETRY here, and is counted."""
         job = self.copy()
         self.pass_ms(9_000)
         self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
@@ -119,7 +121,8 @@ class RequeueTests(HolderCase):
         self.assertEqual((1, 1), (job.deliveries, job.nacks))
 
     def test_queued_elsewhere(self) -> None:
-        """A holder that has the job queued says so to all, and nobody queues it again."""
+        """A holder that has the job queued replies to all with QUEUED, and no other node queues
+        it."""
         job = self.queued()
         self.receive_signal(C, WILLQUEUE, job.id)
         for peer in (B, C):
@@ -128,15 +131,15 @@ class RequeueTests(HolderCase):
         self.assertEqual(1, job.deliveries)
 
     def test_asked_while_not_queued(self) -> None:
-        """Who does not have it queued says nothing, but learns who has the job."""
+        """A holder that does not have it queued sends no reply, but learns of the other holder."""
         job = self.copy()
         self.join(b"d" * 40)
         self.receive_signal(b"d" * 40, WILLQUEUE, job.id)
         self.assertEqual((B, C, ME, b"d" * 40), job.nodes)
-        self.assertEqual([], self.sent(B))
+        self.assertEqual([], self.sent_to(B))
 
     def test_two_have_it_queued(self) -> None:
-        """The one that wins the comparison keeps it, the other takes it out again."""
+        """The node that wins the comparison keeps the job, the other takes it out of its queue."""
         job = self.queued()
         peers = {wins(peer, ME, job.id): peer for peer in (B, C, b"0" * 40, b"f" * 40)}
         winner, loser = peers[True], peers[False]
@@ -150,35 +153,36 @@ class RequeueTests(HolderCase):
         self.assertEqual([], self.get(b"q"))
 
     def test_both_counters(self) -> None:
-        """A message may count both."""
+        """One message may increment both counters."""
         job = self.copy()
         self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_NACKS | INCR_DELIV)
         self.assertEqual((1, 1), (job.deliveries, job.nacks))
 
 
 class WorkingTests(HolderCase):
-    """WORKING keeps a job away on all nodes."""
+    """WORKING postpones a job on all nodes."""
 
-    def test_said(self) -> None:
-        """The worker's node tells the other holders."""
+    def test_sent(self) -> None:
+        """The worker's node notifies the other holders."""
         job = self.copy()
         self.assertEqual(10, self.node.working(job.id))
         self.assertEqual((["WORKING"], ["WORKING"]), (self.sent_names(B), self.sent_names(C)))
 
-    def test_said_to_a_holder_of_whom_others_know(self) -> None:
-        """A node to which somebody else gave the job, and which then queues it, is told as well:
-        else it delivers the job while this node's client works on it."""
-        job = theirs(1, (B, ME), retry_s=10)
+    def test_sent_to_an_unlisted_holder(self) -> None:
+        """A node that got the job from another holder and then queues it is notified as well:
+        otherwise it would deliver the job while this node's client works on it."""
+        job = peer_job(1, (B, ME), retry_s=10)
         self.receive_jobs(B, REPLJOB, job)
-        self.forget_sent()
+        self.clear_sent()
         self.receive_signal(C, busmessages.QUEUED, job.id)
         self.assertEqual(10, self.node.working(job.id))
         self.assertEqual((["WORKING"], ["WORKING"]), (self.sent_names(B), self.sent_names(C)))
 
     def test_too_late_by_its_life_here(self) -> None:
-        """A copy's creator may have another time of day: what counts is how long the copy lives."""
+        """The clock of the node that added the job may differ: the limit depends on how long the
+        copy has lived here."""
         for hours in (-1, 1):
-            job = theirs(3 + hours, (B, ME), retry_s=10)
+            job = peer_job(3 + hours, (B, ME), retry_s=10)
             job.ctime += hours * 3_600 * 10**9
             self.receive_jobs(B, REPLJOB, job, life_s=3_600)
             self.assertEqual(10, self.node.working(job.id))
@@ -186,7 +190,7 @@ class WorkingTests(HolderCase):
             error = self.assertRaises(CommandError, self.node.working, job.id)
             self.assertEqual("TOOLATE", error.code)
 
-    def test_heard(self) -> None:
+    def test_received(self) -> None:
         """The job leaves the queue here, without being counted."""
         job = self.queued()
         self.receive_signal(B, WORKING, job.id, mflags=INCR_DELIV)
@@ -197,18 +201,18 @@ class WorkingTests(HolderCase):
         self.assertEqual([], self.get(b"q"))
 
     def test_at_most_once(self) -> None:
-        """A queued job with RETRY 0 stays: taken out it would never come back."""
-        job = self.job(self.status(self.ask(1, retry_s=0)))
+        """A queued job with RETRY 0 stays: once taken out it would never come back."""
+        job = self.job(self.status(self.begin_add(1, retry_s=0)))
         for kind in (WORKING, busmessages.QUEUED):
             self.receive_signal(B, kind, job.id)
         self.assertEqual([job.id], self.get(b"q"))
 
 
 class NackTests(HolderCase):
-    """NACK and ENQUEUE seen from other nodes."""
+    """NACK and ENQUEUE as other nodes see them."""
 
-    def test_said(self) -> None:
-        """The other holders hear which of the two it was."""
+    def test_sent(self) -> None:
+        """The messages to the other holders distinguish the two."""
         job = self.replicated(B)
         for nack, why in ((True, INCR_NACKS), (False, INCR_DELIV)):
             self.get(b"q")
@@ -217,10 +221,11 @@ class NackTests(HolderCase):
 
 
 class OrderTests(HolderCase):
-    """ENQUEUE: the order to queue a job that its maker does not keep (section 7.5)."""
+    """ENQUEUE: the request to queue a job, from a node that adds jobs without storing them (section
+    7.5)."""
 
-    def order(self, job: Job, aux: int = 0, serial: int = 0, peer: bytes = B) -> None:
-        """The maker gives the order."""
+    def receive_enqueue(self, job: Job, aux: int = 0, serial: int = 0, peer: bytes = B) -> None:
+        """The node receives ENQUEUE."""
         message = JobSignal(ENQUEUE, job.id, aux)
         message.epoch, message.serial = (3, serial) if serial else (0, 0)
         self.receive(peer, message)
@@ -228,40 +233,40 @@ class OrderTests(HolderCase):
     def test_queued(self) -> None:
         """The job is queued at once; it is its first queueing, so nothing is counted."""
         job = self.copy()
-        self.order(job)
-        self.assertEqual((QUEUED, 0, []), (job.state, job.deliveries, self.sent(C)))
+        self.receive_enqueue(job)
+        self.assertEqual((QUEUED, 0, []), (job.state, job.deliveries, self.sent_to(C)))
 
     def test_delay(self) -> None:
-        """aux is its delay in seconds."""
+        """aux is the delay in seconds."""
         job = self.copy(retry_s=100)
-        self.order(job, aux=5)
+        self.receive_enqueue(job, aux=5)
         self.pass_ms(4_980)
         self.assertEqual(0, self.length())
         self.pass_ms(20)
         self.assertEqual((1, 0), (self.length(), job.deliveries))
 
     def test_long_delay(self) -> None:
-        """The longest delay that the field holds does not wrap around."""
+        """The longest delay that the field can hold does not overflow."""
         job = self.copy()
-        self.order(job, aux=4_294_967_295)
+        self.receive_enqueue(job, aux=4_294_967_295)
         self.assertEqual(4_294_967_295_000, self.left_ms(job))
 
     def test_at_most_once(self) -> None:
-        """A job with RETRY 0 is queued too, once, in a paused queue as well."""
+        """A job with RETRY 0 is queued too, but only once, even in a paused queue."""
         job = self.copy(once=True)
         self.node.pause(b"q", PAUSE_IN)
-        self.order(job, serial=1)
+        self.receive_enqueue(job, serial=1)
         self.assertEqual([job.id], self.get(b"q"))
         for serial in (1, 2):
-            self.order(job, serial=serial)
+            self.receive_enqueue(job, serial=serial)
         self.assertEqual([], self.get(b"q"))
 
     def test_at_most_once_delayed(self) -> None:
-        """With RETRY 0 and a delay it is queued when the delay is over, which begins anew
-        with a restart."""
+        """With RETRY 0 and a delay it is queued when the delay ends; a restart starts the delay
+        again."""
         job = self.copy(once=True)
         job.delay_s = 30
-        self.order(job, aux=30, serial=1)
+        self.receive_enqueue(job, aux=30, serial=1)
         record = self.log.records[job.id]
         record.ctime = self.wall_us * 1_000
         self.node = self.new_node()
@@ -276,37 +281,38 @@ class OrderTests(HolderCase):
         self.assertEqual([], self.get(b"q"))
 
     def test_repeated(self) -> None:
-        """A copy of the order is not taken, even when the job is known anew."""
+        """A repeated message is ignored, even if the job was forgotten and received again
+        meanwhile."""
         job = self.copy(once=True)
-        self.order(job, serial=1)
+        self.receive_enqueue(job, serial=1)
         self.assertEqual([job.id], self.get(b"q"))
         self.node.acknowledge([job.id])
         self.node.delete([job.id])
         again = self.copy(once=True)
-        self.order(again, serial=1)
+        self.receive_enqueue(again, serial=1)
         self.assertEqual([], self.get(b"q"))
 
     def test_paused(self) -> None:
-        """In a queue paused in input a job with RETRY waits for its RETRY."""
+        """In a queue with paused input a job with RETRY waits for its retry timer."""
         job = self.copy()
         self.node.pause(b"q", PAUSE_IN)
-        self.order(job)
+        self.receive_enqueue(job)
         self.assertEqual((ACTIVE, 10_000), (job.state, self.left_ms(job)))
 
     def test_delay_of_a_delivered_job(self) -> None:
-        """The order, with a delay, for a job with RETRY 0 that was delivered here already: when the
-        delay is over nothing happens, and nothing is due any more before the end of its life."""
+        """ENQUEUE with a delay for a RETRY 0 job that was already delivered here: nothing happens
+        when the delay ends, and the next deadline is the end of its TTL."""
         job = self.copy(retry_s=0)
-        self.order(job)
+        self.receive_enqueue(job)
         self.assertEqual([job.id], self.get(b"q"))
-        self.order(job, aux=5)
+        self.receive_enqueue(job, aux=5)
         self.pass_ms(10_000)
         self.assertEqual((ACTIVE, []), (job.state, self.get(b"q")))
         self.assertEqual((0, job.expire_ms), (job.qtime_ms, self.node.next_due_ms()))
 
     def test_before_the_copy(self) -> None:
-        """An order that overtakes its copy does no harm."""
-        job = theirs(1, (B, ME), retry_s=10)
+        """An ENQUEUE that arrives before its copy does no harm."""
+        job = peer_job(1, (B, ME), retry_s=10)
         self.receive_signal(B, ENQUEUE, job.id)
         self.receive_jobs(B, REPLJOB, job)
         self.pass_ms(10_000)
@@ -314,12 +320,12 @@ class OrderTests(HolderCase):
 
 
 class UnknownTests(HolderCase):
-    """Messages about jobs that are not known."""
+    """Messages about unknown jobs."""
 
     def test_ignored(self) -> None:
-        """Nothing is answered, nothing is made."""
+        """There is no reply, and no job is created."""
         for kind in (ENQUEUE, busmessages.QUEUED, WILLQUEUE, WORKING):
             self.receive_signal(B, kind, b"D-cccccccc-%024d-05a1" % 1)
             self.receive_signal(B, kind, b"\xff" * 40)
-        self.assertEqual([], self.sent(B))
+        self.assertEqual([], self.sent_to(B))
         self.assert_nothing_left()

@@ -1,4 +1,4 @@
-"""What arrives on the bus: whose word it is, and that no word of anybody does harm."""
+"""Messages from the bus: which senders are accepted, and that no message does harm."""
 
 from __future__ import annotations
 
@@ -32,145 +32,146 @@ from disque_tx.errors import CommandError
 from disque_tx.nodetable import FAIL, MYSELF, Link
 from tests import profiles  # noqa: F401
 from tests.core.bench import ME
-from tests.core.peerbench import B, C, D, PeerCase, SaidList, theirs
+from tests.core.peerbench import B, C, D, PeerCase, SentMessages, peer_job
 
 STRANGER = b"e" * 40
 
 
-class SpeakerTests(PeerCase):
-    """Who may say something about jobs."""
+class SenderTests(PeerCase):
+    """Which nodes may send messages about jobs."""
 
     def stranger(self) -> Link:
-        """A connection on which nobody has spoken yet."""
-        return Link(SaidList(), None, b"10.0.0.9", b"10.0.0.1", self.now_ms, 99)
+        """A connection on which nothing was received yet."""
+        return Link(SentMessages(), None, b"10.0.0.9", b"10.0.0.1", self.now_ms, 99)
 
-    def say(self, link: Link, sender: bytes, message: JobSignal) -> None:
-        """Somebody speaks as ``sender``."""
+    def receive_as(self, link: Link, sender: bytes, message: JobSignal) -> None:
+        """The node receives a message with this sender."""
         message.sender = sender
         self.node.receive(link, message)
 
     def test_unknown(self) -> None:
-        """Nodes that are not in the table are not heard (cluster protocol, section 6)."""
+        """Messages from nodes that are not in the table are ignored (cluster protocol, section
+        6)."""
         job = self.replicated(B)
-        self.say(self.stranger(), STRANGER, JobSignal(DELJOB, job.id))
+        self.receive_as(self.stranger(), STRANGER, JobSignal(DELJOB, job.id))
         self.assertEqual([job.id], self.get(b"q"))
 
     def test_known(self) -> None:
-        """A known node is heard on any connection, from its first word on."""
+        """Messages from a known node are accepted on any connection, from the first one on."""
         job = self.replicated(B)
         link = self.stranger()
-        self.say(link, C, JobSignal(DELJOB, job.id))
+        self.receive_as(link, C, JobSignal(DELJOB, job.id))
         self.assertEqual((C, []), (link.speaker, self.get(b"q")))
 
-    def test_as_somebody_else(self) -> None:
-        """A connection speaks for one node; one that changes its mind is closed."""
+    def test_changed_sender(self) -> None:
+        """A connection belongs to one node; if the sender's ID changes, it is closed."""
         job = self.replicated(B)
-        self.say(self.accepted[B], C, JobSignal(DELJOB, job.id))
+        self.receive_as(self.accepted[B], C, JobSignal(DELJOB, job.id))
         self.assertEqual([self.accepted[B]], self.node.outbox.hangups)
         self.assertEqual([job.id], self.get(b"q"))
 
     def test_as_myself(self) -> None:
-        """Nobody speaks for this node."""
+        """No other node may use the ID of this one."""
         job = self.replicated(B)
         link = self.stranger()
-        self.say(link, ME, JobSignal(DELJOB, job.id))
+        self.receive_as(link, ME, JobSignal(DELJOB, job.id))
         self.assertEqual([link], self.node.outbox.hangups)
         self.assertEqual([job.id], self.get(b"q"))
 
     def test_on_our_own_link(self) -> None:
-        """On connections that this node made nobody says anything about jobs."""
+        """On connections that this node opened, messages about jobs are ignored."""
         job = self.replicated(B)
         link = self.node.membership.nodes[B].link
         assert link is not None
-        self.say(link, B, JobSignal(DELJOB, job.id))
+        self.receive_as(link, B, JobSignal(DELJOB, job.id))
         self.assertEqual([job.id], self.get(b"q"))
 
     def test_forgotten(self) -> None:
-        """A node that was forgotten is not heard any more, on its old connection neither."""
+        """Messages from a forgotten node are ignored, even on its old connection."""
         job = self.replicated(B)
         self.node.cluster.forget(B, self.now_ms)
         self.receive_signal(B, DELJOB, job.id)
         self.assertEqual([job.id], self.get(b"q"))
 
     def test_failure(self) -> None:
-        """A node that a majority found failing is failing here."""
+        """A node that a majority found failed is marked failed here."""
         self.receive(B, NodeFailed(C))
         self.assertTrue(self.node.membership.nodes[C].flags & FAIL)
 
 
 class ReplacedLinkTests(PeerCase):
-    """What was under way on a link when its node made a new one, and arrives after all."""
+    """Messages that were under way on a link when its node opened a new one, and arrive late."""
 
     def setUp(self) -> None:
         super().setUp()
         self.old = self.accepted[B]
         self.ping(self.old, 7)
-        self.new = Link(SaidList(), None, self.old.peer_ip, b"10.0.0.1", self.now_ms, 99)
+        self.new = Link(SentMessages(), None, self.old.peer_ip, b"10.0.0.1", self.now_ms, 99)
 
     def ping(self, link: Link, number: int) -> None:
-        """B sends its first message on the link, which is the one with this number for B."""
+        """B sends its first PING on the link, with this link number."""
         message = Gossip(PING, [])
         message.sender, message.flags, message.port, message.epoch = B, MYSELF, 7711, number
         self.node.receive(link, message)
 
     def replaced(self) -> None:
-        """B has made a new link."""
+        """B opens a new link."""
         self.ping(self.new, 8)
-        self.forget_sent()
+        self.clear_sent()
 
-    def test_given(self) -> None:
-        """A job that was given before is not queued any more: it may be done and forgotten by now,
-        and its giver kept a copy, which it queues again if it has to."""
+    def test_sent_before(self) -> None:
+        """A job that was sent before is no longer queued: it may be done and forgotten by now, and
+        its sender kept a copy, which it queues again if necessary."""
         self.replaced()
-        self.receive_jobs(B, YOURJOBS, theirs(1, (B, ME)))
+        self.receive_jobs(B, YOURJOBS, peer_job(1, (B, ME)))
         self.assertEqual([], self.get(b"q"))
         self.accepted[B] = self.new
-        self.receive_jobs(B, YOURJOBS, theirs(1, (B, ME)))
-        self.assertEqual([theirs(1, ()).id], self.get(b"q"))
+        self.receive_jobs(B, YOURJOBS, peer_job(1, (B, ME)))
+        self.assertEqual([peer_job(1, ()).id], self.get(b"q"))
 
     def test_acknowledged(self) -> None:
-        """Whoever gives a job that is done receives SETACK at once, as ever."""
-        self.receive_jobs(B, REPLJOB, theirs(1, (B, ME)))
-        self.node.acknowledge([theirs(1, ()).id])
+        """The reply to an acknowledged job is SETACK, as always."""
+        self.receive_jobs(B, REPLJOB, peer_job(1, (B, ME)))
+        self.node.acknowledge([peer_job(1, ()).id])
         self.replaced()
-        self.receive_jobs(B, YOURJOBS, theirs(1, (B, ME)))
+        self.receive_jobs(B, YOURJOBS, peer_job(1, (B, ME)))
         self.assertEqual(["SETACK"], self.sent_names(B))
 
     def test_moved(self) -> None:
-        """A job with RETRY 0 is taken all the same: there is no other copy of it."""
+        """A job with RETRY 0 is accepted nevertheless: there is no other copy of it."""
         self.replaced()
-        job = theirs(1, (B, ME), once=True)
+        job = peer_job(1, (B, ME), once=True)
         self.receive_jobs(B, YOURJOBS, job, serial=1)
         self.assertEqual([job.id], self.get(b"q"))
 
     def test_copy(self) -> None:
-        """A copy is not kept: its sender asks again as long as it wants one."""
+        """A copy is not stored: its sender repeats it as long as it needs one."""
         self.replaced()
-        self.receive_jobs(B, REPLJOB, theirs(1, (B, ME)))
-        self.assertEqual(([], 0), (self.sent(B), len(self.node.jobs)))
+        self.receive_jobs(B, REPLJOB, peer_job(1, (B, ME)))
+        self.assertEqual(([], 0), (self.sent_to(B), len(self.node.jobs)))
 
     def test_restarted(self) -> None:
-        """Another start of the node, or a twin of it, numbers its links anew: its messages count,
-        and so do those on the link from before."""
+        """After a restart a node numbers its links from a new start, and so does a twin of it: its
+        messages are accepted, and so are those on the earlier link."""
         self.ping(self.new, 7 + 2 * START_SPAN)
-        self.receive_jobs(B, YOURJOBS, theirs(1, (B, ME)))
-        self.assertEqual([theirs(1, ()).id], self.get(b"q"))
+        self.receive_jobs(B, YOURJOBS, peer_job(1, (B, ME)))
+        self.assertEqual([peer_job(1, ()).id], self.get(b"q"))
 
     def test_unnumbered(self) -> None:
-        """An original does not number its links; it is taken at its word, as it always was."""
+        """An original does not number its links; its messages are always accepted."""
         self.ping(self.old, 0)
         self.ping(self.new, 0)
-        self.receive_jobs(B, YOURJOBS, theirs(1, (B, ME)))
-        self.assertEqual([theirs(1, ()).id], self.get(b"q"))
+        self.receive_jobs(B, YOURJOBS, peer_job(1, (B, ME)))
+        self.assertEqual([peer_job(1, ()).id], self.get(b"q"))
 
 
 class Bench(PeerCase):
-    """A node for the machine below, outside of any test."""
+    """A node for the state machine below, outside of any test case."""
 
     peers = (B, C, D)
 
     def runTest(self) -> None:
-        """Nothing."""
+        """Required by the test case class; does nothing."""
 
 
 numbers = st.integers(1, 4)
@@ -184,9 +185,9 @@ signals = st.sampled_from(
 
 
 class AnythingMachine(RuleBasedStateMachine):
-    """All messages, commands, losses of links and times, in any order.
+    """All messages, commands, link failures and clock steps, in any order.
 
-    Nothing raises, and once nobody says anything any more, all clients are free and all is gone.
+    Nothing raises, and when the messages stop, all clients are unblocked and all jobs are gone.
     """
 
     def __init__(self) -> None:
@@ -198,12 +199,12 @@ class AnythingMachine(RuleBasedStateMachine):
         self.serial = 0
 
     def job_id(self, number: int, mine: bool) -> bytes:
-        """Of a job that was made here, or of one of B, the last digit of even ones for RETRY 0."""
+        """The ID of a job that was added here, or of a job of B; even ones have RETRY 0."""
         if mine:
             for job in self.node.jobs.table.values():
                 if job.id[2:10] == ME[:8]:
                     return job.id
-        return theirs(number, (), once=number % 2 == 0).id
+        return peer_job(number, (), once=number % 2 == 0).id
 
     @rule(peer=peers, kind=signals, number=numbers, mine=st.booleans(), aux=counts, why=mflags)
     def signal(self, peer: bytes, kind: int, number: int, mine: bool, aux: int, why: int) -> None:
@@ -228,7 +229,7 @@ class AnythingMachine(RuleBasedStateMachine):
         life_s: int,
         why: int,
     ) -> None:
-        sent = [theirs(n, nodes, retry_s=2, delay_s=delay_s, once=n % 2 == 0) for n in some]
+        sent = [peer_job(n, nodes, retry_s=2, delay_s=delay_s, once=n % 2 == 0) for n in some]
         self.bench.receive_jobs(peer, kind, *sent, life_s=life_s, mflags=why)
 
     @rule(peer=peers, kind=st.sampled_from((NEEDJOBS, PAUSE)), aux=counts)
@@ -246,7 +247,7 @@ class AnythingMachine(RuleBasedStateMachine):
         self, replicate: int, asynchronous: bool, once: bool, delay_s: int, timeout_ms: int
     ) -> None:
         try:
-            self.bench.ask(
+            self.bench.begin_add(
                 1 if once else replicate,
                 ttl_s=30,
                 retry_s=0 if once else 2,
@@ -315,11 +316,11 @@ class AnythingMachine(RuleBasedStateMachine):
         self.bench.pass_ms(ms)
 
     def teardown(self) -> None:
-        """The clients' jobs and time-outs end, and so does what was kept for longer."""
+        """The jobs and timeouts of clients end, and later everything else expires."""
         bench = self.bench
         bench.pass_slowly(4_000)
         for client in list(self.node.waiters.blocked):
-            assert client.blocked_job, "a GETJOB outlived its time-out"
+            assert client.blocked_job, "a GETJOB outlived its timeout"
         bench.pass_ms(70_000)
         bench.pass_ms(40_000)
         assert not self.node.waiters.blocked, "an ADDJOB outlived its job"
@@ -330,8 +331,8 @@ class AnythingMachine(RuleBasedStateMachine):
 
 
 class AnythingTests(SynchronousTestCase):
-    """Any sequence of messages."""
+    """Random sequences of messages."""
 
     def test_no_harm(self) -> None:
-        """Whatever is said in whatever order, nothing raises, hangs or stays behind."""
+        """Whatever the messages and their order, nothing raises, hangs or leaks."""
         run_state_machine_as_test(AnythingMachine, settings=settings(stateful_step_count=40))

@@ -1,4 +1,4 @@
-"""The table of transitions, queue order, and job IDs."""
+"""The state transitions of jobs, queue order, and job IDs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TransitionTests(SynchronousTestCase):
     """``Job.step``."""
 
     def test_all(self) -> None:
-        """What the life cycle allows happens; anything else raises and changes nothing."""
+        """The life cycle's transitions happen; any other raises and changes nothing."""
         for state in (WAIT_REPL, ACTIVE, QUEUED, ACKED):
             for event in (QUEUE, HOLD, ACK):
                 job = make_job(1)
@@ -53,10 +53,10 @@ class OrderTests(SynchronousTestCase):
 
 
 class IdTests(SynchronousTestCase):
-    """What is a job ID, and what its last digit says (client protocol, 6.3)."""
+    """What is a valid job ID, and what its last digits mean (client protocol, 6.3)."""
 
     def test_valid(self) -> None:
-        """Length and four fixed bytes decide, nothing else is looked at."""
+        """Only the length and four fixed bytes are checked."""
         good = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-05a1"
         self.assertTrue(valid_id(good))
         self.assertTrue(valid_id(b"D-" + b"\0" * 8 + b"-" + b"\xff" * 24 + b"-zzzz"))
@@ -66,8 +66,8 @@ class IdTests(SynchronousTestCase):
             self.assertFalse(valid_id(good[:place] + b"x" + good[place + 1 :]), place)
 
     def test_life(self) -> None:
-        """The last four digits are the life in minutes, in hexadecimal of either case; what is no
-        digit counts as 0."""
+        """The last four digits are the TTL in minutes, hexadecimal in either case; other characters
+        count as 0."""
         for digits, minutes in (
             (b"0000", 0),
             (b"05a1", 1_441),
@@ -80,7 +80,7 @@ class IdTests(SynchronousTestCase):
             self.assertEqual(minutes, life_minutes(b"D-" + b"x" * 34 + digits), digits)
 
     def test_may_repeat(self) -> None:
-        """Odd TTL fields mark jobs that may be delivered again; a digit that is none counts 0."""
+        """An odd TTL field marks jobs that may be delivered again; other characters count as 0."""
         odd = b"13579bdfBDF"
         for digit in b"0123456789abcdefABCDEFgz\0\xff":
             job_id = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-05a" + bytes([digit])

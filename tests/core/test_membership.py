@@ -1,4 +1,4 @@
-"""The node table and what may be done to it."""
+"""The node table and its changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ME = b"a" * 40
 PEER = b"B" * 40
 
 
-class Numbered:
+class NumberedNodeIds:
     """Node IDs that count upwards."""
 
     def __init__(self) -> None:
@@ -42,15 +42,15 @@ class Numbered:
 
 
 def table(*flags: int) -> Membership:
-    """This node, and one other per argument, with these flags."""
-    membership = Membership(NodeEntry(ME, b"", 7711, MYSELF, 0), Numbered())
+    """This node, and one other node per argument with these flags."""
+    membership = Membership(NodeEntry(ME, b"", 7711, MYSELF, 0), NumberedNodeIds())
     for number, bits in enumerate(flags):
         membership.add(NodeEntry(b"%040d" % number, b"10.0.0.%d" % number, 7711, bits, 0))
     return membership
 
 
 class HandshakeTests(SynchronousTestCase):
-    """MEET and its time limit."""
+    """MEET and its timeout."""
 
     def test_meet_adds_a_stand_in(self) -> None:
         """The peer is listed at once under a random ID, but does not count as a member."""
@@ -67,7 +67,7 @@ class HandshakeTests(SynchronousTestCase):
         )
 
     def test_meet_twice(self) -> None:
-        """Repeating a MEET, in any spelling, does not pile up handshakes."""
+        """Repeating a MEET, however its address is written, does not pile up handshakes."""
         membership = table()
         membership.meet(b"::1", 7711, 0, 0)
         self.assertEqual(True, membership.meet(b"0:0:0:0:0:0:0:1", 7711, 0, 9))
@@ -76,7 +76,7 @@ class HandshakeTests(SynchronousTestCase):
         self.assertEqual(3, len(membership.nodes))
 
     def test_meet_at_a_known_address(self) -> None:
-        """Where a member was there may be another node now, which has to be asked."""
+        """At the address of a member there may be another node now, so a handshake is needed."""
         membership = table()
         membership.meet(b"10.0.0.1", 7711, 0, 5)
         membership.complete(membership.nodes[b"%040x" % 1], PEER)
@@ -84,7 +84,8 @@ class HandshakeTests(SynchronousTestCase):
         self.assertEqual((3, 1), (len(membership.nodes), membership.handshakes))
 
     def test_meet_bus_port(self) -> None:
-        """The same address with another bus port is another try; the usual one may be left out."""
+        """The same address with another bus port is another handshake; the usual one may be
+        omitted."""
         membership = table()
         for bus_port in (0, 17_711, 9_000):
             self.assertEqual(True, membership.meet(b"::1", 7711, bus_port, 0))
@@ -93,7 +94,7 @@ class HandshakeTests(SynchronousTestCase):
         self.assertEqual(2, membership.handshakes)
 
     def test_met(self) -> None:
-        """A peer that introduced itself is called back, but needs no introduction itself."""
+        """A peer that introduced itself is contacted, but is not sent an introduction."""
         membership = table()
         membership.meet(b"10.0.0.1", 7711, 0, 5)
         self.assertEqual(True, membership.met(b"10.0.0.1", 7711, 0, 5))
@@ -102,7 +103,7 @@ class HandshakeTests(SynchronousTestCase):
         self.assertEqual(3, len(membership.nodes))
 
     def test_complete(self) -> None:
-        """The stand-in becomes the node itself: whoever holds the entry holds the right one."""
+        """The temporary entry becomes the node itself, so references to it stay valid."""
         membership = table()
         membership.meet(b"10.0.0.1", 7711, 0, 5)
         membership.saved()
@@ -120,14 +121,14 @@ class HandshakeTests(SynchronousTestCase):
             membership.complete(membership.nodes[b"%040x" % 2], PEER)
 
     def test_meet_refuses(self) -> None:
-        """An address whose bus port would not exist is refused and leaves no trace."""
+        """An address whose bus port would be invalid is refused and leaves no trace."""
         membership = table()
         for ip, port in ((b"localhost", 7711), (b"::1", 0), (b"::1", 55536), (b"::1", -1)):
             self.assertEqual(False, membership.meet(ip, port, 0, 0))
         self.assertEqual((1, False), (len(membership.nodes), membership.changed))
 
     def test_expiry(self) -> None:
-        """A peer that never answers disappears after the node time-out, but not before."""
+        """A peer that never answers disappears after the node timeout, but not before."""
         membership = table(0)
         membership.meet(b"::1", 7711, 0, 1000)
         self.assertEqual([], membership.expire_handshakes(3000, 2000))
@@ -136,7 +137,7 @@ class HandshakeTests(SynchronousTestCase):
         self.assertEqual([ME, b"%040d" % 0], list(membership.nodes))
 
     def test_expiry_has_a_floor(self) -> None:
-        """A tiny node time-out still leaves a second for a handshake."""
+        """Even a tiny node timeout leaves a handshake one second."""
         membership = table()
         membership.meet(b"::1", 7711, 0, 0)
         self.assertEqual([], membership.expire_handshakes(1000, 1))
@@ -144,16 +145,16 @@ class HandshakeTests(SynchronousTestCase):
 
 
 class CountTests(SynchronousTestCase):
-    """Who counts for what."""
+    """Which nodes count as members and as reachable."""
 
     def test_size_and_reachable(self) -> None:
-        """Failed and leaving nodes are members, but no job copy is sent where it cannot arrive."""
+        """Failed and leaving nodes are members, but no copies are sent to them."""
         membership = table(0, PFAIL, FAIL, LEAVING, NOADDR, HANDSHAKE)
         self.assertEqual(6, membership.size)
         self.assertEqual([b"10.0.0.0"], [entry.ip for entry in membership.reachable])
 
     def test_priority(self) -> None:
-        """Clients are sent to healthy nodes first; the worst flag decides."""
+        """Clients are directed to healthy nodes first; the worst flag decides."""
         up = NodeEntry(PEER, b"::1", 1, 0, 0)
         up.link = Link(BusSink(), up, b"::1", b"::1", 0, 1)
         self.assertEqual(1, priority(up))
@@ -168,7 +169,7 @@ class ChangeTests(SynchronousTestCase):
     """FORGET, RESET and LEAVING."""
 
     def test_forget(self) -> None:
-        """A forgotten node is gone and stays out of gossip for a minute, in any letter case."""
+        """A forgotten node is gone and is not added by gossip for a minute, in any letter case."""
         membership = table()
         membership.add(NodeEntry(PEER, b"::1", 1, 0, 0))
         self.assertEqual(PEER, membership.forget(PEER, 100).id)
@@ -179,7 +180,7 @@ class ChangeTests(SynchronousTestCase):
         self.assertEqual(False, membership.blacklisted(PEER, 100 + BLACKLIST_MS))
 
     def test_forgotten_witness(self) -> None:
-        """Nobody fails because of what a node said that is no member any more."""
+        """The failure reports of a node that is no longer a member do not count."""
         membership = table(0, PFAIL)
         witness, suspect = (membership.nodes[b"%040d" % number] for number in (0, 1))
         suspect.reports[witness.id] = 5
@@ -187,14 +188,14 @@ class ChangeTests(SynchronousTestCase):
         self.assertEqual({}, suspect.reports)
 
     def test_forget_wrong(self) -> None:
-        """The table can neither lose this node nor a node it does not hold."""
+        """Neither this node nor an unknown node can be forgotten."""
         membership = table()
         for node_id in (ME, PEER):
             with self.assertRaises(LocalError):
                 membership.forget(node_id, 0)
 
     def test_soft_reset(self) -> None:
-        """All others go, identity, leaving flag and blacklist stay, and the file must follow."""
+        """All other nodes go; ID, leaving flag and blacklist stay, and the nodes file is saved."""
         membership = table(0, HANDSHAKE, 0)
         membership.forget(b"%040d" % 2, 0)
         membership.set_leaving(True)
@@ -206,7 +207,7 @@ class ChangeTests(SynchronousTestCase):
         self.assertEqual((True, True), (membership.changed, membership.must_sync))
 
     def test_hard_reset(self) -> None:
-        """The node comes back as somebody else, everywhere its ID is used."""
+        """The node gets a new ID everywhere."""
         membership = table(0)
         membership.reset(True)
         fresh = b"%040x" % 1
@@ -214,7 +215,7 @@ class ChangeTests(SynchronousTestCase):
         self.assertEqual((fresh, (fresh,)), (membership.myself.id, membership.only_me))
 
     def test_leaving(self) -> None:
-        """Leaving can be taken back, and every change reaches the nodes file."""
+        """Leaving can be undone, and every change is saved to the nodes file."""
         membership = table()
         membership.set_leaving(True)
         self.assertEqual((True, True), (membership.leaving, membership.changed))
@@ -224,7 +225,7 @@ class ChangeTests(SynchronousTestCase):
         self.assertEqual((False, True), (membership.leaving, membership.changed))
 
     def test_add_twice(self) -> None:
-        """One ID is one node: a second row for it would split the peer in two."""
+        """One ID is one node: a second entry for it would split the peer in two."""
         membership = table(0)
         for entry in (NodeEntry(b"%040d" % 0, b"", 0, 0, 0), NodeEntry(PEER, b"", 0, MYSELF, 0)):
             with self.assertRaises(LocalError):
@@ -232,10 +233,10 @@ class ChangeTests(SynchronousTestCase):
 
 
 class OwnAddressTests(SynchronousTestCase):
-    """What this node says of itself."""
+    """The address of this node."""
 
     def test_learnt(self) -> None:
-        """Where others reach this node becomes its address, and is kept."""
+        """The address at which others reach this node becomes its address, and is saved."""
         membership = table()
         membership.learn_ip(b"")
         self.assertEqual(False, membership.changed)
@@ -243,7 +244,7 @@ class OwnAddressTests(SynchronousTestCase):
         self.assertEqual((b"10.1.1.1", True), (membership.myself.ip, membership.changed))
 
     def test_announced(self) -> None:
-        """Behind a gateway only the operator knows the address; what is learnt is wrong there."""
+        """Behind a gateway only the operator knows the address; a detected one would be wrong."""
         membership = table()
         membership.announce(b"192.0.2.7", 8000, 9000)
         membership.learn_ip(b"10.1.1.1")
@@ -252,7 +253,7 @@ class OwnAddressTests(SynchronousTestCase):
         self.assertEqual(b"192.0.2.7", membership.announced_ip)
 
     def test_announced_no_more(self) -> None:
-        """Once the operator takes it back, the address is learnt anew."""
+        """Once the operator removes the setting, the address is detected again."""
         membership = table()
         membership.announce(b"192.0.2.7", 0, 0)
         membership.announce(b"", 0, 0)
@@ -261,7 +262,7 @@ class OwnAddressTests(SynchronousTestCase):
         self.assertEqual(b"10.1.1.1", membership.myself.ip)
 
     def test_announced_nothing(self) -> None:
-        """What is not configured stays as it was, and the usual bus port goes without saying."""
+        """What is not configured stays as it was, and the usual bus port may be omitted."""
         membership = table()
         membership.learn_ip(b"10.1.1.1")
         membership.announce(b"", 0, 17_711)
@@ -270,42 +271,44 @@ class OwnAddressTests(SynchronousTestCase):
 
 
 class FromFileTests(SynchronousTestCase):
-    """The table at start."""
+    """The table at startup."""
 
     def test_new_node(self) -> None:
-        """Without a file this is a new node, and its ID must survive a crash right after start."""
-        membership = membership_from_file([], 7711, Numbered())
+        """Without a file this is a new node, whose ID must survive a crash right after startup."""
+        membership = membership_from_file([], 7711, NumberedNodeIds())
         self.assertEqual((b"%040x" % 1, 7711), (membership.myself.id, membership.myself.port))
         self.assertEqual((True, True), (membership.changed, membership.must_sync))
 
     def test_known_node(self) -> None:
-        """Identity and address come from the file, the port from the configuration."""
+        """ID and address come from the file, the port from the configuration."""
         entries = [NodeEntry(PEER, b"::1", 1, 0, 0), NodeEntry(ME, b"10.1.1.1", 9, MYSELF, 0)]
-        membership = membership_from_file(entries, 7711, Numbered())
+        membership = membership_from_file(entries, 7711, NumberedNodeIds())
         mine = membership.myself
         self.assertEqual((ME, b"10.1.1.1", 7711), (mine.id, mine.ip, mine.port))
         self.assertEqual((2, False), (membership.size, membership.changed))
         self.assertEqual([PEER], [entry.id for entry in membership.reachable])
 
-    def test_nobody(self) -> None:
-        """When the own line was lost, the peers are still known, to a node with a new ID."""
-        membership = membership_from_file([NodeEntry(PEER, b"::1", 1, 0, 0)], 7711, Numbered())
+    def test_own_line_missing(self) -> None:
+        """When the node's own line was lost, it gets a new ID but still knows its peers."""
+        membership = membership_from_file(
+            [NodeEntry(PEER, b"::1", 1, 0, 0)], 7711, NumberedNodeIds()
+        )
         self.assertEqual({b"%040x" % 1, PEER}, set(membership.nodes))
         self.assertEqual(b"%040x" % 1, membership.myself.id)
         self.assertEqual((True, True), (membership.changed, membership.must_sync))
 
     def test_two_of_me(self) -> None:
-        """A node with two identities cannot be."""
+        """A file with two entries for this node is refused."""
         both = [NodeEntry(node_id, b"", 1, MYSELF, 0) for node_id in (ME, PEER)]
         with self.assertRaises(LocalError):
-            membership_from_file(both, 7711, Numbered())
+            membership_from_file(both, 7711, NumberedNodeIds())
 
 
 class LineTests(SynchronousTestCase):
     """The text form of the table."""
 
     def test_nodes_text(self) -> None:
-        """Tools read these lines field by field, so their form is exact."""
+        """Tools parse these lines field by field, so their format is exact."""
         membership = table(PFAIL | LEAVING)
         other = membership.nodes[b"%040d" % 0]
         other.ping_sent_ms, other.pong_received_ms = 12, 34
@@ -318,7 +321,7 @@ class LineTests(SynchronousTestCase):
         )
 
     def test_flags(self) -> None:
-        """Flag names keep their order, and flags without a name do not show."""
+        """Flag names keep their order, and flags without a name are omitted."""
         every = MYSELF | PFAIL | FAIL | HANDSHAKE | NOADDR | LEAVING
         text = b"myself,fail?,fail,handshake,noaddr,leaving"
         self.assertEqual(text, flags_text(every | MEET))
@@ -326,6 +329,6 @@ class LineTests(SynchronousTestCase):
         self.assertEqual((b"noflags", 0), (flags_text(MEET), parse_flags(b"noflags")))
 
     def test_unknown_flag(self) -> None:
-        """A flag of another program is named in the refusal."""
+        """The error names the flag, which may come from a newer program."""
         with self.assertRaisesRegex(ValueError, "unknown flag 'master'"):
             parse_flags(b"myself,master")

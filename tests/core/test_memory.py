@@ -1,4 +1,4 @@
-"""What jobs cost, the levels of memory, and making room."""
+"""The memory that jobs use, the memory levels, and eviction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MemoryTests(SynchronousTestCase):
             self.assertEqual(level, self.memory.level(), used)
 
     def test_no_limit(self) -> None:
-        """A limit of zero is no limit."""
+        """A limit of zero means no limit."""
         self.memory.limit = 0
         self.memory.used = 1 << 50
         self.assertEqual(0, self.memory.level())
@@ -41,14 +41,14 @@ class MemoryTests(SynchronousTestCase):
         self.assertEqual(2, self.memory.level())
 
     def test_peak(self) -> None:
-        """The peak is the most ever used, also after it was given back."""
+        """The peak is the highest usage ever, even after memory was freed."""
         self.memory.take(700)
         self.memory.give(500)
         self.memory.take(100)
         self.assertEqual((300, 700), (self.memory.used, self.memory.peak))
 
     def test_job(self) -> None:
-        """A job costs a fixed sum, its body, and a little for each node that has a copy."""
+        """A job costs a fixed amount, its body, and a little for each node that holds a copy."""
         job = make_job(1)
         self.assertTrue(JOB_BYTES + 4 < job_bytes(job) < JOB_BYTES + 4 + 100)
         one = job_bytes(job)
@@ -64,14 +64,14 @@ class EvictionTests(NodeCase):
         self.random = Random(7).random
 
     def limit_to(self, percent: int) -> None:
-        """Set the limit so that this much of it is used."""
+        """Set the limit so that this percentage of it is used."""
         self.node.memory.limit = self.node.memory.used * 100 // percent
 
     def evict(self, allowed: bool = True) -> bool:
         return evict(self.node, allowed, self.random)
 
     def test_what_may_go(self) -> None:
-        """Acknowledged jobs, and at-most-once jobs that were delivered; nothing else ever."""
+        """Only acknowledged jobs, and at-most-once jobs that were delivered, may be evicted."""
         job = make_job(1)
         job.step(HOLD)
         self.assertFalse(evictable(job))
@@ -85,7 +85,7 @@ class EvictionTests(NodeCase):
         self.assertTrue(evictable(job))
 
     def test_enough_below(self) -> None:
-        """Below 95 % nothing happens."""
+        """Below 95 % nothing is evicted."""
         for _ in range(50):
             self.add(retry_s=0)
         self.get(b"q", count=50)
@@ -94,7 +94,7 @@ class EvictionTests(NodeCase):
         self.assertEqual(50, len(self.node.jobs))
 
     def test_many_at_once(self) -> None:
-        """One attempt frees as much as is needed, not one job."""
+        """One attempt frees as much as is needed, not just one job."""
         for _ in range(200):
             self.add(retry_s=0)
         self.get(b"q", count=200)
@@ -104,7 +104,7 @@ class EvictionTests(NodeCase):
         self.assertLess(self.node.memory.level(), 2)
 
     def test_bounded(self) -> None:
-        """One attempt is bounded; the next one goes on."""
+        """The work of one attempt is bounded; the next one continues."""
         for _ in range(1_500):
             self.add(retry_s=0)
         self.get(b"q", count=1_500)
@@ -116,7 +116,7 @@ class EvictionTests(NodeCase):
         self.assertLess(self.node.memory.level(), 2)
 
     def test_policy(self) -> None:
-        """With ``noeviction`` nothing goes."""
+        """With ``noeviction`` nothing is evicted."""
         self.add(retry_s=0)
         self.get(b"q")
         self.limit_to(99)
@@ -124,7 +124,7 @@ class EvictionTests(NodeCase):
         self.assertEqual(1, len(self.node.jobs))
 
     def test_nothing_to_evict(self) -> None:
-        """Jobs that somebody still expects stay, and the attempt ends."""
+        """Jobs that may still be delivered stay, and the attempt ends."""
         for _ in range(50):
             self.add()
         self.get(b"q", count=25)
@@ -133,7 +133,7 @@ class EvictionTests(NodeCase):
         self.assertEqual(50, len(self.node.jobs))
 
     def test_no_jobs(self) -> None:
-        """Without any job idle queues go instead."""
+        """Without any job, idle queues are removed instead."""
         for number in range(20):
             self.get(b"q%d" % number)
         self.limit_to(200)

@@ -1,4 +1,4 @@
-"""ADDJOB and GETJOB on the node, and what is due when (client protocol, sections 14 and 15)."""
+"""ADDJOB and GETJOB on the node, and its deadlines (client protocol, sections 14 and 15)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ONCE = "With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once 
 NEVER = "The specified DELAY is greater than TTL. Job refused since would never be delivered"
 
 
-class Broken(EventSink):
-    """Cannot take events of one job."""
+class FailingEvents(EventSink):
+    """Raises on the events of one job."""
 
     def __init__(self, job_id: bytes) -> None:
         super().__init__()
@@ -33,10 +33,10 @@ class Broken(EventSink):
 
 
 class AddTests(NodeCase):
-    """What is stored."""
+    """What is stored for a new job."""
 
     def test_record(self) -> None:
-        """The job has what was asked for, and its record is in the log in its first state."""
+        """The job has the requested values, and the log has its record in its first state."""
         job_id = self.add(b"q", b"\0body", replicate=1, ttl_s=100, retry_s=7)
         record = self.log.records[job_id]
         self.assertEqual(
@@ -67,7 +67,8 @@ class AddTests(NodeCase):
             self.assertEqual(retry_s, self.job(self.add(ttl_s=ttl_s)).retry_s)
 
     def test_creation_times_grow(self) -> None:
-        """Jobs of the same millisecond, and of a clock set back, keep the order of their adding."""
+        """Jobs of the same millisecond, and after the clock was set back, keep the order they were
+        added in."""
         ids = [self.add(), self.add()]
         self.begin(self.now_ms, self.wall_us - 10_000_000)
         ids += [self.add(), self.add()]
@@ -79,23 +80,24 @@ class AddTests(NodeCase):
         self.assertEqual(ids, self.get(b"q", count=10))
 
     def test_longest_life(self) -> None:
-        """An expiry that the record cannot hold is refused, the one before it is not."""
+        """An expiry time that the record cannot hold is refused, the largest one that it can is
+        not."""
         last = 4_294_967_295 - self.wall_us // 1_000_000
         self.add(ttl_s=last)
         self.assertEqual(("ERR", "TTL must be a number > 0"), self.refusal(ttl_s=last + 1))
 
 
 class RefusalTests(NodeCase):
-    """Section 14.2: the checks, and which of two wins."""
+    """Section 14.2: the checks, and which of two failed checks is reported."""
 
     def meet(self, count: int, flags: int = 0) -> None:
-        """Let there be other nodes."""
+        """Add other nodes."""
         for number in range(count):
             node_id = b"%040x" % (100 + number)
             self.node.membership.add(NodeEntry(node_id, b"10.0.0.1", 7711 + number, flags, 0))
 
     def test_at_most_once(self) -> None:
-        """RETRY 0 needs REPLICATE 1, said aloud as soon as there is a second node."""
+        """RETRY 0 needs REPLICATE 1, which must be explicit as soon as there is a second node."""
         self.assertEqual(("ERR", ONCE), self.refusal(retry_s=0, replicate=2))
         self.add(retry_s=0)
         self.meet(1)
@@ -103,33 +105,34 @@ class RefusalTests(NodeCase):
         self.add(retry_s=0, replicate=1)
 
     def test_delay(self) -> None:
-        """A delay as long as the life, or longer, would never end."""
+        """A delay that is as long as the TTL or longer is refused, since the job would never be
+        delivered."""
         for delay_s in (10, 11):
             self.assertEqual(("ERR", NEVER), self.refusal(ttl_s=10, delay_s=delay_s))
         self.add(ttl_s=10, delay_s=9)
 
     def test_copies(self) -> None:
-        """More copies than reachable nodes are refused; failing nodes count for the default
-        only."""
+        """More copies than reachable nodes are refused; failed nodes only count for the default."""
         self.assertEqual(("NOREPL", UNREACHABLE), self.refusal(replicate=2))
         self.meet(2, FAIL)
         self.assertEqual(("NOREPL", UNREACHABLE), self.refusal())
         self.add(replicate=1)
 
     def test_copies_need_links(self) -> None:
-        """A node that is only known from a file takes no copy: nobody is promised one, the client
-        waits, up to its time-out."""
+        """A node that is only known from a file gets no copy: the client waits until its
+        timeout."""
         self.meet(1)
         client = self.connect()
         self.node.add_job(client, add_request(replicate=2, retry_s=60, timeout_ms=100))
-        self.assertEqual([], self.said(client))
+        self.assertEqual([], self.replies(client))
         self.pass_ms(100)
-        (error,) = self.said(client)
+        (error,) = self.replies(client)
         assert isinstance(error, Error)
         self.assertTrue(error.line.startswith(b"NOREPL Timeout reached"), error.line)
 
     def test_short_of_memory(self) -> None:
-        """Above 75 % this node holds nothing; it says so when it was the last one missing."""
+        """Above 75 % this node stores nothing; the error says so if one more copy would have been
+        enough."""
         self.node.memory.limit = 100_000
         self.node.memory.used = 80_000
         expected = ("NOREPL", BECAUSE + "I'm out of memory")
@@ -137,7 +140,7 @@ class RefusalTests(NodeCase):
         self.assertEqual(("NOREPL", UNREACHABLE), self.refusal(replicate=2))
 
     def test_leaving(self) -> None:
-        """The same for a node that leaves, which is the reason named first."""
+        """The same applies to a leaving node, and this reason is reported first."""
         self.node.memory.limit = 100_000
         self.node.memory.used = 80_000
         self.node.membership.myself.flags |= LEAVING
@@ -157,7 +160,7 @@ class RefusalTests(NodeCase):
         self.add(maxlen=(1 << 63) - 1)
 
     def test_paused(self) -> None:
-        """A queue paused in input takes no jobs, one paused in output does."""
+        """A queue with paused input accepts no jobs, one with paused output does."""
         for flags in (PAUSE_IN, PAUSE_ALL):
             self.node.pause(b"q", flags)
             self.assertEqual(("PAUSED", "Queue paused in input, try later"), self.refusal())
@@ -165,7 +168,7 @@ class RefusalTests(NodeCase):
         self.add()
 
     def test_order(self) -> None:
-        """Every check wins over those behind it."""
+        """Every check has precedence over those after it."""
         self.add()
         self.node.pause(b"q", PAUSE_IN)
         wrong = {"retry_s": 0, "replicate": 2, "ttl_s": 5, "delay_s": 5, "maxlen": 1}
@@ -189,39 +192,39 @@ class RefusalTests(NodeCase):
 
 
 class GetTests(NodeCase):
-    """Which jobs GETJOB gives."""
+    """Which jobs GETJOB delivers."""
 
     def test_one_per_queue_and_pass(self) -> None:
-        """The jobs are a1, b1, a2, as the example of section 15 has it."""
+        """The jobs are a1, b1, a2, as in the example of section 15."""
         a1, a2, a3, b1 = self.add(b"a"), self.add(b"a"), self.add(b"a"), self.add(b"b")
         self.assertEqual([a1, b1, a2], self.get(b"a", b"b", count=3))
         self.assertEqual([a3], self.get(b"a", b"b", count=3))
 
     def test_named_twice(self) -> None:
-        """A queue named twice gives two jobs per pass."""
+        """A queue named twice contributes two jobs per pass."""
         a1, a2, a3, b1 = self.add(b"a"), self.add(b"a"), self.add(b"a"), self.add(b"b")
         self.assertEqual([a1, a2, b1, a3], self.get(b"a", b"a", b"b", count=9))
 
     def test_count(self) -> None:
-        """Never more than asked, and what there is when that is less."""
+        """Never more jobs than requested, and all there are when that is less."""
         ids = [self.add() for _ in range(5)]
         self.assertEqual(ids[:2], self.get(b"q", count=2))
         self.assertEqual(ids[2:], self.get(b"q", count=(1 << 63) - 1))
 
     def test_paused_out(self) -> None:
-        """Queues paused in output are skipped."""
+        """Queues with paused output are skipped."""
         self.add(b"a")
         b1 = self.add(b"b")
         self.node.pause(b"a", PAUSE_OUT)
         self.assertEqual([b1], self.get(b"a", b"b", count=5))
 
     def test_queue_is_made(self) -> None:
-        """Asking makes the queue, even without waiting."""
+        """GETJOB creates the queue, even with NOHANG."""
         self.assertEqual([], self.get(b"new"))
         self.assertIsNotNone(self.node.queues.get(b"new"))
 
     def test_statistics(self) -> None:
-        """Enqueues of any kind and fetches are counted per queue."""
+        """Enqueues of any kind and deliveries are counted per queue."""
         job_id = self.add()
         self.get(b"q")
         self.node.enqueue([job_id], True)
@@ -231,7 +234,7 @@ class GetTests(NodeCase):
         self.assertEqual((2, 2), (queue.jobs_in, queue.jobs_out))
 
     def test_leaving(self) -> None:
-        """A leaving node hands out what it has, and sends away who would have to wait."""
+        """A leaving node delivers what it has, and refuses clients that would have to wait."""
         job_id = self.add(replicate=1)
         self.node.membership.myself.flags |= LEAVING
         self.assertEqual([job_id], self.get(b"q"))
@@ -242,7 +245,7 @@ class GetTests(NodeCase):
         self.assertEqual("LEAVING", error.code)
 
     def test_nothing_is_written(self) -> None:
-        """A fetch is not recorded: the log would not be faster than the job."""
+        """Deliveries are not logged, so that they are as fast as memory."""
         self.add()
         before = list(self.log.lines)
         self.get(b"q")
@@ -250,10 +253,10 @@ class GetTests(NodeCase):
 
 
 class TurnTests(NodeCase):
-    """What one turn does."""
+    """The work of one turn."""
 
     def test_bounded(self) -> None:
-        """A turn handles a bounded number of jobs; the next one goes on with the rest."""
+        """A turn handles a bounded number of jobs; the next one handles the rest."""
         for _ in range(DUE_PER_TURN + 10):
             self.add(delay_s=1)
         self.pass_ms(1_000)
@@ -263,17 +266,17 @@ class TurnTests(NodeCase):
         self.assertEqual(DUE_PER_TURN + 10, self.length())
 
     def test_fault(self) -> None:
-        """One job that meets a fault does not hold up those that are due with it, nor is it met
-        again and again."""
+        """An exception on one job does not hold up the jobs that are due with it, and does not
+        recur in every turn."""
         ids = [self.add(delay_s=1) for _ in range(5)]
-        self.node.outbox.events = Broken(ids[2])
+        self.node.outbox.events = FailingEvents(ids[2])
         with self.assertRaises(RuntimeError):
             self.pass_ms(1_000)
         self.pass_ms(20)
         self.assertEqual(set(ids) - {ids[2]}, set(self.get(b"q", count=9)))
 
     def test_next_due(self) -> None:
-        """Whoever sleeps until then misses neither job nor time-out."""
+        """A driver that sleeps until then misses neither job nor timeout."""
         self.assertEqual(-1, self.node.next_due_ms())
         self.add(delay_s=5, ttl_s=100)
         self.assertEqual(self.now_ms + 5_000, self.node.next_due_ms())
@@ -281,7 +284,7 @@ class TurnTests(NodeCase):
         self.assertEqual(self.now_ms + 1_000, self.node.next_due_ms())
 
     def test_all_memory_comes_back(self) -> None:
-        """When every job and queue is gone, nothing is counted any more."""
+        """When all jobs and queues are gone, no memory is counted."""
         ids = [self.add(b"q%d" % (number % 7), b"x" * number) for number in range(50)]
         self.get(*[b"q%d" % number for number in range(7)], count=20)
         self.node.delete(ids[::2])
@@ -293,7 +296,7 @@ class TurnTests(NodeCase):
         self.assertEqual(-1, self.node.next_due_ms())
 
     def test_hard_reset_changes_the_id(self) -> None:
-        """Jobs added after the node got a new ID carry it."""
+        """Jobs that are added after the node got a new ID contain the new one."""
         self.node.membership.reset(True)
         job_id = self.add()
         self.assertNotEqual(ME, self.node.id)
@@ -302,26 +305,27 @@ class TurnTests(NodeCase):
 
 
 class DismissTests(PeerCase):
-    """A node that stops does not leave its clients, and what they asked for, hanging."""
+    """A node that stops does not leave its clients and their requests hanging."""
 
     ERROR = CommandError("LEAVING", "stopping")
 
-    def test_everybody(self) -> None:
-        """Whoever waits hears why, and copies that nobody was promised are taken back."""
+    def test_all_clients(self) -> None:
+        """Waiting clients get an error with the reason, and copies of unaccepted jobs are
+        deleted."""
         waiting = self.wait(b"q")
-        adding = self.ask(2)
-        self.forget_sent()
+        adding = self.begin_add(2)
+        self.clear_sent()
         self.assertEqual({waiting, adding}, set(self.node.dismiss(self.ERROR)))
         for client in (waiting, adding):
-            (error,) = self.said(client)
+            (error,) = self.replies(client)
             self.assertEqual(b"LEAVING stopping", getattr(error, "line", b""))
         self.assertEqual(["DELJOB"], self.sent_names(B) + self.sent_names(C))
         self.assertEqual((0, 0), (len(self.node.jobs), self.node.blocked_clients))
 
-    def test_promised(self) -> None:
-        """An ASYNC job whose client has its ID is not taken back from those who keep it."""
+    def test_accepted(self) -> None:
+        """An ASYNC job whose client already has its ID is not deleted on its holders."""
         self.leave()
-        self.ask(1, asynchronous=True)
-        self.forget_sent()
+        self.begin_add(1, asynchronous=True)
+        self.clear_sent()
         self.node.dismiss(self.ERROR)
         self.assertEqual([], self.sent_names(B) + self.sent_names(C))

@@ -1,4 +1,4 @@
-"""The jobs of one queue in their order."""
+"""The order of the jobs in a queue."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.core.bench import make_job
 
 
 def key(job: Job) -> tuple[int, bytes]:
-    """Queue order."""
+    """The sort key of the queue order."""
     return job.ctime, job.id
 
 
 class OrderMachine(RuleBasedStateMachine):
-    """``JobOrder`` beside a sorted list."""
+    """``JobOrder`` compared with a sorted list."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,31 +37,31 @@ class OrderMachine(RuleBasedStateMachine):
 
     @rule(ctime=st.integers(0, 1000))
     def add(self, ctime: int) -> None:
-        """Anywhere, also beside a job of the same moment."""
+        """Anywhere, including next to a job of the same moment."""
         self.put(ctime)
 
     @rule(count=st.integers(1, 700), step=st.sampled_from([-1, 0, 1]))
     def add_many(self, count: int, step: int) -> None:
-        """So many that the runs fill, at the end, at the front, or at one moment."""
+        """Enough to fill the runs, at the end, at the front, or at one moment."""
         for number in range(count):
             self.put(500 + step * number)
 
     @rule(count=st.integers(1, 400))
     def pop(self, count: int) -> None:
-        """The oldest leave."""
+        """The oldest jobs leave."""
         for _ in range(count):
             expected = self.model.pop(0) if self.model else None
             assert expected is self.order.pop()
 
     @rule(place=st.floats(0, 1, exclude_max=True), count=st.integers(1, 300))
     def remove(self, place: float, count: int) -> None:
-        """Some leave from the middle."""
+        """Some jobs leave from the middle."""
         for _ in range(min(count, len(self.model))):
             self.order.remove(self.model.pop(int(place * len(self.model))))
 
     @rule(count=st.integers(1, 600))
     def peek(self, count: int) -> None:
-        """Both ends can be looked at."""
+        """Both ends can be examined."""
         assert self.model[:count] == self.order.oldest(count)
         assert self.model[::-1][:count] == self.order.newest(count)
 
@@ -77,13 +77,13 @@ class OrderTests(SynchronousTestCase):
     """``JobOrder``."""
 
     def test_like_a_sorted_list(self) -> None:
-        """Whatever comes and goes, the jobs are in queue order and none is lost."""
+        """Whatever is added and removed, the jobs stay in queue order and none is lost."""
         run_state_machine_as_test(
             OrderMachine, settings=settings(max_examples=30, stateful_step_count=20)
         )
 
     def test_remove_unknown(self) -> None:
-        """A job that is not here is an error of this program, and nothing else is taken out."""
+        """Removing an unknown job is an internal error, and nothing else is removed."""
         order = JobOrder()
         self.assertRaises(LocalError, order.remove, make_job(1))
         for number in (1, 3):
@@ -93,7 +93,7 @@ class OrderTests(SynchronousTestCase):
         self.assertEqual(2, order.size)
 
     def test_empty(self) -> None:
-        """An empty queue has nothing to give and nothing to show."""
+        """An empty queue has no first, oldest or newest job."""
         order = JobOrder()
         self.assertIsNone(order.pop())
         self.assertIsNone(order.first())

@@ -1,4 +1,4 @@
-"""What is said to whom, and what is taken only once (cluster protocol, sections 2 and 3)."""
+"""Sending messages, and recognizing repeated ones (cluster protocol, sections 2 and 3)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class PeersTests(PeerCase):
     """``Peers``."""
 
     def test_header(self) -> None:
-        """Every message names its sender, and whether that is leaving."""
+        """Every message names its sender, and whether the sender is leaving."""
         self.node.membership.announce(b"192.0.2.1", 0, 20_000)
         self.leave()
         self.node.peers.send(B, JobSignal(DELJOB, b"x" * 40))
-        (message,) = self.sent(B)
+        (message,) = self.sent_to(B)
         self.assertEqual(
             (ME, 7711, MYSELF | LEAVING, b"192.0.2.1", 20_000),
             (message.sender, message.port, message.flags, message.ip, message.bus_port),
@@ -30,22 +30,23 @@ class PeersTests(PeerCase):
         self.assertEqual(1, self.node.membership.messages_sent)
 
     def test_no_link(self) -> None:
-        """A message to a node without a link, or to one that is not known, is lost."""
+        """A message to an unknown node, or to a node without a link, is lost."""
         self.unlink(B)
         for node in (B, D):
             self.node.peers.send(node, JobSignal(DELJOB, b"x" * 40))
-        self.assertEqual([], self.sent(B))
+        self.assertEqual([], self.sent_to(B))
         self.assertEqual(0, self.node.membership.messages_sent)
 
     def test_holders(self) -> None:
-        """The holders of a job are told, this node and strangers in the list are not."""
+        """The holders of a job are sent the message, except this node and unknown nodes in the
+        list."""
         job = make_job(1)
         job.nodes = (ME, C, D)
         self.node.peers.send_to_holders(job, JobSignal(DELJOB, job.id))
         self.assertEqual(([], ["DELJOB"]), (self.sent_names(B), self.sent_names(C)))
 
     def test_everybody(self) -> None:
-        """Everybody with a link is told, except whose name is not known yet."""
+        """A broadcast goes to every node with a link, except handshakes."""
         self.node.membership.nodes[C].flags |= HANDSHAKE
         self.assertTrue(self.node.peers.broadcast(QueueSignal(PAUSE, b"q", 1)))
         self.assertEqual((["PAUSE"], []), (self.sent_names(B), self.sent_names(C)))
@@ -53,11 +54,12 @@ class PeersTests(PeerCase):
         self.assertFalse(self.node.peers.broadcast(QueueSignal(PAUSE, b"q", 1)))
 
     def test_numbers(self) -> None:
-        """What must not be taken twice is numbered per link; a new link begins anew."""
+        """Messages that must not be processed twice are numbered per link; a new link starts at
+        one."""
         entry = self.node.membership.nodes[B]
         for _ in range(2):
             self.assertTrue(self.node.peers.send_once(entry, JobSignal(ENQUEUE, b"x" * 40)))
-        self.assertEqual([(1, 1), (1, 2)], [(m.epoch, m.serial) for m in self.sent(B)])
+        self.assertEqual([(1, 1), (1, 2)], [(m.epoch, m.serial) for m in self.sent_to(B)])
         self.unlink(B)
         self.assertFalse(self.node.peers.send_once(entry, JobSignal(ENQUEUE, b"x" * 40)))
         self.link(B)
@@ -66,7 +68,7 @@ class PeersTests(PeerCase):
 
 
 def numbered(sender: bytes, epoch: int, serial: int) -> JobSignal:
-    """A message that must not be taken twice."""
+    """A message that must not be processed twice."""
     message = JobSignal(ENQUEUE, b"x" * 40)
     message.sender, message.epoch, message.serial = sender, epoch, serial
     return message
@@ -77,10 +79,10 @@ class ReceivedTests(SynchronousTestCase):
 
     @given(st.lists(st.tuples(st.sampled_from((B, C)), st.integers(1, 2), st.integers(1, 5))))
     def test_never_twice(self, arrivals: list[tuple[bytes, int, int]]) -> None:
-        """Whatever is repeated or overtaken, no message is taken twice."""
+        """Whatever is repeated or reordered, no message is processed twice."""
         received = Received()
-        taken = [key for key in arrivals if received.first(numbered(*key))]
-        self.assertEqual(len(set(taken)), len(taken))
+        accepted = [key for key in arrivals if received.first(numbered(*key))]
+        self.assertEqual(len(set(accepted)), len(accepted))
 
     @given(st.integers(1, 2**63 - 1))
     def test_in_order(self, epoch: int) -> None:
@@ -90,13 +92,13 @@ class ReceivedTests(SynchronousTestCase):
             self.assertTrue(received.first(numbered(B, epoch, serial)))
 
     def test_originals(self) -> None:
-        """Originals do not number: what they say is always taken."""
+        """Originals do not number their messages, which are always accepted."""
         received = Received()
         for _ in range(2):
             self.assertTrue(received.first(numbered(B, 0, 0)))
 
     def test_bounded(self) -> None:
-        """Links are forgotten, the ones not heard of for longest first."""
+        """The number of remembered links is bounded; the least recently used ones go first."""
         received = Received()
         received.first(numbered(B, 1, 1))
         received.first(numbered(B, 2, 1))

@@ -1,4 +1,4 @@
-"""Queues: made on first use, removed when nobody would miss them (client protocol, 13.7)."""
+"""Queues: created on first use, removed when they are idle (client protocol, 13.7)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ ALL = 1 << 30
 
 
 class IdleTests(NodeCase):
-    """When a queue goes."""
+    """When a queue is removed."""
 
     def sweep(self, limit: int = ALL) -> int:
         return self.node.queues.sweep(self.now_ms, limit)
 
     def test_limit_by_memory_level(self) -> None:
-        """An empty queue lives 300 s, 10 s above 75 % of memory, 2 s above 95 %."""
+        """An empty queue lives 300 s; 10 s above 75 % of memory, 2 s above 95 %."""
         for used, limit_ms in ((0, 300_000), (800_000, 10_000), (960_000, 2_000)):
             self.node.memory.limit = 1_000_000
             self.get(b"q")
@@ -28,7 +28,7 @@ class IdleTests(NodeCase):
         self.assertEqual(0, self.node.used_memory())
 
     def test_in_use(self) -> None:
-        """Queues with jobs, clients in line, or a pause stay for ever."""
+        """Queues with jobs, waiting clients, or a pause are never removed."""
         self.add(b"full")
         client = self.wait(b"waited-for")
         self.node.pause(b"paused", PAUSE_IN)
@@ -41,7 +41,7 @@ class IdleTests(NodeCase):
         self.assertIsNotNone(self.node.queues.get(b"full"))
 
     def test_use(self) -> None:
-        """Enqueues and fetches count as use; asking an empty queue in vain does not."""
+        """Enqueues and deliveries count as use; GETJOB on an empty queue does not."""
         self.add(b"q", retry_s=0)
         self.pass_ms(299_000)
         self.assertEqual(1, len(self.get(b"q")))
@@ -52,7 +52,7 @@ class IdleTests(NodeCase):
         self.assertEqual(1, self.sweep())
 
     def test_enqueues_are_use(self) -> None:
-        """A queue whose jobs were all deleted lives on from the last time one was queued."""
+        """A queue whose jobs were all deleted lives on from the last enqueue."""
         self.get(b"q")
         self.pass_ms(299_000)
         self.node.delete([self.add(b"q")])
@@ -62,7 +62,7 @@ class IdleTests(NodeCase):
         self.assertEqual(1, self.sweep())
 
     def test_statistics_start_again(self) -> None:
-        """A queue that comes back is a new one."""
+        """A queue that is created again starts with new statistics."""
         self.add(b"q", retry_s=0)
         self.get(b"q")
         self.pass_ms(300_000)
@@ -73,7 +73,7 @@ class IdleTests(NodeCase):
         self.assertEqual((0, 0, self.now_ms), (queue.jobs_in, queue.jobs_out, queue.created_ms))
 
     def test_bounded(self) -> None:
-        """One sweep looks at few of many queues, and repeated sweeps at all of them."""
+        """One sweep examines few of many queues, and repeated sweeps examine all of them."""
         for number in range(3000):
             self.node.queues.obtain(b"q%d" % number, self.now_ms)
         self.pass_ms(300_000)
@@ -84,7 +84,7 @@ class IdleTests(NodeCase):
         self.assertEqual((0, 0), (len(self.node.queues), self.node.used_memory()))
 
     def test_from_the_start_after_a_flush(self) -> None:
-        """FLUSHALL in the midst of a sweep: the next sweep is a whole one."""
+        """After FLUSHALL in the middle of a sweep, the next sweep is a complete one."""
         for number in range(300):
             self.node.queues.obtain(b"old%d" % number, self.now_ms)
         self.sweep(100)
@@ -95,7 +95,7 @@ class IdleTests(NodeCase):
         self.assertEqual((300, 0), (self.sweep(), len(self.node.queues)))
 
     def test_delayed_job(self) -> None:
-        """A delayed job finds a queue again though its own was removed meanwhile."""
+        """A delayed job recreates its queue if it was removed meanwhile."""
         self.get(b"q")
         self.add(b"q", delay_s=400)
         self.pass_ms(300_000)

@@ -1,4 +1,4 @@
-"""Jobs that come back from the log (cluster protocol, section 14.6)."""
+"""Jobs that are loaded from the log (cluster protocol, section 14.6)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.core.bench import ME, UNIX_S, MemoryLog, NodeCase, copied
 
 
 class LoadTests(NodeCase):
-    """``load`` into a node that just started, after some time down."""
+    """``load`` into a node that just started, after some downtime."""
 
     def restart(self, down_ms: int = 0, enqueue: bool = False, stopped: bool = False) -> int:
-        """A new node from the log; with ``stopped`` from one that was rewritten at the end.
-        Returns how many records were taken."""
+        """Start a new node from the log; with ``stopped`` after an orderly stop, which rewrites it.
+        Returns the number of loaded jobs."""
         old = self.node
         records = list(self.log.records.values())
         if stopped:
@@ -23,12 +23,12 @@ class LoadTests(NodeCase):
         self.node = self.new_node()
         self.begin(90_000, self.wall_us + down_ms * 1000)
         self.log = MemoryLog()
-        taken = sum(load(self.node, record, enqueue) for record in records)
+        loaded = sum(load(self.node, record, enqueue) for record in records)
         self.node.outbox.log = self.log
-        return taken
+        return loaded
 
     def test_job(self) -> None:
-        """A job comes back as it was, and is delivered again after RETRY."""
+        """A loaded job has its former values, and is delivered again after RETRY."""
         job_id = self.add(b"q", b"\0body", ttl_s=1000, retry_s=10)
         ctime, etime_s = self.job(job_id).ctime, self.job(job_id).etime_s
         self.assertEqual(1, self.restart(5_000))
@@ -40,7 +40,7 @@ class LoadTests(NodeCase):
         self.assertEqual([job_id], self.get(b"q"))
 
     def test_expired(self) -> None:
-        """What expired while the node was down is dropped; the rest dies at its time."""
+        """Jobs that expired while the node was down are dropped; the others expire on time."""
         self.add(ttl_s=10)
         kept = self.add(ttl_s=11)
         self.assertEqual(1, self.restart(10_000))
@@ -63,7 +63,7 @@ class LoadTests(NodeCase):
         self.assertEqual(1, self.length())
 
     def test_bad_state(self) -> None:
-        """States that no log holds are refused, and the node is unchanged."""
+        """States that never occur in a log are refused, and the node is unchanged."""
         record = copied(self.job(self.add()))
         self.restart()
         self.node.flush_all()
@@ -73,7 +73,7 @@ class LoadTests(NodeCase):
         self.assertEqual(0, len(self.node.jobs))
 
     def test_counters(self) -> None:
-        """Counters survive; coming back by the timer counts as always."""
+        """Counters survive; requeues by the retry timer are counted as always."""
         job_id = self.add(retry_s=10)
         self.get(b"q")
         self.node.enqueue([job_id], True)
@@ -83,7 +83,7 @@ class LoadTests(NodeCase):
         self.assertEqual((1, 1), (self.job(job_id).nacks, self.job(job_id).deliveries))
 
     def test_enqueue_once(self) -> None:
-        """What an orderly stop left in the queue is there again, and nothing is counted."""
+        """Jobs that were queued at an orderly stop are queued again, and nothing is counted."""
         ids = [self.add(), self.add(retry_s=0)]
         fetched = self.add(b"r")
         self.get(b"r")
@@ -94,7 +94,7 @@ class LoadTests(NodeCase):
         self.assertIsNotNone(self.node.jobs.get(fetched))
 
     def test_retry_0(self) -> None:
-        """RETRY 0: after a crash nobody knows whether it was delivered, so it is not."""
+        """RETRY 0: after a crash it is unknown whether a job was delivered, so it is not queued."""
         delivered, waiting = self.add(retry_s=0), self.add(b"r", retry_s=0)
         self.get(b"q")
         self.restart()
@@ -103,7 +103,8 @@ class LoadTests(NodeCase):
         self.assertEqual(0, self.node.enqueue([delivered, waiting], False))
 
     def test_retry_0_delivered_before_the_stop(self) -> None:
-        """A RETRY 0 job that is recorded as delivered stays undeliverable, whatever is asked."""
+        """A RETRY 0 job that was logged as delivered is never delivered again, whatever the
+        options."""
         job_id = self.add(retry_s=0)
         self.get(b"q")
         self.restart(enqueue=True, stopped=True)
@@ -112,7 +113,8 @@ class LoadTests(NodeCase):
         self.assertEqual([], self.get(b"q"))
 
     def test_delay(self) -> None:
-        """A delay begins anew, without RETRY, for RETRY 0 too, and nothing is counted."""
+        """A restart starts the delay again, without RETRY, for RETRY 0 too, and nothing is
+        counted."""
         ids = [self.add(delay_s=60, retry_s=5), self.add(delay_s=60, retry_s=0)]
         self.restart(20_000)
         self.pass_ms(59_980)
@@ -122,7 +124,7 @@ class LoadTests(NodeCase):
         self.assertEqual([0, 0], [self.job(job_id).deliveries for job_id in ids])
 
     def test_delay_ended_by_command(self) -> None:
-        """A RETRY 0 job that was queued early and perhaps delivered does not come back."""
+        """A RETRY 0 job that was queued early and may have been delivered is not queued again."""
         for nack in (False, True):
             job_id = self.add(delay_s=600, retry_s=0)
             self.assertEqual(1, self.node.enqueue([job_id], nack))
@@ -133,7 +135,7 @@ class LoadTests(NodeCase):
             self.node.flush_all()
 
     def test_delay_ended_meanwhile(self) -> None:
-        """With RETRY the job waits again: whether the clock is right, nobody knows. Without, it may
+        """With RETRY the delay starts again, because the clock may be wrong. Without, the job may
         have been delivered before."""
         repeated = self.add(delay_s=10, retry_s=5)
         once = self.add(delay_s=10, retry_s=0)
@@ -147,7 +149,8 @@ class LoadTests(NodeCase):
         self.assertIsNotNone(self.node.jobs.get(once))
 
     def test_delay_over_and_queued_before(self) -> None:
-        """A delayed job that was queued before the stop comes back after RETRY like any other."""
+        """A delayed job that was queued before the stop is queued again after RETRY like any
+        other."""
         job_id = self.add(delay_s=10, retry_s=5)
         self.pass_ms(10_000)
         self.get(b"q")
@@ -159,7 +162,7 @@ class LoadTests(NodeCase):
             self.assertEqual([job_id], self.get(b"q"))
 
     def test_delay_near_the_end(self) -> None:
-        """A delay that begins anew ends before the life does, or the job would be lost."""
+        """A delay that starts again ends before the TTL does, or the job would be lost."""
         job_id = self.add(ttl_s=100, delay_s=60, retry_s=5)
         self.restart(50_000)
         self.pass_ms(29_980)
@@ -168,8 +171,9 @@ class LoadTests(NodeCase):
         self.assertEqual([job_id], self.get(b"q"))
 
     def test_delay_with_other_clocks(self) -> None:
-        """Wherever the clocks stand, of the node that made a job, of this one when it got the copy,
-        of this one now: the copy is not queued before DELAY + RETRY, and not long after."""
+        """Whatever the clocks were, of the node that added the job, of this one when it received
+        the copy, and of this one now: the copy is not queued before DELAY + RETRY, and not long
+        after."""
         for made_s, got_s, now_s in product((-3_600, -7, 0, 7, 3_600), repeat=3):
             job_id = b"D-bbbbbbbb-%024d-05a1" % 1
             unix_s = UNIX_S + 10_000
@@ -195,7 +199,7 @@ class LoadTests(NodeCase):
             self.assertEqual([job_id], self.get(b"q"), (made_s, got_s, now_s))
 
     def test_life_with_other_clocks(self) -> None:
-        """A clock that was set back does not let a job live longer than its TTL, by its ID."""
+        """A clock that was set back does not let a job live longer than the TTL in its ID."""
         job_id = self.add(ttl_s=600)
         self.restart(-3_600_000)
         self.pass_ms(719_980)
@@ -204,13 +208,13 @@ class LoadTests(NodeCase):
         self.assertIsNone(self.node.jobs.get(job_id))
 
     def test_acknowledged(self) -> None:
-        """What was acknowledged does not come back."""
+        """Acknowledged jobs are not loaded."""
         self.node.delete([self.add()])
         self.assertEqual(0, self.restart())
 
     def test_clock_in_the_future(self) -> None:
-        """A record from a machine whose clock ran ahead is a job like any other: nothing of it lies
-        in the future but its place in the queue."""
+        """A job from a machine whose clock was ahead is like any other, except for its place in the
+        queue."""
         job_id = self.add(ttl_s=1000, retry_s=10, delay_s=100)
         record = self.log.records[job_id]
         record.ctime = record.ctime + 3_600 * 10**9
@@ -223,7 +227,7 @@ class LoadTests(NodeCase):
         self.assertEqual([job_id], self.get(b"q"))
 
     def test_state_in_memory(self) -> None:
-        """A job that was queued is not, after a load that was not asked to put it back."""
+        """A job that was queued is not queued after a load, unless the option asks for it."""
         job_id = self.add()
         self.assertEqual(QUEUED, self.log.records[job_id].state)
         self.restart()

@@ -22,7 +22,7 @@ from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.recovery import load
 from disque_tx.messages import ACKED, ACTIVE, QUEUED, WAIT_REPL
 from tests.core.bench import ME, MemoryLog
-from tests.core.peerbench import PEER, B, C, D, FlowCase, PeerCase, theirs
+from tests.core.peerbench import PEER, B, C, D, FlowCase, PeerCase, peer_job
 
 TIMEOUT = b"NOREPL Timeout reached before replicating to the requested number of nodes"
 REMOVED = b"NOREPL job removed (expired?) before the requested replication level was achieved"
@@ -37,42 +37,43 @@ class CopiesCase(PeerCase):
         return wait.job
 
     def assert_error(self, client: Client, line: bytes) -> None:
-        """The client was refused with this, and waits no more."""
-        (error,) = self.said(client)
+        """The client got this error, and is no longer blocked."""
+        (error,) = self.replies(client)
         assert isinstance(error, Error)
         self.assertEqual((line, NOT_BLOCKED), (error.line, client.blocked))
 
 
 class SynchronousTests(CopiesCase):
-    """ADDJOB that waits."""
+    """ADDJOB that waits for its copies."""
 
     peers = (B, C, D)
 
     def test_copies_before_the_answer(self) -> None:
-        """The ID is a promise: nobody hears it before as many nodes have the job as asked."""
-        client = self.ask(3)
+        """The reply with the ID is a promise: it is not sent before the requested number of nodes
+        hold the job."""
+        client = self.begin_add(3)
         job = self.waiting()
         first, second = job.nodes[1:]
         for _ in range(2):
             self.receive_signal(first, GOTJOB, job.id)
-            self.assertEqual(([], {}), (self.said(client), self.log.records))
+            self.assertEqual(([], {}), (self.replies(client), self.log.records))
             self.assertEqual((WAIT_REPL, []), (job.state, self.get(b"q")))
         self.receive_signal(second, GOTJOB, job.id)
         self.assertEqual(job.id, self.status(client))
         self.assertEqual([job.id], self.get(b"q"))
 
-    def test_answer_of_somebody_else(self) -> None:
-        """Only nodes that were sent the job count."""
-        client = self.ask(2)
+    def test_confirmation_of_another_node(self) -> None:
+        """Only confirmations of nodes that were sent the job count."""
+        client = self.begin_add(2)
         job = self.waiting()
         (asked,) = [node for node in job.nodes if node != ME]
         other = next(node for node in self.peers if node != asked)
         self.receive_signal(other, GOTJOB, job.id)
-        self.assertEqual([], self.said(client))
+        self.assertEqual([], self.replies(client))
 
     def test_log(self) -> None:
-        """The record names all nodes that may have a copy, and is written before the answer."""
-        client = self.ask(2)
+        """The record names all nodes that may hold a copy, and is written before the reply."""
+        client = self.begin_add(2)
         job = self.waiting()
         self.pass_ms(60)
         self.receive_signal(job.nodes[1], GOTJOB, job.id)
@@ -80,8 +81,8 @@ class SynchronousTests(CopiesCase):
         self.assertEqual((QUEUED, job.nodes, 3), (record.state, record.nodes, len(job.nodes)))
 
     def test_delay(self) -> None:
-        """DELAY counts from when the client asked, not from when the copies were there."""
-        self.ask(2, delay_s=10)
+        """DELAY counts from the client's request, not from the confirmation of the copies."""
+        self.begin_add(2, delay_s=10)
         job = self.waiting()
         self.pass_ms(4_000)
         self.receive_signal(job.nodes[1], GOTJOB, job.id)
@@ -92,38 +93,40 @@ class SynchronousTests(CopiesCase):
         self.assertEqual([job.id], self.get(b"q"))
 
     def test_one_more_node(self) -> None:
-        """Every 50 ms another node gets the job while there is one; all hear of all."""
-        self.ask(2)
+        """Every 50 ms another node is sent the job while there is one; all get the new list of
+        holders."""
+        self.begin_add(2)
         job = self.waiting()
         first = job.nodes[1]
         self.assertEqual(["REPLJOB"], self.sent_names(first))
         self.pass_ms(60)
         second = job.nodes[2]
         for peer in (first, second):
-            message = self.told_jobs(peer)
+            message = self.sent_jobs(peer)
             self.assertEqual((0, job.nodes), (message.mflags, message.jobs[0].nodes))
         self.pass_ms(60)
         self.assertEqual({ME, B, C, D}, set(job.nodes))
 
-    def test_confirmed_nodes_hear_of_new_ones(self) -> None:
-        """They get the list, and are not asked again."""
-        self.ask(3)
+    def test_confirmed_nodes_get_the_new_list(self) -> None:
+        """Nodes that confirmed get the new list, and are not asked to confirm again."""
+        self.begin_add(3)
         job = self.waiting()
         first = job.nodes[1]
         self.receive_signal(first, GOTJOB, job.id)
-        self.forget_sent()
+        self.clear_sent()
         self.pass_ms(60)
-        self.assertEqual(NOREPLY, self.told_jobs(first).mflags)
+        self.assertEqual(NOREPLY, self.sent_jobs(first).mflags)
 
-    def test_asked_again_less_and_less(self) -> None:
-        """Nodes that are silent are asked again for ever, at intervals that grow to 1.6 s."""
+    def test_sent_again_less_often(self) -> None:
+        """Unresponsive nodes are sent the job again indefinitely, at intervals that grow to 1.6
+        s."""
         for peer in (C, D):
             self.unlink(peer)
-        self.ask(2)
-        times = [self.now_ms] * len(self.sent(B))
+        self.begin_add(2)
+        times = [self.now_ms] * len(self.sent_to(B))
         for _ in range(400):
             self.pass_ms(20)
-            times += [self.now_ms] * len(self.sent(B))
+            times += [self.now_ms] * len(self.sent_to(B))
         waits = [late - early for early, late in pairwise(times)]
         self.assertEqual(sorted(waits), waits)
         for place, least_ms in ((0, 50), (1, 100), (2, 200), (-1, 1_600)):
@@ -133,7 +136,7 @@ class SynchronousTests(CopiesCase):
         """A node without a link counts as reachable: the client waits, and gets its copy."""
         for peer in self.peers:
             self.unlink(peer)
-        client = self.ask(2)
+        client = self.begin_add(2)
         self.pass_ms(500)
         self.assertEqual((ME,), self.waiting().nodes)
         self.link(B)
@@ -146,23 +149,23 @@ class SynchronousTests(CopiesCase):
         """A copy that is sent late lives as long as the job, up to a second longer."""
         for peer in (C, D):
             self.unlink(peer)
-        self.ask(2, ttl_s=100)
-        self.assertEqual(101, self.told_jobs(B).lives_s[0])
+        self.begin_add(2, ttl_s=100)
+        self.assertEqual(101, self.sent_jobs(B).lives_s[0])
         self.unlink(B)
         self.pass_ms(10_500)
         self.link(B)
         self.pass_ms(120)
-        self.assertEqual(90, self.told_jobs(B).lives_s[0])
+        self.assertEqual(90, self.sent_jobs(B).lives_s[0])
 
 
 class GivenUpTests(CopiesCase):
-    """A client that cannot have its copies, or does not want them any more."""
+    """A client that cannot have its copies, or no longer wants them."""
 
     def test_timeout(self) -> None:
-        """The client is refused, the nodes are told to forget the job, and nothing is left."""
-        client = self.ask(3, timeout_ms=300)
+        """The client gets an error, the nodes are sent DELJOB, and nothing is left."""
+        client = self.begin_add(3, timeout_ms=300)
         self.receive_signal(B, GOTJOB, self.waiting().id)
-        self.forget_sent()
+        self.clear_sent()
         self.pass_ms(300)
         self.assert_error(client, TIMEOUT)
         for peer in (B, C):
@@ -171,107 +174,107 @@ class GivenUpTests(CopiesCase):
         self.assert_nothing_left()
 
     def test_late_answer(self) -> None:
-        """A copy that is confirmed after the refusal does not bring the job back."""
-        self.ask(2, timeout_ms=100)
+        """A copy that is confirmed after the error does not restore the job."""
+        self.begin_add(2, timeout_ms=100)
         job = self.waiting()
         self.pass_ms(100)
         self.receive_signal(B, GOTJOB, job.id)
         self.assert_nothing_left()
 
     def test_client_gone(self) -> None:
-        """A job nobody waits for is taken back, and nothing is said to who is gone."""
-        client = self.ask(2)
-        self.forget_sent()
+        """A job whose client disconnected is deleted, and no reply is written."""
+        client = self.begin_add(2)
+        self.clear_sent()
         self.node.client_gone(client)
-        self.assertEqual([], self.said(client))
+        self.assertEqual([], self.replies(client))
         self.assertFalse(client.touched)
         self.assertIn("DELJOB", self.sent_names(B) + self.sent_names(C))
         self.assert_nothing_left()
 
     def test_expired(self) -> None:
-        """At the end of its life a job that still waits is refused."""
-        client = self.ask(3, ttl_s=1)
+        """A job that expires while it waits is refused."""
+        client = self.begin_add(3, ttl_s=1)
         self.pass_ms(1_000)
         self.assert_error(client, REMOVED)
         self.assert_nothing_left()
 
     def test_deleted(self) -> None:
-        """DELJOB of another node and the command DELJOB refuse it too."""
-        client = self.ask(2)
+        """DELJOB from another node and the command DELJOB refuse it too."""
+        client = self.begin_add(2)
         self.receive_signal(B, DELJOB, self.waiting().id)
         self.assert_error(client, REMOVED)
-        client = self.ask(2)
+        client = self.begin_add(2)
         self.assertEqual(1, self.node.delete([self.waiting().id]))
         self.assert_error(client, REMOVED)
         self.assert_nothing_left()
 
     def test_flushed(self) -> None:
-        """CLUSTER RESET and DEBUG FLUSHALL leave no client behind."""
-        client = self.ask(2)
-        self.ask(2, asynchronous=True)
+        """CLUSTER RESET and DEBUG FLUSHALL leave no client blocked."""
+        client = self.begin_add(2)
+        self.begin_add(2, asynchronous=True)
         self.node.flush_all()
         self.assert_error(client, REMOVED)
         self.assert_nothing_left()
         self.assertEqual(-1, self.node.replication.resends.next_ms())
 
     def test_silenced(self) -> None:
-        """With CLIENT REPLY OFF neither the ID nor the refusal is said."""
-        client = self.ask(2, timeout_ms=100)
+        """With CLIENT REPLY OFF neither the ID nor the error is sent."""
+        client = self.begin_add(2, timeout_ms=100)
         client.reply_mode = REPLY_OFF
         self.pass_ms(100)
-        other = self.ask(2)
+        other = self.begin_add(2)
         other.reply_mode = REPLY_OFF
         job = self.waiting()
         self.receive_signal(job.nodes[1], GOTJOB, job.id)
-        self.assertEqual([], self.said(client) + self.said(other))
+        self.assertEqual([], self.replies(client) + self.replies(other))
         self.assertEqual({}, self.node.waiters.copies)
 
     def test_commands_on_a_waiting_job(self) -> None:
-        """While it waits nothing but its end can happen to it."""
-        client = self.ask(2)
+        """While it waits, a job can only be accepted or deleted."""
+        client = self.begin_add(2)
         job = self.waiting()
         self.assertEqual(0, self.node.enqueue([job.id], True))
         self.assertEqual(0, self.node.dequeue([job.id]))
         self.receive_signal(B, ENQUEUE, job.id)
-        self.receive_jobs(B, YOURJOBS, theirs(1, (B,)))
-        self.assertEqual((WAIT_REPL, []), (job.state, self.said(client)))
+        self.receive_jobs(B, YOURJOBS, peer_job(1, (B,)))
+        self.assertEqual((WAIT_REPL, []), (job.state, self.replies(client)))
 
 
 class AsynchronousTests(CopiesCase):
-    """ADDJOB ... ASYNC: nobody waits, but the copies are made (the original only tries once)."""
+    """ADDJOB ... ASYNC: no client waits, but the copies are made (the original only tries once)."""
 
     peers = (B, C, D)
 
     def added(self, replicate: int = 2) -> Job:
-        """An ASYNC job; its ID is there at once."""
-        return self.job(self.status(self.ask(replicate, asynchronous=True)))
+        """An ASYNC job; its ID is returned at once."""
+        return self.job(self.status(self.begin_add(replicate, asynchronous=True)))
 
-    def times_told(self, peer: bytes, ms: int) -> int:
-        """How often ``peer`` was told something in that time."""
+    def count_sent(self, peer: bytes, ms: int) -> int:
+        """The number of messages sent to ``peer`` in that time."""
         self.pass_slowly(ms)
-        return len(self.sent(peer))
+        return len(self.sent_to(peer))
 
     def test_at_once(self) -> None:
-        """The job is queued and recorded with all its holders before anybody answers."""
+        """The job is queued and logged with all its holders before any confirmation."""
         job = self.added()
         self.assertEqual([job.id], self.get(b"q"))
         self.assertEqual(job.nodes, self.log.records[job.id].nodes)
-        message = self.told_jobs(job.nodes[1])
+        message = self.sent_jobs(job.nodes[1])
         self.assertEqual((0, QUEUED), (message.mflags, message.jobs[0].state))
 
     def test_confirmed(self) -> None:
-        """Once the copy is confirmed nobody is asked again, and nothing is remembered."""
+        """Once the copy is confirmed, no message is sent again and no state is kept."""
         job = self.added()
         self.receive_signal(job.nodes[1], GOTJOB, job.id)
-        self.forget_sent()
-        self.assertEqual(0, self.times_told(job.nodes[1], 60_000))
+        self.clear_sent()
+        self.assertEqual(0, self.count_sent(job.nodes[1], 60_000))
         self.assertEqual({}, self.node.replication.asynchronous)
 
     def test_sent_again(self) -> None:
         """A copy that was lost is sent again, at first to the same node, then to more."""
         job = self.added()
         first = job.nodes[1]
-        self.forget_sent()
+        self.clear_sent()
         self.pass_ms(200)
         self.assertEqual((["REPLJOB"], 2), (self.sent_names(first), len(job.nodes)))
         self.pass_slowly(10_000)
@@ -281,27 +284,27 @@ class AsynchronousTests(CopiesCase):
         self.assertEqual({}, self.node.replication.asynchronous)
 
     def test_one_of_two(self) -> None:
-        """The copy that is missing is asked for again when the other one is confirmed."""
+        """When one copy is confirmed, the missing one is sent again."""
         job = self.added(3)
         first, second = job.nodes[1:]
         self.receive_signal(first, GOTJOB, job.id)
-        self.forget_sent()
+        self.clear_sent()
         self.pass_ms(200)
         self.assertEqual(["REPLJOB"], self.sent_names(second))
         self.receive_signal(second, GOTJOB, job.id)
         self.assertEqual({}, self.node.replication.asynchronous)
 
     def test_intervals_grow(self) -> None:
-        """Against a node that is dead the effort falls to twice a minute."""
+        """To a dead node the copy is eventually sent only twice a minute."""
         for peer in (C, D):
             self.unlink(peer)
         self.added()
         self.pass_slowly(120_000)
-        self.forget_sent()
-        self.assertTrue(1 <= self.times_told(B, 60_000) <= 2)
+        self.clear_sent()
+        self.assertTrue(1 <= self.count_sent(B, 60_000) <= 2)
 
     def test_no_link_at_first(self) -> None:
-        """Accepted without any link, the job gets its copies when there is one."""
+        """Accepted without any link, the job gets its copies once there is one."""
         for peer in self.peers:
             self.unlink(peer)
         job = self.added(3)
@@ -312,9 +315,9 @@ class AsynchronousTests(CopiesCase):
         self.assertEqual((["REPLJOB"], ["REPLJOB"]), (self.sent_names(B), self.sent_names(C)))
 
     def test_the_job_ends(self) -> None:
-        """Acknowledged, deleted or expired jobs are not sent any more."""
+        """Acknowledged, deleted or expired jobs are not sent again."""
         ended = [self.added() for _ in range(3)]
-        expiring = self.job(self.status(self.ask(2, ttl_s=1, asynchronous=True)))
+        expiring = self.job(self.status(self.begin_add(2, ttl_s=1, asynchronous=True)))
         self.node.acknowledge([ended[0].id])
         self.receive_signal(B, DELJOB, ended[1].id)
         self.node.fast_acknowledge([ended[2].id])
@@ -324,64 +327,64 @@ class AsynchronousTests(CopiesCase):
         self.assertEqual(-1, self.node.replication.resends.next_ms())
 
     def test_delivered_jobs_still_need_copies(self) -> None:
-        """A job in a worker's hands is sent again: the worker may die, and this node with it."""
+        """A delivered job is sent again, too: the worker may die, and this node with it."""
         job = self.added()
         self.get(b"q")
-        self.forget_sent()
+        self.clear_sent()
         self.pass_ms(200)
         self.assertEqual(["REPLJOB"], self.sent_names(job.nodes[1]))
 
 
 class OutsideTests(CopiesCase):
-    """External replication: this node keeps nothing (section 10.7)."""
+    """External replication: this node stores no jobs (section 10.7)."""
 
     def setUp(self) -> None:
         super().setUp()
         self.leave()
 
     def test_synchronous(self) -> None:
-        """All copies are elsewhere; one of the nodes that confirmed is told to queue the job."""
-        client = self.ask(2)
+        """All copies are elsewhere; one of the nodes that confirmed is sent ENQUEUE."""
+        client = self.begin_add(2)
         job = self.waiting()
         self.assertEqual({B, C}, set(job.nodes))
         self.receive_signal(B, GOTJOB, job.id)
-        self.assertEqual([], self.said(client))
-        self.forget_sent()
+        self.assertEqual([], self.replies(client))
+        self.clear_sent()
         self.receive_signal(C, GOTJOB, job.id)
         self.assertEqual(job.id, self.status(client))
-        (message,) = self.sent(B) + self.sent(C)
+        (message,) = self.sent_to(B) + self.sent_to(C)
         assert isinstance(message, JobSignal)
         self.assertEqual((ENQUEUE, 0, 1), (message.type, message.aux, message.serial))
         self.assertEqual([], self.log.lines)
         self.assert_nothing_left()
 
     def test_only_who_confirmed(self) -> None:
-        """Nobody is told to queue a job that he may not have."""
+        """No ENQUEUE is sent to a node that may not have the job."""
         self.chance = 0.99
-        client = self.ask(1)
+        client = self.begin_add(1)
         job = self.waiting()
         first = job.nodes[0]
         self.pass_ms(60)
         self.assertEqual(2, len(job.nodes))
-        self.forget_sent()
+        self.clear_sent()
         self.receive_signal(first, GOTJOB, job.id)
         self.status(client)
         self.assertEqual(["ENQUEUE"], self.sent_names(first))
 
     def test_delay(self) -> None:
-        """The node that queues the job is told its delay."""
-        self.ask(1, delay_s=7)
+        """The node that queues the job is sent its delay."""
+        self.begin_add(1, delay_s=7)
         job = self.waiting()
-        self.forget_sent()
+        self.clear_sent()
         self.receive_signal(job.nodes[0], GOTJOB, job.id)
         self.assertEqual(7, self.sent_signal(job.nodes[0]).aux)
 
     def test_asynchronous(self) -> None:
-        """ASYNC: the client has its ID at once; the order follows when the copy is confirmed, and
-        a copy that was lost is sent again (the original loses such jobs silently)."""
-        job_id = self.status(self.ask(1, asynchronous=True))
+        """ASYNC: the client gets its ID at once; ENQUEUE follows when the copy is confirmed, and a
+        copy that was lost is sent again (the original loses such jobs silently)."""
+        job_id = self.status(self.begin_add(1, asynchronous=True))
         (peer,) = self.job(job_id).nodes
-        self.forget_sent()
+        self.clear_sent()
         self.pass_ms(400)
         self.assertEqual("REPLJOB", self.sent_names(peer)[0])
         self.receive_signal(peer, GOTJOB, job_id)
@@ -389,10 +392,10 @@ class OutsideTests(CopiesCase):
         self.assert_nothing_left()
 
     def test_asynchronous_ends(self) -> None:
-        """Without a client too the job is followed no longer than it lives or is wanted."""
-        expiring = self.status(self.ask(1, ttl_s=1, asynchronous=True))
-        deleted = self.status(self.ask(1, asynchronous=True))
-        done = self.status(self.ask(1, asynchronous=True))
+        """Without a waiting client, too, replication stops when the job expires or is deleted."""
+        expiring = self.status(self.begin_add(1, ttl_s=1, asynchronous=True))
+        deleted = self.status(self.begin_add(1, asynchronous=True))
+        done = self.status(self.begin_add(1, asynchronous=True))
         self.node.delete([deleted])
         self.receive_signal(B, SETACK, done, 1)
         self.receive_signal(B, DELJOB, done)
@@ -401,36 +404,37 @@ class OutsideTests(CopiesCase):
         self.assert_nothing_left()
 
     def test_at_most_once(self) -> None:
-        """A job with RETRY 0 is given to one node, and every other copy is deleted."""
-        client = self.ask(1, retry_s=0)
+        """A job with RETRY 0 is handed to one node, and every other copy is deleted."""
+        client = self.begin_add(1, retry_s=0)
         job = self.waiting()
         first = job.nodes[0]
         self.pass_ms(60)
         (second,) = [node for node in job.nodes if node != first]
         self.receive_signal(second, GOTJOB, job.id)
         self.status(client)
-        given = self.sent(second)[-1]
-        assert isinstance(given, JobsMessage)
-        self.assertEqual((YOURJOBS, 1), (given.type, given.serial))
+        message = self.sent_to(second)[-1]
+        assert isinstance(message, JobsMessage)
+        self.assertEqual((YOURJOBS, 1), (message.type, message.serial))
         self.assertEqual("DELJOB", self.sent_names(first)[-1])
 
     def test_delayed_at_most_once(self) -> None:
-        """With a delay it is ordered like the others, since given jobs are queued at once."""
-        self.ask(1, retry_s=0, delay_s=5)
+        """With a delay it is sent ENQUEUE like the others, since jobs in YOURJOBS are queued at
+        once."""
+        self.begin_add(1, retry_s=0, delay_s=5)
         job = self.waiting()
-        self.forget_sent()
+        self.clear_sent()
         self.receive_signal(job.nodes[0], GOTJOB, job.id)
         self.assertEqual(5, self.sent_signal(job.nodes[0]).aux)
 
     def test_link_lost_before_the_order(self) -> None:
-        """While nobody who has the job can be told to queue it, the client is promised nothing."""
-        client = self.ask(1, retry_s=0)
+        """As long as no holder can be sent ENQUEUE, the client gets no ID."""
+        client = self.begin_add(1, retry_s=0)
         job = self.waiting()
         (peer,) = job.nodes
         self.unlink(peer)
         self.receive_signal(peer, GOTJOB, job.id)
-        self.pass_slowly(1_000)  # tried again and again, while the link is away
-        self.assertEqual([], self.said(client))
+        self.pass_slowly(1_000)  # several attempts while the link is down
+        self.assertEqual([], self.replies(client))
         self.link(peer)
         self.pass_ms(60)
         self.assertEqual(job.id, self.status(client))
@@ -438,13 +442,13 @@ class OutsideTests(CopiesCase):
         self.assert_nothing_left()
 
     def test_node_forgotten_before_the_order(self) -> None:
-        """A node that confirmed and was forgotten cannot be told: another one is."""
-        client = self.ask(1, retry_s=0)
+        """If the node that confirmed was forgotten, another one is sent the job."""
+        client = self.begin_add(1, retry_s=0)
         job = self.waiting()
         (first,) = job.nodes
         self.node.cluster.forget(first, self.now_ms)
         self.receive_signal(first, GOTJOB, job.id)
-        self.assertEqual([], self.said(client))
+        self.assertEqual([], self.replies(client))
         self.pass_ms(60)
         (second,) = [node for node in job.nodes if node != first]
         self.receive_signal(second, GOTJOB, job.id)
@@ -452,10 +456,10 @@ class OutsideTests(CopiesCase):
         self.assert_nothing_left()
 
     def test_out_of_memory(self) -> None:
-        """A node above 75 % does the same as one that leaves."""
+        """A node above 75 % of its memory does the same as a leaving one."""
         self.node.membership.set_leaving(False)
         self.node.memory.limit, self.node.memory.used = 100_000, 80_000
-        self.ask(1)
+        self.begin_add(1)
         self.assertNotIn(ME, self.waiting().nodes)
 
 
@@ -463,10 +467,10 @@ class KeepTests(PeerCase):
     """REPLJOB (section 7.3)."""
 
     def test_kept(self) -> None:
-        """The copy is recorded before it is confirmed, and waits for RETRY."""
-        job = theirs(1, (B, ME), retry_s=10)
+        """The copy is logged before it is confirmed, and waits for RETRY."""
+        job = peer_job(1, (B, ME), retry_s=10)
         self.receive_jobs(B, REPLJOB, job, life_s=100)
-        self.assertEqual((GOTJOB, job.id), self.answered())
+        self.assertEqual((GOTJOB, job.id), self.reply())
         mine = self.job(job.id)
         self.assertEqual((ACTIVE, (B, ME)), (mine.state, self.log.records[job.id].nodes))
         self.pass_ms(9_980)
@@ -476,14 +480,14 @@ class KeepTests(PeerCase):
         self.pass_ms(90_000)
         self.assertIsNone(self.node.jobs.get(job.id))
 
-    def answered(self) -> tuple[int, bytes]:
-        """Type and job of the one answer to B."""
+    def reply(self) -> tuple[int, bytes]:
+        """Type and job of the single reply to B."""
         message = self.sent_signal(B)
         return int(message.type), message.job_id
 
     def test_delay(self) -> None:
-        """A copy is never queued before the delay, after a restart neither."""
-        job = theirs(1, (B, ME), retry_s=5, delay_s=1_000)
+        """A copy is never queued before its delay ends, even after a restart."""
+        job = peer_job(1, (B, ME), retry_s=5, delay_s=1_000)
         self.receive_jobs(B, REPLJOB, job)
         self.pass_ms(900_000)
         self.assertEqual([], self.get(b"q"))
@@ -498,29 +502,29 @@ class KeepTests(PeerCase):
         self.assertEqual([job.id], self.get(b"q"))
 
     def test_no_answer_wanted(self) -> None:
-        """NOREPLY: the copy is kept in silence."""
-        self.receive_jobs(B, REPLJOB, theirs(1, (B, ME)), mflags=NOREPLY)
-        self.assertEqual([], self.sent(B))
+        """NOREPLY: the copy is stored without a confirmation."""
+        self.receive_jobs(B, REPLJOB, peer_job(1, (B, ME)), mflags=NOREPLY)
+        self.assertEqual([], self.sent_to(B))
         self.assertEqual(1, len(self.node.jobs))
 
     def test_again(self) -> None:
-        """A copy that comes again is confirmed again; only new holders are taken from it."""
-        job = theirs(1, (B, ME))
+        """A copy that is received again is confirmed again; only new holders are added."""
+        job = peer_job(1, (B, ME))
         self.receive_jobs(B, REPLJOB, job)
         due_ms = self.job(job.id).qtime_ms
         self.pass_ms(1_000)
-        self.forget_sent()
-        again = theirs(1, (B, C, ME))
+        self.clear_sent()
+        again = peer_job(1, (B, C, ME))
         again.body = b"other"
         self.receive_jobs(B, REPLJOB, again)
-        self.assertEqual((GOTJOB, job.id), self.answered())
+        self.assertEqual((GOTJOB, job.id), self.reply())
         mine = self.job(job.id)
         self.assertEqual(((B, ME, C), b"body", due_ms), (mine.nodes, mine.body, mine.qtime_ms))
         self.assertEqual(1, len(self.log.lines))
 
-    def test_refused_in_silence(self) -> None:
-        """A node that leaves, is short of memory or paused keeps nothing and says nothing."""
-        job = theirs(1, (B, ME))
+    def test_refused_without_reply(self) -> None:
+        """A node that is leaving, short of memory or paused stores no copy and sends no reply."""
+        job = peer_job(1, (B, ME))
         self.node.pause(b"q", PAUSE_IN)
         self.receive_jobs(B, REPLJOB, job)
         self.node.pause(b"q", 0)
@@ -529,11 +533,11 @@ class KeepTests(PeerCase):
         self.node.memory.limit = 0
         self.leave()
         self.receive_jobs(B, REPLJOB, job)
-        self.assertEqual(([], 0), (self.sent(B), len(self.node.jobs)))
+        self.assertEqual(([], 0), (self.sent_to(B), len(self.node.jobs)))
 
     def test_damaged(self) -> None:
-        """Messages that hold not exactly one job, or one without a job ID, are ignored."""
-        one, two = theirs(1, (B, ME)), theirs(2, (B, ME))
+        """Messages that do not contain exactly one job with a valid ID are ignored."""
+        one, two = peer_job(1, (B, ME)), peer_job(2, (B, ME))
         self.receive_jobs(B, REPLJOB, one, two)
         self.receive_jobs(B, REPLJOB)
         missing = JobsMessage(REPLJOB, [], [])
@@ -541,15 +545,15 @@ class KeepTests(PeerCase):
         self.receive(B, missing)
         one.id = b"x" * 40
         self.receive_jobs(B, REPLJOB, one)
-        self.assertEqual(([], 0), (self.sent(B), len(self.node.jobs)))
+        self.assertEqual(([], 0), (self.sent_to(B), len(self.node.jobs)))
 
     def test_acknowledged_before(self) -> None:
-        """A copy of a job that is known to be done only tells who has it."""
-        job = theirs(1, (B, ME))
+        """A copy of a job that was already acknowledged only adds its holders."""
+        job = peer_job(1, (B, ME))
         self.node.acknowledge([job.id])
-        self.forget_sent()
+        self.clear_sent()
         self.receive_jobs(B, REPLJOB, job)
-        self.assertEqual((GOTJOB, job.id), self.answered())
+        self.assertEqual((GOTJOB, job.id), self.reply())
         mine = self.job(job.id)
         self.assertEqual((ACKED, True, b""), (mine.state, mine.dummy, mine.body))
         self.pass_ms(1_000)
@@ -557,58 +561,60 @@ class KeepTests(PeerCase):
         self.assertEqual(("SETACK", 2), ("SETACK" if message.type == 8 else "", message.aux))
 
     def test_at_most_once(self) -> None:
-        """A copy with RETRY 0 is never queued by whoever holds it, whatever clients ask for."""
-        job = theirs(1, (ME,), once=True)
+        """A copy with RETRY 0 is never queued by its holder, whatever clients request."""
+        job = peer_job(1, (ME,), once=True)
         self.receive_jobs(B, REPLJOB, job)
         self.assertEqual(0, self.node.enqueue([job.id], False) + self.node.enqueue([job.id], True))
         self.pass_ms(600_000)
         self.assertEqual([], self.get(b"q"))
 
     def test_no_time_left(self) -> None:
-        """A copy whose life is over is gone with the next turn."""
-        self.receive_jobs(B, REPLJOB, theirs(1, (B, ME)), life_s=0)
+        """A copy whose TTL has elapsed is deleted in the next turn."""
+        self.receive_jobs(B, REPLJOB, peer_job(1, (B, ME)), life_s=0)
         self.pass_ms(20)
         self.assert_nothing_left()
 
 
 class FlowTests(FlowCase):
-    """What originals say and hear in the same situations."""
+    """The same messages as originals in the same situations."""
 
     def test_synchronous(self) -> None:
         """A copy is sent again until it is confirmed."""
-        client = self.ask(2)
+        client = self.begin_add(2)
         (wait,) = self.node.waiters.copies.values()
         self.replay("addjob-sync", wait.job.id, tolerance_ms=60)
         self.assertEqual(wait.job.id, self.status(client))
 
     def test_timeout(self) -> None:
-        """The peer that never answered is told to forget the job."""
-        client = self.ask(2, timeout_ms=300)
+        """The peer that never replied is sent DELJOB."""
+        client = self.begin_add(2, timeout_ms=300)
         (wait,) = self.node.waiters.copies.values()
         self.replay("addjob-timeout", wait.job.id, tolerance_ms=80)
-        self.assertEqual(1, len(self.said(client)))
+        self.assertEqual(1, len(self.replies(client)))
 
     def test_external(self) -> None:
-        """A leaving node gives its jobs away, synchronously and not.
+        """A leaving node hands over its jobs, synchronously and asynchronously.
 
-        Unlike the original, this node wants ASYNC copies confirmed before it gives the order.
+        Unlike the original, this node waits for the confirmation of ASYNC copies before it sends
+        ENQUEUE.
         """
         self.leave()
-        job_id = self.status(self.ask(1, asynchronous=True))
+        job_id = self.status(self.begin_add(1, asynchronous=True))
         self.sinks[PEER].messages[0].mflags = NOREPLY
         self.receive_signal(PEER, GOTJOB, job_id)
         self.replay("external-async", job_id)
-        client = self.ask(1)
+        client = self.begin_add(1)
         (wait,) = self.node.waiters.copies.values()
         self.replay("external-sync", wait.job.id)
         self.assertEqual(wait.job.id, self.status(client))
 
     def test_delivered_and_not_acknowledged(self) -> None:
-        """The other holder hears half a second before that the job will be queued, and when.
+        """The other holder is notified half a second before the job is queued, and again when it
+        is.
 
-        Unlike the original, this node wants ASYNC copies confirmed.
+        Unlike the original, this node waits for the confirmation of ASYNC copies.
         """
-        job_id = self.status(self.ask(2, queue=b"q5", retry_s=2, asynchronous=True))
+        job_id = self.status(self.begin_add(2, queue=b"q5", retry_s=2, asynchronous=True))
         self.assertEqual([job_id], self.get(b"q5"))
         self.sinks[PEER].messages[0].mflags = NOREPLY
         self.receive_signal(PEER, GOTJOB, job_id)

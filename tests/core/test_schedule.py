@@ -1,4 +1,4 @@
-"""What must happen at which time."""
+"""The schedule of deadlines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALL = 1 << 40
 
 
 class ScheduleMachine(RuleBasedStateMachine):
-    """``Schedule`` beside a dict of times."""
+    """``Schedule`` compared with a dict of times."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class ScheduleMachine(RuleBasedStateMachine):
 
     @rule(in_ms=st.integers(-100, 500), count=st.integers(1, 30))
     def add(self, in_ms: int, count: int) -> None:
-        """Items become due some time, perhaps in the past."""
+        """Items with deadlines, some of them in the past."""
         for number in range(count):
             item = make_job(number)
             self.times[item] = self.now_ms + in_ms
@@ -42,7 +42,7 @@ class ScheduleMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.times)
     @rule(place=st.floats(0, 1, exclude_max=True), again=st.booleans())
     def remove(self, place: float, again: bool) -> None:
-        """An item is taken back; once more does no harm."""
+        """An item is removed; removing it again does no harm."""
         item = list(self.times)[int(place * len(self.times))]
         self.schedule.remove(item)
         if again:
@@ -64,7 +64,7 @@ class ScheduleMachine(RuleBasedStateMachine):
 
     @invariant()
     def next_is_not_too_late(self) -> None:
-        """Whoever sleeps until ``next_ms`` misses nothing."""
+        """A driver that sleeps until ``next_ms`` misses no deadline."""
         if self.times:
             assert 0 <= self.schedule.next_ms() < min(self.times.values()) + SLOT_MS
 
@@ -81,30 +81,31 @@ class ScheduleTests(SynchronousTestCase):
         self.schedule.add(self.items[number], at_ms)
 
     def due(self, now_ms: int, limit: int = ALL) -> list[int]:
-        """The numbers of the items that come out."""
+        """The numbers of the items that are due."""
         return [self.items.index(item) for item in self.schedule.due(now_ms, limit)]
 
     def test_like_a_dict(self) -> None:
-        """Nothing is early, at most one slot late, lost, or given twice."""
+        """No item is early, more than one slot late, lost, or returned twice."""
         run_state_machine_as_test(
             ScheduleMachine, settings=settings(max_examples=60, stateful_step_count=30)
         )
 
     def test_order(self) -> None:
-        """Earlier slots come first, and within a slot what went in first: runs can be repeated."""
+        """Earlier slots come first, and within a slot the order of adding: runs are
+        reproducible."""
         for number, at_ms in enumerate((90, 10, 95, 11, 200, 1)):
             self.add(number, at_ms)
         self.assertEqual([1, 3, 5, 0, 2], self.due(100))
         self.assertEqual([4], self.due(200))
 
     def test_on_time(self) -> None:
-        """A time on the grid is met exactly."""
+        """A deadline on the grid is met exactly."""
         self.add(1, 5 * SLOT_MS)
         self.assertEqual([], self.due(5 * SLOT_MS - 1))
         self.assertEqual([1], self.due(5 * SLOT_MS))
 
     def test_limit_cuts_a_slot(self) -> None:
-        """What does not fit in one turn stays due and comes in the same order."""
+        """Items that exceed the limit stay due and come in the same order."""
         for number in range(10):
             self.add(number, 20)
         self.assertEqual([0, 1, 2], self.due(20, 3))
@@ -112,7 +113,7 @@ class ScheduleTests(SynchronousTestCase):
         self.assertEqual([3, 4, 5, 6, 7, 8, 9], self.due(20))
 
     def test_nothing(self) -> None:
-        """An empty schedule says so, and its former items can be scheduled again."""
+        """An empty schedule has no next deadline, and removed items can be scheduled again."""
         self.assertEqual(-1, self.schedule.next_ms())
         self.add(1, 20)
         self.add(2, 20)
@@ -123,13 +124,13 @@ class ScheduleTests(SynchronousTestCase):
         self.assertEqual([1], self.due(40))
 
     def test_twice(self) -> None:
-        """An item stands in one place: a second one is an error of this program."""
+        """An item has one deadline: scheduling it twice is an internal error."""
         self.add(1, 20)
         self.assertRaises(LocalError, self.add, 1, 40)
         self.assertEqual([1], self.due(100))
 
     def test_churn(self) -> None:
-        """Items that are added and taken back all day leave little behind."""
+        """Adding and removing items for a long time leaves little behind."""
         self.add(0, 10**9)
         for number in range(20_000):
             self.add(1, number * SLOT_MS)
@@ -142,7 +143,7 @@ class ScheduleTests(SynchronousTestCase):
         self.assertEqual([0], self.due(10**9))
 
     def test_far_future(self) -> None:
-        """The longest life a job can have is a time like any other."""
+        """The longest possible TTL is a deadline like any other."""
         at_ms = 4_294_967_295 * 1000 + 10**12
         self.add(1, at_ms)
         self.assertEqual([], self.due(at_ms - 1))

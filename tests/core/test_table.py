@@ -1,4 +1,4 @@
-"""The hash table that is scanned while it changes."""
+"""The hash table that can be scanned while it changes."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ def name(number: int) -> bytes:
 
 
 def number_of(entry: Keyed) -> int:
-    """The number in an entry's key; -1 for the entries that only come and go."""
+    """The number in an entry's key; -1 for temporary entries."""
     kind, number = entry.id.split(b"-")
     return int(number) if kind == b"key" else -1
 
 
 def drop(table: Table[Keyed], key: bytes) -> None:
-    """Remove what is there under a key."""
+    """Remove the entry with this key."""
     entry = table.get(key)
     assert entry is not None
     table.remove(entry)
 
 
 def numbers(entries: Iterable[Keyed]) -> list[int]:
-    """What the entries are."""
+    """The numbers of the entries."""
     return [number_of(entry) for entry in entries]
 
 
 def filled(count: int) -> Table[Keyed]:
-    """A table of so many entries."""
+    """A table with this many entries."""
     table: Table[Keyed] = Table()
     for number in range(count):
         table.put(Keyed(name(number)))
@@ -46,7 +46,7 @@ def filled(count: int) -> Table[Keyed]:
 
 
 def scanned(table: Table[Keyed], between: Callable[[], None] = lambda: None) -> list[int]:
-    """Everything a whole scan gives, with something happening between its steps."""
+    """All entries that a complete scan returns, with a callback between its steps."""
     found: list[int] = []
     cursor = 0
     while True:
@@ -58,7 +58,7 @@ def scanned(table: Table[Keyed], between: Callable[[], None] = lambda: None) -> 
 
 
 class TableMachine(RuleBasedStateMachine):
-    """``Table`` beside a dict."""
+    """``Table`` compared with a dict."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(start=st.integers(0, 2000), count=st.integers(1, 500))
     def put(self, start: int, count: int) -> None:
-        """Entries come."""
+        """Entries are added."""
         for number in range(start, start + count):
             if name(number) not in self.model:
                 self.table.put(Keyed(name(number)))
@@ -75,7 +75,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(start=st.integers(0, 2000), count=st.integers(1, 1000))
     def remove(self, start: int, count: int) -> None:
-        """Entries go."""
+        """Entries are removed."""
         for number in range(start, start + count):
             if name(number) in self.model:
                 drop(self.table, name(number))
@@ -83,7 +83,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule()
     def clear(self) -> None:
-        """All entries go at once."""
+        """All entries are removed at once."""
         self.table.clear()
         self.model.clear()
 
@@ -96,7 +96,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @invariant()
     def same(self) -> None:
-        """Both hold the same; an undisturbed scan gives every entry once."""
+        """Both hold the same; an undisturbed scan returns every entry once."""
         assert len(self.model) == len(self.table) == self.table.count
         assert sorted(self.model.values()) == sorted(numbers(self.table.values()))
         assert sorted(self.model.values()) == sorted(scanned(self.table))
@@ -109,13 +109,13 @@ class TableTests(SynchronousTestCase):
     """``Table``."""
 
     def test_like_a_dict(self) -> None:
-        """Growing and shrinking loses nothing and invents nothing."""
+        """Growing and shrinking loses no entries and invents none."""
         run_state_machine_as_test(
             TableMachine, settings=settings(max_examples=25, stateful_step_count=15)
         )
 
     def test_remove_unknown(self) -> None:
-        """Removing what is not there is an error, and nothing is counted."""
+        """Removing an unknown entry is an error, and the count stays."""
         table = filled(3)
         self.assertRaises(KeyError, table.remove, Keyed(b"x"))
         self.assertEqual(3, len(table))
@@ -127,8 +127,8 @@ class TableTests(SynchronousTestCase):
 
     @given(st.integers(0, 1500), st.integers(-60, 60), st.integers(0, 3))
     def test_scan_guarantee(self, count: int, pace: int, churn: int) -> None:
-        """What is there during the whole scan is returned, while the table grows or shrinks and
-        other entries come and go between the steps (client protocol, section 18)."""
+        """Entries that exist during the whole scan are returned, while the table grows or shrinks
+        and other entries come and go between the steps (client protocol, section 18)."""
         table = filled(1500)
         stay = set(range(0, 1500, 3)) if pace < 0 else set(range(1500))
         state = {"next": 2000, "gone": 0}
@@ -158,7 +158,7 @@ class TableTests(SynchronousTestCase):
         self.assertEqual(set(), stay - set(scanned(table, bounded)))
 
     def test_scan_while_it_collapses(self) -> None:
-        """The same when a table of thousands is emptied down to a few during one scan."""
+        """The same when a table of thousands shrinks to a few entries during one scan."""
         table = filled(5000)
         leaving = list(range(10, 5000))
 
@@ -170,7 +170,7 @@ class TableTests(SynchronousTestCase):
 
     @given(st.integers(0, 2**64 - 1))
     def test_any_cursor(self, cursor: int) -> None:
-        """A cursor made up by a client gives some entries and leads to the end."""
+        """An invented cursor returns some entries and the scan still ends."""
         table = filled(300)
         for _ in range(600):
             cursor, some = table.scan(cursor)
@@ -192,7 +192,7 @@ class TableTests(SynchronousTestCase):
         self.assertLess(longest, 20)
 
     def test_pick_reaches_all(self) -> None:
-        """No entry is out of reach of chance, so eviction finds what can go."""
+        """Every entry can be picked, so eviction finds all candidates."""
         table = filled(200)
         self.assertEqual(
             set(range(200)),

@@ -1,4 +1,4 @@
-"""What INFO counts: every way into a queue, into somebody's hands, and out of the node."""
+"""The counters of INFO: every way into a queue, to a client, and out of the node."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class TotalsTests(NodeCase):
     """One node."""
 
     def assert_totals(self, **expected: int) -> None:
-        """The counters that are not zero are these."""
+        """Exactly these counters are not zero."""
         self.assertEqual(expected, counted(self.node.totals))
 
     def test_usual_life(self) -> None:
-        """A job is added, queued, delivered, in hand, and then only counted."""
+        """A job is added, queued, delivered, held by a client, and finally acknowledged."""
         job_id = self.add()
         self.assert_totals(added=1, queued=1)
         self.get(b"q")
@@ -38,7 +38,7 @@ class TotalsTests(NodeCase):
         self.assert_totals(added=1, delivered=1, acked=1)
 
     def test_waiting_client(self) -> None:
-        """A job that goes straight to a waiting client is in its hand."""
+        """A job that goes directly to a waiting client counts as held by it."""
         self.wait(b"q")
         job_id = self.add()
         self.assert_totals(added=1, delivered=1, in_hand=1)
@@ -46,7 +46,7 @@ class TotalsTests(NodeCase):
         self.assert_totals(added=1, delivered=1, acked=1)
 
     def test_again(self) -> None:
-        """NACK and RETRY bring a job back into the queue, and out of the hand."""
+        """NACK and RETRY queue a job again, and the client no longer counts as holding it."""
         job_id = self.add(retry_s=10)
         self.get(b"q")
         self.node.enqueue([job_id], True)
@@ -66,14 +66,14 @@ class TotalsTests(NodeCase):
         self.assert_totals(added=1, requeued=1, dropped=1)
 
     def test_delay(self) -> None:
-        """A delayed job is in no queue yet, and the first queueing is no requeueing."""
+        """A delayed job is in no queue yet, and its first queueing is not counted as a requeue."""
         self.add(delay_s=5)
         self.assert_totals(added=1)
         self.pass_ms(5_100)
         self.assert_totals(added=1, queued=1)
 
     def test_expired(self) -> None:
-        """A life that ends in the queue, or in somebody's hand, is counted once."""
+        """A job that expires in the queue, or while a client holds it, is counted once."""
         self.add(ttl_s=5, retry_s=0)
         self.add(ttl_s=5, retry_s=0)
         self.get(b"q")
@@ -81,14 +81,14 @@ class TotalsTests(NodeCase):
         self.assert_totals(added=2, delivered=1, expired=2)
 
     def test_expired_while_fetching(self) -> None:
-        """So is one that a GETJOB finds before the timer does."""
+        """So is one that a GETJOB finds expired before the timer does."""
         self.add(ttl_s=5, retry_s=0)
         self.begin(self.now_ms + 5_100, self.wall_us + 5_100_000)
         self.assertEqual([], self.get(b"q"))
         self.assert_totals(added=1, expired=1)
 
     def test_evicted(self) -> None:
-        """What is removed to make room is neither expired nor dropped."""
+        """An evicted job counts as neither expired nor dropped."""
         self.add(retry_s=0)
         self.get(b"q")
         self.node.memory.limit = 100
@@ -96,7 +96,7 @@ class TotalsTests(NodeCase):
         self.assert_totals(added=1, delivered=1, evicted=1)
 
     def test_flush(self) -> None:
-        """Nothing is queued nor in hand on an empty node."""
+        """An empty node has no queued or delivered jobs."""
         self.add()
         self.add()
         self.get(b"q")
@@ -104,7 +104,7 @@ class TotalsTests(NodeCase):
         self.assert_totals(added=2, delivered=1)
 
     def test_reset(self) -> None:
-        """CONFIG RESETSTAT forgets what was, and not what is."""
+        """CONFIG RESETSTAT resets totals, but not current numbers."""
         self.add()
         self.add()
         self.get(b"q")
@@ -116,51 +116,52 @@ class PeerTotalsTests(PeerCase):
     """Several nodes."""
 
     def copied(self) -> bytes:
-        """A job in the queue that B holds, too."""
+        """A queued job of which B holds a copy, too."""
         job_id = self.replicated(B).id
         self.assertEqual({"added": 1, "queued": 1}, counted(self.node.totals))
         return job_id
 
     def test_acknowledged_elsewhere(self) -> None:
-        """A job that another node's client acknowledged is in nobody's hand here."""
+        """A job that a client of another node acknowledged is no longer held by a client here."""
         job_id = self.copied()
         self.get(b"q")
         self.receive_signal(B, SETACK, job_id, 1)
         self.assertEqual({"added": 1, "delivered": 1}, counted(self.node.totals))
 
     def test_deleted_elsewhere(self) -> None:
-        """A copy that another node deletes was not dropped here."""
+        """A copy that another node deletes does not count as dropped here."""
         self.receive_signal(B, DELJOB, self.copied())
         self.assertEqual({"added": 1}, counted(self.node.totals))
 
     def test_worked_on_elsewhere(self) -> None:
-        """A job that somebody works on elsewhere leaves the queue without being delivered."""
+        """A job that a worker of another node holds leaves the queue without counting as
+        delivered."""
         self.receive_signal(B, WORKING, self.copied())
         self.assertEqual({"added": 1}, counted(self.node.totals))
 
     def test_given_away(self) -> None:
-        """A job that goes to another node is in nobody's hand here."""
+        """A job that moves to another node is not held by a client here."""
         self.copied()
         self.receive(B, QueueSignal(NEEDJOBS, b"q", 1))
         self.assertEqual({"added": 1}, counted(self.node.totals))
 
     def test_taken_back(self) -> None:
-        """A job for which there were too few copies was dropped."""
-        self.ask(2, timeout_ms=100)
+        """A job with too few copies counts as dropped."""
+        self.begin_add(2, timeout_ms=100)
         self.pass_ms(200)
         self.assertEqual({"added": 1, "dropped": 1}, counted(self.node.totals))
 
 
 class LongestWaitTests(NodeCase):
-    """How long the oldest job at the front of a queue has waited."""
+    """How long the oldest job at the front of a queue has been waiting."""
 
     def waited_ms(self) -> int:
-        """As INFO asks for it."""
+        """The value that INFO reports."""
         queues: Queues = self.node.queues
         return int(queues.longest_wait_ms(self.now_ms))
 
     def test_of_several_queues(self) -> None:
-        """The one that waits for the longest counts, and none counts as -1."""
+        """The longest wait of all queues, or -1 if all are empty."""
         self.assertEqual(-1, self.waited_ms())
         self.add(b"a")
         self.pass_ms(500)
@@ -171,14 +172,15 @@ class LongestWaitTests(NodeCase):
         self.assertEqual(200, self.waited_ms())
 
     def test_delay_does_not_count(self) -> None:
-        """A job that was delayed waits from the moment on at which it is queued."""
+        """A delayed job waits from the moment it is queued."""
         self.add(delay_s=60)
         self.pass_ms(60_000)
         self.pass_ms(300)
         self.assertEqual(300, self.waited_ms())
 
     def test_very_many_queues(self) -> None:
-        """With very many, the last complete sweep answers, so that INFO stays quick."""
+        """With very many queues the value is from the last complete sweep, so that INFO stays
+        fast."""
         self.add(b"first")
         self.pass_ms(500)
         for number in range(1_500):

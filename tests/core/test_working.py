@@ -1,4 +1,4 @@
-"""WORKING is heeded by every holder, whatever their IDs and wherever the job is queued."""
+"""Every holder obeys WORKING, whatever their IDs and wherever the job is queued."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.messages import QUEUED
 from tests import profiles  # noqa: F401
-from tests.core.joined import STEP_MS, Joined
+from tests.core.joined import STEP_MS, ConnectedNodes
 
 node_ids = st.binary(min_size=20, max_size=20).map(lambda raw: raw.hex().encode())
 unique_parts = st.text("0123456789abcdefABCXYZ+/", min_size=24, max_size=24)
@@ -18,7 +18,7 @@ unique_parts = st.text("0123456789abcdefABCXYZ+/", min_size=24, max_size=24)
 _JITTER_MS = 500
 
 
-class HeededTests(SynchronousTestCase):
+class WorkingTests(SynchronousTestCase):
     """Three holders of one job."""
 
     @given(
@@ -36,25 +36,25 @@ class HeededTests(SynchronousTestCase):
         unique: str,
         retry_s: int,
         steps: int,
-        taken: bool,
+        delivered: bool,
         worker: int,
         random: Random,
     ) -> None:
-        """After an answered WORKING no other holder has the job in its queue, nor queues it before
-        RETRY; or two workers would have it."""
+        """After WORKING succeeds, no other holder has the job queued, or queues it before RETRY;
+        otherwise two workers would process it."""
         job_id = b"D-%s-%s-003d" % (ids[0][:8], unique.encode())
-        joined = Joined(ids, job_id, random)
-        joined.add(0, 3, retry_s)
-        if taken:
-            joined.take(0)
+        cluster = ConnectedNodes(ids, job_id, random)
+        cluster.add(0, 3, retry_s)
+        if delivered:
+            cluster.get(0)
         for _ in range(steps):
-            joined.step()
-        self.assertEqual(retry_s, joined.nodes[worker].working(job_id))
-        joined.settle()
+            cluster.step()
+        self.assertEqual(retry_s, cluster.nodes[worker].working(job_id))
+        cluster.settle()
         quiet_ms = retry_s * 1000 - _JITTER_MS // 2 - STEP_MS
         for _ in range(quiet_ms // STEP_MS):
-            for node in joined.nodes:
+            for node in cluster.nodes:
                 job = node.jobs.get(job_id)
                 assert job is not None
                 self.assertNotEqual(QUEUED, job.state)
-            joined.step()
+            cluster.step()

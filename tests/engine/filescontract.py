@@ -1,4 +1,4 @@
-"""One contract for files on a real disk, in memory, and on a simulated disk."""
+"""The common contract of files on a real disk, in memory, and on a simulated disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zope.interface.verify import verifyObject
 from disque_tx.engine.interfaces import IFile, IFiles
 from disque_tx.engine.ownership import IN_USE, claim, claim_empty, claim_name
 
-# The contract becomes a test case only together with an implementation.
+# The contract is a test case only when combined with an implementation.
 if TYPE_CHECKING:
     _Base = SynchronousTestCase
 else:
@@ -19,7 +19,7 @@ else:
 
 
 class FilesContract(_Base):
-    """What every implementation promises."""
+    """What every implementation guarantees."""
 
     files: IFiles
     folder: str
@@ -33,18 +33,18 @@ class FilesContract(_Base):
         return file.read(0, 10_000)
 
     def test_interfaces(self) -> None:
-        """Whatever is given where files are wanted has all their methods."""
+        """Every implementation has all methods of the interfaces."""
         self.assertTrue(verifyObject(IFiles, self.files))
         file = self.files.create(self.path("a"))
         self.addCleanup(file.close)
         self.assertTrue(verifyObject(IFile, file))
 
     def test_missing(self) -> None:
-        """A log that is not there is told from one that cannot be read."""
+        """A missing log is distinguished from one that cannot be read."""
         self.assertRaises(FileNotFoundError, self.files.open, self.path("a"))
 
     def test_append_and_read(self) -> None:
-        """What is appended comes behind what is there, also after opening the file again."""
+        """Data is appended after existing data, also after the file was opened again."""
         file = self.files.create(self.path("a"))
         file.append(b"12")
         file.append(b"345")
@@ -58,7 +58,7 @@ class FilesContract(_Base):
         self.assertEqual(b"", file.read(6, 4))
 
     def test_truncate(self) -> None:
-        """Behind a cut the file goes on at the new end, without a hole."""
+        """After a truncation the file continues at the new end, without a hole."""
         file = self.files.create(self.path("a"))
         self.addCleanup(file.close)
         file.append(b"12345")
@@ -67,13 +67,13 @@ class FilesContract(_Base):
         self.assertEqual(b"126", file.read(0, 10))
 
     def test_create_empties(self) -> None:
-        """What a crashed rewrite left behind is not a part of the next one."""
+        """The remains of a crashed rewrite are not part of the next one."""
         self.files.replace(self.path("a"), b"old")
         self.files.create(self.path("a")).close()
         self.assertEqual(b"", self.content("a"))
 
     def test_rename(self) -> None:
-        """The new log takes the place of the old one, which whoever has it open still has."""
+        """The new log replaces the old one, which stays readable where it is open."""
         self.files.replace(self.path("a"), b"old")
         old = self.files.open(self.path("a"))
         self.addCleanup(old.close)
@@ -85,11 +85,11 @@ class FilesContract(_Base):
         self.assertRaises(FileNotFoundError, self.files.open, self.path("b"))
 
     def test_rename_missing(self) -> None:
-        """A temporary file that somebody removed is an error, not an empty log."""
+        """A temporary file that was removed is an error, not an empty log."""
         self.assertRaises(FileNotFoundError, self.files.rename, self.path("a"), self.path("b"))
 
     def test_remove(self) -> None:
-        """Removing is safe on every way out."""
+        """Removing is safe in every error path."""
         self.files.replace(self.path("a"), b"x")
         self.files.remove(self.path("a"))
         self.files.remove(self.path("a"))
@@ -102,7 +102,7 @@ class FilesContract(_Base):
         self.assertEqual(b"short", self.content("a"))
 
     def test_open_new(self) -> None:
-        """A file that may be new is made, and one that is there is left as it is."""
+        """A file that may be new is created, and an existing one is left unchanged."""
         self.files.open(self.path("a"), True).close()
         self.assertEqual(b"", self.content("a"))
         self.files.replace(self.path("a"), b"old")
@@ -110,7 +110,7 @@ class FilesContract(_Base):
         self.assertEqual(b"old", self.content("a"))
 
     def test_lock(self) -> None:
-        """Of two that have a file open, one has it locked, until it is closed."""
+        """When a file is opened twice, only one of the two can lock it, until it is closed."""
         first = self.files.create(self.path("a"))
         second = self.files.open(self.path("a"))
         self.addCleanup(second.close)
@@ -132,7 +132,7 @@ class FilesContract(_Base):
         new.close()
 
     def test_is_at(self) -> None:
-        """Whoever has a file open sees that its name was given to another one, or is gone."""
+        """An open file shows whether its name was removed or belongs to another file now."""
         file = self.files.create(self.path("a"))
         self.addCleanup(file.close)
         self.assertTrue(file.is_at(self.path("a")))
@@ -142,7 +142,7 @@ class FilesContract(_Base):
         self.assertFalse(file.is_at(self.path("b")))
 
     def test_claim(self) -> None:
-        """What one node has claimed, another one is refused, whatever it wants with it."""
+        """A file that one node has claimed is refused to another, whatever its purpose."""
         mine = claim(self.files, self.path("a"))
         mine.append(b"1")
         for again in (claim, claim_empty):
@@ -157,12 +157,12 @@ class FilesContract(_Base):
         self.assertEqual(b"", self.content("a"))
 
     def test_claim_missing(self) -> None:
-        """A file that must be there and is not is no file in use."""
+        """A required file that is missing is not reported as in use."""
         with self.assertRaises(FileNotFoundError):
             claim(self.files, self.path("a"), False)
 
     def test_claim_name(self) -> None:
-        """What is not ours is kept when its name is taken; an empty file is no loss."""
+        """A foreign file is kept when its name is claimed; an empty file is not worth keeping."""
         for _ in range(2):
             claim_name(self.files, self.path("a"), self.path("b")).close()
             self.assertRaises(FileNotFoundError, self.files.open, self.path("b"))
@@ -173,7 +173,7 @@ class FilesContract(_Base):
         self.assertEqual((b"", b"other"), (self.content("a"), self.content("b")))
 
     def test_closed(self) -> None:
-        """Nothing is written through a file that was given back."""
+        """A closed file cannot be written."""
         file = self.files.create(self.path("a"))
         file.close()
         self.assertRaises(OSError, file.append, b"x")

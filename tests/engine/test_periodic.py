@@ -1,4 +1,4 @@
-"""Log lines about the thresholds of memory."""
+"""Log lines about the thresholds of memory usage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from disque_tx.services.host.log import DaemonLog
 
 
 class MemoryWatchTests(SynchronousTestCase):
-    """A node with a thousand bytes."""
+    """A node with a limit of a thousand bytes."""
 
     def setUp(self) -> None:
         self.path = self.mktemp()
@@ -20,12 +20,12 @@ class MemoryWatchTests(SynchronousTestCase):
         self.now_ms = 0
 
     def lines(self, used: int) -> list[str]:
-        """What is logged when so many bytes are used, some time later."""
+        """The log lines some time after this many bytes are in use."""
         self.now_ms += PAUSE_MS
         return self.lines_at_once(used)
 
     def lines_at_once(self, used: int) -> list[str]:
-        """What is logged when so many bytes are used, in the same moment."""
+        """The log lines at the same moment as this many bytes are in use."""
         self.memory.used = used
         open(self.path, "w").close()
         self.watch.look(self.now_ms)
@@ -33,7 +33,7 @@ class MemoryWatchTests(SynchronousTestCase):
             return file.read().splitlines()
 
     def test_each_threshold(self) -> None:
-        """Every crossing is logged with the figures and what it means, upwards and downwards."""
+        """Every crossing in either direction is logged with the numbers and its consequence."""
         for used, expected in (
             (760, "76 % of maxmemory is used (760 of 1000 bytes), above 75 %: this node keeps no"),
             (960, "96 % of maxmemory is used (960 of 1000 bytes), above 95 %: ADDJOB fails with"),
@@ -45,15 +45,15 @@ class MemoryWatchTests(SynchronousTestCase):
             self.assertEqual([], self.lines(used))
 
     def test_to_and_fro(self) -> None:
-        """Memory that goes up and down around a threshold does not fill the log, and where it stays
-        is logged in the end."""
+        """Memory that fluctuates around a threshold does not flood the log, and its final level is
+        logged."""
         self.assertEqual(1, len(self.lines(760)))
         for used in (740, 760, 740):
             self.assertEqual([], self.lines_at_once(used))
         self.assertEqual(1, len(self.lines(740)))
 
     def test_limit_taken_away(self) -> None:
-        """CONFIG SET maxmemory 0 ends it, too."""
+        """CONFIG SET maxmemory 0 ends the warning, too."""
         self.lines(960)
         self.memory.limit = 0
         (line,) = self.lines(960)

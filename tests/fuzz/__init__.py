@@ -1,1 +1,2 @@
-"""Bytes from strangers: what must hold whatever they are, and fuzzers that look for exceptions."""
+"""Fuzzing of input from strangers: properties that hold for any bytes, and fuzzers that look for
+exceptions."""

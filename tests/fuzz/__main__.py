@@ -1,9 +1,9 @@
 """Run a fuzzer, or replay what one found: ``python -m tests.fuzz bus|job|nodesfile [FILE...]``.
 
-Without files, it needs atheris (``pip install 'disque-tx[fuzz]'``) and the package as it is, not
-compiled. It runs until it finds something, or as long as ``-max_total_time=<seconds>`` says; other
-options of libFuzzer are taken, too. What it found, and the inputs worth starting with the next
-time, are kept in ``build/fuzz``. Files named are checked once each, without atheris.
+Without files, it needs atheris (``pip install 'disque-tx[fuzz]'``) and the uncompiled package. It
+runs until it finds something, or for ``-max_total_time=<seconds>``; other options of libFuzzer are
+accepted, too. Failing inputs, and the corpus for the next run, are kept in ``build/fuzz``. Named
+files are checked once each, without atheris.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAMES = ("bus", "job", "nodesfile")
 
 
 def main(words: list[str]) -> None:
-    """Fuzz the target that the command line names, or check the files that it names."""
+    """Fuzz the target named on the command line, or check the named files."""
     if not words or words[0] not in NAMES:
         sys.exit(f"usage: python -m tests.fuzz {'|'.join(NAMES)} [FILE...] [options of libFuzzer]")
     files = [Path(word) for word in words[1:] if not word.startswith("-")]
@@ -27,7 +27,7 @@ def main(words: list[str]) -> None:
 
 
 def replay(name: str, files: list[Path]) -> None:
-    """Check each file once; what fails raises, as it did in the fuzzer."""
+    """Check each file once; a failing one raises the same exception as in the fuzzer."""
     from tests.fuzz.checks import TARGETS
 
     check, _ = TARGETS[name]
@@ -38,7 +38,7 @@ def replay(name: str, files: list[Path]) -> None:
 
 
 def fuzz(name: str, options: list[str]) -> None:
-    """Run the fuzzer, from the corpus of earlier runs and from what the original wrote."""
+    """Run the fuzzer, starting from the corpus of earlier runs and from the original's data."""
     import atheris
 
     with atheris.instrument_imports(include=["disque_tx"]):

@@ -1,6 +1,6 @@
-"""What holds for any bytes, checked by Hypothesis in the tests and by the fuzzers.
+"""Properties that hold for any bytes, checked by Hypothesis in the tests and by the fuzzers.
 
-A check returns when all is well: bytes were understood, or refused with ``PeerError``.
+A check returns if the bytes were decoded correctly, or refused with ``PeerError``.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ VECTORS = Path(__file__).parent.parent / "vectors"
 
 
 def bus_seeds() -> list[bytes]:
-    """Messages of the original, all types."""
+    """Messages of the original, of all types."""
     files = sorted((VECTORS / "bus").glob("*.json"))
     return [bytes.fromhex(row["hex"]) for file in files for row in json.loads(file.read_bytes())]
 
 
 def job_seeds() -> list[bytes]:
-    """Jobs as they stand in those messages."""
+    """The job records in those messages."""
     jobs = [job for message in bus_seeds() for job in _jobs(message)]
     return [encode_stored(job) for job in jobs]
 
@@ -52,7 +52,7 @@ def nodesfile_seeds() -> list[bytes]:
 
 
 def job_fields(job: JobRecord) -> tuple[object, ...]:
-    """Everything that travels of a job, apart from its expiry."""
+    """All transmitted fields of a job, except its expiry."""
     return (
         *(job.id, job.queue, job.body, job.nodes, job.ctime, job.delay_s, job.retry_s),
         *(job.repl, job.state, job.flags & ~DELIVERED, job.nacks, job.deliveries),
@@ -60,7 +60,7 @@ def job_fields(job: JobRecord) -> tuple[object, ...]:
 
 
 def entry_fields(entry: GossipEntry) -> tuple[object, ...]:
-    """Everything in a gossip entry."""
+    """All fields of a gossip entry."""
     return (
         *(entry.id, entry.ip, entry.port, entry.flags),
         *(entry.ping_sent_ms, entry.pong_received_ms, entry.bus_port),
@@ -68,7 +68,7 @@ def entry_fields(entry: GossipEntry) -> tuple[object, ...]:
 
 
 def body_fields(message: Message) -> tuple[object, ...]:
-    """Everything in the body of a message, by its kind."""
+    """All fields in the body of a message, depending on its type."""
     if isinstance(message, Gossip):
         return tuple(entry_fields(entry) for entry in message.entries)
     if isinstance(message, JobsMessage):
@@ -82,7 +82,7 @@ def body_fields(message: Message) -> tuple[object, ...]:
 
 
 def message_fields(message: Message) -> tuple[object, ...]:
-    """Everything that comes back when a message is sent on."""
+    """All fields that are preserved when a message is encoded and decoded."""
     return (
         *(message.type, message.sender, message.port, message.flags, message.mflags),
         *(message.ip, message.bus_port, message.epoch, message.serial),
@@ -91,7 +91,7 @@ def message_fields(message: Message) -> tuple[object, ...]:
 
 
 def parsed(chunks: Iterable[bytes]) -> tuple[list[Message], tuple[object, ...]]:
-    """The messages in a stream that comes in chunks; how it ended, as values to compare."""
+    """The messages in a stream that arrives in chunks; how it ended, as comparable values."""
     parser = BusParser(STRANGER_BYTES_MAX)
     messages: list[Message] = []
     error = ""
@@ -113,7 +113,7 @@ def cut(data: bytes, cuts: Iterable[int]) -> list[bytes]:
 
 
 def check_bus(data: bytes, cuts: Iterable[int] = ()) -> None:
-    """The stream means the same however it is cut, and what it means can be sent on."""
+    """The result is independent of how the stream is cut, and all messages can be encoded again."""
     messages, end = parsed([data])
     whole = [message_fields(message) for message in messages]
     for chunks in (cut(data, cuts), cut(data, range(len(data)))):
@@ -127,7 +127,7 @@ def check_bus(data: bytes, cuts: Iterable[int] = ()) -> None:
 
 
 def check_job(data: bytes) -> None:
-    """The record is a job or refused, whatever stands around it, and a job can be stored."""
+    """The record is a job or refused, whatever surrounds it, and a job can be stored."""
     try:
         job = decode_stored(data)
     except PeerError as refused:
@@ -145,7 +145,7 @@ def check_job(data: bytes) -> None:
 
 
 def check_nodesfile(data: bytes) -> None:
-    """What can be read of the file is a table of different nodes that can be saved."""
+    """The readable part of the file is a table of distinct nodes that can be saved."""
     entries, faults = parse(data, 2_000)
     mine = [entry for entry in entries if entry.flags & MYSELF]
     assert len({entry.id for entry in entries}) == len(entries)
@@ -155,7 +155,7 @@ def check_nodesfile(data: bytes) -> None:
     assert render(parse(saved, 2_000)[0], 1_000) == saved
 
 
-#: What is fuzzed → its check, and where it starts from.
+#: Fuzzing target → its check, and its initial inputs.
 TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
     "bus": (check_bus, bus_seeds),
     "job": (check_job, job_seeds),

@@ -1,5 +1,5 @@
-"""``python -m tests.mutants [NAME...]``: plants these defects, or all, one at a
-time, and prints what the simulator finds in the run of the seed in ``caught.txt``."""
+"""``python -m tests.mutants [NAME...]``: plants the named defects, or all, one at a time, and
+prints what the simulator finds in the run of the seed in ``caught.txt``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.mutants.hunt import caught, fix_hashes, read_table
 
 
 def main(names: list[str]) -> int:
-    """Replay the defects; 1 when one is not found by its seed, 2 when there is none of a name."""
+    """Replay the defects; 1 if one is not found by its seed, 2 if a name is unknown."""
     table = read_table()
     unknown = [name for name in names if name not in table]
     if unknown:

@@ -1,7 +1,7 @@
-"""Defects planted into the node, one at a time, to see that the simulator finds them.
+"""Defects planted into the node, one at a time, to verify that the simulator finds them.
 
-Each replaces one method (or one constant of a module) of the product for the time of a run: how it
-could be wrong, and what that breaks. The product itself holds no trace of them.
+Each replaces one method (or one constant of a module) of the product for the time of a run by a
+plausible wrong one. The product itself contains no trace of them.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ _TOTALS: Final = "TotalsMatch"
 
 
 class Mutant:
-    """``what``: the defect in words. ``make``: from the right method to the wrong one. ``checker``:
-    the class name of the one that must find it, empty if any may. ``task``: the workload and the
-    fault of its runs, for one that shows where both meet and hardly anywhere else; the seed decides
-    otherwise."""
+    """``what``: a description of the defect. ``make``: turns the right method into the wrong one.
+    ``checker``: the class name of the checker that must find it, empty if any may. ``task``: the
+    workload and the fault of its runs, if it hardly ever shows otherwise; by default the seed
+    decides."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Mutant:
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        """The product has this defect."""
+        """Within this context the product has the defect."""
         right = getattr(self._owner, self._method)
         setattr(self._owner, self._method, self._make(right))
         try:
@@ -172,7 +172,13 @@ MUTANTS: Final = [
     Mutant("no-setack", "acknowledgements are sent once and never again", Acks, "awake", nothing),
     Mutant("gotack-ignored", "GOTACK is ignored", Acks, "confirmed", nothing),
     Mutant("setack-ignored", "SETACK is ignored", Acks, "set", nothing),
-    Mutant("raise", "a message makes the node fail", Holders, "_postponed", raise_on_working),
+    Mutant(
+        "raise",
+        "a message raises an exception in the node",
+        Holders,
+        "_postponed",
+        raise_on_working,
+    ),
     Mutant("no-gossip", "nodes do not learn of others", Heartbeats, "_read_gossip", nothing),
     Mutant(
         "no-recovery", "a node that is back still counts as failed", Heartbeats, "_pong", nothing
@@ -208,7 +214,14 @@ MUTANTS: Final = [
     ),
     Mutant("no-pause-out", "GETJOB ignores PAUSE", node, "PAUSE_OUT", never, _PAUSE),
     Mutant("no-pause-in", "ADDJOB ignores PAUSE", adding, "PAUSE_IN", never, _PAUSE),
-    Mutant("no-bcast", "PAUSE BCAST stays here", Node, "pause_everywhere", nothing, _PAUSE),
+    Mutant(
+        "no-bcast",
+        "PAUSE BCAST is not sent to other nodes",
+        Node,
+        "pause_everywhere",
+        nothing,
+        _PAUSE,
+    ),
     Mutant(
         "ack-ignored",
         "some ACKJOBs are answered and not executed",
@@ -221,7 +234,7 @@ MUTANTS: Final = [
     Mutant("all-nacks", "RETRY counts as a NACK, too", Delivery, "count", count_both, _COUNTERS),
     Mutant(
         "counters-not-learnt",
-        "a job that is moved back keeps its old counters",
+        "a job that moves back keeps its old counters",
         Delivery,
         "merge_counters",
         nothing,
@@ -253,17 +266,19 @@ MUTANTS: Final = [
     ),
     Mutant(
         "replies-first",
-        "replies leave before the log is written",
+        "replies are sent before the log is written",
         Turns,
         "_commit",
         replies_first,
     ),
     Mutant(
         "bus-first",
-        "messages leave before the log is written",
+        "messages are sent before the log is written",
         Turns,
         "_commit",
         messages_first,
     ),
-    Mutant("nodes-last", "the nodes file is written after the bus", Turns, "end", nodes_last),
+    Mutant(
+        "nodes-last", "the nodes file is written after messages are sent", Turns, "end", nodes_last
+    ),
 ]

@@ -1,12 +1,12 @@
-"""Looks for a seed whose run finds each planted defect, and writes the table down.
+"""Search for a seed whose run finds each planted defect, and write the table of seeds.
 
 ``python -m tests.mutants.hunt [most [name ...]]``: tries up to ``most`` seeds per defect, 500 by
-default, for all defects or for those named; first the seeds that other defects have in the table,
-because a seed that several share is run without a defect only once.
+default, for all defects or for those named. The seeds that other defects have in the table are
+tried first, because the run without a defect is shared by all defects of a seed.
 
-A seed finds a defect when its run is clean without the defect and not with it, and when the breach
-is one of the checker that the defect is planted for, if it is planted for one. Runs are small, so
-that all of them together take minutes: a few clients, a short time of faults, a bounded end.
+A seed finds a defect when its run is clean without the defect and breaks a promise with it; if the
+defect is meant for one checker, that one must report it. Runs are small, so that all of them
+together take minutes: a few clients, a short time of faults, a bounded end.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _CLIENTS_MAX: Final = 6
 _NODES_MIN: Final = 3
 _FAULTS_S: Final = 10
 _PACE_MS_MIN: Final = 200
-#: Long enough for everything that is right, unless holders are gone for ever.
+#: Long enough for every correct run, unless holders are gone for good.
 _DRAIN_S: Final = 120
 
 
 def small(seed: int, task: Pair | None = None) -> Shape:
-    """What belongs to the seed, with less of everything; with this workload and fault alone, if any
-    are given."""
+    """The shape of the seed's run, reduced in every respect; with only this workload and fault, if
+    any are given."""
     shape = draw_shape(World(seed))
     shape = attrs.evolve(
         shape,
@@ -59,12 +59,14 @@ def small(seed: int, task: Pair | None = None) -> Shape:
 
 @cache
 def healthy(seed: int, task: Pair | None = None) -> tuple[str, ...]:
-    """What the run of the seed breaks without any defect: nothing, or it cannot find one."""
+    """The violations in the seed's run without any defect; if there are any, the seed cannot show a
+    defect."""
     return tuple(checked_run(seed, small(seed, task)).execute(_DRAIN_S))
 
 
 def caught(mutant: Mutant, seed: int) -> str:
-    """The first thing that the run breaks with the defect and not without; empty when nothing."""
+    """The first violation in the run with the defect, if the run without it is clean; otherwise
+    empty."""
     with mutant.planted():
         run = checked_run(seed, small(seed, mutant.task))
         breaches = run.execute(_DRAIN_S)
@@ -74,13 +76,14 @@ def caught(mutant: Mutant, seed: int) -> str:
 
 
 def read_table() -> dict[str, int]:
-    """Defect → seed that finds it."""
+    """The seed that finds each defect."""
     rows = [line.split() for line in TABLE.read_text().splitlines() if not line.startswith("#")]
     return {row[0]: int(row[1]) for row in rows if row}
 
 
 def hunt(mutant: Mutant, seeds: list[int]) -> tuple[int, str]:
-    """The first of the seeds that finds it, and what it found; 0 when there is none."""
+    """The first of the seeds that finds the defect, and the violation; 0 and an empty text if none
+    does."""
     for seed in seeds:
         breach = caught(mutant, seed)
         if breach:
@@ -89,7 +92,7 @@ def hunt(mutant: Mutant, seeds: list[int]) -> tuple[int, str]:
 
 
 def main() -> int:
-    """Hunt for all, or for those named."""
+    """Hunt for all defects, or for those named."""
     most = int(sys.argv[1]) if len(sys.argv) > 1 else SEEDS_MAX
     names = sys.argv[2:] or [mutant.name for mutant in MUTANTS]
     found = read_table() if TABLE.exists() else {}
@@ -108,7 +111,8 @@ def main() -> int:
 
 
 def fix_hashes(module: str) -> None:
-    """Begin again, if need be, as a process in which a seed is the same run as in the tests."""
+    """Restart the process, if necessary, with the hash seed of the tests, so that a seed gives the
+    same run."""
     if os.environ.get("PYTHONHASHSEED") != "0":
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]])

@@ -30,7 +30,7 @@ def pretend(right: Any) -> Any:
 
 
 def forget_some_acks(right: Any) -> Any:
-    """One in sixteen is answered and nothing else."""
+    """One in sixteen acknowledgements gets its reply without being processed."""
 
     def acknowledge(self: Any, ids: list[bytes], *rest: Any) -> int:
         executed = [job_id for job_id in ids if job_id[20] % 16]
@@ -201,7 +201,7 @@ def leak(right: Any) -> Any:
 
 
 def never(right: Any) -> Any:
-    """A flag that is never seen."""
+    """A flag that is never set."""
     return 0
 
 
@@ -279,7 +279,7 @@ def keep_when_leaving(right: Any) -> Any:
 
 
 def replies_first(right: Any) -> Any:
-    """Clients are answered before the log is written."""
+    """Replies are sent before the log is written."""
 
     def wrong(self: Any) -> None:
         outbox = self._outbox
@@ -291,7 +291,7 @@ def replies_first(right: Any) -> Any:
 
 
 def messages_first(right: Any) -> Any:
-    """Messages leave before the log is written."""
+    """Messages are sent before the log is written."""
 
     def wrong(self: Any) -> None:
         self.links.flush()
@@ -301,7 +301,7 @@ def messages_first(right: Any) -> Any:
 
 
 def nodes_last(right: Any) -> Any:
-    """The node table is saved when everything has left."""
+    """The node table is saved after all output was sent."""
 
     def wrong(self: Any) -> bool:
         save, self.save_nodes = self.save_nodes, lambda: None

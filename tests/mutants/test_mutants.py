@@ -1,8 +1,8 @@
-"""The simulator finds what is wrong: every planted defect, by the seed in ``caught.txt``.
+"""The simulator finds every planted defect, by the seed in ``caught.txt``.
 
-Every change of the product changes what a seed leads to, so now and then a seed finds nothing any
-more; then another one has to be looked for. Defects are planted into plain Python: these tests run
-on the package in ``src``.
+A change of the product changes the runs of all seeds, so sometimes a seed no longer finds its
+defect; then another one must be searched for. Defects are planted into uncompiled Python: these
+tests run on the package in ``src``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from tests.mutants.hunt import SEEDS_MAX, caught, healthy, read_table, small
 
 
 class MutantTests(SynchronousTestCase):
-    """Defects and seeds."""
+    """Defects and their seeds."""
 
     def test_table(self) -> None:
-        """At least twenty defects, each with a seed of one deal, and each new checker with one."""
+        """There are at least twenty defects, each with a seed within the limit, and each new
+        checker has one."""
         table = read_table()
         self.assertGreaterEqual(len(MUTANTS), 20)
         self.assertEqual({mutant.name for mutant in MUTANTS}, set(table))
@@ -37,7 +38,7 @@ class MutantTests(SynchronousTestCase):
         self.assertLessEqual({*wanted, "TotalsMatch", "PasswordRequired"}, planted)
 
     def test_found(self) -> None:
-        """A checker that became blind would let a defect pass."""
+        """A checker that stopped working would let its defect pass."""
         table = read_table()
         blind = [m for m in MUTANTS if m.name in table and not caught(m, table[m.name])]
         self.assertEqual(
@@ -45,13 +46,13 @@ class MutantTests(SynchronousTestCase):
         )
 
     def test_sound(self) -> None:
-        """Without a defect the same runs are clean, so it is the defect that was found."""
+        """Without a defect the same runs are clean, so the violation was caused by the defect."""
         table = read_table()
         for seed, task in sorted({(table[m.name], m.task) for m in MUTANTS}, key=repr):
             self.assertEqual((), healthy(seed, task), f"seed {seed}, {small(seed, task)}")
 
     def test_failing_seed_finds_nothing(self) -> None:
-        """A seed that fails anyway is no proof: it does not count, whatever is planted."""
+        """A seed that fails without a defect proves nothing and does not count."""
         mutant = next(m for m in MUTANTS if m.name == "short-body")
         seed = read_table()[mutant.name]
         self.patch(hunt, "healthy", lambda *_: ("broken",))

@@ -1,1 +1,2 @@
-"""A mutation tester: small defects by a seed, one at a time, and which of them no test notices."""
+"""A mutation tester: plants small defects, one at a time, and reports those that no test
+notices."""

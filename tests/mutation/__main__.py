@@ -1,9 +1,9 @@
-"""``python -m tests.mutation FILE...``: how many of a sample of small defects the tests notice.
+"""``python -m tests.mutation FILE...``: how many of a sample of small defects the tests catch.
 
-``--seed`` chooses the sample of ``--mutants``, and the same seed is the same sample of the same
+``--seed`` determines the sample of ``--mutants``: the same seed gives the same sample of the same
 program. A mutant is caught when its tests fail, or use several times the processor time that they
-use without it. The status is 1 when fewer than ``--aim`` percent are caught. Those listed in
-``equivalent.txt`` change nothing that anybody could see, and are not drawn.
+use without it. The exit status is 1 if fewer than ``--aim`` percent are caught. Mutants listed in
+``equivalent.txt`` have no observable effect, and are not drawn.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tests.mutation.operators import Mutant, count, planted
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "src" / "disque_tx"
-#: Besides a package's own tests, those that go through it.
+#: Other test folders that exercise a package, in addition to its own.
 _MORE: Final = {
     "core": ["commands", "stateful"],
     "commands": ["core", "stateful"],
     "wire": ["commands", "core"],
 }
-#: So many times what the tests use without a defect, and so many seconds of processor time more.
+#: The limit is this multiple of the processor time without a defect, plus so many seconds.
 _FACTOR: Final = 3
 _SPARE_S: Final = 5
-#: When nothing happens at all.
+#: The limit in real time, for a process that hangs.
 _STALLED_S: Final = 1800
 
 
@@ -49,14 +49,14 @@ class Drawn(NamedTuple):
 
 
 def equivalent() -> set[tuple[str, str, str]]:
-    """Mutants known to change nothing: file, before, after."""
+    """Mutants without an observable effect: file, before, after."""
     lines = (Path(__file__).parent / "equivalent.txt").read_text().splitlines()
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
     return {(row[0], row[1], row[2]) for row in rows}
 
 
 def draw(paths: list[Path], seed: int, limit: int) -> list[Drawn]:
-    """A sample of the mutants of these files, without the equivalent ones."""
+    """A random sample of the mutants of these files, without the equivalent ones."""
     sources = {path: path.read_text() for path in paths}
     every = [(path, index) for path in paths for index in range(count(sources[path]))]
     Random(seed).shuffle(every)
@@ -72,7 +72,7 @@ def draw(paths: list[Path], seed: int, limit: int) -> list[Drawn]:
 
 
 def tests_for(path: Path) -> list[str]:
-    """The modules of tests for a file: its own first."""
+    """The test modules for a file: its own first."""
     package = path.parent.name
     folders = [ROOT / "tests" / name for name in (package, *_MORE.get(package, ()))]
     found = [test for folder in folders for test in sorted(folder.glob("test_*.py"))]
@@ -81,7 +81,8 @@ def tests_for(path: Path) -> list[str]:
 
 
 def run(module: str, index: int, tests: list[str], cpu_s: int) -> bool:
-    """Whether these tests pass on the plain package, within this processor time (0: any)."""
+    """Whether these tests pass on the uncompiled package, within this processor time (0:
+    unlimited)."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), str(ROOT)]),
@@ -108,20 +109,21 @@ def run(module: str, index: int, tests: list[str], cpu_s: int) -> bool:
 
 
 class Tests:
-    """The tests for one file, in two runs: its own find most mutants, and soon."""
+    """The tests for one file, in two runs: its own tests come first, since they find most mutants
+    quickly."""
 
     def __init__(self, path: Path, known_s: dict[str, int]) -> None:
-        """``known_s``: limits by the words of a run, which files may share."""
+        """``known_s``: measured limits by the arguments of a run, which files may share."""
         every = tests_for(path)
         self._runs = [(run, _limit_s(run, known_s)) for run in (every[:1], sorted(every))]
 
     def pass_on(self, module: str, number: int) -> bool:
-        """Whether they do not notice this mutant."""
+        """Whether the tests pass despite this mutant."""
         return all(run(module, number, tests, limit_s) for tests, limit_s in self._runs)
 
 
 def _limit_s(tests: list[str], known_s: dict[str, int]) -> int:
-    """The processor time that a mutant may use for these tests. They pass without a defect."""
+    """The processor time limit of these tests for a mutant, measured without a defect."""
     words = " ".join(tests)
     if words not in known_s:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -141,14 +143,14 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, default=150)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--aim", type=int, default=85)
-    given = parser.parse_args()
-    drawn = draw([path.resolve() for path in given.files], given.seed, given.mutants)
+    options = parser.parse_args()
+    drawn = draw([path.resolve() for path in options.files], options.seed, options.mutants)
     if not drawn:
-        sys.exit("There is nothing in these files that could be wrong.")
+        sys.exit("These files have no place for a mutant.")
     known_s: dict[str, int] = {}
     tests: dict[Path, Tests] = {}
     for path in sorted({one.path for one in drawn}):
-        print(f"{path.name}: its tests run without a defect", flush=True)
+        print(f"{path.name}: running its tests without a defect", flush=True)
         tests[path] = Tests(path, known_s)
 
     def survives(one: Drawn) -> bool:
@@ -156,7 +158,7 @@ def main() -> int:
         return tests[one.path].pass_on(module, one.number)
 
     survivors = 0
-    pool = ThreadPoolExecutor(given.jobs)
+    pool = ThreadPoolExecutor(options.jobs)
     try:
         runs = {pool.submit(survives, one): one for one in drawn}
         for number, done in enumerate(as_completed(runs), 1):
@@ -167,7 +169,7 @@ def main() -> int:
         pool.shutdown(cancel_futures=True)
     caught = len(drawn) - survivors
     print(f"Caught {caught} of {len(drawn)} ({100 * caught / len(drawn):.1f} %).")
-    return 0 if 100 * caught >= given.aim * len(drawn) else 1
+    return 0 if 100 * caught >= options.aim * len(drawn) else 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """``python -m tests.mutation.child MODULE INDEX SECONDS TRIAL-ARGUMENT...``: one mutant.
 
-The module is changed where it is imported, in this process only: no file is touched.
+The module is changed when it is imported, in this process only: no file is changed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from twisted.scripts.trial import run
 
 from tests.mutation.operators import planted
 
-#: A mutant may take so much memory before it is stopped.
+#: The memory limit of a mutant.
 _MEMORY_BYTES: Final = 2 << 30
 
 
 class _Loader(SourceFileLoader):
-    """Loads a module with one of its mutants."""
+    """Loads a module with one of its mutants planted."""
 
     def __init__(self, name: str, path: str, index: int) -> None:
         super().__init__(name, path)
@@ -34,7 +34,7 @@ class _Loader(SourceFileLoader):
 
 
 class Planter(PathFinder):
-    """Finds one module, and gives it a defect."""
+    """Finds the one module, and plants a mutant in it."""
 
     def __init__(self, module: str, index: int) -> None:
         self._module = module
@@ -52,7 +52,8 @@ class Planter(PathFinder):
 
 
 def main(words: list[str]) -> None:
-    """Run trial with a limit on its processor time (0: none); no ``MODULE``: no defect."""
+    """Run trial with a limit on its processor time (0: none); an empty ``MODULE`` means no
+    defect."""
     module, index, seconds, *arguments = words
     if int(seconds):
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))

@@ -1,4 +1,4 @@
-"""What can be wrong with a program in one place: all mutants of a source text, in a fixed order."""
+"""Possible defects in one place of a program: all mutants of a source text, in a fixed order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
-#: What is written instead of an operator.
+#: The replacement of each operator.
 _OPERATORS: Final[dict[type[ast.AST], type[ast.AST]]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -32,24 +32,24 @@ _OPERATORS: Final[dict[type[ast.AST], type[ast.AST]]] = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
-#: Calls whose first two arguments may be exchanged without harm.
+#: Calls whose first two arguments may be swapped without effect.
 _SYMMETRIC: Final = {"min", "max", "isinstance", "cast"}
 _IGNORED_FIELDS: Final = {"annotation", "returns", "decorator_list"}
 _IGNORED_STATEMENTS: Final = (ast.Import, ast.ImportFrom, ast.Assert)
 
-#: Changes the tree and returns what stands in the place of the statement.
+#: Changes the tree and returns the replacement of the statement.
 Plant = Callable[[], ast.stmt]
 
 
 class Site(NamedTuple):
-    """A place that can be wrong: the statement it is part of, and what makes it so."""
+    """A place for a defect: the statement that contains it, and the function that plants it."""
 
     statement: ast.stmt
     plant: Plant
 
 
 class Mutant(NamedTuple):
-    """One defect: its line, and what was there before and after, a line each."""
+    """One defect: its line number, and the line before and after."""
 
     line: int
     before: str
@@ -57,12 +57,12 @@ class Mutant(NamedTuple):
 
 
 def count(source: str) -> int:
-    """How many mutants a program has."""
+    """The number of mutants of a program."""
     return sum(1 for _ in _in_block(ast.parse(source).body, False))
 
 
 def planted(source: str, index: int) -> tuple[ast.Module, Mutant]:
-    """The program with one of its mutants, and which one it is. Raises `IndexError`."""
+    """The program with one of its mutants, and a description of it. Raises `IndexError`."""
     tree = ast.parse(source)
     for number, site in enumerate(_in_block(tree.body, False)):
         if number == index:
@@ -79,13 +79,13 @@ def _lines(statement: ast.stmt) -> list[str]:
 
 
 def _in_block(block: list[ast.stmt], in_function: bool) -> Iterator[Site]:
-    """What can be wrong with these statements and with those within them."""
+    """The possible defects in these statements and those nested in them."""
     for place, statement in enumerate(block):
         if isinstance(statement, _IGNORED_STATEMENTS):
             continue
         function = in_function
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-            # An attribute that is never set would be noticed at once.
+            # A missing assignment of an attribute would be noticed at once.
             function = statement.name != "__init__"
         if in_function and (other := _instead(statement)) is not None:
             yield Site(statement, _replacing(block, place, other))
@@ -109,7 +109,7 @@ def _in_block(block: list[ast.stmt], in_function: bool) -> Iterator[Site]:
 
 
 def _instead(statement: ast.stmt) -> ast.stmt | None:
-    """What can stand where this statement stands, as a whole; ``None``: nothing plausible."""
+    """The replacement of this statement as a whole; ``None`` if there is no plausible one."""
     match statement:
         case ast.Break():
             return ast.Continue()
@@ -125,7 +125,7 @@ def _instead(statement: ast.stmt) -> ast.stmt | None:
 
 
 def _in_expression(statement: ast.stmt, node: ast.AST, parent: ast.AST) -> Iterator[Site]:
-    """What can be wrong within an expression of this statement."""
+    """The possible defects in an expression of this statement."""
     match node:
         case ast.operator() if type(node) in _OPERATORS:  # of an augmented assignment
             yield Site(statement, _setting(statement, parent, "op", _OPERATORS[type(node)]()))
@@ -150,7 +150,7 @@ def _in_expression(statement: ast.stmt, node: ast.AST, parent: ast.AST) -> Itera
 
 
 def _ordered(call: ast.Call) -> bool:
-    """Whether the first two arguments can be exchanged, and that makes a difference."""
+    """Whether the first two arguments can be swapped with an effect."""
     first, second = call.args[:2]
     if isinstance(first, ast.Starred) or isinstance(second, ast.Starred):
         return False

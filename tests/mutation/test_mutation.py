@@ -1,4 +1,5 @@
-"""The mutation tester: what it plants, what it leaves alone, and that it tells caught from not."""
+"""The mutation tester: the mutants that it makes, and whether it reports correctly which are
+caught."""
 
 from __future__ import annotations
 
@@ -11,41 +12,41 @@ from tests.mutation.operators import count, planted
 
 
 def pairs(source: str) -> list[tuple[str, str]]:
-    """What each mutant of a program changes."""
+    """The change that each mutant of a program makes."""
     every = [planted(source, index)[1] for index in range(count(source))]
     return [(mutant.before, mutant.after) for mutant in every]
 
 
 class OperatorTests(SynchronousTestCase):
-    """What can be wrong."""
+    """The possible defects."""
 
     def changes(self, statement: str) -> set[str]:
-        """What one statement of a function may become."""
+        """The mutants of one statement in a function."""
         return {after for _, after in pairs(f"def f():\n    {statement}")}
 
     def test_comparisons(self) -> None:
-        """A boundary is missed by one, or a condition is the other way round."""
+        """A boundary is off by one, or a condition is inverted."""
         self.assertEqual({"x = a <= b"}, self.changes("x = a < b"))
         self.assertEqual({"x = a is not b"}, self.changes("x = a is b"))
 
     def test_arithmetic(self) -> None:
-        """A wrong operator, also in an assignment, which may be missing too."""
+        """A wrong operator, also in an augmented assignment, which may also be missing."""
         self.assertEqual({"x = a - b"}, self.changes("x = a + b"))
         self.assertEqual({"x -= a", "pass"}, self.changes("x += a"))
 
     def test_conditions(self) -> None:
-        """A condition that is dropped or negated; a comparison is negated once only."""
+        """A condition is dropped or negated; a comparison is negated only once."""
         self.assertEqual({"if not (a and b):", "if a or b:"}, self.changes("if a and b: x"))
         self.assertEqual({"if a != b:"}, self.changes("if a == b: x"))
         self.assertEqual({"x = a if not b else c"}, self.changes("x = a if b else c"))
 
     def test_constants(self) -> None:
-        """Off by one; a flag that is wrong."""
+        """A number is off by one, or a flag is inverted."""
         self.assertEqual({"x = 8", "x = 6"}, self.changes("x = 7"))
         self.assertEqual({"x = False"}, self.changes("x = True"))
 
     def test_statements(self) -> None:
-        """Something is forgotten: a call, a state, an error, a value, the end of a loop."""
+        """A statement is missing: a call, an assignment, an error, a value, the end of a loop."""
         self.assertEqual({"pass"}, self.changes("f()"))
         self.assertEqual({"pass"}, self.changes("a.b = c"))
         self.assertEqual({"pass"}, self.changes("raise error"))
@@ -53,56 +54,56 @@ class OperatorTests(SynchronousTestCase):
         self.assertEqual({"continue"}, self.changes("while x: break") - {"while not x:"})
 
     def test_arguments(self) -> None:
-        """Two arguments are exchanged, unless that is the same."""
+        """Two arguments are swapped, unless that has no effect."""
         self.assertEqual({"x = f(b, a, c)"}, self.changes("x = f(a, b, c)"))
         self.assertEqual(set(), self.changes("x = min(a, b)"))
 
     def test_left_alone(self) -> None:
-        """What the program does not do, or could not run without, is no place for a defect."""
+        """Code that has no effect, or without which the program cannot run, has no mutants."""
         source = 'def __init__(self, a: int = 0) -> Literal[1]:\n    "2"\n    self.a = a\n'
         after = [f"def __init__(self, a: int={wrong}) -> Literal[1]:" for wrong in (1, -1)]
         self.assertEqual(after, [mutant for _, mutant in pairs(source)])
         self.assertEqual([], pairs("from a import b\nassert b == 1\n"))
 
     def test_line(self) -> None:
-        """A survivor can be found: its line is that of the statement that is wrong."""
+        """The line of a surviving mutant is that of its statement, so that it can be found."""
         source = "def f():\n    a = b\n    return b\n"
         tree, mutant = planted(source, 0)
         self.assertEqual((3, "return b", "return None"), mutant)
         self.assertEqual("def f():\n    a = b\n    return None", ast.unparse(tree))
 
     def test_no_more(self) -> None:
-        """There are as many mutants as are counted."""
+        """The number of mutants equals the count."""
         with self.assertRaises(IndexError):
             planted("x = 1", count("x = 1"))
 
 
 class RunTests(SynchronousTestCase):
-    """Samples, and tests on a mutant in a process of its own."""
+    """Samples, and tests on a mutant in its own process."""
 
     path = PACKAGE / "core" / "addresses.py"
 
     def test_sample(self) -> None:
-        """A seed is a sample: others can look at what survived here."""
+        """A seed always gives the same sample, so that others can examine the survivors."""
         every = draw([self.path], 1, 10_000)
         self.assertEqual(len(every), len({one.number for one in every}))
         self.assertEqual(every[:5], draw([self.path], 1, 5))
         self.assertNotEqual(every[:5], draw([self.path], 2, 5))
 
     def test_equivalent(self) -> None:
-        """What is excused is there: an excuse for what the program no longer says hides others."""
+        """Every listed equivalent mutant exists: an outdated entry could hide others."""
         for name, before, after in equivalent():
             self.assertIn((before, after), pairs((PACKAGE / name).read_text()), name)
 
     def test_own_tests_first(self) -> None:
-        """Most mutants are caught by the tests of their module, within a second."""
+        """Most mutants are caught by the tests of their own module, within a second."""
         modules = tests_for(self.path)
         self.assertEqual("tests.core.test_addresses", modules[0])
         self.assertIn("tests.stateful.test_node", modules)
         self.assertEqual(len(modules), len(set(modules)))
 
     def test_caught_or_not(self) -> None:
-        """The tests fail on a mutant, pass on none, and the file is as it was."""
+        """A mutant makes the tests fail, the original passes, and the file is not changed."""
         before = self.path.read_text()
         first = tests_for(self.path)[:1]
         module = "disque_tx.core.addresses"

@@ -1,4 +1,4 @@
-"""Protocols, producers and turns that note what happens to them."""
+"""Protocols, producers and turns that record what happens to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from disque_tx.services.interfaces import ITurn
 
 
 class Recorder(Protocol):
-    """Notes what it is told. ``error``: raised by the next ``dataReceived``."""
+    """Records its events. ``error``: raised by the next ``dataReceived``."""
 
     def __init__(self) -> None:
         self.received = b""
@@ -32,7 +32,7 @@ class Recorder(Protocol):
 
 
 class Refusing(Factory):
-    """Serves nobody."""
+    """Refuses every connection."""
 
     def buildProtocol(self, addr: IAddress | None) -> None:
         return None
@@ -40,7 +40,7 @@ class Refusing(Factory):
 
 @implementer(IPushProducer)
 class Producer:
-    """Notes what it is asked for."""
+    """Records calls of its methods."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -56,7 +56,7 @@ class Producer:
 
 
 class _NoPump:
-    """A pump that serves nobody directly."""
+    """A pump that handles no events."""
 
     def __init__(self) -> None:
         self.again: list[tuple[int, int]] = []
@@ -86,7 +86,7 @@ class Turns:
 
 
 class StillLog:
-    """A log with nothing to do. ``error``: raised by the next tick."""
+    """A log that has nothing to do. ``error``: raised by the next tick."""
 
     def __init__(self) -> None:
         self.loading = False

@@ -1,4 +1,4 @@
-"""A node on a bench: real engine, commands and protocols; time, log and reactor are the test's."""
+"""A node with real engine, commands and protocols; the test controls time, log and reactor."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FIRST_ID = b"D-aaaaaaaa-%024d-05a1" % 1
 
 @implementer(IClock)
 class BenchClock:
-    """Both clocks show what the reactor's shows."""
+    """Both clocks follow the reactor's."""
 
     def __init__(self, reactor: IReactorTime) -> None:
         self._reactor = reactor
@@ -51,7 +51,7 @@ class BenchClock:
 
 
 class BenchLog:
-    """A log that notes, at each commit, what had left the node by then. ``error``: raised."""
+    """A log that records, at each commit, the output sent until then. ``error``: raised."""
 
     def __init__(self) -> None:
         self.write_error = ""
@@ -68,8 +68,8 @@ class BenchLog:
 
 
 class NodeCase(SynchronousTestCase):
-    """Tests on one node; ``self.connect`` makes clients on Twisted's kind of transport,
-    ``self.dial`` on the fast acceptor. ``request_ns``: how long each request takes."""
+    """Tests on one node; ``self.connect`` makes clients on a Twisted transport, ``self.dial`` on
+    the fast acceptor. ``request_ns``: how long each request takes."""
 
     def setUp(self) -> None:
         self.reactor = self.make_reactor()
@@ -101,7 +101,7 @@ class NodeCase(SynchronousTestCase):
         return self._clock_ns
 
     def platform(self, in_thread: Callable[..., Deferred[Any]] = maybeDeferred) -> Platform:
-        """What services get of the world. ``in_thread``: does at once what a thread would do."""
+        """The environment of services. ``in_thread``: runs work at once instead of in a thread."""
         clock = BenchClock(self.reactor)
         return Platform(self.reactor, clock, MemoryFiles(), self.log, in_thread)
 
@@ -110,7 +110,7 @@ class NodeCase(SynchronousTestCase):
         return MemoryReactorClock()
 
     def make_control(self) -> Control:
-        """What the commands can reach outside."""
+        """The process control that commands use."""
         return MemoryControl({b"requirepass": b"", b"maxmemory": b"1073741824"})
 
     def logged(self) -> str:
@@ -137,14 +137,14 @@ class NodeCase(SynchronousTestCase):
         return mine
 
     def turn(self, *requests: bytes) -> bytes:
-        """What a new client in memory is answered to inline requests."""
+        """The replies to inline requests of a new in-memory client."""
         protocol, transport = self.connect()
         protocol.dataReceived(b"".join(request + b"\r\n" for request in requests))
         return bytes(transport.value())
 
 
 def drive(reactor: MemoryReactorClock) -> None:
-    """Let a reactor in memory serve its descriptors until none is ready."""
+    """Let an in-memory reactor process its descriptors until none is ready."""
     while True:
         reactor.advance(0)
         readers = {d for d in reactor.getReaders() if IReadDescriptor.providedBy(d)}
@@ -159,7 +159,7 @@ def drive(reactor: MemoryReactorClock) -> None:
 
 
 def ended(descriptor: Any, why: Exception | Failure | None, reactor: MemoryReactorClock) -> None:
-    """Do what every reactor does when a descriptor says that it is done."""
+    """Do what every reactor does when a descriptor reports that it is finished."""
     if why is not None:
         reactor.removeReader(descriptor)
         reactor.removeWriter(descriptor)

@@ -1,4 +1,4 @@
-"""A whole node as its program makes it, on real files, with the reactor in memory."""
+"""A whole node as its program creates it, on real files, with an in-memory reactor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.services.nodebench import drive
 
 
 class _Threads:
-    """Does at once what a thread would do."""
+    """Runs work at once instead of in a thread."""
 
     def callInThreadWithCallback(
         self, on_result: Callable[[bool, Any], None], work: Callable[..., Any], *args: Any
@@ -33,7 +33,7 @@ class _Threads:
 
 
 class RootReactor(MemoryReactorClock):
-    """A reactor in memory with threads that are none."""
+    """An in-memory reactor without real threads."""
 
     def getThreadPool(self) -> _Threads:
         return _Threads()
@@ -43,7 +43,7 @@ class RootReactor(MemoryReactorClock):
 
 
 class RootCase(SynchronousTestCase):
-    """Tests on nodes that listen at a Unix socket in a folder of their own."""
+    """Tests on nodes that listen at a Unix socket in a temporary folder."""
 
     def setUp(self) -> None:
         self.reactor = RootReactor()
@@ -51,7 +51,7 @@ class RootCase(SynchronousTestCase):
         self.folder.mkdir()
         self.settings = self.make_settings()
         self.died: list[int] = []
-        # The node tunes the collector of its process, which is the tests' as well.
+        # The node tunes the garbage collector of its process, which the tests share.
         self.addCleanup(gc.unfreeze)
         self.addCleanup(gc.set_threshold, *gc.get_threshold())
 
@@ -70,7 +70,7 @@ class RootCase(SynchronousTestCase):
         return settings
 
     def path(self, name: str) -> str:
-        """A file in the folder, by a name that fits into a socket's address."""
+        """A file in the folder, with a path short enough for a socket address."""
         return str((self.folder / name).relative_to(Path.cwd()))
 
     def make(self) -> NodeRoot:
@@ -79,7 +79,7 @@ class RootCase(SynchronousTestCase):
         return NodeRoot(self.settings, log, self.reactor, self.died.append)
 
     def started(self) -> NodeRoot:
-        """A node that serves."""
+        """A node that is serving."""
         root = self.make()
         root.privilegedStartService()
         root.startService()
@@ -88,7 +88,7 @@ class RootCase(SynchronousTestCase):
         return root
 
     def stopped(self, root: NodeRoot) -> None:
-        """Let it stop, if it is still there."""
+        """Stop the node if it is still running."""
         if root.running:
             self.successResultOf(root.stopService())
 
@@ -102,13 +102,13 @@ class RootCase(SynchronousTestCase):
         return client
 
     def ask(self, client: socket.socket, *requests: str) -> bytes:
-        """Send inline requests and read what is answered."""
+        """Send inline requests and read the replies."""
         client.sendall("".join(f"{request}\r\n" for request in requests).encode())
         drive(self.reactor)
-        return self.heard(client)
+        return self.received(client)
 
-    def heard(self, client: socket.socket) -> bytes:
-        """What has come so far."""
+    def received(self, client: socket.socket) -> bytes:
+        """The bytes received so far."""
         client.setblocking(False)
         try:
             return client.recv(1 << 20)

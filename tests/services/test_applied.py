@@ -1,4 +1,4 @@
-"""What settings change in a running node."""
+"""The effect of settings on a running node."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from tests.services.nodebench import NodeCase
 
 
 class AppliedTests(NodeCase):
-    """Every setting reaches its place."""
+    """Every setting takes effect."""
 
     def test_all(self) -> None:
-        """At the start all of them are given to the node."""
+        """At startup all settings are passed to the node."""
         settings = self.settings
         settings.maxmemory = 1_000_000_000
         settings.maxmemory_policy = "noeviction"
@@ -27,7 +27,7 @@ class AppliedTests(NodeCase):
         self.assertEqual("verbose", self.log.level)
 
     def test_cluster(self) -> None:
-        """What the cluster needs to know of the configuration."""
+        """The settings of the cluster."""
         settings = self.settings
         settings.cluster_node_timeout = 3_000
         settings.cluster_meet_allow = ["10.0.0.1", "fd00::/8"]
@@ -43,7 +43,7 @@ class AppliedTests(NodeCase):
         self.assertEqual((b"192.0.2.1", 8000, 8001), (myself.ip, myself.port, myself.bus_port))
 
     def test_ports(self) -> None:
-        """Unless it is said otherwise others are told where this node listens."""
+        """By default other nodes are sent the port on which this node listens."""
         myself = self.node.membership.myself
         for cluster_bus_port, announced in ((0, 0), (17_711, 0), (7_000, 7_000)):
             self.settings.cluster_bus_port = cluster_bus_port
@@ -51,13 +51,13 @@ class AppliedTests(NodeCase):
             self.assertEqual((7711, announced), (myself.port, myself.bus_port))
 
     def test_long_node_timeout(self) -> None:
-        """However long the time-out is, what is computed from it fits into 64 bits."""
+        """However long the timeout is, values derived from it fit into 64 bits."""
         self.settings.cluster_node_timeout = 2**63 - 1
         apply_all(self.settings, self.server, self.log)
         self.assertLess(self.node.cluster.node_timeout_ms, 2**40)
 
     def test_slow_log_is_cut(self) -> None:
-        """A shorter slow log loses its oldest entries."""
+        """A shorter slow log drops its oldest entries."""
         self.settings.slowlog_log_slower_than = 0
         apply_all(self.settings, self.server, self.log)
         self.turn(*[b"PING"] * 10)
@@ -68,7 +68,7 @@ class AppliedTests(NodeCase):
         self.assertEqual(b":3\r\n", self.turn(b"SLOWLOG LEN"))
 
     def test_less_memory(self) -> None:
-        """A limit below what is in use evicts what may be evicted, and warns."""
+        """A limit below current usage evicts what may be evicted, and logs a warning."""
         self.turn(*[b"ADDJOB q " + b"x" * 1000 + b" 0 RETRY 0"] * 20)
         self.turn(b"GETJOB COUNT 20 FROM q")
         used = self.node.memory.used
@@ -78,7 +78,7 @@ class AppliedTests(NodeCase):
         self.assertIn("WARNING: the new maxmemory value", self.logged())
 
     def test_no_limit(self) -> None:
-        """0 is no limit, and no reason to warn."""
+        """0 means no limit, and causes no warning."""
         self.settings.maxmemory = 0
         self.turn(b"ADDJOB q b 0")
         APPLY["maxmemory"](self.settings, self.server, self.log)

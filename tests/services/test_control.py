@@ -1,4 +1,4 @@
-"""What commands do to the process."""
+"""Commands that control the process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ConfigTests(RootCase):
     """CONFIG on a whole node (client protocol, section 9)."""
 
     def test_applied_at_once(self) -> None:
-        """What is set is in force, and read back."""
+        """A value that was set takes effect and can be read."""
         root = self.started()
         client = self.dial()
         answer = self.ask(
@@ -28,7 +28,7 @@ class ConfigTests(RootCase):
         self.assertEqual("warning", root.log.level)
 
     def test_password(self) -> None:
-        """A password concerns connected clients too, also the one that set it."""
+        """A new password applies to connected clients too, including the one that set it."""
         self.started()
         client = self.dial()
         self.assertEqual(
@@ -37,7 +37,7 @@ class ConfigTests(RootCase):
         )
 
     def test_hz(self) -> None:
-        """The periodic work goes on at the new pace."""
+        """The periodic work continues at the new rate."""
         root = self.started()
         self.ask(self.dial(), "CONFIG SET hz 100")
         before = root.server.stats.commands_processed
@@ -55,7 +55,7 @@ class ConfigTests(RootCase):
         self.assertEqual(100, self.settings.maxclients)
 
     def test_no_file(self) -> None:
-        """Without a file there is nothing to rewrite."""
+        """Without a configuration file there is nothing to rewrite."""
         self.started()
         self.assertEqual(
             b"-ERR The server is running without a config file\r\n",
@@ -63,7 +63,7 @@ class ConfigTests(RootCase):
         )
 
     def test_rewrite(self) -> None:
-        """The file keeps its comments and gets the values in force."""
+        """The file keeps its comments and gets the current values."""
         path = self.folder / "my.conf"
         path.write_text("# mine\nmaxclients 100\n")
         self.settings.config_file = str(path)
@@ -73,7 +73,7 @@ class ConfigTests(RootCase):
         self.assertEqual(["# mine", "maxclients 60"], lines[:2])
 
     def test_rewrite_fails(self) -> None:
-        """The reason is told."""
+        """The error contains the reason."""
         self.settings.config_file = "/no/such/folder/my.conf"
         self.started()
         self.assertEqual(
@@ -82,7 +82,7 @@ class ConfigTests(RootCase):
         )
 
     def test_log_cannot_be_switched_on(self) -> None:
-        """When the log cannot be made the setting stays as it was."""
+        """If the log cannot be created the setting is not changed."""
         self.started()
         self.settings.appendfilename = "no/such/folder.aof"
         client = self.dial()
@@ -95,17 +95,17 @@ class ConfigTests(RootCase):
 
 
 class ProcessTests(RootCase):
-    """Commands that concern the process."""
+    """Commands that affect the process."""
 
     def test_protocol(self) -> None:
-        """HELLO changes how it and later requests are answered, not earlier ones."""
+        """HELLO changes the protocol of its own reply and later ones, not of earlier ones."""
         self.started()
         answer = self.ask(self.dial(), "CLIENT GETNAME", "HELLO 3", "CLIENT GETNAME")
         self.assertTrue(answer.startswith(b"$-1\r\n%7\r\n"), answer)
         self.assertTrue(answer.endswith(b"_\r\n"), answer)
 
     def test_info(self) -> None:
-        """INFO has all sections, and tells of the log that it is off."""
+        """INFO has all sections, and reports that the log is disabled."""
         self.started()
         text = self.ask(self.dial(), "INFO all").decode()
         for section in ("Server", "Clients", "Memory", "Jobs", "Queues", "Persistence", "CPU"):
@@ -114,13 +114,13 @@ class ProcessTests(RootCase):
         self.assertIn("\r\nloading:0\r\n", text)
 
     def test_client_list(self) -> None:
-        """A client's buffers and its address are shown."""
+        """A client's buffers and its address are listed."""
         self.started()
         answer = self.ask(self.dial(), "CLIENT LIST").decode()
         self.assertRegex(answer, r"addr=\S*d\.sock:0 fd=\d+ name= .* flags=U qbuf=0 .* cmd=client")
 
     def test_save_config(self) -> None:
-        """CLUSTER SAVECONFIG writes the nodes file, or tells why not."""
+        """CLUSTER SAVECONFIG writes the nodes file, or reports why it cannot."""
         self.started()
         client = self.dial()
         path = self.folder / "nodes.conf"
@@ -136,14 +136,14 @@ class ProcessTests(RootCase):
         path.rmdir()
 
     def test_restart(self) -> None:
-        """DEBUG RESTART ends the process, with the wish to begin anew."""
+        """DEBUG RESTART ends the process with a request to start again."""
         root = self.started()
         self.ask(self.dial(), "DEBUG RESTART 250")
         self.assertEqual((True, 250), root.restart_wanted)
         self.assertTrue(self.reactor.hasStopped)
 
     def test_restart_refused(self) -> None:
-        """When the configuration cannot be kept there is no restart."""
+        """If the configuration cannot be saved there is no restart."""
         self.settings.config_file = "/no/such/folder/my.conf"
         root = self.started()
         self.assertEqual(
@@ -153,7 +153,7 @@ class ProcessTests(RootCase):
         self.assertIsNone(root.restart_wanted)
 
     def test_shutdown_refused(self) -> None:
-        """While the very first log is being written the process does not stop."""
+        """While the first log is being written the process does not stop."""
         root = self.started()
         root.aof.state = "wait-rewrite"
         self.assertEqual(
@@ -163,7 +163,7 @@ class ProcessTests(RootCase):
         self.assertFalse(self.reactor.hasStopped)
 
     def test_shutdown_without_its_log(self) -> None:
-        """When the log that SHUTDOWN REWRITE-AOF is to leave cannot be written, nothing stops."""
+        """If the log of SHUTDOWN REWRITE-AOF cannot be written, the node keeps running."""
         self.started()
         self.settings.appendfilename = "no/such/folder.aof"
         client = self.dial()
@@ -175,10 +175,10 @@ class ProcessTests(RootCase):
 
 
 class AddressTests(RootCase):
-    """The address a client used."""
+    """The address that a client connected to."""
 
     def test_local_client(self) -> None:
-        """A client on a Unix socket is of this machine, so it is told the loopback address."""
+        """For a client on a Unix socket this is the loopback address."""
         self.started()
         self.assertIn(b"$9\r\n127.0.0.1\r\n", self.ask(self.dial(), "HELLO"))
 
@@ -187,7 +187,7 @@ class LimitTests(SynchronousTestCase):
     """The limit on open files (client protocol, section 2)."""
 
     def test_enough(self) -> None:
-        """What fits is granted, and the soft limit is raised for it."""
+        """A limit that fits is granted, and the soft limit is raised for it."""
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
         resource.setrlimit(resource.RLIMIT_NOFILE, (200, limits[1]))
@@ -197,13 +197,13 @@ class LimitTests(SynchronousTestCase):
         )
 
     def test_already_high(self) -> None:
-        """A limit that is high enough is left alone."""
+        """A limit that is high enough is not changed."""
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.assertEqual(10, raise_fd_limit(10))
         self.assertEqual(limits, resource.getrlimit(resource.RLIMIT_NOFILE))
 
     def test_hard_limit(self) -> None:
-        """What the system does not allow is not promised."""
+        """The node does not promise more clients than the system allows."""
         _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         allowed = clients_allowed()
         self.assertEqual(hard - RESERVED_FDS if hard > 0 else 2**31 - 1, allowed)

@@ -1,4 +1,4 @@
-"""What leaves the node leaves after the records it depends on, in every order of requests."""
+"""Output is sent after the records that it depends on, for any order of requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pipelines = st.lists(
 
 
 class CountingLog(LogSink):
-    """``uncommitted``: records since the last commit."""
+    """``uncommitted``: the number of records since the last commit."""
 
     def __init__(self) -> None:
         self.uncommitted = 0
@@ -49,7 +49,7 @@ class CountingLog(LogSink):
 
 
 class WatchedTransport(StringTransport):
-    """``early``: what was written while records were uncommitted."""
+    """``early``: output written while records were uncommitted."""
 
     def __init__(self, log: CountingLog) -> None:
         super().__init__(peerAddress=IPv4Address("TCP", "127.0.0.1", 5001))
@@ -66,9 +66,9 @@ class OrderTests(NodeCase):
     """Clients that pipeline, block, and are unblocked by others."""
 
     @given(pipelines)
-    def test_committed_before_it_is_said(self, sent: list[tuple[int, list[bytes]]]) -> None:
-        """When replies leave, nothing that was recorded is uncommitted; a client that was just
-        unblocked may have sent requests behind the one that blocked, which record, too."""
+    def test_committed_before_replies(self, sent: list[tuple[int, list[bytes]]]) -> None:
+        """Replies are sent when all records are committed; a client that was just unblocked may
+        have sent further requests, which make records, too."""
         self.node.flush_all()
         log = CountingLog()
         self.node.outbox.log = log

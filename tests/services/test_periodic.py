@@ -1,4 +1,4 @@
-"""The periodic work of a node and of its cluster."""
+"""The periodic work of a node and its cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CronCase(NodeCase):
     """A node whose cron runs ten times a second."""
 
     def setUp(self) -> None:
-        """Started, at a whole second of the steady clock."""
+        """A started node, at a whole second of the monotonic clock."""
         super().setUp()
         self.aof = StillLog()
         self.cron = Cron(self.runtime, self.settings, self.platform(), cast(Any, self.aof))
@@ -28,7 +28,7 @@ class CronCase(NodeCase):
             self.cron.stopService()
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, one period of the cron after the other."""
+        """Let time pass, one period of the cron at a time."""
         self.reactor.pump([0.1] * round(seconds * 10))
 
 
@@ -36,7 +36,8 @@ class IdleTests(CronCase):
     """``timeout`` (client protocol, section 2)."""
 
     def test_closed(self) -> None:
-        """Silence for more than so many whole seconds ends a connection without a word."""
+        """A connection that is idle for more than this many whole seconds is closed without a
+        message."""
         self.settings.timeout = 3
         _client, transport = self.connect()
         self.wait(3.9)
@@ -45,13 +46,13 @@ class IdleTests(CronCase):
         self.assertEqual((True, b""), (transport.disconnected, transport.value()))
 
     def test_off(self) -> None:
-        """Without a timeout nobody is closed."""
+        """Without a timeout no connection is closed."""
         _client, transport = self.connect()
         self.wait(100)
         self.assertFalse(transport.disconnected)
 
     def test_talking(self) -> None:
-        """Every request counts."""
+        """Every request resets the idle time."""
         self.settings.timeout = 2
         client, transport = self.connect()
         for _ in range(5):
@@ -60,7 +61,7 @@ class IdleTests(CronCase):
         self.assertFalse(transport.disconnected)
 
     def test_blocked(self) -> None:
-        """Who waits for a job is not idle, and has time to acknowledge it."""
+        """A blocked client is not idle, and has time to acknowledge its job."""
         self.settings.timeout = 2
         client, transport = self.connect()
         client.dataReceived(b"GETJOB FROM q\r\n")
@@ -73,7 +74,7 @@ class IdleTests(CronCase):
         self.assertTrue(transport.disconnected)
 
     def test_monitor(self) -> None:
-        """What is written successfully counts as well: a busy monitor is not idle."""
+        """Successful output resets the idle time as well: a busy monitor is not idle."""
         self.settings.timeout = 2
         monitor, transport = self.connect()
         monitor.dataReceived(b"MONITOR\r\n")
@@ -83,7 +84,7 @@ class IdleTests(CronCase):
         self.assertFalse(transport.disconnected)
 
     def test_many(self) -> None:
-        """With many clients each run looks at some of them, and at all within a second."""
+        """With many clients each run checks some of them, and all within a second."""
         self.settings.timeout = 1
         transports = [self.connect()[1] for _ in range(200)]
         self.wait(2.0)
@@ -96,14 +97,14 @@ class OutputTests(CronCase):
     """``client-output-buffer-limit``."""
 
     def slow(self, size_bytes: int) -> Any:
-        """The transport of a client with so much output that it does not read."""
+        """The transport of a client with this much output that it does not read."""
         client, transport = self.connect()
         client.pauseProducing()
         client.dataReceived(b"*2\r\n$4\r\nPING\r\n$%d\r\n%s\r\n" % (size_bytes, b"x" * size_bytes))
         return transport
 
     def test_hard(self) -> None:
-        """Above the hard limit a client is closed at the next visit, and the log tells."""
+        """Above the hard limit a client is closed at the next check, which is logged."""
         self.settings.client_output_buffer_limit = OutputLimit(10_000, 0, 0)
         below, above = self.slow(9_000), self.slow(11_000)
         self.wait(0.2)
@@ -111,7 +112,7 @@ class OutputTests(CronCase):
         self.assertIn("client-output-buffer-limit", self.logged())
 
     def test_soft(self) -> None:
-        """Above the soft limit a client has so many seconds."""
+        """Above the soft limit a client is closed after the configured number of seconds."""
         self.settings.client_output_buffer_limit = OutputLimit(0, 10_000, 2)
         transport = self.slow(11_000)
         self.wait(2.0)
@@ -120,7 +121,7 @@ class OutputTests(CronCase):
         self.assertTrue(transport.disconnected)
 
     def test_soft_again(self) -> None:
-        """The seconds begin anew for a client that read in between."""
+        """The time starts again for a client that read in between."""
         self.settings.client_output_buffer_limit = OutputLimit(0, 10_000, 2)
         transport = self.slow(11_000)
         self.wait(1.5)
@@ -133,10 +134,10 @@ class OutputTests(CronCase):
 
 
 class CronTests(CronCase):
-    """The rest."""
+    """Other periodic work."""
 
     def test_pause_ends(self) -> None:
-        """What clients sent during CLIENT PAUSE is executed when its time is over."""
+        """Requests sent during CLIENT PAUSE are executed when it ends."""
         client, transport = self.connect()
         client.dataReceived(b"CLIENT PAUSE 500\r\nPING\r\n")
         self.wait(0.4)
@@ -145,7 +146,7 @@ class CronTests(CronCase):
         self.assertEqual(b"+OK\r\n+PONG\r\n", transport.value())
 
     def test_trouble(self) -> None:
-        """Whether the log works is looked at in every run."""
+        """Every run checks whether the log works."""
         self.aof.write_error = "No space left on device"
         self.wait(0.1)
         self.assertTrue(self.server.troubled)
@@ -154,7 +155,7 @@ class CronTests(CronCase):
         self.assertFalse(self.server.troubled)
 
     def test_pace(self) -> None:
-        """``hz`` runs per second, also after it was changed."""
+        """``hz`` runs per second, also after a change."""
         self.wait(1)
         self.assertEqual(10, self.aof.ticks)
         self.settings.hz = 50
@@ -163,7 +164,7 @@ class CronTests(CronCase):
         self.assertEqual(60, self.aof.ticks)
 
     def test_goes_on(self) -> None:
-        """A run that fails is told, and the next one comes all the same."""
+        """An exception in a run is logged, and the next run still happens."""
         self.aof.error = ZeroDivisionError("oops")
         self.wait(0.5)
         self.assertIn("oops", self.logged())
@@ -176,8 +177,8 @@ class CronTests(CronCase):
         self.assertEqual([], self.reactor.getDelayedCalls())
 
 
-class Beats:
-    """A node whose cluster part notes when it is asked. ``fault``: raised by the next beat."""
+class RecordingCluster:
+    """Records the calls of the cluster's tick. ``fault``: raised by the next one."""
 
     def __init__(self, node: Any) -> None:
         self._node = node
@@ -196,28 +197,28 @@ class Beats:
 
 
 class GossipTests(NodeCase):
-    """When it beats."""
+    """The cluster's ticks."""
 
     def setUp(self) -> None:
         super().setUp()
-        self.beats = Beats(self.node)
-        self.runtime.node = self.beats  # type: ignore[assignment]
+        self.recording = RecordingCluster(self.node)
+        self.runtime.node = self.recording  # type: ignore[assignment]
         self.service = GossipService(self.runtime, self.log, self.reactor)
         self.service.startService()
-        self.start_ms = self.beats.times_ms[0]
+        self.start_ms = self.recording.times_ms[0]
 
     def test_pace(self) -> None:
-        """Ten times a second, on the steady clock, from the start on until the end."""
+        """Ten times a second by the monotonic clock, from start to stop."""
         self.reactor.pump([0.1] * 3)
         self.service.stopService()
         self.reactor.pump([0.1] * 3)
         self.assertEqual(
-            [0, 100, 200, 300], [now_ms - self.start_ms for now_ms in self.beats.times_ms]
+            [0, 100, 200, 300], [now_ms - self.start_ms for now_ms in self.recording.times_ms]
         )
         self.assertEqual([], self.reactor.getDelayedCalls())
 
     def test_in_a_turn(self) -> None:
-        """What a beat leads to leaves with its turn."""
+        """Messages caused by a tick are sent at the end of its turn."""
         commits = self.commits.commits
         self.reactor.advance(0.1)
         self.assertEqual(commits + 1, self.commits.commits)
@@ -225,11 +226,11 @@ class GossipTests(NodeCase):
         self.service.stopService()
 
     def test_fault(self) -> None:
-        """A fault is told, and the next beat comes nevertheless."""
-        self.beats.fault = ZeroDivisionError("beat")
+        """An exception is logged, and the next tick still happens."""
+        self.recording.fault = ZeroDivisionError("beat")
         self.reactor.pump([0.1] * 2)
         self.assertIn("beat", self.logged())
-        self.assertEqual(2, len(self.beats.times_ms))
+        self.assertEqual(2, len(self.recording.times_ms))
         self.service.stopService()
 
 
@@ -237,16 +238,16 @@ class FederationTests(BusCase):
     """A client waits for jobs that other nodes may have."""
 
     def test_asks_again(self) -> None:
-        """Other nodes are asked at once, and again later, while the service runs."""
+        """Other nodes are sent a request at once, and again later, while the service runs."""
         service = FederationService(self.runtime)
         service.startService()
         self.start()
         _entry, other = self.called()
-        self.heard(other)
+        self.received_types(other)
         client, _transport = self.connect()
         client.dataReceived(b"GETJOB FROM q\r\n")
-        self.assertEqual([NEEDJOBS], self.heard(other))
+        self.assertEqual([NEEDJOBS], self.received_types(other))
         self.settle(60_000)
-        self.assertIn(NEEDJOBS, self.heard(other))
+        self.assertIn(NEEDJOBS, self.received_types(other))
         service.stopService()
         self.assertEqual([], self.runtime.turns.deadlines)

@@ -1,4 +1,4 @@
-"""From sockets to commands and back: what leaves when, and how much one client may do."""
+"""From sockets to commands and back: when output is sent, and the share of one client."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class PumpCase(NodeCase):
     """Clients on the fast acceptor."""
 
     def session(self, number: int) -> Session:
-        """The row of the client that came as ``number``."""
+        """The session of the client with this number."""
         client = self.server.clients[number]
         assert isinstance(client, Session)
         return client
 
     def read(self, sock: socket.socket) -> bytes:
-        """Everything that has left for this client so far."""
+        """All bytes sent to this client so far."""
         sock.setblocking(False)
         data = b""
         try:
@@ -34,17 +34,17 @@ class PumpCase(NodeCase):
         return data + b"<end>"
 
     def ask(self, sock: socket.socket, *requests: bytes) -> bytes:
-        """Send inline requests in one write, and read what is answered."""
+        """Send inline requests in one write, and read the replies."""
         sock.sendall(b"".join(request + b"\r\n" for request in requests))
         drive(self.reactor)
         return self.read(sock)
 
 
 class OrderTests(PumpCase):
-    """Nothing that tells anybody about a job leaves before the log is written."""
+    """Nothing about a job is sent before the log is written."""
 
     def test_log_first(self) -> None:
-        """At the moment of the commit no reply has left, afterwards all have."""
+        """At the commit no reply has been sent, afterwards all have."""
         client = self.dial()
         early: list[bytes] = []
         self.commits.before = lambda: early.append(self.read(client))
@@ -52,14 +52,15 @@ class OrderTests(PumpCase):
         self.assertEqual({b""}, set(early))
 
     def test_log_fails(self) -> None:
-        """What could not be written is not answered."""
+        """Requests whose records could not be written get no reply."""
         client = self.dial()
         self.commits.error = LocalError("the disk is full")
         self.assertRaises(LocalError, self.ask, client, b"ADDJOB q b 0")
         self.assertEqual(b"", self.read(client))
 
     def test_log_first_for_a_full_socket(self) -> None:
-        """A socket that takes bytes again gets nothing of this turn before the commit either."""
+        """A socket that becomes writable again gets none of this turn's replies before the commit
+        either."""
         slow, adder = self.dial(), self.dial()
         self.ask(adder, b"ADDJOB big " + b"x" * 30_000 + b" 0")
         while not self.session(1).paused:
@@ -67,7 +68,7 @@ class OrderTests(PumpCase):
             drive(self.reactor)
         slow.sendall(b"GETJOB FROM q\r\n")
         drive(self.reactor)
-        self.read(slow)  # from now on the socket is writable, in the same turn as the next request
+        self.read(slow)  # now the socket becomes writable, in the same turn as the next request
         early: list[bytes] = []
         self.commits.before = lambda: early.append(self.read(slow))
         adder.sendall(b"ADDJOB q the-job 0\r\n")
@@ -76,7 +77,7 @@ class OrderTests(PumpCase):
         self.assertIn(b"the-job", b"".join(early) + self.read(slow))
 
     def test_resumed_in_the_same_turn(self) -> None:
-        """What a client sent behind a blocking request is executed when that is answered."""
+        """Requests sent after a blocking one are executed when that gets its reply."""
         waiting, adder = self.dial(), self.dial()
         self.assertEqual(b"", self.ask(waiting, b"GETJOB FROM q", b"PING"))
         commits = self.commits.commits
@@ -89,20 +90,20 @@ class OrderTests(PumpCase):
 
 
 class BoundTests(PumpCase):
-    """One client may do so much before the others."""
+    """One client's share of a turn is bounded."""
 
     def setUp(self) -> None:
         super().setUp()
         self.request_ns = SHARE_NS // 100
 
     def dial_much(self) -> socket.socket:
-        """A client that has sent much before, so that it gets a large buffer."""
+        """A client that has already sent much, so that it gets a large buffer."""
         client = self.dial()
         self.session(len(self.server.clients)).room = RECEIVE_BYTES
         return client
 
     def test_share_of_a_turn(self) -> None:
-        """The rest of a long pipeline waits until others had their turn."""
+        """The rest of a long pipeline waits until other clients were served."""
         greedy, other = self.dial_much(), self.dial()
         greedy.sendall(b"NACK\r\n" * 1000)
         other.sendall(b"PING\r\n")
@@ -122,12 +123,12 @@ class BoundTests(PumpCase):
         self.assertEqual(list(range(900, -1, -100)), list(dict.fromkeys(left)))
 
     def left(self, number: int) -> int:
-        """How many requests of the client wait for another turn."""
+        """The number of the client's requests that wait for another turn."""
         return self.session(number).parser.pending_bytes() // len(b"NACK\r\n")
 
     def test_many_long_pipelines(self) -> None:
-        """However many there are, a turn ends, answers leave, and those that were not served come
-        first in the next one."""
+        """However many there are, a turn ends, replies are sent, and clients that were not served
+        come first in the next one."""
         shares = TURN_NS // SHARE_NS
         clients = [self.dial_much() for _ in range(3 * shares)]
         for client in clients:
@@ -144,7 +145,7 @@ class BoundTests(PumpCase):
         self.assertEqual([b":0\r\n" * 50] * len(clients), [self.read(each) for each in clients])
 
     def test_unblocked_with_long_pipelines(self) -> None:
-        """What clients sent while they were blocked takes no longer than a turn, too."""
+        """Requests that clients sent while blocked also take no longer than a turn."""
         waiting = [self.dial_much() for _ in range(2 * TURN_NS // SHARE_NS)]
         for client in waiting:
             self.ask(client, b"GETJOB FROM q", *[b"NACK"] * 100)
@@ -168,7 +169,8 @@ class BoundTests(PumpCase):
         self.assertEqual(b":0\r\n" * 250, transport.value())
 
     def test_hung_up_behind_a_long_pipeline(self) -> None:
-        """Everything that was sent before the client stopped sending is executed and answered."""
+        """All requests are executed and get replies when the client has stopped sending after
+        them."""
         client = self.dial()
         client.sendall(b"NACK\r\n" * 1000 + b"ADDJOB q b 0\r\n")
         client.shutdown(socket.SHUT_WR)
@@ -189,7 +191,7 @@ class BoundTests(PumpCase):
         self.assertEqual(body, job and job.body)
 
     def test_not_more_than_the_limit_is_kept(self) -> None:
-        """While a client's requests wait for their turn, nothing more is taken from its socket."""
+        """While a client's requests wait for their turn, nothing more is read from its socket."""
         client = self.dial()
         client.sendall(b"NACK\r\n" * 20_000)
         self.hub.doRead()
@@ -197,14 +199,14 @@ class BoundTests(PumpCase):
 
 
 class EndTests(PumpCase):
-    """How the pump ends a connection."""
+    """How connections end."""
 
     def test_quit(self) -> None:
-        """QUIT answers what came before it, then closes; what comes behind is ignored."""
+        """QUIT sends pending replies, then closes; requests after it are ignored."""
         self.assertEqual(b"+PONG\r\n+OK\r\n<end>", self.ask(self.dial(), b"PING", b"QUIT", b"PING"))
 
     def test_fault_of_ours(self) -> None:
-        """A fault in a command costs its client the connection, and nobody else anything."""
+        """An exception in a command closes its client's connection and affects no other."""
 
         def faulty(server: Server, client: Client, argv: list[bytes]) -> None:
             raise ZeroDivisionError
@@ -216,7 +218,7 @@ class EndTests(PumpCase):
         self.assertIn("last command: qlen", Path(self.log_path).read_text())
 
     def test_protocol_error(self) -> None:
-        """A malformed request is answered with the reason, and ends the connection."""
+        """A malformed request gets an error with the reason, and ends the connection."""
         client = self.dial()
         client.sendall(b"PING\r\n*1\r\nPING\r\n")
         drive(self.reactor)
@@ -225,14 +227,14 @@ class EndTests(PumpCase):
         )
 
     def test_web(self) -> None:
-        """HTTP is cut off without a word, and the log tells."""
+        """HTTP requests are disconnected without a reply, which is logged."""
         client = self.dial()
         self.assertEqual(b"<end>", self.ask(client, b"POST / HTTP/1.1", b"ADDJOB q b 0"))
         self.assertEqual(b":0\r\n", self.ask(self.dial(), b"QLEN q"))
         self.assertIn("the connection is closed", self.logged())
 
     def test_full_socket_and_quit(self) -> None:
-        """A client that leaves gets all its replies, however slowly it reads."""
+        """A client that quits gets all its replies, however slowly it reads."""
         client = self.dial()
         self.ask(client, b"ADDJOB big " + b"x" * 30_000 + b" 0")
         client.sendall(b"QPEEK big 1\r\n" * 50 + b"QUIT\r\n")
@@ -246,8 +248,8 @@ class EndTests(PumpCase):
         self.assertTrue(received.endswith(b"+OK\r\n<end>"))
 
     def test_served_and_hung_up(self) -> None:
-        """A client that stops sending in the moment in which it is served gets its job, so that it
-        can give it back; nothing is delivered to it after that."""
+        """A client that stops sending at the moment it is served gets its job, so that it can
+        return it; nothing is delivered to it after that."""
         waiting, adder = self.dial(), self.dial()
         self.ask(waiting, b"GETJOB FROM q")
         adder.sendall(b"ADDJOB q b 0\r\n")
@@ -257,7 +259,7 @@ class EndTests(PumpCase):
         self.assertEqual([2], list(self.server.clients))
 
     def test_reset(self) -> None:
-        """A client that breaks off is forgotten, and what it waited for as well."""
+        """A client whose connection breaks is removed, with all that it waited for."""
         client = self.dial()
         self.ask(client, b"GETJOB FROM q")
         client.close()
@@ -270,7 +272,7 @@ class WriterTests(PumpCase):
     """Protocol versions and counters."""
 
     def test_protocol(self) -> None:
-        """A change of protocol concerns later answers, and loses none that are waiting."""
+        """A change of protocol affects later replies, and loses no pending ones."""
         client = self.dial()
         session = self.session(1)
         session.replies.null()
@@ -280,7 +282,7 @@ class WriterTests(PumpCase):
         self.assertEqual(b"$-1\r\n_\r\n+PONG\r\n", self.ask(client, b"PING"))
 
     def test_hello_that_is_not_answered(self) -> None:
-        """A client that asked for silence gets nothing of HELLO's answer, and stays in step."""
+        """A client that suppresses replies gets no part of HELLO's reply, and stays in step."""
         cases = (
             (b"CLIENT REPLY SKIP", b"HELLO 3", 3, b"+PONG\r\n"),
             (b"CLIENT REPLY SKIP", b"HELLO 2", 3, b"+PONG\r\n"),
@@ -293,7 +295,7 @@ class WriterTests(PumpCase):
             self.assertEqual(b"+PONG\r\n" * pings + afterwards, answer, words)
 
     def test_protocol_after_silence(self) -> None:
-        """HELLO counts, answered or not: later answers are in the new protocol."""
+        """HELLO takes effect with or without a reply: later replies use the new protocol."""
         client = self.dial()
         self.ask(client, b"PING", b"CLIENT REPLY SKIP", b"HELLO 3")
         self.assertEqual(b"_\r\n", self.ask(client, b"CLIENT GETNAME"))

@@ -1,4 +1,4 @@
-"""The node as one service: how it starts and how it stops."""
+"""The node as one service: how it starts and stops."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from tests.acceptance.daemon import BUS_OFFSET, free_port
 from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase
 
-#: As a node may have left it; a node that starts writes it anew, with the time of its start.
+#: As an earlier run left it; a starting node rewrites it, with its start time.
 _NODES = b"%s :0 myself 0 0 connected\n" % (b"a" * 40)
 
 
 class ClosedPort:
-    """A port that nobody connects to."""
+    """A port without connections."""
 
     def getHost(self) -> str:
-        """Where it is."""
+        """Its address."""
         return "slow:1"
 
     def stopListening(self) -> Deferred[None]:
-        """It does not listen any more."""
+        """Stop listening."""
         return succeed(None)
 
 
 class SlowEndpoint:
-    """An endpoint that listens when ``port`` fires."""
+    """An endpoint that starts to listen when ``port`` fires."""
 
     def __init__(self, port: Deferred[Any]) -> None:
         self._port = port
 
     def listen(self, factory: object) -> Deferred[Any]:
-        """Begin."""
+        """Start to listen."""
         return self._port
 
 
@@ -49,7 +49,7 @@ class StartTests(RootCase):
     """Client protocol, section 21; cluster protocol, section 16."""
 
     def test_serves(self) -> None:
-        """After the start clients are served, and the log says so in the words people look for."""
+        """After the start clients are served, and the log has the lines that scripts look for."""
         root = self.started()
         self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
         self.assertFalse(root.server.troubled)
@@ -57,27 +57,27 @@ class StartTests(RootCase):
         self.assertIn("* The server is now ready to accept connections at ", self.logged())
 
     def test_info_listening(self) -> None:
-        """INFO says where the node listens, in a section that the original does not have."""
+        """INFO shows where the node listens, in a section that the original does not have."""
         port = free_port()
         self.settings = self.make_settings(port=port, bind=["127.0.0.1", "::1"])
         self.started()
-        told = self.ask(self.dial(), "INFO listening").decode()
+        reply = self.ask(self.dial(), "INFO listening").decode()
         self.assertIn(
             f"listening_clients:127.0.0.1:{port},[::1]:{port},unix:{self.settings.unixsocket}\r\n",
-            told,
+            reply,
         )
         bus = port + BUS_OFFSET
-        self.assertIn(f"listening_bus:127.0.0.1:{bus},[::1]:{bus}\r\n", told)
+        self.assertIn(f"listening_bus:127.0.0.1:{bus},[::1]:{bus}\r\n", reply)
 
     def test_without_privileged_step(self) -> None:
-        """Programs that only know startService are served as well."""
+        """Programs that only call startService are supported as well."""
         root = self.make()
         root.startService()
         self.addCleanup(self.stopped, root)
         self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
 
     def test_node_id_stays(self) -> None:
-        """A node is itself after a restart."""
+        """A node keeps its ID after a restart."""
         root = self.started()
         first = self.ask(self.dial(), "CLUSTER MYID")
         self.stopped(root)
@@ -86,7 +86,7 @@ class StartTests(RootCase):
         self.assertRegex(first, rb"\A\$40\r\n[0-9a-f]{40}\r\n\Z")
 
     def test_new_ids(self) -> None:
-        """Every new node is another one."""
+        """Every new node has another ID."""
         self.assertNotEqual(new_node_id(), new_node_id())
 
     def test_folder_in_use(self) -> None:
@@ -105,7 +105,7 @@ class StartTests(RootCase):
         )
 
     def test_settings_are_applied(self) -> None:
-        """The configuration is in force from the first client on."""
+        """The configuration applies from the first client on."""
         self.settings.requirepass = b"secret"
         self.started()
         self.assertEqual(
@@ -114,7 +114,7 @@ class StartTests(RootCase):
         )
 
     def test_no_log_to_load(self) -> None:
-        """When the log that must be loaded is missing, the process ends with a reason."""
+        """If the log that must be loaded is missing, the process ends with a reason."""
         self.settings.aof_enqueue_jobs_once = True
         root = self.started()
         self.assertEqual(1, root.exit_status)
@@ -123,7 +123,7 @@ class StartTests(RootCase):
         self.assertTrue(self.reactor.hasStopped)
 
     def test_prepare(self) -> None:
-        """The process works in ``dir``; a folder that is not there is named."""
+        """The working directory is ``dir``; the error for a missing one names it."""
         self.addCleanup(os.chdir, os.getcwd())
         log = prepare(self.settings)
         self.assertEqual(self.folder, Path.cwd())
@@ -133,10 +133,10 @@ class StartTests(RootCase):
 
 
 class ReadyTests(RootCase):
-    """When a node says that it is ready, and what one leaves behind that does not start."""
+    """When a node reports that it is ready, and what a failed start leaves behind."""
 
-    def told_to_systemd(self) -> Callable[[], list[str]]:
-        """Gives what the service manager was told since the last time."""
+    def systemd_messages(self) -> Callable[[], list[str]]:
+        """Returns a function that returns the notifications sent to systemd since its last call."""
         path = self.path("notify")
         manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.addCleanup(manager.close)
@@ -144,7 +144,7 @@ class ReadyTests(RootCase):
         manager.setblocking(False)
         self.patch(os, "environ", {**os.environ, "NOTIFY_SOCKET": path})
 
-        def told() -> list[str]:
+        def messages() -> list[str]:
             found = []
             try:
                 while True:
@@ -152,15 +152,14 @@ class ReadyTests(RootCase):
             except BlockingIOError:
                 return found
 
-        return told
+        return messages
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         """The text of the log, which may be missing."""
         return self.logged() if (self.folder / "log").exists() else ""
 
     def unclaimed(self, **changes: object) -> str:
-        """A node with these settings does not start, and leaves everything as it was; returns why
-        it does not."""
+        """A node with these settings does not start, and changes nothing; returns the reason."""
         nodes, log = self.folder / "nodes.conf", self.folder / "disque.aof"
         nodes.write_bytes(_NODES)
         self.settings = self.make_settings(**changes)
@@ -169,29 +168,29 @@ class ReadyTests(RootCase):
             root.privilegedStartService()
         self.assertEqual(_NODES, nodes.read_bytes())
         self.assertFalse((self.folder / "d.sock").exists() or log.exists())
-        self.assertNotIn("ready to accept", self.said())
-        # Nothing is held: another node starts in its place.
+        self.assertNotIn("ready to accept", self.log_text())
+        # Nothing is locked: another node can start in its place.
         self.settings = self.make_settings(logfile="/dev/null")
         self.stopped(self.started())
         self.successResultOf(root.stopService())
         return str(caught.exception)
 
     def test_when_loaded(self) -> None:
-        """Nobody is told that clients are served while they are sent away."""
+        """READY is not sent while clients still get errors because the log is being loaded."""
         self.settings.appendonly = True
-        told = self.told_to_systemd()
+        messages = self.systemd_messages()
         root = self.make()
         root.privilegedStartService()
         root.startService()
         self.addCleanup(self.stopped, root)
         self.assertNotIn("ready to accept", self.logged())
-        self.assertEqual(["STATUS=Loading the log"], told())
+        self.assertEqual(["STATUS=Loading the log"], messages())
         drive(self.reactor)
         self.assertIn("ready to accept", self.logged())
-        self.assertEqual(["READY=1\nSTATUS=Serving clients"], told())
+        self.assertEqual(["READY=1\nSTATUS=Serving clients"], messages())
 
     def test_bus_port_taken(self) -> None:
-        """Half a bus is none: the node says what is in its way, and takes nothing."""
+        """If the bus port is in use, the error names the address, and the node claims nothing."""
         port = free_port()
         with socket.create_server(("127.0.0.1", port + BUS_OFFSET)):
             text = self.unclaimed(port=port, appendonly=True)
@@ -199,21 +198,21 @@ class ReadyTests(RootCase):
         self.assertIn("'cluster-bus-port'", text)
 
     def test_client_port_taken(self) -> None:
-        """The same for the clients' port, of which only one family is taken."""
+        """The same for the clients' port, which is in use in one family only."""
         port = free_port()
         with socket.create_server(("::1", port), family=socket.AF_INET6):
             text = self.unclaimed(port=port)
         self.assertIn(f"[::]:{port}: Address already in use", text)
 
     def test_other_mistakes(self) -> None:
-        """The same for certificates that are not there, and protocols that nobody installed."""
+        """The same for missing certificates and unknown protocols."""
         text = self.unclaimed(port=free_port(), cluster_bus_tls=True, cluster_bus_tls_cert="/no")
         self.assertIn("cluster-bus-tls needs three files", text)
         self.assertIn("no such protocol", self.unclaimed(listen=[("morse", "unix:x")]))
 
     def test_damaged_log(self) -> None:
-        """A node whose log is damaged was never ready, and leaves its files to be looked at."""
-        told = self.told_to_systemd()
+        """A node with a damaged log is never ready, and keeps its files for examination."""
+        messages = self.systemd_messages()
         nodes, log = self.folder / "nodes.conf", self.folder / "disque.aof"
         nodes.write_bytes(_NODES)
         log.write_bytes(b"*1\r\n$3\r\nfoo\r\n")
@@ -224,10 +223,10 @@ class ReadyTests(RootCase):
         self.assertEqual(_NODES, nodes.read_bytes())
         self.assertEqual(b"*1\r\n$3\r\nfoo\r\n", log.read_bytes())
         self.assertNotIn("ready to accept", self.logged())
-        self.assertNotIn("READY=1", "".join(told()))
+        self.assertNotIn("READY=1", "".join(messages()))
 
     def test_nodes_file_cannot_be_written(self) -> None:
-        """A node that cannot write down who it is does not start, and names the file."""
+        """A node that cannot save its ID does not start, and the error names the file."""
         root = self.make()
         (self.folder / "nodes.conf").unlink()
         (self.folder / "nodes.conf").mkdir()
@@ -239,7 +238,7 @@ class ReadyTests(RootCase):
         self.assertNotIn("ready to accept", self.logged())
 
     def test_slow_endpoint(self) -> None:
-        """An endpoint that takes its time is waited for; one that fails late ends the start."""
+        """A slow endpoint is waited for; one that fails late ends the start."""
         for error, expected in ((None, 0), (OSError("no route"), 1)):
             port: Deferred[Any] = Deferred()
             endpoint = SlowEndpoint(port)
@@ -260,22 +259,22 @@ class ReadyTests(RootCase):
 
 
 class StopTests(RootCase):
-    """The orderly end of a node (cluster protocol, section 16)."""
+    """The orderly stop of a node (cluster protocol, section 16)."""
 
     def test_blocked_clients(self) -> None:
-        """Clients that wait are told to go to another node, before the connections close."""
+        """Blocked clients get the error LEAVING before their connections are closed."""
         root = self.started()
         client = self.dial()
         self.ask(client, "GETJOB FROM q")
         self.stopped(root)
         self.assertEqual(
             b"-LEAVING This node is shutting down, please connect to a different one\r\n",
-            self.heard(client),
+            self.received(client),
         )
-        self.assertEqual(b"", self.heard(client))
+        self.assertEqual(b"", self.received(client))
 
     def test_nothing_is_left(self) -> None:
-        """No descriptor, no timer, no lock, no socket file."""
+        """No descriptor, timer, lock or socket file is left."""
         root = self.started()
         self.ask(self.dial(), "ADDJOB q b 0 DELAY 10")
         self.stopped(root)
@@ -286,7 +285,7 @@ class StopTests(RootCase):
         self.assertIn("bye bye", self.logged())
 
     def test_asked_twice(self) -> None:
-        """The reactor is stopped once, with the worst status that was asked for."""
+        """The reactor is stopped once, with the worst requested exit status."""
         root = self.started()
         root.request_stop(1)
         root.request_stop(0)
@@ -296,7 +295,7 @@ class StopTests(RootCase):
         self.assertEqual((1, None), (root.exit_status, root.restart_wanted))
 
     def test_nodes_file_lost(self) -> None:
-        """A node that cannot write down whom it knows does not go on."""
+        """A node that cannot save its node table stops."""
         root = self.started()
         client = self.dial()
         (self.folder / "nodes.conf").unlink()
@@ -306,17 +305,17 @@ class StopTests(RootCase):
         self.assertIn("nodes.conf can't be written", self.logged())
 
     def test_leaving_is_written_down(self) -> None:
-        """The flag is in the file before the operator reads OK."""
+        """The flag is saved before the operator gets the reply OK."""
         self.started()
         self.assertEqual(b"+OK\r\n", self.ask(self.dial(), "CLUSTER LEAVING yes"))
         self.assertIn(" myself,leaving ", (self.folder / "nodes.conf").read_text())
 
     def test_shutdown(self) -> None:
-        """SHUTDOWN stops the reactor after its turn, and is not answered."""
+        """SHUTDOWN stops the reactor after its turn, and sends no reply."""
         root = self.started()
         client = self.dial()
         client.sendall(b"ADDJOB q b 0\r\nSHUTDOWN\r\n")
         drive(self.reactor)
         self.assertTrue(self.reactor.hasStopped)
         self.assertEqual(0, root.exit_status)
-        self.assertRegex(self.heard(client), rb"\A\+D-\S+\r\n\Z")
+        self.assertRegex(self.received(client), rb"\A\+D-\S+\r\n\Z")

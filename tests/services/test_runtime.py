@@ -22,7 +22,7 @@ class ClockTests(SynchronousTestCase):
     """The clocks of the machine."""
 
     def test_units(self) -> None:
-        """Milliseconds and microseconds, of the clocks they are said to be."""
+        """Milliseconds of the monotonic clock and microseconds of the wall clock."""
         clock = SystemClock()
         verifyObject(IClock, clock)
         before_ms, before_us = time.monotonic() * 1000, time.time() * 1_000_000
@@ -31,10 +31,10 @@ class ClockTests(SynchronousTestCase):
 
 
 class TimerTests(NodeCase):
-    """What is due happens on time, with nobody sending anything."""
+    """Deadlines are met without any client activity."""
 
     def test_delayed_job(self) -> None:
-        """A delayed job reaches a waiting client when it is due, not before."""
+        """A delayed job is delivered to a waiting client when it is due, not before."""
         client, transport = self.connect()
         client.dataReceived(b"GETJOB FROM q\r\n")
         self.turn(b"ADDJOB q b 0 DELAY 5")
@@ -44,13 +44,13 @@ class TimerTests(NodeCase):
         self.assertIn(FIRST_ID, transport.value())
 
     def test_earlier_one(self) -> None:
-        """Something that is due earlier moves the timer forward."""
+        """An earlier deadline moves the timer forward."""
         self.turn(b"ADDJOB q b 0 DELAY 50", b"ADDJOB soon b 0 DELAY 1")
         self.reactor.advance(1.1)
         self.assertEqual(b":1\r\n:0\r\n", self.turn(b"QLEN soon", b"QLEN q"))
 
     def test_timeout(self) -> None:
-        """GETJOB's TIMEOUT is answered not before it is over, and soon afterwards."""
+        """GETJOB's TIMEOUT gets its reply not before it has elapsed, and soon afterwards."""
         client, transport = self.connect()
         client.dataReceived(b"GETJOB TIMEOUT 150 FROM q\r\n")
         self.reactor.advance(0.149)
@@ -59,7 +59,7 @@ class TimerTests(NodeCase):
         self.assertEqual(b"*-1\r\n", transport.value())
 
     def test_stop(self) -> None:
-        """A stopped runtime leaves nothing in the reactor, and sets no timer again."""
+        """A stopped runtime leaves nothing in the reactor, and sets no more timers."""
         self.turn(b"ADDJOB q b 0 DELAY 5")
         self.runtime.stop()
         self.turn(b"ADDJOB q b 0 DELAY 1")
@@ -67,7 +67,7 @@ class TimerTests(NodeCase):
 
 
 class Alarm:
-    """Something that is due at a time; notes when it was woken."""
+    """A deadline; records when it was run."""
 
     def __init__(self, due_ms: int) -> None:
         self.due_ms = due_ms
@@ -83,10 +83,11 @@ class Alarm:
 
 
 class DeadlineTests(NodeCase):
-    """Parts of the node with times of their own."""
+    """Parts of the node with deadlines of their own."""
 
     def test_earliest(self) -> None:
-        """One timer serves all of them, the earliest first, and what is never due is not woken."""
+        """One timer serves all of them, the earliest first; parts without a deadline are not
+        run."""
         now_ms = self.node.now_ms
         late, soon, never = Alarm(now_ms + 700), Alarm(now_ms + 20), Alarm(-1)
         self.runtime.turns.deadlines += [late, never, soon]
@@ -101,14 +102,14 @@ class DeadlineTests(NodeCase):
 
 
 class TurnTests(NodeCase):
-    """What happens at the end of a turn."""
+    """The end of a turn."""
 
     def test_interface(self) -> None:
-        """The hub and others see a turn."""
+        """The hub and other services use turns through an interface."""
         verifyObject(ITurn, self.runtime)
 
     def test_nodes_are_saved_first(self) -> None:
-        """Nobody hears of a change of the node table before it is written down."""
+        """A change of the node table is saved before anything about it is sent."""
         client, transport = self.connect()
         seen: list[bytes] = []
 
@@ -123,7 +124,7 @@ class TurnTests(NodeCase):
         self.assertEqual([b""], seen)
 
     def test_turn(self) -> None:
-        """Input from other services is a turn of its own, or part of the one under way."""
+        """Input from other services is a turn of its own, or part of the current one."""
         with self.runtime.turn() as node:
             self.assertIs(self.node, node)
             with self.runtime.turn():
@@ -133,19 +134,19 @@ class TurnTests(NodeCase):
         self.assertEqual((False, 1), (self.runtime.turns.active, self.commits.commits))
 
     def test_fault_in_a_turn(self) -> None:
-        """A turn ends in any case: what was done before the fault leaves."""
+        """A turn ends even after an exception: earlier output is sent."""
         with self.assertRaises(ZeroDivisionError), self.runtime.turn():
             raise ZeroDivisionError
         self.assertEqual((False, 1), (self.runtime.turns.active, self.commits.commits))
 
     def test_write_error(self) -> None:
-        """From the turn after a failed write on, commands are checked against it."""
+        """After a failed write, commands of the next turn are checked against it."""
         self.commits.write_error = "No space left on device"
         self.turn(b"PING")
         self.assertTrue(self.server.troubled)
 
     def test_paused_clients(self) -> None:
-        """What clients sent during CLIENT PAUSE is executed when it is over."""
+        """Requests sent during CLIENT PAUSE are executed when it ends."""
         client, transport = self.connect()
         self.turn(b"CLIENT PAUSE 1000")
         client.dataReceived(b"PING\r\n")
@@ -157,7 +158,7 @@ class TurnTests(NodeCase):
         self.assertEqual(b"+PONG\r\n", transport.value())
 
     def test_gone_before_its_turn(self) -> None:
-        """A client that hung up while its requests waited for their turn is not served."""
+        """A client that disconnected while its requests waited for their turn is not served."""
         client, _transport = self.connect()
         self.turn(b"CLIENT PAUSE 1000")
         client.dataReceived(b"ADDJOB q b 0\r\n")
@@ -170,8 +171,8 @@ class TurnTests(NodeCase):
 
 
 class Faulty:
-    """A bus and an event log with faults. ``faults``: methods that raise. ``hang_ups``: connections
-    to be closed, each of which is input for the node; ``depth``, ``deepest``: of calls in calls."""
+    """A bus and an event log that raise. ``faults``: methods that raise. ``hang_ups``: connections
+    to close, each of which causes another event; ``depth``, ``deepest``: of nested calls."""
 
     def __init__(self, runtime: Runtime, *faults: str, hang_ups: int = 0) -> None:
         self._runtime = runtime
@@ -203,7 +204,7 @@ class Faulty:
 
 
 class FaultTests(NodeCase):
-    """Faults of this program: a turn ends in any case, and nothing leaves that must not."""
+    """Internal errors: a turn always ends, and output that depends on the error is not sent."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -211,8 +212,8 @@ class FaultTests(NodeCase):
         self.runtime.fatal = self.died.append
 
     def test_in_the_cron(self) -> None:
-        """A fault in the periodic work ends its turn: what TLS clients send afterwards is logged
-        and answered at once, not only when another turn happens to come along."""
+        """An exception in the periodic work ends its turn: requests that TLS clients send
+        afterwards get logged and answered at once, not only when another turn happens."""
         aof = StillLog()
         cron = Cron(self.runtime, self.settings, self.platform(), cast(Any, aof))
         aof.error = ZeroDivisionError()
@@ -223,7 +224,7 @@ class FaultTests(NodeCase):
         self.assertEqual(commits + 1, self.commits.commits)
 
     def test_while_it_is_due(self) -> None:
-        """A fault in what is due ends its turn, and the next timer is set."""
+        """An exception at a deadline ends its turn, and the next timer is set."""
         alarm = Alarm(self.node.now_ms + 20)
         self.runtime.turns.deadlines.append(alarm)
         self.patch(alarm, "run_due", lambda now_ms: 1 / 0)
@@ -233,7 +234,7 @@ class FaultTests(NodeCase):
         self.assertEqual(1, len(self.reactor.getDelayedCalls()))
 
     def test_while_written_down(self) -> None:
-        """When it is unknown what the disk holds, nothing is answered, now or later."""
+        """When it is unknown what is on disk, no replies are sent any more."""
         for broken in ("log", "nodes"):
             self.setUp()
             client, transport = self.connect()
@@ -251,7 +252,7 @@ class FaultTests(NodeCase):
             self.assertIn("ZeroDivisionError", reason)
 
     def test_log_failed(self) -> None:
-        """The same when the disk refused under ``always``, which was said where it happened."""
+        """The same when the disk failed under ``always``, which was already logged."""
         client, transport = self.connect()
         self.commits.error = LocalError("the disk is full")
         self.assertRaises(LocalError, client.dataReceived, b"ADDJOB q b 0\r\n")
@@ -260,7 +261,7 @@ class FaultTests(NodeCase):
         self.assertEqual(([], b""), (self.died, transport.value()))
 
     def test_while_it_leaves(self) -> None:
-        """What a fault does not concern leaves all the same, and the fault is reported."""
+        """Output unaffected by an exception is sent, and the exception is reported."""
         faulty = Faulty(self.runtime, "flush", "perform", "turn_ended")
         self.runtime.turns.links = self.runtime.turns.eventlog = faulty
         self.node.outbox.events = EventRecorder()
@@ -270,7 +271,7 @@ class FaultTests(NodeCase):
         self.assertEqual([], self.died)
 
     def test_one_client(self) -> None:
-        """A connection that cannot be written to because of a fault costs the others nothing."""
+        """An exception while writing to one connection affects no other."""
         victim, others = self.dial(), [self.dial() for _ in range(3)]
         session = self.server.clients[1]
         assert isinstance(session, Session)
@@ -288,8 +289,8 @@ class FaultTests(NodeCase):
         self.assertIn("A fault in this program", self.logged())
 
     def test_never_nested(self) -> None:
-        """Closing one connection may lead to the next: never one turn within another, however many
-        there are, and what was changed by it leaves at once."""
+        """Closing one connection may close the next: turns are never nested, however many there
+        are, and the resulting changes are sent at once."""
         client, transport = self.connect()
         bus = self.runtime.turns.links = Faulty(self.runtime, hang_ups=5_000)
         client.dataReceived(b"PING\r\n")
@@ -301,5 +302,5 @@ class FaultTests(NodeCase):
         self.assertEqual([], self.reactor.getDelayedCalls())
 
     def test_no_other_way(self) -> None:
-        """Turns are blocks: nothing can be begun that somebody forgets to end."""
+        """Turns are context managers, so none can be left open by mistake."""
         self.assertFalse(hasattr(self.runtime, "begin") or hasattr(self.runtime, "end"))

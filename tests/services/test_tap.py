@@ -16,10 +16,10 @@ from tests.services.rootbench import RootCase
 
 
 class OptionsTests(RootCase):
-    """Its command line."""
+    """The command line."""
 
     def test_words(self) -> None:
-        """It says the same as disque-server's command line."""
+        """The options are those of disque-server."""
         options = Options()
         options.parseOptions(
             ["--config", "my.conf", "--set", "port 7712", "--set", "bind ::1 127.0.0.1"]
@@ -29,40 +29,41 @@ class OptionsTests(RootCase):
         )
 
     def test_quotes(self) -> None:
-        """A value may have blanks and quotes in it, as in the file."""
+        """A value may contain blanks and quotes, as in the file."""
         options = Options()
         options.parseOptions(["--set", 'requirepass "two words"', "--set", "logfile 'a b'"])
         self.assertEqual(["--requirepass", "two words", "--logfile", "a b"], options.words())
 
     def test_unbalanced(self) -> None:
-        """A directive that cannot be read is shown; nothing at all is none."""
+        """A directive that cannot be parsed, or is empty, is refused with an error that shows
+        it."""
         for text in ('requirepass "two', "", "  "):
             with self.assertRaisesRegex(UsageError, "not a directive with a value"):
                 Options().parseOptions(["--set", text])
 
     def test_nothing(self) -> None:
-        """Without options there are the defaults."""
+        """Without options the defaults apply."""
         options = Options()
         options.parseOptions([])
         self.assertEqual([], options.words())
 
     def test_unknown(self) -> None:
-        """An unknown option is no directive."""
+        """Directives are not options of their own: an unknown option is refused."""
         self.assertRaises(UsageError, Options().parseOptions, ["--port", "7712"])
 
 
 class MakerTests(RootCase):
-    """The service it makes."""
+    """The service that the plugin creates."""
 
     def make_service(self, *words: str) -> object:
-        """The service for a command line; the process works in this test's folder meanwhile."""
+        """The service for a command line; the working directory is this test's folder meanwhile."""
         self.addCleanup(os.chdir, os.getcwd())
         options = Options()
         options.parseOptions(["--set", f"dir {self.folder}", "--set", "logfile log", *words])
         return DisqueServiceMaker().makeService(options)
 
     def test_interfaces(self) -> None:
-        """twistd finds what it looks for."""
+        """twistd finds the plugin's interfaces."""
         maker = DisqueServiceMaker()
         verifyObject(IServiceMaker, maker)
         verifyObject(IPlugin, maker)

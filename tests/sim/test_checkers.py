@@ -1,4 +1,4 @@
-"""What checkers call a breach, and what they excuse, shown with histories made by hand."""
+"""What checkers report and what they excuse, on histories written by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HERE, THERE = b"10.0.0.1", b"10.0.0.2"
 
 
 class CheckerCase(SynchronousTestCase):
-    """A run that did not happen, and what is said to have happened in it."""
+    """A simulation without a run, and the history that a run could have had."""
 
     def setUp(self) -> None:
         self.run_ = checked_run(2)
@@ -30,23 +30,23 @@ class CheckerCase(SynchronousTestCase):
     def deliver(
         self, at_s: float, node: bytes = HERE, job: bytes = b"D", nacks: int = 0, answer: int = 0
     ) -> None:
-        """A job arrives, a millisecond after the node said so."""
+        """A delivery is received, a millisecond after the node sent it."""
         us = int(at_s * _S)
         self.history.delivered.append(
             Delivered(job, job, b"q", node, us, us + 1_000, nacks, 0, answer)
         )
 
     def request(self, word: bytes, at_s: float, node: bytes = HERE, reply: int = 1) -> None:
-        """Something is done with the job, and answered a millisecond later."""
+        """A request about the job, whose reply comes a millisecond later."""
         us = int(at_s * _S)
         self.history.job_requests.append(JobRequest(word, b"D", node, us, us + 1_000, reply))
 
     def fault(self, name: str) -> None:
-        """A fault struck."""
+        """A fault occurs."""
         self.run_.plan.history.append((0, name, ""))
 
     def found(self, checker: Checker) -> int:
-        """How many breaches there are."""
+        """The number of violations."""
         return len(checker.judge(self.run_))
 
 
@@ -54,7 +54,7 @@ class AckedTests(CheckerCase):
     """Delivery after ACKJOB."""
 
     def test_again(self) -> None:
-        """No node delivers an acknowledged job, a moment after it can have heard of that."""
+        """No node delivers an acknowledged job after it can have received the acknowledgement."""
         self.request(b"ACKJOB", 1)
         self.deliver(1.01, THERE)
         self.assertEqual(0, self.found(NotAfterAck()))
@@ -63,7 +63,8 @@ class AckedTests(CheckerCase):
         self.assertEqual(2, self.found(NotAfterAck()))
 
     def test_excuses(self) -> None:
-        """Others may be cut off; the node itself may have lost its memory; 0 promises nothing."""
+        """Other nodes may be cut off; the node itself may have lost its memory; a reply of 0
+        promises nothing."""
         self.request(b"ACKJOB", 1)
         self.deliver(2, THERE)
         self.deliver(2, HERE)
@@ -82,14 +83,14 @@ class PausedTests(CheckerCase):
     def pause(
         self, at_s: float, flags: int, node: bytes = HERE, everywhere: bool = False
     ) -> Paused:
-        """Somebody pauses the queue, and is answered a millisecond later."""
+        """The queue is paused, with a reply a millisecond later."""
         us = int(at_s * _S)
         made = Paused(b"q", node, flags, everywhere, us, us + 1_000)
         self.history.pauses.append(made)
         return made
 
     def test_here(self) -> None:
-        """Between PAUSE out and PAUSE none nothing leaves the queue of the node."""
+        """Between PAUSE out and PAUSE none the node delivers nothing from the queue."""
         self.pause(1, 2)
         self.pause(3, 0)
         for at_s in (0.9, 2, 4):
@@ -98,7 +99,7 @@ class PausedTests(CheckerCase):
         self.assertEqual(1, self.found(PauseRespected()))
 
     def test_everywhere(self) -> None:
-        """With BCAST nothing leaves it on any node; where messages get lost nobody can say."""
+        """With BCAST no node delivers anything; if messages get lost, nothing is checked."""
         self.pause(1, 2, everywhere=True)
         self.deliver(2, THERE)
         self.assertEqual(1, self.found(PauseRespected()))
@@ -106,7 +107,7 @@ class PausedTests(CheckerCase):
         self.assertEqual(0, self.found(PauseRespected()))
 
     def test_in(self) -> None:
-        """A queue that is paused in input takes no job, and gives those it has."""
+        """A queue with paused input accepts no job, and delivers those it has."""
         self.pause(1, 1)
         self.deliver(2)
         added = Added(b"D", b"q", HERE, 2 * _S, 1, 1, 9, 0, False, accepted_us=3 * _S)
@@ -114,7 +115,7 @@ class PausedTests(CheckerCase):
         self.assertEqual(1, self.found(PauseRespected()))
 
     def test_excuses(self) -> None:
-        """A request that was never answered may be heard late, a restart forgets the flags."""
+        """A request without a reply may take effect late, and a restart forgets the flags."""
         self.pause(1, 3)
         self.deliver(2)
         self.run_.machines[0].started_us = 1_500_000
@@ -126,17 +127,17 @@ class PausedTests(CheckerCase):
 
 
 class CountersTests(CheckerCase):
-    """Counters that clients see."""
+    """The counters that clients see."""
 
     def test_too_many(self) -> None:
-        """Nobody said NACK, so there is none to count; messages that are doubled count twice."""
+        """Without a NACK there is none to count; duplicated messages count twice."""
         self.deliver(1, nacks=1)
         self.assertEqual(1, self.found(CountersMatch()))
         self.fault("message_loss")
         self.assertEqual(0, self.found(CountersMatch()))
 
     def test_too_few(self) -> None:
-        """A second delivery has a reason, an answered NACK counts, and nothing is forgotten."""
+        """A second delivery has a reason, a confirmed NACK counts, and no count is lost."""
         self.deliver(1)
         self.deliver(2)
         self.assertEqual(1, self.found(CountersMatch()))
@@ -149,10 +150,10 @@ class CountersTests(CheckerCase):
 
 
 class OtherTests(CheckerCase):
-    """WORKING, order within one answer, and strangers."""
+    """WORKING, order within one reply, and unauthenticated clients."""
 
     def test_enqueued(self) -> None:
-        """WORKING keeps the job from everybody, unless somebody says ENQUEUE or NACK."""
+        """WORKING keeps the job from other clients until ENQUEUE or NACK."""
         self.request(b"WORKING", 1, reply=4)
         self.deliver(2, THERE)
         self.assertEqual(1, self.found(WorkingRespected()))
@@ -160,7 +161,7 @@ class OtherTests(CheckerCase):
         self.assertEqual(0, self.found(WorkingRespected()))
 
     def test_one_answer(self) -> None:
-        """Within one answer the older job stands first; between answers anything may happen."""
+        """Within one reply the older job comes first; between replies any order is allowed."""
         checker = OldestFirst()
         checker.born = {b"old": 1, b"young": 2}
         self.deliver(1, job=b"young", answer=1)
@@ -171,7 +172,7 @@ class OtherTests(CheckerCase):
         self.assertEqual(1, self.found(checker))
 
     def test_stranger(self) -> None:
-        """Whatever a stranger is answered but an error is a breach."""
+        """An unauthenticated client must get nothing but errors."""
         self.assertEqual(0, self.found(PasswordRequired()))
         self.history.admitted.append("INFO: ...")
         self.assertEqual(1, self.found(PasswordRequired()))

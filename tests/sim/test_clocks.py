@@ -10,14 +10,14 @@ SECOND = 1_000_000
 
 
 class ClocksTests(SynchronousTestCase):
-    """Clocks that are wrong in all the ways in which clocks are wrong."""
+    """Clocks with all kinds of errors."""
 
     def setUp(self) -> None:
         self.world = World(3)
         self.clocks = Clocks(self.world, "a")
 
     def test_drift(self) -> None:
-        """Both clocks go too fast by what was said, and changing that makes no jump."""
+        """Both clocks drift at the configured rate, and changing it causes no jump."""
         self.clocks.drift(500)
         steady_us, wall_us = self.clocks.steady_us(), self.clocks.wall_us()
         self.world.run_for(1000 * SECOND)
@@ -28,12 +28,12 @@ class ClocksTests(SynchronousTestCase):
         self.assertEqual(before_us, self.clocks.steady_us())
 
     def test_too_fast(self) -> None:
-        """No clock is worse than what nodes must bear."""
+        """No clock drifts more than nodes must tolerate."""
         with self.assertRaises(ValueError):
             self.clocks.drift(DRIFT_PPM_MAX + 1)
 
     def test_steady(self) -> None:
-        """Steps of the wall clock do not show on the steady clock, which never goes backwards."""
+        """Steps of the wall clock do not affect the monotonic clock, which never goes backwards."""
         last_us = self.clocks.steady_us()
         random = self.world.random("test")
         for _ in range(200):
@@ -44,13 +44,13 @@ class ClocksTests(SynchronousTestCase):
             last_us = self.clocks.steady_us()
 
     def test_step(self) -> None:
-        """The wall clock shows what it was set to."""
+        """The wall clock shows the time it was set to."""
         wall_us = self.clocks.wall_us()
         self.clocks.step(-3600 * SECOND)
         self.assertEqual(wall_us - 3600 * SECOND, self.clocks.wall_us())
 
     def test_restart(self) -> None:
-        """A new process finds another zero, never so early that a time could be 0."""
+        """A new process has another zero, and no time is ever 0."""
         before_us, wall_us = self.clocks.steady_us(), self.clocks.wall_us()
         self.clocks.restart()
         self.assertNotEqual(before_us, self.clocks.steady_us())
@@ -58,7 +58,7 @@ class ClocksTests(SynchronousTestCase):
         self.assertEqual(wall_us, self.clocks.wall_us())
 
     def test_delay(self) -> None:
-        """Waiting for a time of the steady clock, one does not wake up before it."""
+        """Waiting for a time of the monotonic clock never ends early."""
         for ppm in (-DRIFT_PPM_MAX, 0, DRIFT_PPM_MAX):
             self.clocks.drift(ppm)
             for delay_ms in (0, 1, 100, 86_400_000):

@@ -15,10 +15,10 @@ def disk_of(seed: int) -> Disk:
 
 
 class CrashTests(SynchronousTestCase):
-    """What a power failure leaves."""
+    """What is left after a power failure."""
 
     def crashed(self, seed: int) -> bytes:
-        """A file of ten synced and ten other bytes, after the failure."""
+        """A file of ten synced and ten unsynced bytes, after the failure."""
         disk = disk_of(seed)
         disk.create("log")
         disk.sync_folder()
@@ -29,7 +29,7 @@ class CrashTests(SynchronousTestCase):
         return disk.read("log")
 
     def test_synced(self) -> None:
-        """What was synced is always there; of the rest everything happens that can."""
+        """Synced data is always there; for the rest every possible outcome occurs."""
         contents = [self.crashed(seed) for seed in range(200)]
         for content in contents:
             self.assertEqual(b"0123456789", content[:10])
@@ -42,7 +42,7 @@ class CrashTests(SynchronousTestCase):
         self.assertTrue(torn and garbage)
 
     def test_overwritten(self) -> None:
-        """A file that was written over is the old one or the new one as far as a sector reaches."""
+        """After overwriting, each sector of the file is either old or new."""
         seen: set[bytes] = set()
         for seed in range(60):
             disk = disk_of(seed)
@@ -58,7 +58,7 @@ class CrashTests(SynchronousTestCase):
         )
 
     def test_names(self) -> None:
-        """A renaming that was not synced may be undone, but a name always has one of its files."""
+        """An unsynced rename may be undone, but the name always refers to one of its files."""
         seen: set[bytes] = set()
         for seed in range(60):
             disk = disk_of(seed)
@@ -73,7 +73,7 @@ class CrashTests(SynchronousTestCase):
         self.assertEqual({b"log", b"new"}, seen)
 
     def test_unsynced_name(self) -> None:
-        """A new file whose folder was not synced may be gone."""
+        """A new file whose folder was not synced may be missing."""
         seen: set[bool] = set()
         for seed in range(60):
             disk = disk_of(seed)
@@ -83,7 +83,7 @@ class CrashTests(SynchronousTestCase):
         self.assertEqual({True, False}, seen)
 
     def test_failed_sync(self) -> None:
-        """After a sync that failed, no later one makes the data safe."""
+        """After a failed sync, no later one makes the data durable."""
         lost = 0
         for seed in range(40):
             disk = disk_of(seed)
@@ -101,7 +101,7 @@ class CrashTests(SynchronousTestCase):
         self.assertGreater(lost, 0)
 
     def test_settled(self) -> None:
-        """What a new process finds after a sync that failed is there for good."""
+        """What a new process reads after a failed sync is durable."""
         disk = disk_of(4)
         disk.create("log")
         disk.sync_folder()
@@ -114,21 +114,21 @@ class CrashTests(SynchronousTestCase):
         self.assertEqual(found, disk.read("log"))
 
     def test_power_at_work(self) -> None:
-        """The power can fail between a write and the sync that was to follow."""
+        """The power can fail between a write and the sync after it."""
         disk = disk_of(1)
         disk.create("log")
-        told: list[str] = []
-        disk.lose_power_in(1, lambda: told.append("now"))
+        calls: list[str] = []
+        disk.lose_power_in(1, lambda: calls.append("now"))
         disk.append("log", b"data")
         self.assertRaises(PowerLostError, disk.sync, "log")
-        self.assertEqual(["now"], told)
+        self.assertEqual(["now"], calls)
 
 
 class FaultTests(SynchronousTestCase):
-    """Writes that fail, and disks that are exchanged."""
+    """Failing writes, and replaced disks."""
 
     def test_full(self) -> None:
-        """A full disk takes a part and says so; what is there can still be written over."""
+        """A full disk writes a part and reports it; existing data can still be overwritten."""
         disk = disk_of(1)
         disk.create("log")
         disk.append("log", b"0123")
@@ -142,7 +142,7 @@ class FaultTests(SynchronousTestCase):
         self.assertEqual(b"abcd", disk.read("log"))
 
     def test_short(self) -> None:
-        """Short writes strike some writes, not all."""
+        """Short writes affect some writes, not all."""
         disk = disk_of(1)
         disk.create("log")
         disk.short_writes = True
@@ -155,11 +155,11 @@ class FaultTests(SynchronousTestCase):
         self.assertTrue(0 < failures < 50)
 
     def test_missing(self) -> None:
-        """A file that is not there is missed in the usual way."""
+        """A missing file raises the usual error."""
         self.assertRaises(FileNotFoundError, disk_of(1).read, "log")
 
     def test_stale(self) -> None:
-        """An old disk holds what it held, whatever happened to the files since."""
+        """An old disk has its old contents, whatever happened to the files since."""
         disk = disk_of(1)
         disk.create("log")
         disk.append("log", b"old")

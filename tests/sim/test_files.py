@@ -11,7 +11,7 @@ from tests.engine.filescontract import FilesContract
 
 
 class SimFilesTests(FilesContract, SynchronousTestCase):
-    """What the log relies on holds on a simulated disk as on a real one."""
+    """A simulated disk guarantees what the log relies on, as a real one does."""
 
     def setUp(self) -> None:
         self.files = SimFiles(Disk(World(1), "machine"))

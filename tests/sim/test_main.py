@@ -10,14 +10,14 @@ from disque_tx.sim.checkers.jobs import UniqueIds
 
 
 class MainTests(SynchronousTestCase):
-    """What people type, and see."""
+    """What people type and see."""
 
     def call(self, *words: str) -> Result:
         """Run the command."""
         return CliRunner().invoke(program.main, list(words))
 
     def test_one(self) -> None:
-        """One seed tells what it was, and that nothing is broken."""
+        """The output for one seed describes the run, and says that no promise was broken."""
         result = self.call("--seed", "1")
         self.assertEqual(0, result.exit_code, result.output)
         self.assertIn("seed 1: ", result.output)
@@ -30,7 +30,7 @@ class MainTests(SynchronousTestCase):
         self.assertEqual(first.output, second.output)
 
     def test_campaign(self) -> None:
-        """A campaign prints its table; seeds that failed once are part of it."""
+        """A campaign prints its table, and includes seeds that failed once."""
         self.patch(program, "known_seeds", lambda: [10])
         result = self.call("--seeds", "11-11")
         self.assertEqual(0, result.exit_code, result.output)
@@ -49,28 +49,28 @@ class MainTests(SynchronousTestCase):
         self.assertEqual(1, self.call("--seed", "1").exit_code)
 
     def test_smaller(self) -> None:
-        """The first failure is shown again with as little around it as possible."""
+        """The first failure is shown again, reduced as far as possible."""
         self.patch(program, "known_seeds", list)
         self.patch(UniqueIds, "judge", lambda checker, run: ["an ID of two jobs"])
         result = self.call("--seeds", "1-1", "--minimise", "3")
         self.assertIn("Seed 1 made smaller:", result.output)
 
     def test_pairs(self) -> None:
-        """Which workload meets which fault is printed at once, and is the same every time."""
+        """The table of workloads and faults is printed at once, and is always the same."""
         result = self.call("--pairs", "--seeds", "1-100")
         self.assertEqual(0, result.exit_code, result.output)
         self.assertIn("100 seeds; the rarest pair: 0/", result.output)
         self.assertEqual(self.call("--pairs").output, self.call("--pairs").output)
 
     def test_mistakes(self) -> None:
-        """What makes no sense is refused with a hint."""
+        """Invalid arguments are refused with a hint."""
         for words in ((), ("--seed", "1", "--seeds", "1-2"), ("--seeds", "x")):
             result = self.call(*words)
             self.assertEqual(2, result.exit_code)
             self.assertIn("Error", result.output)
 
     def test_known_seeds(self) -> None:
-        """Seeds that failed once are numbers with a reason."""
+        """Seeds that failed once are listed with a reason."""
         for line in program.SEEDS.read_text().splitlines():
             if line and not line.startswith("#"):
                 self.assertGreater(len(line.split()), 1, line)

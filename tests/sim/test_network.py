@@ -15,7 +15,7 @@ SECOND = 1_000_000
 
 
 class End:
-    """One end, with what it read; ``pieces``: read by read."""
+    """One end of a connection, with the data it has read; ``pieces``: read by read."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -59,7 +59,7 @@ class Pair:
 
 
 def message(number: int) -> bytes:
-    """A message of the bus, unlike all others."""
+    """A distinguishable message of the bus."""
     signal = JobSignal(GOTJOB, b"D-%038d" % number)
     signal.sender = b"a" * 40
     return encode(signal)
@@ -70,10 +70,10 @@ def numbered(count: int) -> list[bytes]:
 
 
 class LiveTests(SynchronousTestCase):
-    """Connections that live."""
+    """Connections that work."""
 
     def test_in_order(self) -> None:
-        """Whatever slows a live connection down, all bytes arrive, once and in order."""
+        """However a connection is delayed, all bytes arrive once and in order."""
         for seed in range(20):
             pair = Pair(seed)
             here, there = pair.connected()
@@ -92,7 +92,7 @@ class LiveTests(SynchronousTestCase):
             self.assertEqual(0, here.connection.unread_bytes)
 
     def test_pieces(self) -> None:
-        """Reads have nothing to do with writes: some join them, some split them."""
+        """Reads are independent of writes: some combine them, some split them."""
         pair = Pair(5)
         here, there = pair.connected()
         sent = numbered(300)
@@ -106,7 +106,7 @@ class LiveTests(SynchronousTestCase):
         self.assertLess(len(there.pieces), len(sent))
 
     def test_close(self) -> None:
-        """Hanging up loses nothing that was written, and the other side hears of it after that."""
+        """Closing loses no written data, and the other side is notified after it."""
         pair = Pair(1)
         here, there = pair.connected()
         here.connection.write(b"last words")
@@ -118,7 +118,7 @@ class LiveTests(SynchronousTestCase):
         self.assertEqual([], pair.network.live())
 
     def test_refused(self) -> None:
-        """Where nobody listens, a call fails at once; behind a partition, after its time-out."""
+        """Without a listener connecting fails at once; behind a partition, after its timeout."""
         pair = Pair(1)
         pair.network.partition([A], [B], False)
         pair.connect()
@@ -132,7 +132,7 @@ class LiveTests(SynchronousTestCase):
         self.assertLess(pair.failures[1], before_us + 10_000)
 
     def test_partition_heals(self) -> None:
-        """What was written during a partition arrives when it is over."""
+        """Data written during a partition arrives when it ends."""
         for one_way in (False, True):
             pair = Pair(2)
             here, there = pair.connected()
@@ -147,7 +147,8 @@ class LiveTests(SynchronousTestCase):
             self.assertEqual((b"back", b"across"), (here.data, there.data))
 
     def test_frozen(self) -> None:
-        """A stopped program reads nothing, not even that somebody connected; later it finds all."""
+        """A frozen process reads nothing and accepts no connection; when it resumes it finds
+        everything."""
         pair = Pair(1)
         pair.network.freeze(B)
         pair.connect()
@@ -162,10 +163,11 @@ class LiveTests(SynchronousTestCase):
 
 
 class BrokenTests(SynchronousTestCase):
-    """Connections that end badly."""
+    """Connections that break."""
 
     def test_reset(self) -> None:
-        """A reset loses a tail of each direction, nothing from the middle; both sides hear."""
+        """A reset loses the end of each direction, nothing in the middle; both sides are
+        notified."""
         lost_some = 0
         for seed in range(40):
             pair = Pair(seed)
@@ -182,7 +184,7 @@ class BrokenTests(SynchronousTestCase):
         self.assertGreater(lost_some, 0)
 
     def test_half_open(self) -> None:
-        """The side that does not know of the end hears when it writes."""
+        """The side that was not notified finds out when it writes."""
         pair = Pair(1)
         here, there = pair.connected()
         pair.network.half_open(here.connection)
@@ -194,7 +196,7 @@ class BrokenTests(SynchronousTestCase):
         self.assertEqual(b"", here.data)
 
     def test_keepalive(self) -> None:
-        """The side that does not know of the end and does not write hears after some seconds."""
+        """The side that was not notified and does not write finds out after some seconds."""
         pair = Pair(1)
         here, there = pair.connected()
         pair.network.half_open(here.connection)
@@ -202,18 +204,18 @@ class BrokenTests(SynchronousTestCase):
         self.assertTrue(there.lost)
 
     def test_one_way_dead(self) -> None:
-        """One direction is silent, the other one works, and nobody is told."""
+        """One direction loses everything, the other works, and neither side is notified."""
         pair = Pair(1)
         here, there = pair.connected()
         here.connection.out.dead = True
         here.connection.write(b"lost")
-        there.connection.write(b"heard")
+        there.connection.write(b"received")
         pair.world.run_for(600 * SECOND)
-        self.assertEqual((b"heard", b""), (here.data, there.data))
+        self.assertEqual((b"received", b""), (here.data, there.data))
         self.assertEqual((False, False), (here.lost, there.lost))
 
     def test_late(self) -> None:
-        """What an old connection held arrives while a newer one is in use."""
+        """Data of an old connection arrives while a newer one is in use."""
         pair = Pair(1)
         old, old_there = pair.connected()
         old.connection.write(b"old")
@@ -228,7 +230,7 @@ class BrokenTests(SynchronousTestCase):
         self.assertEqual((b"old", True), (old_there.data, old_there.lost))
 
     def test_killed(self) -> None:
-        """A killed program is never called again, and the other side hears sooner or later."""
+        """A killed process is never called again, and the other side is eventually notified."""
         for power in (False, True):
             pair = Pair(3)
             here, there = pair.connected()
@@ -240,10 +242,10 @@ class BrokenTests(SynchronousTestCase):
 
 
 class MessageTests(SynchronousTestCase):
-    """Whole messages of the bus get lost."""
+    """Lost messages of the bus."""
 
     def sent(self, rate: float) -> tuple[Pair, list[bytes], bytes]:
-        """Messages that were sent, and the bytes that were read."""
+        """The number of messages sent, and the bytes that were read."""
         pair = Pair(1, messages=True)
         here, there = pair.connected()
         pair.network.message_faults = rate
@@ -262,7 +264,7 @@ class MessageTests(SynchronousTestCase):
         self.assertEqual(len(data), pair.world.counters["bus.bytes"])
 
     def test_faults(self) -> None:
-        """Messages are dropped, doubled and overtaken, but stay whole."""
+        """Messages are dropped, duplicated and reordered, but stay whole."""
         pair, messages, data = self.sent(0.3)
         size = len(messages[0])
         read = [data[start : start + size] for start in range(0, len(data), size)]
@@ -276,7 +278,7 @@ class MessageTests(SynchronousTestCase):
         self.assertNotEqual([one for one in messages if one in read], first)
 
     def test_next_connection(self) -> None:
-        """What comes late may come on the next connection, but not to the next process."""
+        """A late message may arrive on the next connection, but not at the next process."""
         for killed in (False, True):
             pair = Pair(2, messages=True)
             here, _ = pair.connected()

@@ -1,4 +1,4 @@
-"""Tests for :mod:`disque_tx.sim.process`, the machines it runs on, and the faults that meet it."""
+"""Tests for :mod:`disque_tx.sim.process`, the simulated machines, and their faults."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Caller:
         raise AssertionError("the machine does not answer")
 
     def ask(self, *words: bytes, within_us: int = 5 * SECOND) -> Any:
-        """The reply; ``False`` if there is none in time."""
+        """The reply; ``False`` if it does not arrive in time."""
         self._connections[0].write(request(*words))
         end_us = self._world.now_us + within_us
         reply: Any = False
@@ -47,7 +47,7 @@ class Caller:
 
 
 class Cluster:
-    """``size`` machines that were introduced to each other by CLUSTER MEET."""
+    """``size`` machines that form a cluster through CLUSTER MEET."""
 
     def __init__(self, seed: int, size: int, settings: MachineSettings | None = None) -> None:
         self.world = World(seed)
@@ -73,7 +73,7 @@ class Cluster:
         return Caller(self, self.machines[number])
 
     def sees(self, number: int) -> list[tuple[bytes, bool, int]]:
-        """Address, link and flags of all others, as one machine sees them."""
+        """Address, link and flags of all other nodes, as one machine has them."""
         process = self.machines[number].process
         assert process is not None
         membership = process.node.membership
@@ -88,7 +88,8 @@ class ClusterTests(SynchronousTestCase):
     """The real node in a simulated cluster."""
 
     def test_job_survives(self) -> None:
-        """Three machines meet; a job with three copies outlives the machine that took it."""
+        """Three machines form a cluster; a job with three copies survives the machine that accepted
+        it."""
         cluster = Cluster(1, 3)
         for number in range(3):
             others = [m.ip for m in cluster.machines if m is not cluster.machines[number]]
@@ -105,7 +106,7 @@ class ClusterTests(SynchronousTestCase):
             self.assertGreater(cluster.world.counters[f"bus.{kind}.delivered"], 0, kind)
 
     def test_same_seed(self) -> None:
-        """A seed is a run: again the same trace, and another one for another seed."""
+        """A seed determines the run: the same trace again, and another one for another seed."""
         hashes = []
         for seed in (5, 5, 6):
             cluster = Cluster(seed, 3)
@@ -117,7 +118,8 @@ class ClusterTests(SynchronousTestCase):
         self.assertNotEqual(hashes[0], hashes[2])
 
     def test_paused(self) -> None:
-        """A stopped process answers what it was asked meanwhile; others found it failing."""
+        """A frozen process answers the requests it got meanwhile when it resumes; the others had
+        marked it failed."""
         cluster = Cluster(2, 3)
         caller = cluster.caller(0)
         cluster.machines[0].pause(8 * SECOND)
@@ -129,7 +131,8 @@ class ClusterTests(SynchronousTestCase):
         self.assertEqual(0, cluster.sees(1)[0][2])
 
     def test_fault(self) -> None:
-        """A fault of the program is a failure of the run, with the machine and the reason."""
+        """An exception in the program is a failure of the run, with the machine and the
+        traceback."""
         cluster = Cluster(1, 1)
         process = cluster.machines[0].process
         assert process is not None
@@ -161,7 +164,7 @@ class LogTests(SynchronousTestCase):
         return cluster, cluster.caller(0)
 
     def test_power(self) -> None:
-        """With ``always`` every job that was answered is there after a power failure."""
+        """With ``always`` every confirmed job survives a power failure."""
         for seed in range(10):
             cluster, caller = self.alone(seed, "always")
             machine = cluster.machines[0]
@@ -176,7 +179,7 @@ class LogTests(SynchronousTestCase):
             self.assertEqual(0, machine.alive_since_us)
 
     def test_forgotten(self) -> None:
-        """Without a log, or when the disk is lost, the memory of a machine is broken."""
+        """Without a log, or when the disk is lost, a machine counts as having lost its memory."""
         cluster, _ = self.alone(1, "everysec")
         machine = cluster.machines[0]
         machine.kill(power=True)
@@ -189,7 +192,7 @@ class LogTests(SynchronousTestCase):
         self.assertEqual(cluster.world.now_us - SECOND, machine.alive_since_us)
 
     def test_sync_fails(self) -> None:
-        """With ``always`` a failing sync ends the process, and the client has no answer."""
+        """With ``always`` a failed sync ends the process, and the client gets no reply."""
         cluster, caller = self.alone(1, "always")
         machine = cluster.machines[0]
         machine.disk.sync_fails = True
@@ -197,7 +200,7 @@ class LogTests(SynchronousTestCase):
         self.assertIsNone(machine.process)
 
     def test_full(self) -> None:
-        """With ``everysec`` a full disk refuses clients until there is room again."""
+        """With ``everysec`` clients get errors on a full disk until there is room again."""
         cluster, caller = self.alone(1, "everysec")
         machine = cluster.machines[0]
         machine.disk.full = True
@@ -212,7 +215,8 @@ class LogTests(SynchronousTestCase):
         self.assertEqual(2, len(process.replayed()))
 
     def test_torn(self) -> None:
-        """A record that was cut short is cut off; damage before it empties the disk."""
+        """A truncated record is cut off; if the rest is damaged, the machine counts as having lost
+        its disk."""
         for damage, kept in ((b"*2\r\n$7\r\nLOADJOB\r\n$900\r\nabc", 1), (b"rubbish", 0)):
             cluster, caller = self.alone(1, "always")
             caller.ask(b"ADDJOB", b"q", b"x", b"0", b"RETRY", b"1")
@@ -226,7 +230,7 @@ class LogTests(SynchronousTestCase):
             self.assertEqual(1 - kept, cluster.world.counters["start.refused"])
 
     def test_stop(self) -> None:
-        """An orderly stop sends waiting clients away, and what was queued is queued again."""
+        """An orderly stop sends errors to waiting clients, and queued jobs are queued again."""
         settings = MachineSettings(appendonly=True, appendfsync="no", enqueue_once=True)
         cluster = Cluster(1, 1, settings)
         machine = cluster.machines[0]
@@ -237,10 +241,10 @@ class LogTests(SynchronousTestCase):
 
 
 class PlanTests(SynchronousTestCase):
-    """Faults as a plan."""
+    """The plan of faults."""
 
     def test_heal(self) -> None:
-        """After any faults everything runs and all see each other again."""
+        """After any faults all machines run and are connected again."""
         cluster = Cluster(11, 3, MachineSettings(appendonly=True, appendfsync="always"))
         plan = FaultPlan(cluster.world, cluster.network, cluster.machines, 1.0)
         start_us = cluster.world.now_us
@@ -254,7 +258,7 @@ class PlanTests(SynchronousTestCase):
             self.assertEqual([True, True], [up for _, up, _ in cluster.sees(number)])
 
     def test_allow_and_skip(self) -> None:
-        """Only what is allowed is drawn, and what is skipped does not happen; the rest does."""
+        """Only allowed faults are drawn, and skipped ones do not happen; the rest does."""
         histories = []
         for skip in ((), (0,)):
             cluster = Cluster(3, 2)
@@ -268,7 +272,7 @@ class PlanTests(SynchronousTestCase):
         self.assertEqual(histories[0][1:], histories[1])
 
     def test_pressure(self) -> None:
-        """Memory is brought to each of the node's levels, and is given back."""
+        """Memory usage is raised to each of the node's levels, and lowered again."""
         cluster = Cluster(1, 1)
         machine = cluster.machines[0]
         process = machine.process

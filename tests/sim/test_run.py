@@ -1,4 +1,4 @@
-"""A run from its seed to its verdict."""
+"""A run from its seed to its result."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def shape(**changes: object) -> Shape:
 
 
 class RunTests(SynchronousTestCase):
-    """What a run does."""
+    """A single run."""
 
     def test_every_workload(self) -> None:
-        """Without faults no promise is broken, and jobs go from one client to another."""
+        """Without faults no promise is broken, and jobs are exchanged between clients."""
         for name in WORKLOADS:
             run = checked_run(5, shape(workload=name))
             self.assertEqual([], run.execute(), name)
@@ -41,7 +41,7 @@ class RunTests(SynchronousTestCase):
             self.assertGreater(len(run.history.delivered), 5, name)
 
     def test_repeats(self) -> None:
-        """The same seed is the same run, another one is another run."""
+        """The same seed gives the same run, another one another run."""
         faulty = shape(faults=frozenset({"kill", "reset", "message_loss"}))
         hashes = []
         for seed in (7, 7, 8):
@@ -53,7 +53,7 @@ class RunTests(SynchronousTestCase):
 
     def test_clocks_and_restarts(self) -> None:
         """Clocks are set while nodes with logs are down: no job is early, late by more than its
-        DELAY, or lost by it. Seeds draw this together too rarely."""
+        DELAY, or lost. Seeds rarely draw this combination."""
         for workload in ("ttl-and-delay", "once-delayed"):
             for seed in range(1, 9):
                 faults = frozenset({"clock_step", "kill", "restart"})
@@ -68,7 +68,7 @@ class RunTests(SynchronousTestCase):
                 self.assertEqual([], checked_run(seed, stepped).execute(), (workload, seed))
 
     def test_alone(self) -> None:
-        """One node keeps its promises alone."""
+        """A single node keeps its promises."""
         self.assertEqual([], checked_run(9, shape(nodes=1)).execute())
 
     def test_shapes_differ(self) -> None:
@@ -80,10 +80,10 @@ class RunTests(SynchronousTestCase):
 
 
 class HistoryTests(SynchronousTestCase):
-    """What is remembered."""
+    """The recorded history."""
 
     def test_duplicates(self) -> None:
-        """Only deliveries after the first count as such."""
+        """Only deliveries after the first count as duplicates."""
         history = History()
         for body in (b"a", b"b", b"a", b"a"):
             history.delivered.append(Delivered(body, b"D", b"q", b"n", 1, 2, 0, 0))
@@ -91,7 +91,7 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual([3, 1], [len(each) for each in history.by_body().values()])
 
     def test_accepted(self) -> None:
-        """A job is accepted once its client has the ID."""
+        """A job counts as accepted once its client has the ID."""
         history = History()
         history.added[b"a"] = Added(b"a", b"q", b"n", 0, 1, 1, 10, 0, False)
         history.added[b"b"] = Added(b"b", b"q", b"n", 0, 1, 1, 10, 0, False, accepted_us=5)
@@ -102,7 +102,7 @@ class CampaignTests(SynchronousTestCase):
     """Many runs."""
 
     def test_summary(self) -> None:
-        """Runs are summed up, failures kept, and what never happened is named."""
+        """Runs are summarized, failures kept, and faults that never occurred are listed."""
         summary = Summary()
         one = outcome(1)
         summary.add(one)
@@ -117,7 +117,7 @@ class CampaignTests(SynchronousTestCase):
         self.assertIn("bus.PING", summary.table())
 
     def test_minimise(self) -> None:
-        """A run that fails whatever is left out gets as small as it can be."""
+        """A run that always fails is reduced to the smallest possible one."""
         big = shape(clients=20, fault_s=40, faults=frozenset({"kill", "reset"}), queues=3)
         tried: list[Shape] = []
 

@@ -1,4 +1,4 @@
-"""What a seed leads to, without running it."""
+"""What a seed determines, without running it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from disque_tx.sim.shape import DEAL, WORKLOADS, dealt_pairs, draw_shape, pairs,
 from disque_tx.sim.world import World
 
 
-class DealTests(SynchronousTestCase):
+class ShapeTests(SynchronousTestCase):
     """Workloads and faults."""
 
     def test_every_pair(self) -> None:
-        """A defect that needs one kind of use and one kind of fault is met in any 500 seeds."""
+        """Every pair of workload and fault occurs in any 500 seeds, so defects that need a pair are
+        found."""
         self.assertEqual(len(WORKLOADS) * len(FAULTS), len(set(pairs())))
         for first in (1, 247, 10_000):
             sure = sure_pairs(range(first, first + DEAL))
@@ -24,13 +25,13 @@ class DealTests(SynchronousTestCase):
             self.assertEqual([], [pair for pair in pairs() if sure[pair] == 0])
 
     def test_quiet_seeds(self) -> None:
-        """Every fifth seed has no fault, and together they have every workload."""
+        """Every fifth seed has no fault, and together these have every workload."""
         shapes = [draw_shape(World(seed)) for seed in range(0, 5 * len(WORKLOADS), 5)]
         self.assertEqual(set(WORKLOADS), {shape.workload for shape in shapes})
         self.assertEqual({frozenset()}, {shape.faults for shape in shapes})
 
     def test_planned(self) -> None:
-        """The fault that a seed surely has is part of its plan, within the time for faults."""
+        """The fault that a seed must have is in its plan, within the time for faults."""
         for seed in range(1, 60):
             run = checked_run(seed)
             shape = run.shape
@@ -40,7 +41,7 @@ class DealTests(SynchronousTestCase):
             self.assertEqual(set(), set(planned) - shape.faults, seed)
 
     def test_clocks_delays_and_logs(self) -> None:
-        """DELAY, a log, clocks that are set and restarts come together, in every deal."""
+        """DELAY, a log, clock steps and restarts occur together, in every 500 seeds."""
         shapes = [draw_shape(World(seed)) for seed in range(1, DEAL + 1)]
         found = [
             shape
@@ -52,20 +53,20 @@ class DealTests(SynchronousTestCase):
         self.assertGreaterEqual(len(found), 10)
 
     def test_passwords(self) -> None:
-        """Some clusters want a password, and some nodes that are leaving are not called back."""
+        """Some clusters require a password, and some leaving nodes do not return."""
         shapes = [draw_shape(World(seed)) for seed in range(1, 101)]
         self.assertEqual({True, False}, {shape.password for shape in shapes})
         staying = {shape.stay_leaving for shape in shapes if WORKLOADS[shape.workload].leaves}
         self.assertEqual({True, False}, staying)
 
     def test_table(self) -> None:
-        """The table for people has a line per fault, and says how rare the rarest pair is."""
+        """The printed table has a row per fault, and says how rare the rarest pair is."""
         text = table(range(1, DEAL + 1))
         may = dealt_pairs(range(1, DEAL + 1))
         self.assertEqual([], [name for name in FAULTS if f"\n{name} " not in text])
         self.assertIn(f"500 seeds; the rarest pair: 1/{min(may.values())}", text)
 
     def test_document(self) -> None:
-        """The document shows the table as it is; ``--pairs`` prints it."""
+        """The documentation contains the current table; ``--pairs`` prints it."""
         text = Path(__file__).parents[2].joinpath("docs/explanation/simulation.md").read_text()
         self.assertIn(table(range(1, DEAL + 1)), text)

@@ -8,10 +8,10 @@ from disque_tx.sim.world import World
 
 
 class WorldTests(SynchronousTestCase):
-    """Time, chance and memory."""
+    """Time, random numbers and memory."""
 
     def test_order(self) -> None:
-        """What is due at the same time happens in the order in which it was asked for."""
+        """Actions that are due at the same time run in the order of their scheduling."""
         world = World(1)
         seen: list[str] = []
         for name in ("b", "a", "c"):
@@ -22,7 +22,7 @@ class WorldTests(SynchronousTestCase):
         self.assertEqual(10, world.now_us)
 
     def test_not_yet(self) -> None:
-        """What lies behind the time asked for has not happened, and still will."""
+        """Actions after the requested time have not run, and still will."""
         world = World(1)
         seen: list[int] = []
         world.at(20, lambda: seen.append(world.now_us))
@@ -32,7 +32,7 @@ class WorldTests(SynchronousTestCase):
         self.assertEqual([20], seen)
 
     def test_cancel(self) -> None:
-        """A cancelled action does not happen, and cancelling it again does no harm."""
+        """A cancelled action does not run, and cancelling it again does no harm."""
         world = World(1)
         seen: list[int] = []
         timer = world.at(5, lambda: seen.append(1))
@@ -42,12 +42,13 @@ class WorldTests(SynchronousTestCase):
         self.assertEqual([], seen)
 
     def test_past(self) -> None:
-        """A mistake in a time is told where it is made."""
+        """An invalid time is reported where it is passed."""
         with self.assertRaises(ValueError):
             World(1).at(-1, lambda: None)
 
     def test_random(self) -> None:
-        """A name has chance of its own, so using more of one source changes nothing elsewhere."""
+        """Each name has its own random numbers, so using more of one source does not affect
+        others."""
         one, other = World(7), World(7)
         one.random("network").random()
         self.assertEqual(one.random("disk").random(), other.random("disk").random())
@@ -55,7 +56,7 @@ class WorldTests(SynchronousTestCase):
         self.assertNotEqual(World(7).random("disk").random(), World(8).random("disk").random())
 
     def test_trace(self) -> None:
-        """The hash tells runs apart; the lines are there for those who want to read them."""
+        """The hash distinguishes runs; the lines can be read by people."""
         one, other = World(1), World(2)
         one.keep_trace = True
         for world in (one, other):
@@ -66,7 +67,7 @@ class WorldTests(SynchronousTestCase):
         self.assertNotEqual(one.trace_hash(), other.trace_hash())
 
     def test_failure(self) -> None:
-        """A failure is kept with its time, and ends the run if that is wanted."""
+        """A failure is kept with its time, and ends the run if requested."""
         world = World(1)
         world.stop_at_failure = True
         world.at(1_500_000, lambda: world.fail("lost a job"))

@@ -1,8 +1,8 @@
-"""One node under everything that clients, time and restarts do to it, beside a simple model.
+"""One node, compared with a simple model, under all that clients, time and restarts can do to it.
 
-The model knows for every job where it must be: in its queue, in a worker's hands, or gone. It
-learns nothing from the node but the IDs and what clients were answered. Jitter is zero and all
-times lie on the grid of the schedule, so every time can be said exactly.
+The model knows where every job must be: in its queue, delivered to a worker, or gone. Its only
+input from the node are job IDs and replies. Jitter is zero and all times lie on the grid of the
+schedule, so that every time is exact.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from tests.core.bench import MemoryLog, NumberedIds, new_membership
 
 QUEUES = (b"a", b"b", b"c")
 queues = st.sampled_from(QUEUES)
-#: By how much somebody sets the wall clock, in seconds.
+#: Steps of the wall clock, in seconds.
 steps_s = st.sampled_from([-3_600, -40, -2, 2, 40, 3_600])
-#: The times of the schedule; every step differs by one, so that no moment comes twice.
+#: The times of the schedule; every step differs by one, so that no time occurs twice.
 SLOT_US = 20_000
 
 
 class JobModel:
     """What must be true of one job.
 
-    ``ctime_ms``: when it was made, as it is written down; with ``number`` its place in its queue.
-    ``queued``: it is in its queue. ``due_ms``: when it goes there by itself, 0 for never.
-    ``not_before_ms``: no delivery before. ``counted``: the next queueing is one more delivery.
-    ``record``: what a restart finds: whether the delay is all that happened, ``counted``, and both
-    counters. ``etime_s``: the end of its life as the record says it, by the wall clock.
-    ``life_ms``: its TTL, as far as the node knows.
+    ``ctime_ms``: its creation time in the record; with ``number`` its place in its queue.
+    ``queued``: it is in its queue. ``due_ms``: when it is queued by a timer, 0 for never.
+    ``not_before_ms``: the earliest delivery. ``counted``: the next queueing counts as an additional
+    delivery. ``record``: what a restart finds: whether the delay is all that happened, ``counted``,
+    and both counters. ``etime_s``: its expiry in the record, by the wall clock. ``life_ms``: its
+    TTL, as far as the node knows.
     """
 
     def __init__(
@@ -72,16 +72,16 @@ class JobModel:
         self.write_record(delay_s > 0)
 
     def write_record(self, only_delayed: bool) -> None:
-        """The log has the job as it is now."""
+        """The log gets a record of the job's current state."""
         self.record = (only_delayed, self.counted, self.nacks, self.deliveries)
 
     def put(self, now_ms: int) -> None:
-        """It enters its queue, and its clock starts."""
+        """The job enters its queue, and its retry timer starts."""
         self.queued = True
         self.due_ms = now_ms + self.retry_s * 1000 if self.retry_s else 0
 
     def requeue(self, nack: bool, now_ms: int) -> None:
-        """It enters its queue once it is known here, and that is counted."""
+        """The job enters its queue again, which is counted."""
         first = not self.counted
         if nack:
             self.nacks += 1
@@ -94,7 +94,7 @@ class JobModel:
             self.write_record(False)
 
     def restart(self, now_ms: int, wall_ms: int) -> None:
-        """Only what the record says is still known."""
+        """Only the record's contents survive."""
         only_delayed, self.counted, self.nacks, self.deliveries = self.record
         self.queued = False
         minutes = self.ttl_s // 60
@@ -105,19 +105,19 @@ class JobModel:
         self.end_ms = now_ms + left_ms
         self.not_before_ms = 0
         if self.retry_s == 0 and only_delayed and wall_ms - self.ctime_ms >= self.delay_s * 1000:
-            only_delayed = False  # it may have been delivered
+            only_delayed = False  # the job may have been delivered
         if only_delayed:
-            # Nothing happened, though an earlier start, with another clock, may have feared so.
+            # Nothing happened, though after an earlier start, with another clock, it was possible.
             self.delivered = False
             self._delay_again(now_ms, left_ms)
         elif self.retry_s:
             self.due_ms = now_ms + self.retry_s * 1000
         else:
             self.due_ms = 0
-            self.delivered = True  # for all that anybody knows
+            self.delivered = True  # as far as the node can tell
 
     def _delay_again(self, now_ms: int, left_ms: int) -> None:
-        """Never early, whatever the clock says, unless it says that the life is nearly over; and
+        """Never early, whatever the clock shows, unless by the clock the TTL is nearly over; and
         never later than DELAY from now."""
         delay_ms = self.delay_s * 1000
         life_ms = min(self.life_ms, self.etime_s * 1000 - self.ctime_ms)
@@ -148,7 +148,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.start()
 
     def start(self) -> None:
-        """A process begins: only the log and the clocks are older."""
+        """A process starts: only the log and the clocks existed before."""
         self.node = Node(new_membership(), self.job_ids, lambda: 0.5)
         self.node.begin(self.now_ms, self.wall_us)
         for record in list(self.log.records.values()):
@@ -162,17 +162,17 @@ class NodeMachine(RuleBasedStateMachine):
     def connect(self) -> Client:
         return Client(1, ValueReplies(), b"127.0.0.1:5001", self.now_ms)
 
-    def said(self, client: Client) -> list[Value]:
-        replies = client.replies
-        assert isinstance(replies, ValueReplies)
-        values = replies.values
-        replies.clear()
+    def replies(self, client: Client) -> list[Value]:
+        collected = client.replies
+        assert isinstance(collected, ValueReplies)
+        values = collected.values
+        collected.clear()
         return values
 
     def do(self, *words: bytes) -> Value:
-        """The answer to a command, once everybody it woke up was served."""
+        """The reply to a command, after all clients that it unblocked were served."""
         self.dispatcher.run(self.client, list(words))
-        (answer,) = self.said(self.client)
+        (answer,) = self.replies(self.client)
         self.serve()
         return answer
 
@@ -191,7 +191,7 @@ class NodeMachine(RuleBasedStateMachine):
         return self.paused.get(name, b"none") not in (b"out", b"all")
 
     def take(self, job_id: bytes) -> list[Value]:
-        """The job must go to a client now; what the client is answered."""
+        """The job must be delivered now; the expected reply."""
         job = self.jobs[job_id]
         assert not (job.delivered and job.retry_s == 0), "RETRY 0 twice"
         assert self.now_ms < job.end_ms, "after its TTL"
@@ -202,11 +202,11 @@ class NodeMachine(RuleBasedStateMachine):
         return [job.queue, job_id, b"body of " + job_id[11:35]]
 
     def serve(self) -> None:
-        """Clients in line must have got the oldest jobs; the others nothing."""
+        """Waiting clients must have got the oldest jobs, and nothing else."""
         left = []
         for client, names, end_ms in self.waiting:
             ready = [name for name in names if self.open(name) and self.queue_of(name)]
-            answers = self.said(client)
+            answers = self.replies(client)
             if not ready:
                 assert answers == []
                 left.append((client, names, end_ms))
@@ -230,13 +230,13 @@ class NodeMachine(RuleBasedStateMachine):
         maxlen=st.sampled_from([0, 0, 2]),
     )
     def addjob(self, queue: bytes, retry_s: int, ttl_s: int, delay_s: int, maxlen: int) -> object:
-        """A job is accepted or refused, with the reason that the model knows."""
+        """A job is accepted, or refused for the reason that the model expects."""
         body = b"body of %024d" % (self.job_ids.made + 1)
         words = b"TTL %d RETRY %d DELAY %d" % (ttl_s, retry_s, delay_s)
         words += b" MAXLEN %d" % maxlen if maxlen else b""
         length = len(self.queue_of(queue))
         self.dispatcher.run(self.client, [b"ADDJOB", queue, body, b"0", *words.split()])
-        (answer,) = self.said(self.client)
+        (answer,) = self.replies(self.client)
         refused = b""
         if delay_s >= ttl_s:
             refused = b"ERR"
@@ -259,7 +259,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     @rule(names=st.lists(queues, min_size=1, max_size=3), count=st.integers(1, 4))
     def getjob(self, names: list[bytes], count: int) -> None:
-        """Jobs come one per queue and pass, oldest first."""
+        """Jobs are delivered one per queue and pass, oldest first."""
         expected: list[list[Value]] = []
         took = True
         while took and len(expected) < count:
@@ -273,33 +273,33 @@ class NodeMachine(RuleBasedStateMachine):
 
     @rule(names=st.lists(queues, min_size=1, max_size=3), timeout_ms=st.sampled_from([0, 60, 5000]))
     def wait(self, names: list[bytes], timeout_ms: int) -> None:
-        """A client asks for jobs and waits when there are none."""
+        """A client requests jobs and waits if there are none."""
         client = self.connect()
         words = [b"GETJOB", b"TIMEOUT", b"%d" % timeout_ms, b"FROM", *names]
         self.dispatcher.run(client, words)
         end_ms = self.now_ms + timeout_ms if timeout_ms else 0
         ready = [name for name in names if self.open(name) and self.queue_of(name)]
         if ready:
-            assert self.said(client) == [[self.take(self.queue_of(ready[0])[0])]]
+            assert self.replies(client) == [[self.take(self.queue_of(ready[0])[0])]]
         else:
             self.waiting.append((client, names, end_ms))
 
     @rule(place=st.integers(0, 5))
     def disconnect(self, place: int) -> None:
-        """A waiting client goes away."""
+        """A waiting client disconnects."""
         if place < len(self.waiting):
             client, _, _ = self.waiting.pop(place)
             self.node.client_gone(client)
 
     @rule(job_id=consumes(ids), name=st.sampled_from([b"ACKJOB", b"FASTACK", b"DELJOB"]))
     def acknowledge(self, job_id: bytes, name: bytes) -> None:
-        """A job ends, whatever its state, and counts once."""
+        """A job ends, whatever its state, and is counted once."""
         expected = 1 if self.jobs.pop(job_id, None) else 0
         assert self.do(name, job_id, job_id) == expected
 
     @rule(job_id=ids, nack=st.booleans())
     def enqueue(self, job_id: bytes, nack: bool) -> None:
-        """A job goes back into its queue, unless it may not be delivered again."""
+        """A job is queued again, unless it may not be delivered again."""
         job = self.jobs.get(job_id)
         expected = 0
         if job and not job.queued and (job.retry_s or not job.delivered):
@@ -307,12 +307,12 @@ class NodeMachine(RuleBasedStateMachine):
             job.requeue(nack, self.now_ms)
             job.not_before_ms = 0
         self.dispatcher.run(self.client, [b"NACK" if nack else b"ENQUEUE", job_id])
-        assert self.said(self.client) == [expected]
+        assert self.replies(self.client) == [expected]
         self.serve()
 
     @rule(job_id=ids)
     def dequeue(self, job_id: bytes) -> None:
-        """A job leaves its queue; its clock runs on."""
+        """A job leaves its queue; its retry timer continues."""
         job = self.jobs.get(job_id)
         expected = 1 if job and job.queued else 0
         if job:
@@ -340,7 +340,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     @rule(queue=queues, word=st.sampled_from([b"in", b"out", b"all", b"none", b"none"]))
     def pause(self, queue: bytes, word: bytes) -> None:
-        """A queue is paused, or not any more."""
+        """A queue is paused or resumed."""
         self.paused[queue] = word
         assert self.do(b"PAUSE", queue, word) == Status(word)
 
@@ -348,7 +348,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     @rule(slots=st.sampled_from([1, 3, 50, 150, 500, 5_000]))
     def pass_time(self, slots: int) -> None:
-        """Time passes; the node looks at the clock every 20 ms or whenever something is due."""
+        """Time passes; the node runs every 20 ms or when something is due."""
         until_ms = self.now_ms + slots * 20
         while self.now_ms < until_ms:
             due = [job.due_ms for job in self.jobs.values() if job.due_ms]
@@ -357,7 +357,7 @@ class NodeMachine(RuleBasedStateMachine):
             self.turn(min([until_ms, *[ms for ms in due if ms > self.now_ms]]))
 
     def turn(self, now_ms: int) -> None:
-        """One turn of the node at a time at which something is due."""
+        """One turn of the node at a time when something is due."""
         self.wall_us += (now_ms - self.now_ms) * 1000
         self.now_ms = now_ms
         self.node.begin(self.now_ms, self.wall_us)
@@ -370,11 +370,11 @@ class NodeMachine(RuleBasedStateMachine):
         for client, names, end_ms in list(self.waiting):
             if end_ms and end_ms <= now_ms:
                 self.waiting.remove((client, names, end_ms))
-                assert self.said(client) == [None]
+                assert self.replies(client) == [None]
         self.serve()
 
     def come_back(self, job: JobModel) -> None:
-        """The requeue time of a job has come."""
+        """The retry timer of a job fires."""
         if job.queued or (job.retry_s and self.paused.get(job.queue) in (b"in", b"all")):
             job.due_ms = self.now_ms + job.retry_s * 1000
         else:
@@ -382,14 +382,14 @@ class NodeMachine(RuleBasedStateMachine):
 
     @rule(by_s=steps_s)
     def set_clock(self, by_s: int) -> None:
-        """The wall clock is set: nothing that runs takes notice."""
+        """The wall clock is set, which does not affect the running node."""
         self.steps += 1
         self.wall_us += by_s * 1_000_000 + self.steps * SLOT_US
         self.node.begin(self.now_ms, self.wall_us)
 
     @rule(down_ms=st.sampled_from([20, 4_000, 60_000]), by_s=st.just(0) | steps_s)
     def restart(self, down_ms: int, by_s: int) -> None:
-        """The process dies and comes back, perhaps with another time of day; the log is all that
+        """The process is killed and restarted, perhaps with another wall clock time; only the log
         is left."""
         self.set_clock(by_s)
         self.now_ms += down_ms
@@ -408,7 +408,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     @invariant()
     def queues_agree(self) -> None:
-        """Every queue holds exactly the jobs that must be there, in order."""
+        """Every queue contains exactly the expected jobs, in order."""
         for name in QUEUES:
             expected = self.queue_of(name)
             assert self.do(b"QLEN", name) == len(expected)
@@ -417,13 +417,13 @@ class NodeMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost(self) -> None:
-        """The node knows the jobs that are not done, and its log does too."""
+        """The node and its log hold all jobs that have not ended."""
         assert sorted(self.jobs) == sorted(job.id for job in self.node.jobs.table.values())
         assert set(self.jobs) <= set(self.log.records)
 
     @invariant()
     def counters_agree(self) -> None:
-        """Nacks and additional deliveries are what happened since the record was written."""
+        """Nacks and additional deliveries match what happened since the record was written."""
         for job_id, model in self.jobs.items():
             job = self.node.jobs.get(job_id)
             assert job is not None
@@ -431,20 +431,20 @@ class NodeMachine(RuleBasedStateMachine):
 
     @invariant()
     def totals_agree(self) -> None:
-        """What INFO counts as queued and in hand is what is there."""
+        """What INFO counts as queued and delivered matches the model."""
         totals = self.node.totals
         assert totals.queued == sum(queue.jobs.size for queue in self.node.queues.table.values())
         assert totals.in_hand == sum(job.in_hand for job in self.node.jobs.table.values())
 
     @invariant()
-    def nobody_waits_in_vain(self) -> None:
-        """Those who wait are known, and nobody else."""
+    def blocked_clients_agree(self) -> None:
+        """Exactly the clients that wait are registered as blocked."""
         assert len(self.waiting) == self.node.blocked_clients
         for client, _, _ in self.waiting:
             assert client.blocked != NOT_BLOCKED
 
     def teardown(self) -> None:
-        """When all is done, nothing is left: no memory, no timer, no record."""
+        """At the end nothing is left: no memory, no timer, no record."""
         for client, _, _ in self.waiting:
             self.node.client_gone(client)
         self.waiting = []
@@ -463,10 +463,10 @@ class NodeMachine(RuleBasedStateMachine):
 
 
 class NodeTests(SynchronousTestCase):
-    """The machine."""
+    """The state machine."""
 
     def test_node_like_the_model(self) -> None:
-        """Nothing is lost, early, late, out of order, or delivered against its promise."""
+        """No job is lost, early, late, out of order, or delivered twice when it must not be."""
         count = 4 * settings().max_examples
         run_state_machine_as_test(
             NodeMachine, settings=settings(max_examples=count, stateful_step_count=40)

@@ -1,4 +1,4 @@
-"""Logs written by the original, and what is in them."""
+"""Logs written by the original, and their contents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FOLDER = Path(__file__).parent.parent / "vectors" / "aof"
 
 
 def log(name: str) -> bytes:
-    """The file."""
+    """The bytes of the file."""
     return (_FOLDER / f"{name}.aof").read_bytes()
 
 

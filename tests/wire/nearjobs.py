@@ -1,5 +1,5 @@
-"""Job records that are nearly right, and what a reader must say of each (cluster protocol, section
-5): written down a second time, as slowly and plainly as possible."""
+"""Nearly valid job records, and an independent, plain implementation of the checks that a reader
+must make (cluster protocol, section 5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIXED: Final = 76
 _SHORTEST: Final = 84
 _ID: Final = 40
 
-#: Why a record is refused, in the order in which it is looked at.
+#: Why a record is refused, in the order of the checks.
 REFUSALS: Final = (
     *("too short", "creation time", "length", "queue", "body length", "body"),
     *("node count", "node IDs"),
@@ -22,7 +22,7 @@ REFUSALS: Final = (
 
 
 def near(random: Random) -> bytes:
-    """A record in storage form, with one or two things wrong in it, or none."""
+    """A record in storage form with up to two defects."""
     data = bytearray(encode_stored(_record(random)))
     for _ in range(random.choice((0, 1, 1, 1, 2))):
         random.choice((_bend, _bend, _flip, _cut, _cut_and_say_so, _extend, _date))(random, data)
@@ -42,7 +42,7 @@ def _record(random: Random) -> JobRecord:
 
 
 def _lengths(data: bytes | bytearray) -> list[int]:
-    """Where the four lengths are, as far as they can be found."""
+    """The offsets of the four lengths, as far as they can be found."""
     places = [0]
     at = _FIXED - 4
     while len(places) < 4 and at + 4 <= len(data):
@@ -52,7 +52,7 @@ def _lengths(data: bytes | bytearray) -> list[int]:
 
 
 def _bend(random: Random, data: bytearray) -> None:
-    """A length is a little off, or enormous."""
+    """A length is off by a little, or enormous."""
     places = _lengths(data)
     if places:
         place = random.choice(places)
@@ -73,7 +73,7 @@ def _cut(random: Random, data: bytearray) -> None:
 
 
 def _cut_and_say_so(random: Random, data: bytearray) -> None:
-    """The end is missing, and the length of the whole fits; often right behind a field."""
+    """The end is missing, and the total length agrees; often right after a field."""
     ends = [at + 4 for at in _lengths(data)]
     end = random.choice((random.choice(ends or [0]), random.randint(0, len(data))))
     end = min(len(data), max(_SHORTEST, end + random.randint(-2, 2)))
@@ -83,19 +83,19 @@ def _cut_and_say_so(random: Random, data: bytearray) -> None:
 
 
 def _extend(random: Random, data: bytearray) -> None:
-    """Something stands behind, and often the length of the whole counts it."""
+    """Bytes follow the record, and often the total length includes them."""
     data += random.randbytes(random.choice((1, 4, 40, 44)))
     if random.random() < 0.5:
         struct.pack_into("<I", data, 0, len(data) - 4)
 
 
 def _date(random: Random, data: bytearray) -> None:
-    """The creation time is one that no clock shows."""
+    """The creation time is out of range."""
     data[59:60] = b"\xff"
 
 
 def verdict(data: bytes) -> tuple[str, tuple[object, ...]]:
-    """Why the record is refused, or an empty word and all that it holds."""
+    """Why the record is refused, or an empty string and all its fields."""
 
     def number(at: int, size: int) -> int:
         return int.from_bytes(data[at : at + size], "little")

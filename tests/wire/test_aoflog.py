@@ -1,4 +1,4 @@
-"""The log as bytes, and what its records mean."""
+"""The encoding of the log, and the meaning of its records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class EncoderTests(SynchronousTestCase):
             self.assertEqual(log(name), encoder.take())
 
     def test_taken_once(self) -> None:
-        """A record is taken exactly once."""
+        """A record is returned exactly once."""
         encoder = LogEncoder()
         encoder.delete_job(b"D" * 40)
         encoder.take()
@@ -48,7 +48,7 @@ class EncoderTests(SynchronousTestCase):
         self.assertEqual(b"", encoder.take())
 
     def test_single_record(self) -> None:
-        """A snapshot is made of the same records."""
+        """A snapshot consists of the same records."""
         words = decoded(log("node0"), 10_000)[0][0]
         self.assertEqual(log("node0")[:163], load_record(decode_stored(words[1])))
 
@@ -57,8 +57,8 @@ class DecoderTests(SynchronousTestCase):
     """Reading."""
 
     def test_offsets(self) -> None:
-        """The offset after each record is where the next one starts, so that a cut or a message
-        names the right place."""
+        """The offset after each record is where the next one starts, so that truncation and error
+        messages are exact."""
         for name in NAMES:
             decoder = LogDecoder()
             decoder.feed(log(name))
@@ -73,11 +73,11 @@ class DecoderTests(SynchronousTestCase):
 
     @given(st.integers(1, 400))
     def test_pieces(self, piece: int) -> None:
-        """The pieces a file is read in do not matter."""
+        """The sizes of the reads do not matter."""
         self.assertEqual(decoded(log("node0"), 10_000)[0], decoded(log("node0"), piece)[0])
 
     def test_every_cut(self) -> None:
-        """A file that ends anywhere is short, not wrong, and the rest is counted."""
+        """A truncated file is incomplete, not damaged, and the remaining bytes are counted."""
         data = log("node1")
         borders = [row["offset"] for row in rows("node1")] + [len(data)]
         for size in range(1, len(data)):
@@ -86,12 +86,12 @@ class DecoderTests(SynchronousTestCase):
             self.assertEqual((last, size - last), (decoder.offset, decoder.rest()))
 
     def test_lenient(self) -> None:
-        """Headers may end in a bare LF and the end of a word is not looked at, as in the files the
-        original accepts."""
+        """Headers may end in a bare LF and the bytes after a string are not checked, as in files
+        that the original accepts."""
         self.assertEqual([[b"A", b"bc"]], decoded(b"*2\n$1\nAXY$2\nbcZZ", 100)[0])
 
     def test_damage(self) -> None:
-        """What no log holds is refused wherever it stands, with its place."""
+        """What cannot be in a log is refused wherever it is, with its offset."""
         for bad in (
             b"\0",
             b"\n",
@@ -115,7 +115,7 @@ class DecoderTests(SynchronousTestCase):
 
     @given(st.binary(max_size=100))
     def test_anything(self, data: bytes) -> None:
-        """Whatever is in a file is records, short or refused."""
+        """Any file consists of records, is incomplete, or is refused."""
         try:
             found, decoder = decoded(data, 7)
         except PeerError:
@@ -131,7 +131,7 @@ class UnderstandTests(SynchronousTestCase):
     """One record."""
 
     def test_vectors(self) -> None:
-        """Whatever the original wrote is a job, or the ID of one that is gone."""
+        """Whatever the original wrote is a job, or the ID of a deleted one."""
         for name in NAMES:
             decoder = LogDecoder()
             decoder.feed(log(name))
@@ -141,11 +141,11 @@ class UnderstandTests(SynchronousTestCase):
             self.assertEqual([row["command"] for row in rows(name)], kinds)
 
     def test_names_in_any_case(self) -> None:
-        """Tools of others may write names in small letters; the original reads them."""
+        """Other tools may write names in lower case, which the original accepts."""
         self.assertEqual(_ID, parse_record([b"deljob", _ID]))
 
     def test_refused(self) -> None:
-        """The message names what is wrong, so that a person can look at that place of the file."""
+        """The error names the defect, so that a person can examine that place of the file."""
         for words, text in (
             ([b"SET", b"a", b"b"], "unknown command b'SET'"),
             ([b"x" * 99], f"unknown command {b'x' * 40!r}"),
@@ -158,23 +158,23 @@ class UnderstandTests(SynchronousTestCase):
 
 
 class HoldsRecordsTests(SynchronousTestCase):
-    """An unfinished record at the end may be cut off; what lies behind a damaged one may not."""
+    """An incomplete record at the end may be cut off; records after a damaged one may not."""
 
     def test_torn_tail(self) -> None:
-        """The end of a record, cut wherever the power failed, holds no other record."""
+        """The end of a record, wherever the power failed, contains no other record."""
         record = _loadjob(b"body")
         for end in range(0, len(record), 7):
             self.assertFalse(holds_records(record[:end]))
 
     def test_records_behind(self) -> None:
-        """Jobs and deletions behind a damaged record are found: nobody may throw them away."""
+        """Jobs and deletions after a damaged record are found, so that they are not discarded."""
         damaged = _loadjob(b"body")[:-20] + b"\r\n"
         for follower in (_loadjob(b"other"), _record(b"DELJOB", _ID)):
             self.assertTrue(holds_records(damaged + follower))
 
     def test_similar_to_records(self) -> None:
-        """A body that looks like the start of a record, an ID that is none and bytes that are no
-        job do not keep the tail from being cut."""
+        """A body that looks like the start of a record, an invalid ID and bytes that are no job do
+        not keep the tail from being cut."""
         for lookalike in (
             _record(b"DELJOB", b"no job ID"),
             _record(b"LOADJOB", b"no job"),
@@ -184,7 +184,7 @@ class HoldsRecordsTests(SynchronousTestCase):
             self.assertFalse(holds_records(b"damaged\r\n" + lookalike), lookalike)
 
     def test_bounded(self) -> None:
-        """However often a body repeats the start of a record, looking through it has an end."""
+        """However often a body repeats the start of a record, the search ends."""
         start = _record(b"DELJOB", b"no job ID")
         self.assertFalse(holds_records(b"\n" + start * 100 + _record(b"DELJOB", _ID)))
         self.assertTrue(holds_records(b"\n" + start * 99 + _record(b"DELJOB", _ID)))

@@ -1,4 +1,4 @@
-"""Strangers may send anything, in any pieces."""
+"""Arbitrary bytes from strangers, however the network cuts them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CUTS = st.lists(st.integers(0, 2**16), max_size=8)
 
 @st.composite
 def entries(draw: st.DrawFn) -> GossipEntry:
-    """What a node says of another."""
+    """What a node gossips about another."""
     entry = GossipEntry(draw(NAME), draw(IP), draw(U16), draw(U16))
     entry.ping_sent_ms, entry.pong_received_ms = draw(U32), draw(U32)
     entry.bus_port = draw(U16)
@@ -60,7 +60,7 @@ def entries(draw: st.DrawFn) -> GossipEntry:
 
 @st.composite
 def jobs(draw: st.DrawFn) -> JobRecord:
-    """A job with anything in it."""
+    """A job with arbitrary values."""
     queue, body = draw(st.binary(max_size=20)), draw(st.binary(max_size=40))
     nodes = tuple(draw(st.lists(NAME, max_size=3)))
     made = JobRecord(draw(NAME), queue, body, nodes, draw(U63), 0, draw(U32), draw(U32), draw(U16))
@@ -71,7 +71,7 @@ def jobs(draw: st.DrawFn) -> JobRecord:
 
 @st.composite
 def jobs_messages(draw: st.DrawFn) -> Message:
-    """Jobs and how long they live."""
+    """Jobs and their remaining TTLs."""
     moving = draw(st.lists(jobs(), max_size=4))
     lives_s = [draw(st.integers(1, 2**32 - 1)) for _ in moving]
     return JobsMessage(draw(st.sampled_from((REPLJOB, YOURJOBS))), moving, lives_s)
@@ -88,7 +88,7 @@ BODIES: st.SearchStrategy[Message] = st.one_of(
 
 @st.composite
 def messages(draw: st.DrawFn) -> Message:
-    """Anything that can be said."""
+    """Any message that can be sent."""
     message = draw(BODIES)
     message.sender, message.port, message.flags = draw(NAME), draw(U16), draw(U16)
     message.mflags, message.ip, message.bus_port = draw(U8), draw(IP), draw(U16)
@@ -98,7 +98,7 @@ def messages(draw: st.DrawFn) -> Message:
 
 
 def damaged(seeds: list[bytes]) -> st.SearchStrategy[bytes]:
-    """Real input with bytes overwritten, cut out or put in."""
+    """Real input with bytes overwritten, removed or inserted."""
     place = st.integers(0, 2**16)
     edit = st.tuples(place, st.integers(0, 8), st.binary(max_size=8))
 
@@ -112,36 +112,36 @@ def damaged(seeds: list[bytes]) -> st.SearchStrategy[bytes]:
 
 
 def framed(data: bytes) -> bytes:
-    """``data`` with signature, length and version right, so that its body is looked at."""
+    """``data`` with correct signature, length and version, so that its body is parsed."""
     data = data.ljust(144, b"\0")
     return b"DbuZ" + struct.pack(">IH", len(data), 1) + data[10:]
 
 
 class RoundTripTests(SynchronousTestCase):
-    """What we say is what is heard."""
+    """What is sent is what is received."""
 
     @given(st.lists(messages(), max_size=4), CUTS)
-    def test_messages(self, said: list[Message], cuts: list[int]) -> None:
-        """Any messages come back, in order, however the network cuts them."""
-        stream = b"".join(map(encode, said))
-        heard, end = parsed([stream])
-        self.assertEqual([*map(message_fields, said)], [*map(message_fields, heard)])
-        self.assertEqual(("", len(said), 0, 0), end)
+    def test_messages(self, sent: list[Message], cuts: list[int]) -> None:
+        """Any messages are decoded unchanged and in order, however the network cuts them."""
+        stream = b"".join(map(encode, sent))
+        received, end = parsed([stream])
+        self.assertEqual([*map(message_fields, sent)], [*map(message_fields, received)])
+        self.assertEqual(("", len(sent), 0, 0), end)
         check_bus(stream, cuts)
 
 
 class BusTests(SynchronousTestCase):
-    """Any bytes are messages or refused, and mean the same in any pieces."""
+    """Any bytes are messages or refused, independent of how they are cut."""
 
     @given(st.binary(max_size=400), CUTS)
     def test_anything(self, data: bytes, cuts: list[int]) -> None:
-        """Bytes without any form."""
+        """Completely arbitrary bytes."""
         check_bus(data, cuts)
         check_bus(framed(data), cuts)
 
     @given(st.lists(damaged(bus_seeds()), max_size=3), CUTS)
     def test_damaged(self, pieces: list[bytes], cuts: list[int]) -> None:
-        """Messages with errors, among them errors in lengths and counts."""
+        """Messages with errors, including errors in lengths and counts."""
         check_bus(b"".join(pieces), cuts)
         check_bus(b"".join(map(framed, pieces)), cuts)
 
@@ -153,17 +153,17 @@ class BusTests(SynchronousTestCase):
         for data in by_type.values():
             for at in range(len(data)):
                 if 16 < at < 56:
-                    continue  # inside the name of the sender
+                    continue  # inside the sender's ID
                 for value in (0x00, 0x7F, 0xFF, chance.randrange(256)):
                     check_bus(data[:at] + bytes([value]) + data[at + 1 :])
 
 
 class OtherInputTests(SynchronousTestCase):
-    """Jobs and files that came from elsewhere."""
+    """Job records and files from elsewhere."""
 
     @given(damaged(job_seeds()))
     def test_job(self, data: bytes) -> None:
-        """A job record with errors, with and without the right length in front."""
+        """A job record with errors, with and without the right length before it."""
         check_job(data)
         check_job(struct.pack("<I", max(0, len(data) - 4)) + data[4:])
 

@@ -1,4 +1,4 @@
-"""Records of events, and the lines that are made of them."""
+"""Event records, and the lines that are made of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def job(queue: bytes = b"mail", body: bytes = b"hello", job_id: bytes = JOB_ID) 
 
 
 def recorder(bodies: bool = False) -> EventRecorder:
-    """At a certain time."""
+    """A recorder at a fixed time."""
     made = EventRecorder()
     made.wall_us = NOW_US
     made.bodies = bodies
@@ -45,7 +45,7 @@ def recorder(bodies: bool = False) -> EventRecorder:
 
 
 def header(bodies: int = NO_BODY, first: int = 0) -> bytes:
-    """The beginning of a segment."""
+    """The header of a segment."""
     return HEADER.pack(MAGIC, NODE, BOOT_MS, first, bodies)
 
 
@@ -64,7 +64,7 @@ class LineTests(SynchronousTestCase):
         return line
 
     def test_delivered(self) -> None:
-        """All names are those of the documentation."""
+        """All field names are those of the documentation."""
         made = recorder()
         given_job = job()
         given_job.nacks, given_job.deliveries = 3, 65_535
@@ -88,7 +88,7 @@ class LineTests(SynchronousTestCase):
         self.assertEqual(expected, self.one(made))
 
     def test_added(self) -> None:
-        """With what the job was added with."""
+        """The options that the job was added with are included."""
         made = recorder()
         made.added(job(), 60, events.ASYNC, 7, False)
         line = self.one(made)
@@ -102,24 +102,24 @@ class LineTests(SynchronousTestCase):
         self.assertNotIn("body", line)
 
     def test_queued_at_once(self) -> None:
-        """A job that is queued as soon as it is added is told as two events, with two numbers."""
+        """A job that is queued as soon as it is added has two events, with two numbers."""
         made = recorder()
         made.added(job(), 60, 0, 7, True)
         made.job(events.DELIVERED, job(), 0, 12, 25)
-        told = lines(header() + made.take())
-        self.assertEqual(["added", "queued", "delivered"], [line["type"][11:] for line in told])
-        self.assertEqual([f"{BOOT_MS}.{n}" for n in range(3)], [line["id"] for line in told])
+        found = lines(header() + made.take())
+        self.assertEqual(["added", "queued", "delivered"], [line["type"][11:] for line in found])
+        self.assertEqual([f"{BOOT_MS}.{n}" for n in range(3)], [line["id"] for line in found])
         self.assertEqual(3, made.events)
-        self.assertNotIn("retry_s", told[1])
+        self.assertNotIn("retry_s", found[1])
 
     def test_long_wait(self) -> None:
-        """A wait that does not fit into its field is told as long as it can be."""
+        """A wait that does not fit into its field is written as the largest value."""
         made = recorder()
         made.job(events.DELIVERED, job(), 0, 12, 1 << 40)
         self.assertEqual(2**31 - 1, self.one(made)["wait_ms"])
 
     def test_bodies(self) -> None:
-        """Bodies are told as asked for, and only of new jobs."""
+        """Bodies are included as configured, and only for new jobs."""
         made = recorder(bodies=True)
         made.added(job(body=b"\xff\0"), 60, 0, 7, False)
         data = made.take()
@@ -130,7 +130,7 @@ class LineTests(SynchronousTestCase):
         self.assertNotIn("body", self.one(made, BODY))
 
     def test_others(self) -> None:
-        """What only some kinds tell."""
+        """Fields that only some kinds of events have."""
         made = recorder()
         made.job(events.REPLICATED, job(), 0, 3, -1)
         made.job(events.WORKING, job(), 0, 60, 700)
@@ -138,18 +138,19 @@ class LineTests(SynchronousTestCase):
         made.moved(events.EXPORTED, job(), PEER)
         made.paused(b"q", 2)
         made.flushed(9)
-        told = lines(header() + made.take())
-        self.assertEqual(3, told[0]["copies"])
-        self.assertEqual((60, 700), (told[1]["retry_s"], told[1]["run_ms"]))
-        self.assertEqual(("disque.job.requeued", "retry"), (told[2]["type"], told[2]["reason"]))
-        self.assertEqual(PEER.decode(), told[3]["peer"])
-        self.assertEqual(("disque.queue.paused", "out"), (told[4]["type"], told[4]["paused"]))
-        self.assertEqual(("disque.node.flushed", 9), (told[5]["type"], told[5]["jobs"]))
-        self.assertEqual([f"{BOOT_MS}.{n}" for n in range(6)], [line["id"] for line in told])
+        found = lines(header() + made.take())
+        self.assertEqual(3, found[0]["copies"])
+        self.assertEqual((60, 700), (found[1]["retry_s"], found[1]["run_ms"]))
+        self.assertEqual(("disque.job.requeued", "retry"), (found[2]["type"], found[2]["reason"]))
+        self.assertEqual(PEER.decode(), found[3]["peer"])
+        self.assertEqual(("disque.queue.paused", "out"), (found[4]["type"], found[4]["paused"]))
+        self.assertEqual(("disque.node.flushed", 9), (found[5]["type"], found[5]["jobs"]))
+        self.assertEqual([f"{BOOT_MS}.{n}" for n in range(6)], [line["id"] for line in found])
 
     @given(st.binary(max_size=60), st.binary(max_size=60))
     def test_any_name(self, queue: bytes, job_id: bytes) -> None:
-        """Names come from strangers: each event is one line of valid JSON, whatever they hold."""
+        """Names come from strangers: each event is one line of valid JSON, whatever they
+        contain."""
         made = recorder()
         made.job(events.QUEUED, job(queue, b"", job_id), 0, 0, -1)
         text = Segment(header() + made.take()).lines(1 << 20)
@@ -165,7 +166,7 @@ class SegmentTests(SynchronousTestCase):
     """Segments as a killed process, or a bad disk, leaves them."""
 
     def test_torn_anywhere(self) -> None:
-        """However much is missing at the end, what is whole before it is told."""
+        """However much is missing at the end, all complete events before it are read."""
         made = recorder(bodies=True)
         ends = []
         for number in range(3):
@@ -180,7 +181,7 @@ class SegmentTests(SynchronousTestCase):
 
     @given(st.binary(max_size=300))
     def test_any_bytes(self, data: bytes) -> None:
-        """Nothing in a damaged segment makes the reader fail, or read beyond it."""
+        """A damaged segment never makes the reader fail, or read out of bounds."""
         segment = Segment(header() + data)
         text = segment.lines(1 << 20)
         self.assertEqual(segment.count, text.count(b"\n"))
@@ -189,12 +190,12 @@ class SegmentTests(SynchronousTestCase):
             json.loads(line)
 
     def test_no_segment(self) -> None:
-        """Another file is refused."""
+        """A file that is no segment is refused."""
         for data in (b"", MAGIC, b"x" * 200):
             self.assertRaises(PeerError, Segment, data)
 
     def test_pieces(self) -> None:
-        """Lines come in pieces of about the size asked for, none twice, none missing."""
+        """Lines come in pieces of about the requested size, without repetition or gap."""
         made = recorder()
         for _ in range(50):
             made.job(events.QUEUED, job(), 0, 0, -1)
@@ -209,10 +210,11 @@ class SegmentTests(SynchronousTestCase):
 
 
 class FilterTests(SynchronousTestCase):
-    """Only the events of certain queues."""
+    """Only the events of selected queues."""
 
     def test_others_are_not_recorded(self) -> None:
-        """Neither jobs nor pauses of other queues; what the node forgets is about all."""
+        """Events of other queues, jobs and pauses alike, are left out; a flush of the node is
+        included."""
         made = recorder()
         made.wanted = QueueFilter(lambda name: name.startswith(b"m"))
         for queue in (b"mail", b"images", b"mail"):
@@ -220,12 +222,12 @@ class FilterTests(SynchronousTestCase):
             made.moved(events.EXPORTED, job(queue), PEER)
             made.paused(queue, 1)
         made.flushed(1)
-        told = [line.get("messaging.destination.name") for line in lines(header() + made.take())]
-        self.assertEqual(["mail"] * 6 + [None], told)
+        names = [line.get("messaging.destination.name") for line in lines(header() + made.take())]
+        self.assertEqual(["mail"] * 6 + [None], names)
         self.assertEqual(7, made.events)
 
     def test_asked_once(self) -> None:
-        """A pattern is slow: it is asked once per name."""
+        """Matching a pattern is slow, so it is done once per name."""
         asked: list[bytes] = []
         wanted = QueueFilter(lambda name: not asked.append(name))  # type: ignore[func-returns-value]
         self.assertEqual([True, True], [wanted.wants(b"q"), wanted.wants(b"q")])

@@ -1,4 +1,4 @@
-"""What the fuzzers found can be looked at again."""
+"""Inputs that the fuzzers found can be replayed."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tests.fuzz.__main__ import NAMES, main
 
 
 class ReplayTests(SynchronousTestCase):
-    """``python -m tests.fuzz TARGET FILE``, which needs no fuzzer."""
+    """``python -m tests.fuzz TARGET FILE``, which works without a fuzzer."""
 
     def setUp(self) -> None:
         self.patch(sys, "stdout", StringIO())
         self.file = Path(self.mktemp())
 
     def test_every_target(self) -> None:
-        """Inputs that a fuzzer starts from pass the check of every target."""
+        """The inputs that a fuzzer starts from pass the check of every target."""
         self.assertEqual(set(checks.TARGETS), set(NAMES))
         for name, (_, seeds) in checks.TARGETS.items():
             self.file.write_bytes(seeds()[0])
             main([name, str(self.file)])
 
     def test_failing(self) -> None:
-        """A defect shows itself as it did in the fuzzer: with its traceback."""
+        """A defect shows the same traceback as in the fuzzer."""
 
         def check(data: bytes) -> None:
             raise AssertionError(data)
@@ -39,6 +39,6 @@ class ReplayTests(SynchronousTestCase):
         )
 
     def test_usage(self) -> None:
-        """A target that does not exist is named with those that do."""
+        """The error for an unknown target lists those that exist."""
         for words in ([], ["buss"]):
             self.assertIn("bus|job|nodesfile", str(self.assertRaises(SystemExit, main, words)))

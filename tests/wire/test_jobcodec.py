@@ -1,4 +1,4 @@
-"""The job record as bytes, against what the original stored."""
+"""The encoding of job records, compared with records that the original stored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def record(queue: bytes = b"queue", body: bytes = b"body", nodes: int = 2) -> Jo
 
 
 def fields(job: JobRecord) -> tuple[object, ...]:
-    """Everything a record holds."""
+    """All fields of a record."""
     return (
         *(job.id, job.queue, job.body, job.nodes),
         *(job.ctime, job.etime_s, job.delay_s, job.retry_s),
@@ -46,11 +46,11 @@ def fields(job: JobRecord) -> tuple[object, ...]:
 
 
 class NearlyValidCase(SynchronousTestCase):
-    """Records that are nearly right: many are right after all."""
+    """Nearly valid records, many of which turn out to be valid."""
 
     def records(self, seed: str, count: int) -> Iterator[tuple[bytes, str, tuple[object, ...]]]:
-        """``count`` records, why each is to be refused, and what one says that is not. In the end
-        it is checked that every reason came up often."""
+        """``count`` records, why each must be refused, and the fields of a valid one. Finally it is
+        checked that every reason occurred often."""
         seen: Counter[str] = Counter()
         random = Random(seed)
         for _ in range(count):
@@ -66,7 +66,8 @@ class StoredTests(NearlyValidCase):
     """Storage form."""
 
     def test_vectors(self) -> None:
-        """Every job that the original stored is read as what it says, and written the same."""
+        """Every job that the original stored is decoded correctly, and encoded to the same
+        bytes."""
         seen = 0
         for name in NAMES:
             decoder = LogDecoder()
@@ -100,23 +101,23 @@ class StoredTests(NearlyValidCase):
         self.assertGreater(seen, 40)
 
     def test_gc_retry_is_not_state(self) -> None:
-        """The high half of the state byte is something else."""
+        """The high half of the state byte is a different field."""
         data = bytearray(encode_stored(record()))
         data[44] |= 0xA0
         self.assertEqual(2, decode_stored(bytes(data)).state)
 
     def test_more_behind(self) -> None:
-        """Bytes behind the job are no part of it."""
+        """Bytes after the job are not part of it."""
         self.assertEqual(fields(record()), fields(decode_stored(encode_stored(record()) + b"x")))
 
     def test_every_cut(self) -> None:
-        """However short it is, it is refused and nothing beyond its end is looked at."""
+        """However short it is, it is refused without reading beyond its end."""
         whole = encode_stored(record())
         for size in range(len(whole)):
             self.assertRaises(PeerError, decode_stored, whole[:size])
 
     def test_lengths_disagree(self) -> None:
-        """Each length is checked against what is there, also if it is enormous."""
+        """Each length is checked against the actual size, even if it is enormous."""
         whole = encode_stored(record())
         for offset in (0, 72, 76 + 5, 80 + 5 + 4):
             for wrong in (0, 1, 50, 2**31, 2**32 - 1):
@@ -126,15 +127,15 @@ class StoredTests(NearlyValidCase):
 
     @given(st.binary(max_size=50), st.binary(max_size=200), st.integers(0, 5), U16, U32)
     def test_round_trip(self, queue: bytes, body: bytes, nodes: int, low: int, high: int) -> None:
-        """Any job comes back as it was."""
+        """Any job is decoded unchanged."""
         job = record(queue, body, nodes)
         job.nacks, job.deliveries, job.repl = low, 65535 - low, low
         job.etime_s, job.delay_s, job.retry_s = high, high, 2**32 - 1 - high
         self.assertEqual(fields(job), fields(decode_stored(encode_stored(job))))
 
     def test_anything(self) -> None:
-        """Whatever a stranger sends is exactly the job that it says, or refused: records that are
-        nearly right reach every check, and many are right after all."""
+        """Whatever a stranger sends is exactly the job that it encodes, or refused: nearly valid
+        records reach every check."""
         for data, refusal, wanted in self.records("near", 4_000):
             if refusal:
                 self.assertRaises(PeerError, decode_stored, data)
@@ -143,7 +144,7 @@ class StoredTests(NearlyValidCase):
 
     @given(st.randoms(use_true_random=False))
     def test_near(self, random: Random) -> None:
-        """The same, for records that the tester picks."""
+        """The same, for records chosen by Hypothesis."""
         data = near(random)
         refusal, wanted = verdict(data)
         if refusal:
@@ -152,7 +153,7 @@ class StoredTests(NearlyValidCase):
             self.assertEqual(wanted, fields(decode_stored(data)))
 
     def test_creation_time_out_of_range(self) -> None:
-        """A creation time that no clock gives is damage, not a crash of the reader."""
+        """An impossible creation time is refused as damaged, and does not crash the reader."""
         stored = bytearray(encode_stored(record()))
         stored[52:60] = b"\xff" * 8
         self.assertRaises(PeerError, decode_stored, bytes(stored))
@@ -165,7 +166,7 @@ class MovingTests(NearlyValidCase):
         return b"".join(encode_moving(record(nodes=nodes), life_s))
 
     def test_difference(self) -> None:
-        """Only the expiry, and whether it was delivered here, differ from what is stored."""
+        """Only the expiry and the flag of a local delivery differ from the storage form."""
         for nodes in (0, 1, 2):
             stored = bytearray(encode_stored(record(nodes=nodes)))
             stored[45] ^= DELIVERED
@@ -174,7 +175,8 @@ class MovingTests(NearlyValidCase):
             self.assertEqual(len(stored), stored_length(record(nodes=nodes)))
 
     def test_one_after_the_other(self) -> None:
-        """Jobs stand back to back anywhere in a message, each with the seconds that it has left."""
+        """Jobs are packed back to back anywhere in a message, each with its remaining TTL in
+        seconds."""
         data = b"before" + self.moving(1) + self.moving(2**32 - 1, nodes=1) + b"behind"
         end = len(data) - 6
         first, first_life_s, at = decode_moving(data, 6, end)
@@ -186,14 +188,14 @@ class MovingTests(NearlyValidCase):
         self.assertEqual(fields(wanted), fields(first))
 
     def test_every_cut(self) -> None:
-        """What stands behind the jobs is never taken for a part of the last one."""
+        """Bytes after the jobs are never read as a part of the last one."""
         data = self.moving()
         for end in range(len(data)):
             self.assertRaises(PeerError, decode_moving, data, 0, end)
 
     def test_anything(self) -> None:
-        """In the middle of a message the same holds, and the next job starts where this one says
-        that it ends."""
+        """The same holds in the middle of a message, and the next job starts where this one
+        ends."""
         for data, refusal, wanted in self.records("moving", 2_000):
             whole, end = b"before" + data + b"behind", 6 + len(data)
             if refusal:

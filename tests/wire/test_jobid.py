@@ -1,4 +1,4 @@
-"""Job IDs, character by character as the original makes them."""
+"""Job IDs, identical to those that the original makes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class JobIdTests(SynchronousTestCase):
     """IDs must be valid on every node of a mixed cluster."""
 
     def test_vectors(self) -> None:
-        """The same seed, counter, node and times give the same ID as the original's."""
+        """The same seed, counter, node and times give the same ID as in the original."""
         for case in VECTORS:
             digest = sha1(case["seed"].encode() + case["counter"].to_bytes(8, "little")).digest()
             self.assertEqual(case["sha1_hex"], digest.hex(), case["name"])
@@ -31,7 +31,7 @@ class JobIdTests(SynchronousTestCase):
             self.assertEqual(case["job_id"].encode(), made, case["name"])
 
     def test_source_counts(self) -> None:
-        """A source makes the IDs of its seed in order, whatever the jobs are."""
+        """A source generates the IDs of its seed in order, whatever the jobs are."""
         by_seed: dict[str, list[dict[str, object]]] = {}
         for case in VECTORS:
             by_seed.setdefault(case["seed"], []).append(case)
@@ -49,8 +49,8 @@ class JobIdTests(SynchronousTestCase):
                 self.assertEqual(str(case["job_id"]).encode(), job_id)
 
     def test_ttl_field(self) -> None:
-        """Minutes, at most 65535; odd when the job may be delivered again, which ACKJOB relies on
-        for IDs it does not know."""
+        """The field holds minutes, at most 65535; it is odd if the job may be delivered again,
+        which ACKJOB relies on for unknown IDs."""
         self.assertEqual(b"-0001", ttl_field(1, 1))
         self.assertEqual(b"-0000", ttl_field(119, 0))
         self.assertEqual(b"-05a1", ttl_field(86400, 300))
@@ -58,14 +58,14 @@ class JobIdTests(SynchronousTestCase):
         self.assertEqual(b"-fffe", ttl_field(4_294_967_295, 0))
 
     def test_never_twice(self) -> None:
-        """Many jobs with many different times, more than suffixes are kept for."""
+        """No ID repeats, even with more different times than there are cached suffixes."""
         source = JobIdSource(b"s" * 40)
         ids = {source.next_id(NODE, ttl_s, ttl_s % 2) for ttl_s in range(60, 3000)}
         self.assertEqual(2940, len(ids))
         self.assertEqual({40}, {len(job_id) for job_id in ids})
 
     def test_new_node_id(self) -> None:
-        """After a hard reset new jobs carry the new node's ID."""
+        """After a hard reset new jobs contain the new node ID."""
         source = JobIdSource(b"s" * 40)
         source.next_id(NODE, 60, 1)
         self.assertEqual(b"D-ffffffff-", source.next_id(b"f" * 40, 60, 1)[:11])

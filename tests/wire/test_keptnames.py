@@ -1,4 +1,4 @@
-"""Names of queues that are kept at hand: clients may name any number, and memory must not grow."""
+"""The caches of queue names: clients may use any number of names, and memory must not grow."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _NAMES = 30_000
 
 
 def names() -> list[bytes]:
-    """Of queues, each another one; of the longest that replies keep."""
+    """Distinct queue names, of the longest size that replies cache."""
     return [b"%0256d" % number for number in range(_NAMES)]
 
 
 class KeptNamesTests(SynchronousTestCase):
-    """What is left in memory when very many names have passed."""
+    """The memory that is left in use after very many names."""
 
     def assert_little_left(self, work: Callable[[], object]) -> None:
-        """``work`` leaves much less behind than all names take."""
+        """``work`` leaves much less memory in use than all names take."""
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
         work()
@@ -33,7 +33,7 @@ class KeptNamesTests(SynchronousTestCase):
         self.assertLess(left, _NAMES * 240)
 
     def test_lines_of_events(self) -> None:
-        """The process that makes lines of a segment."""
+        """The process that converts a segment to lines."""
         made = EventRecorder()
         for name in names():
             made.job(QUEUED, job(name), 0, 0, -1)
@@ -58,7 +58,7 @@ class KeptNamesTests(SynchronousTestCase):
         self.assert_little_left(write)
 
     def test_filter(self) -> None:
-        """The choice of queues whose events are logged."""
+        """The selection of queues whose events are logged."""
         wanted = QueueFilter(lambda name: True)
 
         def ask() -> None:

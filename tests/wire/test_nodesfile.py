@@ -1,4 +1,4 @@
-"""The text of the nodes file, against files of the original."""
+"""The text of the nodes file, compared with files of the original."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASES: list[dict[str, Any]] = json.loads((VECTORS / "cases.json").read_text())
 
 
 def untimed(text: bytes) -> list[list[bytes]]:
-    """The lines in fixed order, every time that is not zero replaced by the time of loading."""
+    """The lines in fixed order, with every nonzero time replaced by the time of loading."""
     lines = sorted(line.split(b" ") for line in text.splitlines())
     for words in lines:
         words[3:5] = [b"0" if word == b"0" else b"%d" % LOADED_MS for word in words[3:5]]
@@ -34,7 +34,7 @@ class GoldenTests(SynchronousTestCase):
     """Files that the original wrote."""
 
     def test_fields(self) -> None:
-        """Every file of an old cluster is understood field by field."""
+        """Every file of an old cluster is read field by field."""
         described = json.loads((VECTORS / "parsed.json").read_text())
         for name, rows in described.items():
             entries, faults = parse((VECTORS / name).read_bytes(), NOW_MS)
@@ -55,7 +55,7 @@ class GoldenTests(SynchronousTestCase):
                 self.assertEqual(NOW_MS, entry.created_ms)
 
     def test_cases(self) -> None:
-        """Odd files that the original takes are taken alike."""
+        """Unusual files that the original accepts are accepted with the same result."""
         for case in CASES:
             if case["expect"]["exit_code"] is None:
                 self._accepted(case)
@@ -70,7 +70,7 @@ class GoldenTests(SynchronousTestCase):
         self.assertEqual(offline, [words[:5] for words in untimed(written)], case["name"])
 
     def test_damaged_cases(self) -> None:
-        """Where the original does not start, this node does, with all that is readable."""
+        """Where the original refuses to start, this node starts with all readable lines."""
         kept = {}
         for case in CASES:
             if case["expect"]["exit_code"] is not None:
@@ -90,10 +90,10 @@ class GoldenTests(SynchronousTestCase):
 
 
 class DamageTests(SynchronousTestCase):
-    """Damaged files: the fault names the line, and the other lines are rescued."""
+    """Damaged files: the error names the line, and the other lines are used."""
 
     def assert_refused(self, fault: str, *lines: bytes) -> None:
-        """This is the first thing that is wrong with these lines."""
+        """This is the first error in these lines."""
         _, faults = parse(b"\n".join(lines), NOW_MS)
         self.assertEqual(fault, faults[0])
 
@@ -123,7 +123,7 @@ class DamageTests(SynchronousTestCase):
         self.assert_refused("line 1: the port is not a number up to 65535", variable, good)
 
     def test_rescue(self) -> None:
-        """One damaged line costs one node, not the identity and the whole cluster."""
+        """One damaged line costs one node, not the node's own ID or the whole cluster."""
         lines = [
             b"b" * 40 + b" ::1:7712 noflags 0 0 connected",
             b"\0" * 30,
@@ -143,7 +143,7 @@ class DamageTests(SynchronousTestCase):
 
     @given(st.binary(max_size=300))
     def test_any_bytes(self, text: bytes) -> None:
-        """Whatever is in the file, it can be read, and silence means that all of it was."""
+        """Any file can be read, and if no damage is reported nothing was skipped."""
         entries, faults = parse(text, NOW_MS)
         mine = [entry for entry in entries if entry.flags & MYSELF]
         self.assertLessEqual(len(mine), 1)
@@ -173,7 +173,8 @@ class RoundTripTests(SynchronousTestCase):
         self.assertEqual([e.bus_port for e in entries], [e.bus_port for e in loaded])
 
     def test_bus_port(self) -> None:
-        """A bus port stands in a line that the original skips, since it takes six fields only."""
+        """A bus port is on a line of its own that the original skips, since it reads only six
+        fields."""
         entry = NodeEntry(b"b" * 40, b"::1", 7712, 0, 0)
         entry.bus_port = 9000
         lines = render([NodeEntry(ME, b"", 7711, MYSELF, 0), entry], UNIX_MS).splitlines()

@@ -1,4 +1,4 @@
-"""Bytes out of replies (client protocol, section 4)."""
+"""The encoding of replies (client protocol, section 4)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ID = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-05a1"
 
 
 def job(queue: bytes, body: bytes, nacks: int = 0, deliveries: int = 0) -> JobRecord:
-    """A job as GETJOB hands it out."""
+    """A job as GETJOB delivers it."""
     record = JobRecord(ID, queue, body, (), 1, 2, 0, 300, 1)
     record.nacks = nacks
     record.deliveries = deliveries
@@ -35,7 +35,7 @@ def read(data: bytes) -> list[Any]:
 
 
 class NotEnough:
-    """What the reader answers at the end."""
+    """What the reader returns at the end."""
 
 
 class Resp2Tests(SynchronousTestCase):
@@ -65,7 +65,7 @@ class Resp2Tests(SynchronousTestCase):
         )
 
     def test_large_numbers_of_elements(self) -> None:
-        """Headers beyond the prepared ones are right too."""
+        """Headers beyond the precomputed ones are correct, too."""
         for size in (63, 64, 4095, 4096, 1_000_000):
             self.writer.array(size)
             self.writer.bulk(b"x" * size)
@@ -74,7 +74,7 @@ class Resp2Tests(SynchronousTestCase):
             self.assertEqual(expected, self.writer.take())
 
     def test_job(self) -> None:
-        """A fetched job looks as in the original (section 25)."""
+        """A delivered job has the same bytes as in the original (section 25)."""
         self.writer.jobs([job(b"x", b"j1")], False)
         expected = b"*1\r\n*3\r\n$1\r\nx\r\n$40\r\n%s\r\n$2\r\nj1\r\n" % ID
         self.assertEqual(expected, self.writer.take())
@@ -89,14 +89,14 @@ class Resp2Tests(SynchronousTestCase):
         )
 
     def test_many_queue_names(self) -> None:
-        """Names that are kept at hand and names that are not are written the same."""
+        """Cached and uncached names are written the same."""
         for name in [b"q%d" % number for number in range(5000)] + [b"n" * 300, b"q1", b""]:
             self.writer.jobs([job(name, b"")], False)
             expected = b"*1\r\n*3\r\n$%d\r\n%s\r\n$40\r\n%s\r\n$0\r\n\r\n" % (len(name), name, ID)
             self.assertEqual(expected, self.writer.take())
 
     def test_size_and_take(self) -> None:
-        """``size`` is what ``take`` gives, and nothing is given twice."""
+        """``size`` is the size of what ``take`` returns, and nothing is returned twice."""
         self.assertEqual(b"", self.writer.take())
         self.writer.status(b"OK")
         self.writer.integer(1)
@@ -106,8 +106,9 @@ class Resp2Tests(SynchronousTestCase):
         self.assertEqual(0, self.writer.size)
         self.assertEqual(b"", self.writer.take())
 
-    def test_speaking(self) -> None:
-        """A change of protocol keeps what was said, marks included, and leaves nothing behind."""
+    def test_change_of_protocol(self) -> None:
+        """A change of protocol keeps earlier replies, marks included, and no state of the old
+        protocol."""
         self.writer.null()
         mark = self.writer.mark()
         self.writer.status(b"OK")
@@ -119,7 +120,7 @@ class Resp2Tests(SynchronousTestCase):
         self.assertEqual(b"$-1\r\n_\r\n", later.take())
 
     def test_rewind(self) -> None:
-        """CLIENT REPLY OFF takes back what a request said, and only that."""
+        """CLIENT REPLY OFF discards the replies of one request, and only those."""
         self.writer.status(b"OK")
         mark = self.writer.mark()
         self.writer.array(2)

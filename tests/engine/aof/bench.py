@@ -1,4 +1,4 @@
-"""A node with a log on memory files, and everything that drives it, for the tests of the log."""
+"""A node with a log on in-memory files, and everything that drives it, for the tests of the log."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from tests.core.bench import add_request
 
 ME = b"a" * 40
 PATH = "/data/disque.aof"
-#: Just after the vectors were recorded.
+#: Shortly after the vectors were recorded.
 WALL_US = 1_795_175_660_102_154
 _TURN_S = 2.0**-20
 VECTORS = Path(__file__).parents[2] / "vectors"
 
 
 def vector(name: str) -> bytes:
-    """A file written by the original, or what was seen of it."""
+    """A file written by the original, or recorded from it."""
     return (VECTORS / name).read_bytes()
 
 
 def vector_json(name: str) -> Any:
-    """The same, parsed."""
+    """The same, parsed as JSON."""
     return json.loads(vector(name))
 
 
 class Lines(DaemonLog):
-    """Log lines in a list."""
+    """Collects log lines in a list."""
 
     def __init__(self) -> None:
         super().__init__("debug")
@@ -69,31 +69,31 @@ class Threads:
 
     @property
     def waiting(self) -> int:
-        """How many pieces of work were not begun."""
+        """The number of work items that were not started."""
         return len(self._waiting)
 
     def release(self) -> None:
-        """Do what waits."""
+        """Run the waiting work."""
         waiting, self._waiting = self._waiting, []
         for result, work, args in waiting:
             maybeDeferred(work, *args).chainDeferred(result)
 
 
 class Turns(Clock):
-    """A reactor that is turned by hand: what a turn wants done at once is done in the next one."""
+    """A reactor that is stepped by hand: calls without a delay run in the next step."""
 
     def callLater(self, delay: float, *args: Any, **kwargs: Any) -> Any:
         return super().callLater(max(delay, _TURN_S), *args, **kwargs)
 
     def turn(self) -> bool:
-        """One turn; whether anything was waiting for it."""
+        """One step; whether any call was waiting for it."""
         waiting = bool(self.getDelayedCalls())
         self.advance(_TURN_S)
         return waiting
 
 
 class Bench:
-    """One process: a node and its log. ``died``: what was fatal."""
+    """One process: a node and its log. ``died``: the fatal error."""
 
     def __init__(
         self,
@@ -131,13 +131,13 @@ class Bench:
         self.node.begin(self.now_ms, self.wall_us)
 
     def start(self) -> Deferred[None]:
-        """Load the log to the end, if nothing prevents it."""
+        """Load the log to the end, unless something prevents it."""
         done = self.aof.load()
         self.settle()
         return done
 
     def settle(self) -> None:
-        """Let the reactor turn until nothing is to be done at once."""
+        """Step the reactor until no calls are waiting."""
         while self.clock.turn():
             pass
 
@@ -166,18 +166,18 @@ class Bench:
         self.turn(lambda: self.node.delete(job_ids))
 
     def get(self, queue: bytes = b"q") -> None:
-        """GETJOB of one job that is there."""
+        """GETJOB of a single existing job."""
         self.node.get_jobs(self.client, [queue], 1, 0, True, False)
 
     def turn(self, *works: Callable[[], object]) -> None:
-        """Do these within one turn and let everything out."""
+        """Run these within one turn and commit it."""
         self.begin()
         for work in works:
             work()
         self.aof.commit()
 
     def pass_ms(self, duration_ms: int) -> None:
-        """Time passes, with a tick each 100 ms."""
+        """Time passes, with a tick every 100 ms."""
         for _ in range(duration_ms // 100):
             self.now_ms += 100
             self.wall_us += 100_000
@@ -193,7 +193,7 @@ class Bench:
 
 
 def settings(**values: Any) -> Settings:
-    """The log is on and safe, unless said otherwise."""
+    """The log is enabled and durable, unless the test changes it."""
     wanted = {"dir": "/data", "appendonly": True, "appendfsync": "always", **values}
     result = Settings(dir="/data")
     for name, value in wanted.items():

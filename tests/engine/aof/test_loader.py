@@ -1,4 +1,4 @@
-"""Loading the log: what the original wrote, what is damaged, and how long it takes."""
+"""Loading the log: files of the original, damaged files, and how long it takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.engine.aof.bench import PATH, Bench, loaded, settings, vector, vector
 
 
 class SteppingTime:
-    """A clock on which every look costs the same time."""
+    """A clock that advances by the same time at every reading."""
 
     def __init__(self, step_s: float) -> None:
         self.now_s = 0.0
@@ -29,7 +29,7 @@ class SteppingTime:
 
 
 def seen(bench: Bench) -> dict[str, dict[str, Any]]:
-    """The jobs as JSCAN of the vectors shows them, without what is volatile."""
+    """The jobs in the form of JSCAN in the vectors, without volatile fields."""
     return {job.id.decode(): _shown(job) for job in bench.node.jobs.table.values()}
 
 
@@ -49,7 +49,7 @@ def _shown(job: Job) -> dict[str, Any]:
 
 
 def expected(name: str) -> dict[str, dict[str, Any]]:
-    """What the original showed after a load."""
+    """What the original showed after loading."""
     jobs = {}
     for row in vector_json(name)["after_load"]["jobs"]:
         body = row["body"]
@@ -64,16 +64,16 @@ _KEYS = _shown(Job(b"", b"", b"", (), 0, 0, 0, 0, 0)).keys()
 
 
 class OriginalFilesTests(SynchronousTestCase):
-    """A node takes over from an original with its files."""
+    """A node takes over the files of an original."""
 
     def test_loaded(self) -> None:
-        """After a restart the jobs are there as the original would have them."""
+        """After a restart the jobs are as the original would have them."""
         bench = loaded(vector("aof/node0.aof"))
         self.assertEqual(expected("aof/jscan-loaded.json"), seen(bench))
 
     def test_own_requeue_times(self) -> None:
-        """RETRY and DELAY count from the load: also at most once jobs
-        whose DELAY is not over are delivered, others that may have been delivered are not."""
+        """RETRY and DELAY count from the load: at-most-once jobs whose DELAY has not ended are
+        delivered, others that may have been delivered are not."""
         bench = loaded(vector("aof/node0.aof"))
         labels = vector_json("aof/jscan-loaded.json")["labels"]
 
@@ -89,8 +89,8 @@ class OriginalFilesTests(SynchronousTestCase):
         self.assertEqual(-1, due_s("fetched_retry0"))
 
     def test_enqueued_once(self) -> None:
-        """With ``aof-enqueue-jobs-once`` what was queued is queued, without counting a delivery,
-        and at most once jobs as well."""
+        """With ``aof-enqueue-jobs-once`` jobs that were queued are queued again, without counting a
+        delivery, at-most-once jobs as well."""
         bench = loaded(vector("aof/node0.aof"), aof_enqueue_jobs_once=True, appendonly=False)
         wanted = expected("aof/jscan-loaded-enqueue-once.json")
         labels = vector_json("aof/jscan-loaded.json")["labels"]
@@ -102,8 +102,8 @@ class OriginalFilesTests(SynchronousTestCase):
         self.assertTrue(bench.aof.loaded_once)
 
     def test_rewritten(self) -> None:
-        """A file that the original rewrote is loaded the same way; a job at most once that it knew
-        to be delivered stays out of the queue."""
+        """A file that the original rewrote is loaded the same way; an at-most-once job that was
+        marked as delivered is not queued."""
         content = vector("aof/node0-bgrewrite.aof")
         bench = loaded(content, aof_enqueue_jobs_once=True)
         wanted = expected("aof/jscan-loaded-rewritten-enqueue-once.json")
@@ -114,7 +114,8 @@ class OriginalFilesTests(SynchronousTestCase):
         self.assertEqual(wanted, seen(bench))
 
     def test_shutdown_rewrite(self) -> None:
-        """The recipe for an upgrade of the original keeps the queues, at most once jobs too."""
+        """The procedure for upgrading from the original keeps the queues, including at-most-once
+        jobs."""
         content = vector("aof/shutdown-rewrite.aof")
         bench = loaded(content, aof_enqueue_jobs_once=True, appendonly=False)
         wanted = expected("aof/jscan-shutdown-rewrite-enqueue-once.json")
@@ -125,7 +126,7 @@ class OriginalFilesTests(SynchronousTestCase):
         self.assertEqual(wanted, seen(bench))
 
     def test_every_node(self) -> None:
-        """The files of all nodes of a cluster hold the jobs of which no record says they ended."""
+        """The files of all nodes of a cluster contain the jobs that no record marks as ended."""
         for name in ("node1", "node2"):
             bench = loaded(vector(f"aof/{name}.aof"))
             alive: set[str] = set()
@@ -138,9 +139,9 @@ class OriginalFilesTests(SynchronousTestCase):
 
 
 class CaseTests(SynchronousTestCase):
-    """Damaged and unusual files, and what the original did with them."""
+    """Damaged and unusual files, and how the original treated them."""
 
-    #: The original executes any command in its file; here this is damage
+    #: The original executes any command in its file; here it counts as damage
     #: (cluster protocol, section 14.6).
     stricter = ("ping_command",)
 
@@ -152,7 +153,7 @@ class CaseTests(SynchronousTestCase):
         return data + bytes.fromhex(edit.get("append_hex", ""))
 
     def test_cases(self) -> None:
-        """Each case loads, is cut, or is refused, as with the original."""
+        """Each case is loaded, truncated, or refused, as by the original."""
         for case in vector_json("aof/aof-cases.json")["cases"]:
             name, load = case["name"], case["load"]
             content = self.content(case["edit"])
@@ -169,7 +170,7 @@ class CaseTests(SynchronousTestCase):
             self.assertEqual(load["file_size_after"], bench.files.open(PATH).size(), name)
 
     def test_tail_is_kept(self) -> None:
-        """What is cut off is kept, for whoever wants to know what was lost."""
+        """The removed tail is kept in a file, so that an operator can see what was lost."""
         whole = vector("aof/node0.aof")
         files = MemoryFiles()
         files.put(PATH, whole[:3693])
@@ -180,7 +181,8 @@ class CaseTests(SynchronousTestCase):
         self.assertEqual(whole[3640:3693], files.content(PATH + ".cut-3640"))
 
     def test_no_cut_without_permission(self) -> None:
-        """With ``aof-load-truncated no`` the operator decides, and learns how."""
+        """With ``aof-load-truncated no`` the file is not changed, and the error says how to
+        truncate it."""
         bench = loaded(vector("aof/node0.aof")[:3693])
         bench = Bench(MemoryFiles(), settings(aof_load_truncated=False))
         bench.files.replace(PATH, vector("aof/node0.aof")[:3693])
@@ -193,7 +195,7 @@ class CaseTests(SynchronousTestCase):
         )
 
     def test_damage_is_named(self) -> None:
-        """The operator learns file, offset, and what to do."""
+        """The error names the file, the offset, and what to do."""
         bench = Bench(MemoryFiles(), settings())
         bench.files.replace(PATH, vector("aof/node0.aof") + b"\0")
         error = self.failureResultOf(bench.start(), ConfigError).value
@@ -206,7 +208,7 @@ class CaseTests(SynchronousTestCase):
         self.assertFalse(bench.aof.loading)
 
     def test_wrong_length_is_no_tail(self) -> None:
-        """One flipped digit must not throw away every job behind it."""
+        """One flipped digit must not discard every job after it."""
         content = vector("aof/node0.aof").replace(b"$138\r\n", b"$9138\r\n", 1)
         self.assertNotEqual(vector("aof/node0.aof"), content)
         files = MemoryFiles()
@@ -216,7 +218,7 @@ class CaseTests(SynchronousTestCase):
         self.assertEqual(content, files.content(PATH))
 
     def test_arguments_are_counted(self) -> None:
-        """A record with too much or too little in it is damage."""
+        """A record with too many or too few arguments is damaged."""
         for record in (b"*1\r\n$7\r\nLOADJOB\r\n", b"*3\r\n$6\r\nDELJOB\r\n$1\r\na\r\n$1\r\nb\r\n"):
             bench = Bench(MemoryFiles(), settings())
             bench.files.replace(PATH, record)
@@ -227,7 +229,7 @@ class StartTests(SynchronousTestCase):
     """Which file is loaded, and when."""
 
     def test_off(self) -> None:
-        """Without a log nothing is read, made or recorded."""
+        """With the log disabled no file is read, created or written."""
         files = MemoryFiles()
         files.put(PATH, b"not looked at")
         bench = Bench(files, settings(appendonly=False))
@@ -236,7 +238,7 @@ class StartTests(SynchronousTestCase):
         self.assertEqual(b"not looked at", files.content(PATH))
 
     def test_new(self) -> None:
-        """A first start makes the file, and it is there after a crash."""
+        """The first start creates the file durably."""
         files = MemoryFiles()
         bench = Bench(files, settings())
         self.successResultOf(bench.start())
@@ -244,7 +246,8 @@ class StartTests(SynchronousTestCase):
         self.assertEqual([PATH], files.paths())
 
     def test_nothing_to_enqueue(self) -> None:
-        """Who asks for the jobs of a file that is missing is told, log on or off."""
+        """If jobs are to be enqueued from a file that is missing, the start fails, whether the log
+        is enabled or not."""
         for appendonly in (True, False):
             files = MemoryFiles()
             bench = Bench(files, settings(aof_enqueue_jobs_once=True, appendonly=appendonly))
@@ -253,8 +256,8 @@ class StartTests(SynchronousTestCase):
             self.assertEqual([], files.paths())
 
     def test_slices(self) -> None:
-        """A large file is loaded in slices, between which clients are answered; INFO shows how far
-        it is, and nothing is recorded meanwhile."""
+        """A large file is loaded in slices, between which clients get replies; INFO shows the
+        progress, and nothing is logged meanwhile."""
         source = loaded(b"")
         records = b""
         for _ in range(20):
@@ -284,7 +287,7 @@ class StartTests(SynchronousTestCase):
         self.assertEqual([], bench.clock.getDelayedCalls())
 
     def test_stop_while_loading(self) -> None:
-        """The process can be stopped before the load is done; the file stays as it is."""
+        """The process can be stopped during the load; the file is not changed."""
         content = vector("aof/node0.aof")
         files = MemoryFiles()
         files.put(PATH, content)
@@ -297,7 +300,7 @@ class StartTests(SynchronousTestCase):
         self.assertEqual(content, files.content(PATH))
 
     def test_large_record(self) -> None:
-        """A body much larger than what is read at once comes back whole."""
+        """A body much larger than one read is loaded whole."""
         source = loaded(b"")
         source.begin()
         body = b"x" * 5_000_000
@@ -309,20 +312,20 @@ class StartTests(SynchronousTestCase):
         self.assertEqual(body, back.body)
 
     def test_unreadable(self) -> None:
-        """A folder in place of the file is reported as what it is."""
+        """A directory in place of the file is reported as such."""
         bench = Bench(_Forbidding(), settings())
         error = self.failureResultOf(bench.start(), ConfigError).value
         self.assertIn(f"Can't open the append only file {PATH}: Permission denied", str(error))
 
     def test_queue_state(self) -> None:
-        """Without the option nothing is queued by a load: somebody may work on it already."""
+        """Without the option a load queues no job, since a worker may already have it."""
         bench = loaded(vector("aof/node0.aof"))
         states = [job.state for job in bench.node.jobs.table.values()]
         self.assertNotIn(QUEUED, states)
 
 
 class _Forbidding(MemoryFiles):
-    """Files that may not be read."""
+    """Files that must not be read."""
 
     def open(self, path: str, may_be_new: bool = False) -> Any:
         raise PermissionError(13, "Permission denied", path)

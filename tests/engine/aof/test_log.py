@@ -1,4 +1,4 @@
-"""The log of a running node: what is on the disk when, and what a bad disk does to it."""
+"""The log of a running node: when data is on disk, and what happens when the disk fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BROKEN = "Input/output error"
 
 
 class LogCase(SynchronousTestCase):
-    """A node whose log is on."""
+    """A node whose log is enabled."""
 
     policy = "always"
 
@@ -27,29 +27,29 @@ class LogCase(SynchronousTestCase):
         self.bench = self.restarted()
 
     def restarted(self) -> Bench:
-        """A node that starts with what the disk holds."""
+        """A node that starts with what is on disk."""
         bench = Bench(self.files, settings(appendfsync=self.policy))
         self.successResultOf(bench.start())
         return bench
 
     def survivors(self, kept: float = 0.0) -> list[bytes]:
-        """The jobs that are there after a power failure."""
+        """The jobs that survive a power failure."""
         self.files.crash(kept)
         return self.restarted().ids()
 
 
 class AlwaysTests(LogCase):
-    """``appendfsync always``: nothing that was answered is ever lost."""
+    """``appendfsync always``: nothing is lost after its reply was sent."""
 
     def test_turn_is_durable(self) -> None:
-        """What a turn brought is on the disk at its end, by one sync for the whole turn."""
+        """The records of a turn are on disk at its end, after one sync for the whole turn."""
         before = self.files.syncs
         self.bench.turn(*[self.bench.add] * 100)
         self.assertEqual(1, self.files.syncs - before)
         self.assertEqual(self.bench.ids(), self.survivors())
 
     def test_removal_is_durable(self) -> None:
-        """An acknowledged job does not come back."""
+        """An acknowledged job is not restored."""
         bench = self.bench
         bench.turn(bench.add, bench.add)
         gone = bench.ids()[0]
@@ -57,14 +57,14 @@ class AlwaysTests(LogCase):
         self.assertEqual(bench.ids(), self.survivors())
 
     def test_quiet_turn(self) -> None:
-        """A turn without changes costs no sync."""
+        """A turn without changes causes no sync."""
         before = self.files.syncs
         self.bench.turn()
         self.bench.pass_ms(2000)
         self.assertEqual(before, self.files.syncs)
 
     def test_torn_record(self) -> None:
-        """A crash in the middle of a write costs the turn that nobody heard of, and no other."""
+        """A crash in the middle of a write loses only the turn for which no reply was sent."""
         bench = self.bench
         bench.turn(bench.add)
         answered = bench.ids()
@@ -74,8 +74,8 @@ class AlwaysTests(LogCase):
         self.assertEqual(answered, self.survivors(kept=0.5))
 
     def test_write_error_is_fatal(self) -> None:
-        """When the disk is full the process ends with a reason, nothing is answered meanwhile, and
-        the file ends with its last complete record."""
+        """When the disk is full the process ends with a reason, sends no further replies, and
+        leaves a file that ends with its last complete record."""
         bench = self.bench
         bench.turn(bench.add)
         whole = self.files.content(PATH)
@@ -90,7 +90,7 @@ class AlwaysTests(LogCase):
         self.assertEqual(1, len(bench.died))
 
     def test_sync_error_is_fatal(self) -> None:
-        """A failed sync is never retried: a success could be a lie about lost data."""
+        """A failed sync is never retried: its success could hide lost data."""
         self.files.sync_error = errno.EIO
         self.assertRaises(LocalError, self.bench.turn, self.bench.add)
         self.files.sync_error = 0
@@ -101,7 +101,7 @@ class AlwaysTests(LogCase):
         self.assertIn(f"Syncing the append only file failed: {BROKEN}.", self.bench.died[0])
 
     def test_policy_changes_at_once(self) -> None:
-        """``CONFIG SET appendfsync`` holds from the next turn on."""
+        """``CONFIG SET appendfsync`` takes effect in the next turn."""
         bench = self.bench
         bench.settings.appendfsync = "no"
         bench.turn(bench.add)
@@ -116,13 +116,13 @@ class EverySecondTests(LogCase):
     policy = "everysec"
 
     def test_written_at_once(self) -> None:
-        """A process that dies loses nothing, only a power failure does."""
+        """Killing the process loses nothing, only a power failure does."""
         self.bench.turn(self.bench.add)
         self.assertEqual(self.bench.ids(), loaded(self.files.content(PATH)).ids())
         self.assertEqual([], self.survivors())
 
     def test_synced_within_a_second(self) -> None:
-        """After little more than a second the disk has it; a quiet log is not synced again."""
+        """Data is on disk after little more than a second; an idle log is not synced again."""
         self.bench.turn(self.bench.add)
         self.bench.pass_ms(1100)
         syncs = self.files.syncs
@@ -139,8 +139,8 @@ class EverySecondTests(LogCase):
         self.assertEqual(5, self.files.syncs - before)
 
     def test_postponed(self) -> None:
-        """While a sync runs nothing is written, for two seconds; then the write counts as delayed,
-        and CONFIG RESETSTAT forgets the count."""
+        """While a sync runs, writes are postponed for up to two seconds; then one is counted as
+        delayed, and CONFIG RESETSTAT resets the count."""
         bench = self.bench
         bench.turn(bench.add)
         bench.threads.held = True
@@ -160,12 +160,12 @@ class EverySecondTests(LogCase):
         self.assertEqual("0", bench.field("aof_delayed_fsync"))
 
     def sync_fields(self) -> tuple[str, str]:
-        """A sync is running; how often one was too slow."""
+        """Whether a sync is running, and how many were too slow."""
         field = self.bench.field
         return field("aof_pending_bio_fsync"), field("aof_delayed_fsync")
 
     def test_postponed_until_sync_ends(self) -> None:
-        """What was postponed is written as soon as the sync is over."""
+        """Postponed records are written as soon as the sync ends."""
         bench = self.bench
         bench.turn(bench.add)
         bench.threads.held = True
@@ -176,7 +176,7 @@ class EverySecondTests(LogCase):
         self.assertEqual(bench.ids(), loaded(self.files.content(PATH)).ids())
 
     def test_full_disk(self) -> None:
-        """A full disk refuses clients, with the reason, until it is tried again with success; no
+        """On a full disk clients get an error with the reason, until a write succeeds again; no
         record is lost or torn meanwhile."""
         bench = self.bench
         bench.turn(bench.add)
@@ -196,7 +196,8 @@ class EverySecondTests(LogCase):
         self.assertEqual([], bench.died)
 
     def test_torn_end_is_cut_later(self) -> None:
-        """If even the cut fails, nothing is written behind the torn record until it works."""
+        """If even the truncation fails, nothing is written after the torn record until it
+        succeeds."""
         bench = self.bench
         bench.turn(bench.add)
         self.files.room_bytes = 10
@@ -210,8 +211,8 @@ class EverySecondTests(LogCase):
         self.assertEqual(bench.ids(), loaded(self.files.content(PATH)).ids())
 
     def test_failed_sync_is_repaired(self) -> None:
-        """After a failed sync nobody knows what the file holds: clients are refused until a rewrite
-        has made a new one."""
+        """After a failed sync the file's contents are unknown: clients get errors until a rewrite
+        has created a new file."""
         bench = self.bench
         bench.turn(bench.add)
         self.files.sync_error = errno.EIO
@@ -235,7 +236,7 @@ class NeverTests(LogCase):
     policy = "no"
 
     def test_system_decides(self) -> None:
-        """The log itself never syncs, except when the process ends."""
+        """The log never syncs, except when the process ends."""
         before = self.files.syncs
         self.bench.turn(self.bench.add)
         self.bench.pass_ms(5000)
@@ -250,7 +251,7 @@ class StopTests(LogCase):
     policy = "everysec"
 
     def test_postponed_write(self) -> None:
-        """What waits behind a running sync is written and synced before the process ends."""
+        """Records that wait for a running sync are written and synced before the process ends."""
         bench = self.bench
         bench.turn(bench.add)
         bench.threads.held = True
@@ -266,16 +267,16 @@ class StopTests(LogCase):
         self.bench.aof.flush_and_sync()
         self.assertEqual(self.bench.ids(), self.survivors())
 
-    def test_says_when_it_cannot(self) -> None:
-        """If the last records cannot be written, whoever stops the process learns it."""
+    def test_failed_write_is_reported(self) -> None:
+        """If the last records cannot be written, the caller of the stop gets the error."""
         self.files.room_bytes = 0
         self.bench.turn(self.bench.add)
         error = self.assertRaises(OSError, self.bench.aof.flush_and_sync)
         self.assertIn(FULL, str(error))
 
     def test_lets_go(self) -> None:
-        """Afterwards no file is open and nothing is scheduled, even with a sync and a rewrite under
-        way."""
+        """After the stop no file is open and nothing is scheduled, even with a sync and a rewrite
+        under way."""
         bench = self.bench
         bench.turn(bench.add)
         bench.aof.rewrite()
@@ -304,7 +305,7 @@ class SwitchTests(SynchronousTestCase):
         return again.ids()
 
     def test_on(self) -> None:
-        """The log begins with the jobs that are there; those that come meanwhile are in it."""
+        """The log begins with the existing jobs and includes those that are added meanwhile."""
         bench = self.bench
         bench.turn(bench.add, bench.add)
         bench.aof.enable()
@@ -328,14 +329,14 @@ class SwitchTests(SynchronousTestCase):
         self.assertEqual(bench.ids(), self.survivors())
 
     def test_on_impossible(self) -> None:
-        """If the file cannot be made the caller learns it, and the log stays off."""
+        """If the file cannot be created the caller gets an error, and the log stays disabled."""
         self.files.write_error = errno.EROFS
         self.assertRaises(OSError, self.bench.aof.enable)
         self.assertEqual("off", self.bench.field("aof_state"))
         self.assertIsNone(self.bench.node.outbox.log)
 
     def test_first_log_is_tried_again(self) -> None:
-        """A failure of the first rewrite does not leave the node without a log for ever."""
+        """If the first rewrite fails, it is tried again."""
         bench = self.bench
         bench.turn(bench.add)
         self.files.room_bytes = 10
@@ -349,14 +350,14 @@ class SwitchTests(SynchronousTestCase):
         self.assertEqual(bench.ids(), self.survivors())
 
     def test_stop_before_first_log(self) -> None:
-        """An orderly stop before the first log is complete completes it."""
+        """An orderly stop completes the first log before the process ends."""
         self.bench.turn(self.bench.add)
         self.bench.aof.enable()
         self.bench.aof.stopService()
         self.assertEqual(self.bench.ids(), self.survivors())
 
     def test_off(self) -> None:
-        """Turned off, the file holds everything until then and does not change any more."""
+        """Once disabled, the file holds everything until then and is not changed any more."""
         bench = self.bench
         bench.settings.appendfsync = "no"
         bench.aof.enable()
@@ -371,7 +372,7 @@ class SwitchTests(SynchronousTestCase):
         self.assertEqual(there, self.survivors())
 
     def test_off_during_rewrite(self) -> None:
-        """Turning off ends a rewrite, and nothing of it is left."""
+        """Disabling the log aborts a rewrite, and nothing of it is left."""
         self.bench.aof.enable()
         self.bench.aof.disable()
         self.assertEqual([], self.files.paths())
@@ -379,7 +380,7 @@ class SwitchTests(SynchronousTestCase):
         self.assertEqual("0", self.bench.field("aof_rewrite_in_progress"))
 
     def test_off_on_broken_disk(self) -> None:
-        """Turning the log off is what an operator does when the disk is broken: it must work."""
+        """An operator disables the log when the disk is broken, so this must work then."""
         bench = self.bench
         bench.settings.appendfsync = "everysec"
         bench.aof.enable()
@@ -399,7 +400,7 @@ class ReloadTests(LogCase):
     """DEBUG LOADAOF."""
 
     def test_same_jobs(self) -> None:
-        """The jobs are those of the file, and the file is not changed by it."""
+        """The jobs are those of the file, which is not changed."""
         bench = self.bench
         bench.turn(bench.add, bench.add)
         before, content = bench.ids(), self.files.content(PATH)
@@ -410,13 +411,13 @@ class ReloadTests(LogCase):
         self.assertEqual(bench.ids(), self.survivors())
 
     def test_same_turn(self) -> None:
-        """What the turn brought before is in the file already."""
+        """Changes made earlier in the turn are already in the file."""
         self.bench.settings.appendfsync = "no"
         self.bench.turn(self.bench.add, self.bench.aof.reload)
         self.assertEqual(1, len(self.bench.ids()))
 
     def test_missing(self) -> None:
-        """Without a file it is refused, and no job is lost."""
+        """Without a file the command is refused, and no job is lost."""
         bench = self.bench
         bench.turn(bench.add)
         self.files.remove(PATH)
@@ -427,12 +428,12 @@ class ReloadTests(LogCase):
         self.assertEqual(1, len(bench.ids()))
 
     def test_empty(self) -> None:
-        """An empty file is refused as the original does it."""
+        """An empty file is refused as by the original."""
         error = self.assertRaises(CommandError, self.bench.aof.reload)
         self.assertEqual(b"ERR", error.reply())
 
     def test_damaged(self) -> None:
-        """A damaged file is refused before anything is forgotten."""
+        """A damaged file is refused before any job is forgotten."""
         files = MemoryFiles()
         bench = Bench(files, settings(appendonly=False))
         files.put(PATH, vector("aof/node0.aof") + b"\n")
@@ -442,7 +443,7 @@ class ReloadTests(LogCase):
         self.assertEqual(1, len(bench.ids()))
 
     def test_during_rewrite(self) -> None:
-        """A rewrite under way is begun anew, so that it cannot mix two contents."""
+        """A rewrite under way starts again, so that it cannot mix old and new contents."""
         bench = self.bench
         bench.turn(bench.add, bench.add)
         bench.aof.rewrite()
@@ -454,7 +455,7 @@ class ReloadTests(LogCase):
         self.assertEqual(bench.ids(), self.survivors())
 
     def rewrite_fields(self) -> tuple[str, str]:
-        """Whether a rewrite is scheduled, and how the last one went."""
+        """Whether a rewrite is scheduled, and how the last one ended."""
         field = self.bench.field
         return field("aof_rewrite_scheduled"), field("aof_last_bgrewrite_status")
 
@@ -463,7 +464,7 @@ class InfoTests(LogCase):
     """INFO Persistence."""
 
     def test_off(self) -> None:
-        """Without a log the section is what the original shows."""
+        """Without a log the section is that of the original."""
         bench = Bench(MemoryFiles(), settings(appendonly=False))
         text = "".join(f"{name}:{value}\r\n" for name, value in bench.aof.info())
         self.assertEqual(
@@ -499,12 +500,12 @@ STEPS = st.lists(
 
 
 class DurabilityTests(SynchronousTestCase):
-    """The promise of ``always``, whatever happens in whatever order."""
+    """The promise of ``always``, for any sequence of events."""
 
     @hypothesis_settings(max_examples=150, deadline=None)
     @given(STEPS, st.sampled_from([0.0, 0.3, 1.0]))
     def test_committed_jobs_survive(self, steps: list[str], kept: float) -> None:
-        """After a crash exactly the jobs are there that were answered and not removed."""
+        """After a crash exactly those jobs exist that were confirmed to clients and not removed."""
         files = MemoryFiles()
         bench = Bench(files, settings())
         bench.start()

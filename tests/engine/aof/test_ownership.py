@@ -1,4 +1,4 @@
-"""Whose log it is: two nodes in one folder, and a log that somebody takes away."""
+"""Ownership of the log: two nodes in one folder, and a log file that is removed or replaced."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from tests.engine.aof.bench import PATH, Bench, settings
 
 
 class TwoNodesTests(SynchronousTestCase):
-    """Two nodes with one ``dir``: what one confirmed must not be lost by what the other does."""
+    """Two nodes with the same ``dir``: what one has confirmed must not be lost because of the
+    other."""
 
     def make_files(self) -> IFiles:
-        """Where both keep their logs."""
+        """The folder that both share."""
         return MemoryFiles()
 
     folder = os.path.dirname(PATH)
@@ -30,20 +31,21 @@ class TwoNodesTests(SynchronousTestCase):
         self.first.turn(self.first.add)
 
     def node(self, appendonly: bool) -> Bench:
-        """One more."""
+        """Another node."""
         node = Bench(self.files, settings(dir=self.folder, appendonly=appendonly))
         self.addCleanup(node.aof.stopService)
         return node
 
     def restarted(self) -> list[bytes]:
-        """The jobs of the first node after it was stopped and started again."""
+        """The jobs of the first node after a restart."""
         self.first.aof.stopService()
         again = self.node(True)
         self.successResultOf(again.start())
         return again.ids()
 
     def test_second_does_not_start(self) -> None:
-        """It is refused, with what to do, before and after a rewrite of the first one's log."""
+        """The second node fails to start with an error that says what to do, before and after a
+        rewrite of the first one's log."""
         for _ in range(2):
             error = self.failureResultOf(self.node(True).start(), ConfigError).value
             self.assertIn("disque.aof is in use by another node. Give every node its", str(error))
@@ -52,7 +54,7 @@ class TwoNodesTests(SynchronousTestCase):
         self.assertEqual(self.first.ids(), self.restarted())
 
     def test_during_a_rewrite(self) -> None:
-        """While the first log is still being written, its name is taken already."""
+        """While the first log is still being written, its name is already claimed."""
         self.first.aof.disable()
         self.first.threads.held = True
         self.first.aof.enable()
@@ -69,7 +71,7 @@ class TwoNodesTests(SynchronousTestCase):
         self.assertEqual(self.first.ids(), self.restarted())
 
     def test_second_without_a_log(self) -> None:
-        """A node whose log is off does not write over another one's, nor load it, by command."""
+        """A node whose log is disabled does not overwrite or load another node's log on command."""
         second = self.node(False)
         self.successResultOf(second.start())
         second.turn(second.add, second.add)
@@ -82,7 +84,7 @@ class TwoNodesTests(SynchronousTestCase):
         self.assertEqual(self.first.ids(), self.restarted())
 
     def test_free_again(self) -> None:
-        """A log that was turned off can be taken by another node."""
+        """A log that was disabled can be used by another node."""
         self.first.aof.disable()
         second = self.node(False)
         second.aof.enable()
@@ -92,7 +94,7 @@ class TwoNodesTests(SynchronousTestCase):
 
 
 class TwoRealNodesTests(TwoNodesTests):
-    """The same on the disk of this machine."""
+    """The same on a real disk."""
 
     def make_files(self) -> IFiles:
         self.folder = str(Path(self.mktemp()).resolve())
@@ -101,20 +103,20 @@ class TwoRealNodesTests(TwoNodesTests):
 
 
 class NoNameTests(SynchronousTestCase):
-    """The log has lost its name: what is written would be gone after a restart."""
+    """The log file was removed or replaced: new records would be gone after a restart."""
 
     def setUp(self) -> None:
         self.files = MemoryFiles()
 
     def node(self, policy: str) -> Bench:
-        """One with a job."""
+        """A node with one job."""
         bench = Bench(self.files, settings(appendfsync=policy))
         self.successResultOf(bench.start())
         bench.turn(bench.add)
         return bench
 
     def noticed(self, bench: Bench) -> None:
-        """It is noticed, said and counted as an error, and then mended."""
+        """The loss is logged, counted as an error, and then repaired."""
         bench.threads.held = True
         bench.pass_ms(2_000)
         self.assertEqual("err", bench.field("aof_last_write_status"))
@@ -136,7 +138,7 @@ class NoNameTests(SynchronousTestCase):
         again.aof.stopService()
 
     def test_removed(self) -> None:
-        """Somebody cleaned up."""
+        """The file was deleted."""
         for policy in ("always", "everysec", "no"):
             bench = self.node(policy)
             self.files.remove(PATH)
@@ -144,7 +146,7 @@ class NoNameTests(SynchronousTestCase):
             self.files.remove(PATH)
 
     def test_replaced(self) -> None:
-        """Something else lies there, perhaps the log of a node of the original: it is kept."""
+        """Another file has its name, perhaps the log of an original node: it is kept."""
         bench = self.node("everysec")
         self.files.replace(PATH, b"the log of a stranger")
         self.noticed(bench)
@@ -152,7 +154,7 @@ class NoNameTests(SynchronousTestCase):
         self.assertEqual(b"the log of a stranger", self.files.content(found))
 
     def test_taken(self) -> None:
-        """Another node has taken the name: that is left alone, and this one confirms nothing."""
+        """Another node uses the name: its file is left alone, and this node confirms nothing."""
         bench = self.node("everysec")
         self.files.rename(PATH, PATH + ".moved")
         other = Bench(self.files, settings(), seed=2)
@@ -168,7 +170,7 @@ class NoNameTests(SynchronousTestCase):
         self.assertEqual(other.ids(), again.ids())
 
     def test_at_the_end(self) -> None:
-        """A node that is stopped before it could mend its log does so in the end."""
+        """A node that is stopped before it could repair its log does so while stopping."""
         bench = self.node("everysec")
         self.files.remove(PATH)
         bench.threads.held = True
@@ -181,7 +183,7 @@ class NoNameTests(SynchronousTestCase):
         self.assertEqual(bench.ids(), again.ids())
 
     def test_rewritten_ten_times(self) -> None:
-        """A log that its own node rewrites has its name all the time."""
+        """A log that its own node rewrites always has its name."""
         bench = self.node("everysec")
         for _ in range(10):
             bench.aof.rewrite()

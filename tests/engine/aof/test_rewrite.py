@@ -1,4 +1,4 @@
-"""Rewriting the log while everything goes on."""
+"""Rewriting the log while the node keeps working."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ TEMPORARY = f"/data/temp-rewriteaof-{os.getpid()}.aof"
 
 
 class RewriteCase(SynchronousTestCase):
-    """A node with a log that can be made shorter."""
+    """A node with a log that can be shortened."""
 
     def setUp(self) -> None:
         self.files = MemoryFiles()
-        # Every look at the clock ends a slice.
+        # Every reading of the clock ends a slice.
         self.bench = Bench(self.files, settings(), SteppingTime(rewrite.SLICE_S))
         self.successResultOf(self.bench.start())
 
     def fill(self, jobs: int) -> None:
-        """Jobs, and as many that are gone already."""
+        """Add jobs, and as many that are removed again."""
         bench = self.bench
         bench.turn(*[bench.add] * (2 * jobs))
         bench.remove(bench.ids()[::2])
 
     def survivors(self) -> list[bytes]:
-        """The jobs that are there after a power failure."""
+        """The jobs that survive a power failure."""
         self.files.crash()
         return loaded(self.files.content(PATH)).ids()
 
@@ -46,7 +46,7 @@ class BackgroundTests(RewriteCase):
     """BGREWRITEAOF."""
 
     def test_shorter(self) -> None:
-        """The file holds the jobs that exist and nothing else, durably; INFO tells of it."""
+        """The file durably contains the existing jobs and nothing else; INFO reports it."""
         bench = self.bench
         self.fill(200)
         before = len(self.files.content(PATH))
@@ -67,7 +67,7 @@ class BackgroundTests(RewriteCase):
         self.assertEqual(bench.ids(), self.survivors())
 
     def test_slices(self) -> None:
-        """Clients have their turn between slices, and what they do is in the new file."""
+        """Clients are served between slices, and their changes are in the new file."""
         bench = self.bench
         self.fill(500)
         bench.aof.rewrite()
@@ -80,7 +80,7 @@ class BackgroundTests(RewriteCase):
         self.assertEqual(bench.ids(), self.survivors())
 
     def test_states(self) -> None:
-        """Only what can be delivered is written, with its flags and counters as they are."""
+        """Only jobs that can be delivered are written, with their current flags and counters."""
         bench = self.bench
         bench.turn(lambda: bench.add(retry_s=0), lambda: bench.add(b"other", delay_s=9))
         bench.turn(bench.get)
@@ -97,7 +97,7 @@ class BackgroundTests(RewriteCase):
         self.assertEqual(wanted, back)
 
     def test_refused_while_running(self) -> None:
-        """One at a time."""
+        """Only one rewrite runs at a time."""
         self.bench.aof.rewrite()
         error = self.assertRaises(CommandError, self.bench.aof.rewrite)
         self.assertEqual(
@@ -105,7 +105,7 @@ class BackgroundTests(RewriteCase):
         )
 
     def test_dump(self) -> None:
-        """With the log off it is a single dump; afterwards nothing is recorded or open."""
+        """With the log disabled it is a single dump; afterwards nothing is logged or open."""
         files = MemoryFiles()
         bench = Bench(files, settings(appendonly=False))
         bench.turn(bench.add)
@@ -118,7 +118,7 @@ class BackgroundTests(RewriteCase):
         self.assertEqual("off", bench.field("aof_state"))
 
     def test_old_log_stays_safe(self) -> None:
-        """Until the new file has its name a crash costs nothing: the old one goes on."""
+        """Until the new file has its name a crash loses nothing: the old one is still written."""
         bench = self.bench
         self.fill(10)
         bench.aof.rewrite()
@@ -127,7 +127,7 @@ class BackgroundTests(RewriteCase):
         self.assertEqual(bench.ids(), self.survivors())
 
     def test_real_disk(self) -> None:
-        """The same on the disk of this machine."""
+        """The same on a real disk."""
         folder = self.mktemp()
         os.mkdir(folder)
         bench = Bench(RealFiles(), settings(dir=folder))
@@ -150,7 +150,7 @@ class FailureTests(RewriteCase):
     """A rewrite that fails changes nothing."""
 
     def assert_failed(self) -> None:
-        """The old log goes on, and nothing of the new one is left."""
+        """The old log is still in use, and nothing of the new one is left."""
         bench = self.bench
         self.assertEqual("err", bench.field("aof_last_bgrewrite_status"))
         self.assertEqual("0", bench.field("aof_rewrite_in_progress"))
@@ -160,7 +160,7 @@ class FailureTests(RewriteCase):
         self.assertEqual(bench.ids(), self.survivors())
 
     def test_full(self) -> None:
-        """No room for a second file."""
+        """There is no room for a second file."""
         self.fill(5)
         self.bench.aof.rewrite()
         self.files.room_bytes = 100
@@ -178,7 +178,7 @@ class FailureTests(RewriteCase):
         self.assert_failed()
 
     def test_rename(self) -> None:
-        """The new file cannot get its name."""
+        """The new file cannot be renamed."""
         self.fill(5)
         self.bench.aof.rewrite()
         self.files.rename_error = errno.EACCES
@@ -186,7 +186,7 @@ class FailureTests(RewriteCase):
         self.assert_failed()
 
     def test_cannot_begin(self) -> None:
-        """The client learns why no rewrite was begun."""
+        """The client's error says why no rewrite was started."""
         self.files.write_error = errno.EROFS
         error = self.assertRaises(CommandError, self.bench.aof.rewrite)
         self.assertEqual(
@@ -194,7 +194,7 @@ class FailureTests(RewriteCase):
         )
 
     def test_name_not_durable(self) -> None:
-        """If the folder cannot be synced after the renaming, ``always`` ends the process."""
+        """If the folder cannot be synced after the rename, ``always`` ends the process."""
         bench = self.bench
         bench.turn(bench.add)
         bench.aof.rewrite()
@@ -210,7 +210,7 @@ class FailureTests(RewriteCase):
 
 
 class SyncTests(SynchronousTestCase):
-    """How the new file reaches the disk without standing in anybody's way."""
+    """How the new file is synced without blocking the node."""
 
     def setUp(self) -> None:
         self.patch(rewrite, "SYNC_BYTES", 2_000)
@@ -222,8 +222,8 @@ class SyncTests(SynchronousTestCase):
         self.bench.aof.rewrite()
 
     def test_incremental(self) -> None:
-        """What was written is synced from time to time in a thread; nothing is written meanwhile,
-        records wait in memory."""
+        """Written data is synced periodically in a thread; meanwhile nothing is written and records
+        are buffered."""
         bench = self.bench
         bench.settle()
         self.assertEqual(1, bench.threads.waiting)
@@ -245,8 +245,8 @@ class SyncTests(SynchronousTestCase):
         self.assertEqual([PATH], self.files.paths())
 
     def test_much_at_the_end(self) -> None:
-        """While much comes during the last sync, that is synced in a thread once more instead of
-        stopping the node."""
+        """If much was added during the last sync, another one runs in a thread instead of blocking
+        the node."""
         bench = self.bench
         bench.settings.aof_rewrite_incremental_fsync = False
         bench.settle()
@@ -264,15 +264,15 @@ class SyncTests(SynchronousTestCase):
         """A file is closed only when no thread uses it any more."""
         self.bench.settle()
         self.bench.aof.stopService()
-        self.assertEqual(2, self.files.open_files)  # and the one that has the name
+        self.assertEqual(2, self.files.open_files)  # and the one with the name
         self.bench.threads.release()
         self.bench.threads.release()
         self.assertEqual(0, self.files.open_files)
         self.assertEqual([], self.files.paths())
 
     def test_suspended(self) -> None:
-        """``no-appendfsync-on-rewrite`` leaves the disk to the rewrite; when it is over, what was
-        not synced is."""
+        """With ``no-appendfsync-on-rewrite`` the log is not synced during a rewrite; afterwards it
+        is."""
         self.bench.aof.disable()
         files = MemoryFiles()
         bench = Bench(files, settings(no_appendfsync_on_rewrite=True))
@@ -288,10 +288,10 @@ class SyncTests(SynchronousTestCase):
 
 
 class AutomaticTests(SynchronousTestCase):
-    """When the log is rewritten without anybody asking."""
+    """When the log is rewritten without a command."""
 
     def grown(self, **values: int) -> Bench:
-        """A log that was 3703 bytes at the start and is a little more than twice that now."""
+        """A log that was 3703 bytes at the start and is a little more than twice as large now."""
         files = MemoryFiles()
         files.put(PATH, vector("aof/node0.aof"))
         wanted = {"auto_aof_rewrite_min_size": 5000, **values}
@@ -302,7 +302,7 @@ class AutomaticTests(SynchronousTestCase):
         return bench
 
     def test_doubled(self) -> None:
-        """By default when it has doubled, and then not again."""
+        """By default a rewrite starts when the size has doubled, and only once."""
         bench = self.grown()
         self.assertEqual("1", bench.field("aof_rewrite_in_progress"))
         bench.settle()
@@ -311,7 +311,7 @@ class AutomaticTests(SynchronousTestCase):
         self.assertEqual(13, len(bench.ids()))
 
     def test_not_enough(self) -> None:
-        """Not below the size or the growth that is configured, and never with percentage 0."""
+        """No rewrite starts below the configured size or growth, or with percentage 0."""
         for values in (
             {"auto_aof_rewrite_min_size": 8000},
             {"auto_aof_rewrite_percentage": 150},
@@ -321,7 +321,7 @@ class AutomaticTests(SynchronousTestCase):
             self.assertEqual("0", bench.field("aof_rewrite_in_progress"), values)
 
     def test_pause_after_failure(self) -> None:
-        """A failing disk is not worn out: the next attempt is ten seconds later."""
+        """To spare a failing disk, the next attempt is ten seconds later."""
         bench = self.grown()
         assert isinstance(bench.files, MemoryFiles)
         bench.files.rename_error = errno.EACCES
@@ -336,7 +336,7 @@ class NowTests(SynchronousTestCase):
     """SHUTDOWN REWRITE-AOF."""
 
     def test_log_off(self) -> None:
-        """The upgrade recipe works without a log: stop with a dump, start with it."""
+        """The upgrade procedure works without a log: stop with a dump, start with it."""
         files = MemoryFiles()
         bench = Bench(files, settings(appendonly=False))
         bench.turn(*[bench.add] * 100)
@@ -351,7 +351,7 @@ class NowTests(SynchronousTestCase):
         self.assertEqual(0, files.open_files)
 
     def test_log_on(self) -> None:
-        """The log goes on in the new file, if the node goes on; a rewrite under way is dropped."""
+        """If the node keeps running, it uses the new file; a rewrite under way is aborted."""
         files = MemoryFiles()
         bench = Bench(files, settings())
         self.successResultOf(bench.start())
@@ -365,7 +365,7 @@ class NowTests(SynchronousTestCase):
         self.assertEqual(bench.ids(), loaded(files.content(PATH)).ids())
 
     def test_fails(self) -> None:
-        """If it fails the caller learns it, and the old log goes on."""
+        """If it fails the caller gets an error, and the old log stays in use."""
         files = MemoryFiles()
         bench = Bench(files, settings())
         self.successResultOf(bench.start())
@@ -379,7 +379,7 @@ class NowTests(SynchronousTestCase):
         self.assertEqual(bench.ids(), loaded(files.content(PATH)).ids())
 
     def test_large(self) -> None:
-        """Bodies of any size are written in pieces, none is lost."""
+        """Bodies of any size are written in pieces, and none is lost."""
         files = MemoryFiles()
         bench = Bench(files, settings(appendonly=False))
         bench.turn(*[lambda: bench.add(body=b"x" * 60_000)] * 100)
@@ -388,13 +388,13 @@ class NowTests(SynchronousTestCase):
 
 
 class ConsistencyTests(SynchronousTestCase):
-    """The argument for a rewrite without a frozen memory, tried."""
+    """A rewrite is consistent although memory changes meanwhile."""
 
     @hypothesis_settings(max_examples=60, deadline=None)
     @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=40))
     def test_any_interleaving(self, turns: list[tuple[int, int]]) -> None:
-        """However many jobs come and go between two slices, the new file holds those that are
-        there at its end."""
+        """However many jobs come and go between two slices, the new file contains exactly those
+        that exist at its end."""
         files = MemoryFiles()
         bench = Bench(files, settings(), SteppingTime(rewrite.SLICE_S))
         bench.start()

@@ -1,4 +1,4 @@
-"""A node with a bus on a bench: real sockets; time, log and reactor are the test's."""
+"""A node with a bus on real sockets; the test controls time, log and reactor."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.services.nodebench import NodeCase, drive
 OTHER = b"2" * 40
 
 
-def said(kind: int, sender: bytes = OTHER, port: int = 7712) -> Gossip:
-    """A PING, PONG or MEET of another node, as good as finished."""
+def gossip_message(kind: int, sender: bytes = OTHER, port: int = 7712) -> Gossip:
+    """A PING, PONG or MEET of another node, ready to be encoded."""
     message = Gossip(kind, [])
     message.sender = sender
     message.port = port
@@ -26,8 +26,8 @@ def said(kind: int, sender: bytes = OTHER, port: int = 7712) -> Gossip:
 
 
 class BusCase(NodeCase):
-    """Tests on a node with a bus that listens; ``self.call`` calls it, ``self.called`` is called
-    by it."""
+    """Tests on a node with a listening bus; ``self.call`` connects to it, ``self.called`` accepts a
+    connection from it."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -41,13 +41,13 @@ class BusCase(NodeCase):
         self.addCleanup(lambda: drive(self.reactor))
 
     def make_bus(self) -> Bus:
-        """A bus that is not open."""
+        """A bus that is not listening yet."""
         return Bus(
             self.runtime, self.settings, self.platform(self.look_up), self.hub, first_epoch=1_000
         )
 
     def look_up(self, work: Any, *args: Any) -> Deferred[Any]:
-        """Do at once what a thread would do."""
+        """Run at once what would run in a thread."""
         self.looked_up.append(args[0])
         return maybeDeferred(work, *args)
 
@@ -57,34 +57,34 @@ class BusCase(NodeCase):
         self.bus.startService()
 
     def stop(self) -> None:
-        """Close everything, if that did not happen yet."""
+        """Close everything that is still open."""
         if self.bus.running:
             self.successResultOf(self.bus.stopService())
         self.bus.close()
 
     def settle(self, ms: int = 0) -> None:
-        """Let happen what can happen, ``ms`` later."""
+        """Process all events, ``ms`` later."""
         self.reactor.advance(ms / 1000)
         drive(self.reactor)
 
     # -- other nodes -------------------------------------------------------------------------
 
     def call(self) -> socket.socket:
-        """A connection that another node made to this one."""
+        """A connection that another node opens to this one."""
         other = socket.create_connection(("127.0.0.1", self.settings.cluster_bus_port), 5)
         self.addCleanup(other.close)
         self.settle()
         return other
 
     def entry(self, bus_port: int, node_id: bytes = OTHER) -> NodeEntry:
-        """A row for another node, in the table."""
+        """An entry for another node in the node table."""
         entry = NodeEntry(node_id, b"127.0.0.1", 7712, 0, 0)
         entry.bus_port = bus_port
         self.node.membership.add(entry)
         return entry
 
     def called(self) -> tuple[NodeEntry, socket.socket]:
-        """Another node that this one knows and has called, and its end of the connection."""
+        """Another node that this one knows and has connected to, and its end of the connection."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             entry = self.entry(server.getsockname()[1])
             self.tick()
@@ -95,17 +95,17 @@ class BusCase(NodeCase):
         return entry, other
 
     def tick(self) -> None:
-        """Let the cluster look after its links."""
+        """Run the cluster's periodic work."""
         with self.runtime.turn() as node:
             node.cluster.tick(node.now_ms)
         self.settle()
 
     def send(self, other: socket.socket, *messages: Message) -> None:
-        """Let another node say something."""
+        """Another node sends messages."""
         other.sendall(b"".join(encode(message) for message in messages))
         self.settle()
 
-    def heard(self, other: socket.socket) -> list[int]:
+    def received_types(self, other: socket.socket) -> list[int]:
         """Types of the messages that reached another node; -1 is the end of the connection."""
         self.settle()
         other.setblocking(False)
@@ -123,7 +123,7 @@ class BusCase(NodeCase):
         return [*types, -1]
 
     def peek(self, other: socket.socket) -> bytes:
-        """What has reached another node and is not taken by that."""
+        """The bytes that reached another node and that it has not read."""
         other.setblocking(False)
         try:
             return other.recv(1 << 20, socket.MSG_PEEK)

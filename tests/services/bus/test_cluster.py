@@ -1,4 +1,4 @@
-"""Whole nodes that meet, in one process."""
+"""Whole nodes that form a cluster, in one process."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.services.rootbench import RootCase
 
 
 class MeetTests(RootCase):
-    """From CLUSTER MEET to jobs that are on several nodes."""
+    """From CLUSTER MEET to replicated jobs."""
 
     def node(self, name: str, **changes: Any) -> NodeRoot:
-        """A node with files of its own that serves."""
+        """A running node with files of its own."""
         self.settings = self.make_settings(
             port=free_port(),
             bind=["127.0.0.1"],
@@ -27,14 +27,14 @@ class MeetTests(RootCase):
         return self.started()
 
     def ask_node(self, root: NodeRoot, *requests: str) -> bytes:
-        """What a node answers."""
+        """A node's reply."""
         client = self.dial(root.settings.unixsocket)
         answer = self.ask(client, *requests)
         client.close()
         return answer
 
     def until_met(self, *roots: NodeRoot) -> None:
-        """Let pass what time it takes until all are connected with all."""
+        """Let time pass until every node has links to all others."""
         for _ in range(50):
             if all(self.knows(root, len(roots)) for root in roots):
                 return
@@ -43,13 +43,13 @@ class MeetTests(RootCase):
         self.fail([self.ask_node(root, "CLUSTER NODES") for root in roots])
 
     def knows(self, root: NodeRoot, count: int) -> bool:
-        """The node has met so many, itself included, and has a link to every other one."""
+        """The node knows this many nodes, itself included, and has a link to every other one."""
         nodes = root.runtime.node.membership.nodes.values()
         linked = [entry for entry in nodes if entry.connected and not entry.flags & HANDSHAKE]
         return len(nodes) == count and len(linked) == count - 1
 
     def test_meet(self) -> None:
-        """Two nodes know each other's name after one CLUSTER MEET, and keep it over a restart."""
+        """Two nodes know each other's ID after one CLUSTER MEET, and keep it after a restart."""
         first, second = self.node("first"), self.node("second")
         answer = self.ask_node(first, f"CLUSTER MEET 127.0.0.1 {second.settings.port}")
         self.assertEqual(b"+OK\r\n", answer)
@@ -63,7 +63,7 @@ class MeetTests(RootCase):
         self.until_met(first, self.started())
 
     def test_replicate(self) -> None:
-        """A job is on as many nodes as was asked for before its client hears of it."""
+        """The requested number of nodes hold a job before its client gets the reply."""
         roots = [self.node(name) for name in ("first", "second", "third")]
         for other in roots[1:]:
             self.ask_node(roots[0], f"CLUSTER MEET 127.0.0.1 {other.settings.port}")
@@ -78,7 +78,7 @@ class MeetTests(RootCase):
         self.assertEqual(b":1\r\n", self.ask_node(roots[1], f"ACKJOB {job_id}"))
 
     def test_from_elsewhere(self) -> None:
-        """A client gets the job that another node has."""
+        """A client gets a job that another node holds."""
         first, second = self.node("first"), self.node("second")
         self.ask_node(first, f"CLUSTER MEET 127.0.0.1 {second.settings.port}")
         self.until_met(first, second)
@@ -86,7 +86,7 @@ class MeetTests(RootCase):
         self.assertIn(b"body", self.ask_node(second, "GETJOB FROM q"))
 
     def test_other_bus_port(self) -> None:
-        """A node whose bus is elsewhere is found by its name and stays known by its port."""
+        """A node with a non-default bus port is found by its host name and known by its port."""
         first, second = self.node("first"), self.node("second", cluster_bus_port=free_port())
         self.ask_node(second, f"CLUSTER MEET 127.0.0.1 {first.settings.port}")
         self.until_met(first, second)
@@ -95,7 +95,7 @@ class MeetTests(RootCase):
         )
 
     def test_loading(self) -> None:
-        """No other node is served before the log is loaded."""
+        """No messages of other nodes are processed before the log is loaded."""
         self.settings.port = free_port()
         self.settings.bind = ["127.0.0.1"]
         root = self.make()
@@ -108,7 +108,7 @@ class MeetTests(RootCase):
         self.assertTrue(root.cluster.running and root.bus.running)
 
     def test_nothing_is_left(self) -> None:
-        """No descriptor and no timer, whatever was going on between the nodes."""
+        """No descriptor and no timer is left, whatever the nodes were exchanging."""
         first, second = self.node("first"), self.node("second")
         self.ask_node(first, f"CLUSTER MEET 127.0.0.1 {second.settings.port}")
         self.until_met(first, second)

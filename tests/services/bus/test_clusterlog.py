@@ -1,4 +1,4 @@
-"""What is logged about other nodes and about strangers."""
+"""Log lines about other nodes and unknown nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAME = f"Node {OTHER.decode()} (10.0.0.2:7711)"
 
 
 class ClusterLogTests(NodeCase):
-    """One node comes, changes, and goes."""
+    """One node joins, changes, and leaves."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -24,103 +24,103 @@ class ClusterLogTests(NodeCase):
         self.membership.add(self.entry)
         self.cluster_log.update()
 
-    def told(self, flags: int) -> list[str]:
-        """What is written when the node has these flags from now on."""
+    def log_lines(self, flags: int) -> list[str]:
+        """The lines that are logged when the node has these flags from now on."""
         self.lines.clear()
         self.entry.flags = flags
         self.cluster_log.update()
         return self.lines
 
     def test_comes_and_goes(self) -> None:
-        """A member is announced once, and missed once."""
+        """A member's arrival and removal are logged once each."""
         self.assertEqual([f"{NAME} is a member of the cluster"], self.lines)
-        self.assertEqual([], self.told(0))
+        self.assertEqual([], self.log_lines(0))
         self.membership.remove(self.entry)
         self.assertEqual(
-            [f"Node {OTHER.decode()} is no longer a member of the cluster"], self.told(0)
+            [f"Node {OTHER.decode()} is no longer a member of the cluster"], self.log_lines(0)
         )
 
     def test_failure(self) -> None:
-        """Each step of a failure is told as what it means."""
-        self.assertEqual([f"{NAME} does not answer"], self.told(PFAIL))
+        """Each step of a failure is logged with its meaning."""
+        self.assertEqual([f"{NAME} does not answer"], self.log_lines(PFAIL))
         failed = f"{NAME} failed: a majority of the nodes does not reach it"
-        self.assertEqual([failed], self.told(FAIL))
-        self.assertEqual([f"{NAME} is back"], self.told(0))
-        self.told(PFAIL)
-        self.assertEqual([f"{NAME} answers again"], self.told(0))
+        self.assertEqual([failed], self.log_lines(FAIL))
+        self.assertEqual([f"{NAME} is back"], self.log_lines(0))
+        self.log_lines(PFAIL)
+        self.assertEqual([f"{NAME} answers again"], self.log_lines(0))
 
     def test_another_address(self) -> None:
-        """Where a node was and where it is now, for whoever has to find out why."""
+        """Both the old and the new address of a node are logged."""
         self.entry.ip = b"fd00::2"
-        (line,) = self.told(0)
+        (line,) = self.log_lines(0)
         self.assertEqual(
             f"Node {OTHER.decode()} ([fd00::2]:7711) has a new address, it was 10.0.0.2:7711", line
         )
 
     def test_address_lost(self) -> None:
-        """A node at whose address another one answers is told with that address."""
+        """When another node answers at a node's address, that address is logged."""
         self.entry.ip, self.entry.port = b"", 0
-        (line,) = self.told(NOADDR)
+        (line,) = self.log_lines(NOADDR)
         self.assertTrue(line.startswith(f"{NAME} is not where it was: another node"), line)
         self.entry.ip, self.entry.port = b"10.0.0.2", 7711
-        self.assertEqual([f"{NAME} has an address again"], self.told(0))
+        self.assertEqual([f"{NAME} has an address again"], self.log_lines(0))
 
     def test_leaving(self) -> None:
-        """A node that leaves, and one that changes its mind."""
-        self.assertEqual([f"{NAME} is leaving the cluster"], self.told(LEAVING))
-        self.assertEqual([f"{NAME} stays in the cluster"], self.told(0))
+        """A node starts to leave, or changes its mind."""
+        self.assertEqual([f"{NAME} is leaving the cluster"], self.log_lines(LEAVING))
+        self.assertEqual([f"{NAME} stays in the cluster"], self.log_lines(0))
 
     def test_twin(self) -> None:
-        """Two processes with one ID: all three say so, from where, and what to do; once a minute,
-        for nobody settles it at once."""
+        """Two processes with one ID: all three nodes log it, with addresses and advice; once a
+        minute, because it may take long to resolve."""
         self.entry.doubled, self.entry.twin_ip = True, b"10.0.0.9"
-        (line,) = self.told(0)
+        (line,) = self.log_lines(0)
         self.assertTrue(line.startswith(f"Node {OTHER.decode()} at 10.0.0.2:7711 has a twin"), line)
         self.assertIn("at 10.0.0.9", line)
         self.entry.doubled = False
         standing = self.membership.standing
         standing.doubled, standing.twin_ip = True, b"10.0.0.8"
-        (line,) = self.told(0)
+        (line,) = self.log_lines(0)
         self.assertIn("the ID of this node", line)
         self.assertIn("at 10.0.0.8", line)
         standing.aside = True
-        self.assertEqual([], self.told(0))
+        self.assertEqual([], self.log_lines(0))
         self.node.begin(self.node.now_ms + 60_000, self.node.wall_us)
-        (line,) = self.told(0)
+        (line,) = self.log_lines(0)
         self.assertTrue(line.startswith("This node stands aside"), line)
 
     def test_myself(self) -> None:
-        """Its own leaving stands in the log of the node that leaves."""
+        """A node logs its own leaving."""
         self.membership.set_leaving(True)
-        (line,) = self.told(0)
+        (line,) = self.log_lines(0)
         self.assertTrue(line.startswith(f"Node {self.node.id.decode()} "), line)
         self.assertTrue(line.endswith(" is leaving the cluster"), line)
 
     def greeted(self, age_ms: int) -> NodeEntry:
-        """Somebody who was met so long ago."""
+        """A handshake of this age."""
         entry = NodeEntry(b"c" * 40, b"10.0.0.3", 7711, HANDSHAKE, self.node.now_ms - age_ms)
         self.membership.add(entry)
-        self.assertEqual([], self.told(0))
+        self.assertEqual([], self.log_lines(0))
         return entry
 
     def test_no_answer(self) -> None:
-        """Whom nobody has greeted yet is no member; who does not answer is told of at last."""
+        """A handshake is not logged as a member; if it gets no reply, that is logged at its end."""
         self.membership.remove(self.greeted(15_001))
-        (line,) = self.told(0)
+        (line,) = self.log_lines(0)
         self.assertTrue(line.startswith("No node answered at 10.0.0.3:7711. "), line)
-        self.assertEqual([], self.told(0))
+        self.assertEqual([], self.log_lines(0))
 
     def test_known_after_all(self) -> None:
-        """A greeting that reached a known node is no failure."""
+        """A handshake that reached a known node is not logged as failed."""
         self.membership.remove(self.greeted(500))
-        self.assertEqual([], self.told(0))
+        self.assertEqual([], self.log_lines(0))
 
 
 class StrangerLogTests(NodeCase):
-    """How often they are written."""
+    """How often unknown nodes are logged."""
 
     def test_rate(self) -> None:
-        """One line about each address in ten seconds."""
+        """One line per address in ten seconds."""
         complaints = StrangerLog(self.log, "Cluster bus")
         for now_ms in (0, 1, 9_999, 10_000):
             complaints.warn("10.0.0.1", f"at {now_ms}", now_ms)
@@ -130,7 +130,7 @@ class StrangerLogTests(NodeCase):
         self.assertEqual([f"{about}1: at 0", f"{about}1: at 10000", f"{about}2: at 1"], lines)
 
     def test_many(self) -> None:
-        """Strangers with many addresses take no memory without end."""
+        """Many different addresses do not use unbounded memory."""
         complaints = StrangerLog(self.log, "Cluster bus")
         for number in range(1_001):
             complaints.warn(str(number), "x", 0)

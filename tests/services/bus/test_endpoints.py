@@ -1,4 +1,4 @@
-"""Who can reach the bus."""
+"""From where the bus can be reached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class AddressTests(NodeCase):
     """The addresses that are listened on."""
 
     def listening(self, *bind: str) -> list[str]:
-        """Where the bus listens, with these addresses in ``bind``."""
+        """The addresses on which the bus listens, with this ``bind``."""
         self.settings.bind = list(bind)
         self.settings.cluster_bus_port = free_port()
         sockets = listen_bus(self.settings, self.log)
@@ -25,26 +25,27 @@ class AddressTests(NodeCase):
         return [str(sock.getsockname()[0]) for sock in sockets]
 
     def test_closed(self) -> None:
-        """Unless somebody says otherwise, only nodes on this host reach the bus."""
+        """By default only nodes on the same host can reach the bus."""
         self.assertEqual(["127.0.0.1", "::1"], self.listening())
         self.assertEqual(["127.0.0.1", "::1"], self.listening("0.0.0.0"))
         self.assertEqual(["127.0.0.2"], self.listening("127.0.0.2", "0.0.0.0"))
 
     def test_insecure(self) -> None:
-        """With cluster-insecure it listens where clients are served, and the log warns."""
+        """With cluster-insecure it listens on the addresses for clients, and a warning is
+        logged."""
         self.settings.cluster_insecure = True
         self.assertEqual(["::", "0.0.0.0"], self.listening())
         self.assertEqual(["127.0.0.2"], self.listening("127.0.0.2"))
         self.assertIn("# cluster-insecure is on: anyone who reaches port", self.logged())
 
     def test_tls(self) -> None:
-        """With TLS as well, and there is nothing to warn of."""
+        """With TLS it does, too, and there is nothing to warn about."""
         self.settings.cluster_bus_tls = self.settings.cluster_insecure = True
         self.assertEqual(["::", "0.0.0.0"], self.listening())
         self.assertNotIn("# ", self.logged())
 
     def test_how_to_open(self) -> None:
-        """Whoever serves clients on the network is told why other nodes do not come."""
+        """If clients on the network are served, the log explains why other nodes cannot connect."""
         self.listening("127.0.0.1", "::1")
         self.assertEqual("", self.logged())
         self.listening("0.0.0.0")
@@ -52,7 +53,7 @@ class AddressTests(NodeCase):
         self.assertIn("'cluster-insecure yes'", self.logged())
 
     def test_missing(self) -> None:
-        """An address that was asked for must be there, and none stays open when it is not."""
+        """Every configured address must be available; if one is not, none stays open."""
         self.settings.cluster_insecure = True
         with self.assertRaisesRegex(ConfigError, r"on 192\.0\.2\.1:\d+: "):
             self.listening("127.0.0.1", "192.0.2.1")
@@ -63,7 +64,8 @@ class AddressTests(NodeCase):
             sock.close()
 
     def test_ports(self) -> None:
-        """10000 above the port for clients, or as it was said; a node without ports has none."""
+        """The bus port is 10000 above the port for clients, or the configured one; a node without a
+        port has none."""
         cases = ((7711, 0, 17711), (7711, 7000, 7000), (0, 7000, 7000), (0, 0, 0))
         for port, cluster_bus_port, expected in cases:
             settings = Settings(dir="/", port=port, cluster_bus_port=cluster_bus_port)
@@ -71,6 +73,6 @@ class AddressTests(NodeCase):
         self.assertEqual([], listen_bus(settings, self.log))
 
     def test_loopback(self) -> None:
-        """Addresses and the name of this host."""
+        """Loopback addresses and the local host name."""
         self.assertTrue(all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost"))))
         self.assertFalse(any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "example.com"))))

@@ -20,7 +20,7 @@ LINE = ME + b" :7711 myself 0 0 connected\n"
 
 
 def rows(others: int) -> list[NodeEntry]:
-    """This node and some others."""
+    """Entries for this node and some others."""
     peers = [NodeEntry(b"%040d" % number, b"::1", 7711, 0, 0) for number in range(others)]
     return [NodeEntry(ME, b"", 7711, MYSELF, 0), *peers]
 
@@ -35,18 +35,18 @@ class NodesFileTests(SynchronousTestCase):
         self.warnings: list[str] = []
 
     def load(self) -> list[NodeEntry]:
-        """Read the file; what the operator is told goes to ``warnings``."""
+        """Read the file; messages for the operator go to ``warnings``."""
         return self.file.load(UNIX_S, 0, self.warnings.append)
 
     def test_new(self) -> None:
-        """A file that is missing, or was only just created by locking it, describes nobody."""
+        """A file that is missing, or was just created by locking it, contains no nodes."""
         self.assertEqual([], self.load())
         self.file.lock()
         self.assertEqual([], self.load())
         self.assertEqual(0o644 & ~_umask(), self.path.stat().st_mode & 0o777)
 
     def test_lock_excludes(self) -> None:
-        """Two nodes never share one identity, and the second one says why it does not start."""
+        """Two nodes never share one ID, and the second one's error says why it does not start."""
         self.file.lock()
         second = NodesFile(str(self.path))
         self.addCleanup(second.close)
@@ -61,7 +61,7 @@ class NodesFileTests(SynchronousTestCase):
         second.lock()
 
     def test_lock_survives_saving(self) -> None:
-        """Writing in place keeps the file that carries the lock."""
+        """Writing in place keeps the file that is locked."""
         self.file.lock()
         inode = self.path.stat().st_ino
         self.file.save(rows(1), UNIX_MS, sync=True)
@@ -83,19 +83,20 @@ class NodesFileTests(SynchronousTestCase):
         self.assertEqual([False, True], folders)
 
     def test_save_and_load(self) -> None:
-        """A restart finds the table again."""
+        """A restarted node loads the same table."""
         self.file.save(rows(2), UNIX_MS, sync=True)
         loaded = self.load()
         self.assertEqual([e.line(UNIX_MS) for e in rows(2)], [e.line(UNIX_MS) for e in loaded])
 
     def test_shrinks(self) -> None:
-        """Nothing of a longer old content stays behind."""
+        """Nothing of longer old content remains."""
         self.file.save(rows(9), UNIX_MS, sync=False)
         self.file.save(rows(0), UNIX_MS, sync=False)
         self.assertEqual(LINE, self.path.read_bytes())
 
     def test_damaged(self) -> None:
-        """The node starts with what is left; the operator learns what is wrong and has it all."""
+        """The node starts with the readable lines; the operator gets the errors and a copy of the
+        file."""
         damaged = LINE + b"rubbish\n" + b"more rubbish\n"
         self.path.write_bytes(damaged)
         self.assertEqual([ME], [entry.id for entry in self.load()])
@@ -111,13 +112,13 @@ class NodesFileTests(SynchronousTestCase):
         self.assertEqual(damaged, self.path.read_bytes())
 
     def test_identity_lost(self) -> None:
-        """That the node is somebody else from now on is said plainly."""
+        """The log says clearly that the node has a new ID."""
         self.path.write_bytes(b"b" * 40 + b" ::1:7712 noflags 0 0 connected\n\0\0")
         self.assertEqual([b"b" * 40], [entry.id for entry in self.load()])
         self.assertIn("This node starts under a new ID, and 1 other nodes", self.warnings[0])
 
     def test_no_room_for_copy(self) -> None:
-        """A damaged file is never overwritten without a copy: rather the node does not start."""
+        """A damaged file is never overwritten without a copy: otherwise the node does not start."""
         self.path.write_bytes(b"rubbish\n")
         Path(f"{self.path}.damaged-{UNIX_S}").mkdir()
         with self.assertRaisesRegex(ConfigError, "no copy of it can be kept in .*Is a directory"):
@@ -125,7 +126,7 @@ class NodesFileTests(SynchronousTestCase):
         self.assertEqual(b"rubbish\n", self.path.read_bytes())
 
     def test_disk_full(self) -> None:
-        """When the disk takes nothing, the table that was saved before is still there."""
+        """On a full disk the previously saved table survives."""
         self.file.save(rows(0), UNIX_MS, sync=True)
         write = os.write
         self.patch(os, "write", lambda fd, text: write(fd, b""))
@@ -134,14 +135,14 @@ class NodesFileTests(SynchronousTestCase):
         self.assertEqual(LINE, self.path.read_bytes())
 
     def test_too_large(self) -> None:
-        """A file that cannot be a nodes file is not read into memory."""
+        """A file that is too large for a nodes file is not read into memory."""
         self.path.touch()
         os.truncate(self.path, SIZE_BYTES_MAX + 1)
         with self.assertRaisesRegex(ConfigError, "larger than"):
             self.load()
 
     def test_no_folder(self) -> None:
-        """A wrong folder is reported as what it is, by locking and by saving."""
+        """A wrong folder is reported as such, by locking and by saving."""
         file = NodesFile(str(self.path / "missing" / "nodes.conf"))
         with self.assertRaisesRegex(ConfigError, "Can't open the nodes file .*No such file"):
             file.lock()
@@ -149,13 +150,13 @@ class NodesFileTests(SynchronousTestCase):
             file.save(rows(0), UNIX_MS, sync=False)
 
     def test_unreadable(self) -> None:
-        """Something else under that name is refused instead of being taken for a new node."""
+        """Anything else under that name is refused, instead of starting as a new node."""
         self.path.mkdir()
         with self.assertRaisesRegex(ConfigError, "Can't read the nodes file .*Is a directory"):
             self.load()
 
     def test_path_is_fixed(self) -> None:
-        """Changing the working folder at run time does not move the file."""
+        """A change of the working directory does not affect the path."""
         before = os.getcwd()
         self.addCleanup(os.chdir, before)
         elsewhere = self.mktemp()
@@ -166,8 +167,8 @@ class NodesFileTests(SynchronousTestCase):
         self.assertEqual(LINE, self.path.read_bytes())
 
     def test_abandoned(self) -> None:
-        """A node that does not start leaves no file that was not there, and one that was as it was,
-        for others to use."""
+        """A node that fails to start removes the file if it created it, and otherwise leaves it
+        unchanged and unlocked."""
         self.file.lock()
         self.file.abandon()
         self.assertFalse(self.path.exists())
@@ -180,8 +181,8 @@ class NodesFileTests(SynchronousTestCase):
         other.lock()
 
     def test_replaced(self) -> None:
-        """A file that somebody replaced while the node runs is locked anew when it is written; one
-        that another node has is not written."""
+        """A file that was replaced while the node runs is locked before it is written; one that
+        another node has locked is not written."""
         self.file.lock()
         self.path.unlink()
         self.file.save(rows(1), UNIX_MS, False)
@@ -195,7 +196,7 @@ class NodesFileTests(SynchronousTestCase):
         self.assertEqual(b"", self.path.read_bytes())
 
     def test_close_twice(self) -> None:
-        """Closing is safe on every way out of the process."""
+        """Closing is safe in every error path."""
         self.file.lock()
         self.file.close()
         self.file.close()
@@ -205,7 +206,7 @@ class StartTests(RootCase):
     """A whole node and a damaged file."""
 
     def test_starts(self) -> None:
-        """The node comes back under its ID, says so in its log, and repairs the file."""
+        """The node starts with its ID, logs the damage, and repairs the file."""
         path = self.folder / "nodes.conf"
         path.write_bytes(LINE + b"\0\0\0\n")
         root = self.started()

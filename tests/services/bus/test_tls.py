@@ -11,31 +11,31 @@ from disque_tx.errors import ConfigError
 from disque_tx.nodetable import NodeEntry
 from disque_tx.services.bus.tls import tls_options
 from disque_tx.wire.bus import encode
-from tests.services.bus.bench import said
+from tests.services.bus.bench import gossip_message
 from tests.services.bus.tlsbench import TlsCase
 from tests.services.net.certificates import Authority
 
 
 class FileTests(TlsCase):
-    """Files that the configuration names."""
+    """The files that the configuration names."""
 
     def assert_refused(self, text: str) -> None:
-        """The files do not do, and the operator reads why."""
+        """The files are refused with this error."""
         with self.assertRaisesRegex(ConfigError, text):
             self.bus.open()
 
     def test_missing(self) -> None:
-        """All three are needed."""
+        """All three files are required."""
         self.settings.cluster_bus_tls_ca = ""
         self.assert_refused("three files: cluster-bus-tls-cert, cluster-bus-tls-key and")
 
     def test_not_there(self) -> None:
-        """A file that cannot be read is named, with its directive."""
+        """The error for an unreadable file names it and its directive."""
         self.settings.cluster_bus_tls_key = "/no/such.key"
         self.assert_refused("cluster-bus-tls-key /no/such.key can't be read: No such file")
 
     def test_something_else(self) -> None:
-        """A file with something else in it is named."""
+        """The error for a file with other content names it."""
         path = self.folder / "other"
         path.write_text("no certificate")
         self.settings.cluster_bus_tls_ca = str(path)
@@ -47,12 +47,12 @@ class FileTests(TlsCase):
         self.assert_refused("cluster-bus-tls-key .*other holds no private key")
 
     def test_wrong_key(self) -> None:
-        """Key and certificate belong together."""
+        """Key and certificate must match."""
         _cert, self.settings.cluster_bus_tls_key = self.authority.issue("stranger")
         self.assert_refused("stranger.key is not the key of cluster-bus-tls-cert .*node.crt")
 
     def test_chain(self) -> None:
-        """A certificate may come with those that lead to the authority."""
+        """A certificate may be followed by intermediate certificates."""
         path = self.folder / "chain.pem"
         own, others = Path(self.settings.cluster_bus_tls_cert), Path(self.authority.path)
         path.write_bytes(own.read_bytes() + others.read_bytes())
@@ -68,7 +68,7 @@ class LinkTests(TlsCase):
         self.start()
 
     def context(self, purpose: ssl.Purpose, authority: Authority, name: str) -> ssl.SSLContext:
-        """What another node shows and asks for."""
+        """The TLS configuration of another node."""
         context = ssl.create_default_context(purpose, cafile=authority.path)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_REQUIRED
@@ -76,7 +76,7 @@ class LinkTests(TlsCase):
         return context
 
     def wrapped(self, other: socket.socket, context: ssl.SSLContext, server: bool) -> ssl.SSLSocket:
-        """Another node's end, with as much of the handshake done as can be done."""
+        """Another node's end of a connection, with the handshake as far as it gets."""
         other.setblocking(False)
         secure = context.wrap_socket(other, server_side=server, do_handshake_on_connect=False)
         self.addCleanup(secure.close)
@@ -89,7 +89,7 @@ class LinkTests(TlsCase):
         return secure
 
     def read(self, secure: ssl.SSLSocket) -> bytes:
-        """What reached another node."""
+        """The bytes that reached another node."""
         self.settle()
         try:
             return secure.recv(10_000)
@@ -97,13 +97,13 @@ class LinkTests(TlsCase):
             return b""
 
     def calling(self, authority: Authority) -> ssl.SSLSocket:
-        """Another node with a certificate of ``authority`` calls."""
+        """Another node with a certificate of ``authority`` connects."""
         context = self.context(ssl.Purpose.SERVER_AUTH, authority, "other")
         context.load_verify_locations(self.authority.path)
         return self.wrapped(self.call(), context, False)
 
     def dialled(self) -> tuple[NodeEntry, socket.socket]:
-        """Another node that was called, and did not answer the handshake yet."""
+        """Another node that accepted a connection and has not answered the handshake yet."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             entry = self.entry(server.getsockname()[1])
             self.tick()
@@ -112,23 +112,23 @@ class LinkTests(TlsCase):
         return entry, other
 
     def test_inbound(self) -> None:
-        """A node with a certificate is served, whatever its name."""
+        """A node with a certificate is accepted, whatever the name in it."""
         other = self.calling(self.authority)
         self.assertIn(other.version(), ("TLSv1.2", "TLSv1.3"))
-        other.sendall(encode(said(PING)))
+        other.sendall(encode(gossip_message(PING)))
         self.settle()
         answer = self.read(other)
         self.assertEqual((b"DbuZ", PONG), (answer[:4], answer[13]))
 
     def test_wrong_authority(self) -> None:
-        """A certificate of somebody else opens nothing, and the log says who tried."""
+        """A certificate of another authority is refused, and its address logged."""
         other = self.calling(Authority(self.folder, "someone"))
         self.assertRaises(ssl.SSLError, self.read, other)
         self.assertIn("127.0.0.1: no connection with TLS: certificate verify failed", self.logged())
         self.assertEqual(0, self.node.membership.messages_received)
 
     def test_no_certificate(self) -> None:
-        """Without a certificate nobody gets in."""
+        """A peer without a certificate is refused."""
         context = ssl.create_default_context(cafile=self.authority.path)
         context.check_hostname = False
         other = self.wrapped(self.call(), context, False)
@@ -136,14 +136,14 @@ class LinkTests(TlsCase):
         self.assertIn("peer did not return a certificate", self.logged())
 
     def test_plain(self) -> None:
-        """A node without TLS is not understood, and the log says so."""
+        """A node without TLS is refused, and this is logged."""
         other = self.call()
-        self.send(other, said(PING))
+        self.send(other, gossip_message(PING))
         self.assertIn("no connection with TLS", self.logged())
         self.assertEqual(0, self.node.membership.messages_received)
 
     def test_outbound(self) -> None:
-        """A connection is up when both sides have shown their certificates, not before."""
+        """A link counts as up when both sides have verified the certificates, not before."""
         entry, other = self.dialled()
         self.assertIsNone(entry.link)
         context = self.context(ssl.Purpose.CLIENT_AUTH, self.authority, "other")
@@ -153,7 +153,7 @@ class LinkTests(TlsCase):
         self.assertEqual((b"DbuZ", PING), (ping[:4], ping[13]))
 
     def test_impostor(self) -> None:
-        """Whoever answers without the right certificate is told nothing."""
+        """A peer without the right certificate is sent no data."""
         entry, other = self.dialled()
         someone = Authority(self.folder, "someone")
         context = self.context(ssl.Purpose.CLIENT_AUTH, someone, "other")
@@ -163,15 +163,15 @@ class LinkTests(TlsCase):
         self.assertIn("certificate verify failed", self.logged())
 
     def test_silence(self) -> None:
-        """Somebody who never shows a certificate does not keep the node from trying again."""
+        """A handshake that never completes does not keep the node from trying again."""
         entry, _other = self.dialled()
         caller = self.call()
         self.settle(2_100)
         self.assertEqual((None, False, 1), (entry.link, entry.connecting, entry.attempts))
-        self.assertEqual([-1], self.heard(caller))
+        self.assertEqual([-1], self.received_types(caller))
 
     def test_stop(self) -> None:
-        """The end is told, and nothing is left behind."""
+        """Connections are closed cleanly, and nothing is left."""
         other = self.calling(self.authority)
         stopped = self.bus.stopService()
         self.settle()

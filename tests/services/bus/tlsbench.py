@@ -1,4 +1,4 @@
-"""A node with TLS on a bench."""
+"""A node with TLS for tests."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.services.net.certificates import Authority
 
 
 class AdoptingReactor(MemoryReactorClock):
-    """A reactor in memory that serves real sockets."""
+    """A reactor in memory that accepts real sockets."""
 
     def adoptStreamConnection(self, fileDescriptor: int, addressFamily: int, factory: Any) -> Any:
         return tcp.Server._fromConnectedSocket(fileDescriptor, addressFamily, factory, self)
 
 
 class TlsCase(BusCase):
-    """Tests with an authority and a certificate for this node."""
+    """Tests with a certificate authority and a certificate for this node."""
 
     def setUp(self) -> None:
         super().setUp()

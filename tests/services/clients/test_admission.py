@@ -1,4 +1,4 @@
-"""Who may connect."""
+"""Which clients may connect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class AdmissionTests(NodeCase):
     """The limit on clients, protected mode, the password."""
 
     def test_is_local(self) -> None:
-        """This host is the loopback addresses of both families, mapped or not, and Unix sockets."""
+        """Loopback addresses of both families, mapped or not, and Unix sockets are local."""
         cases: list[tuple[IAddress, bool]] = [
             (IPv4Address("TCP", "127.0.0.1", 1), True),
             (IPv4Address("TCP", "127.9.9.9", 1), True),
@@ -33,7 +33,7 @@ class AdmissionTests(NodeCase):
         )
 
     def test_protected_mode(self) -> None:
-        """Without a password only the own host is served, and the error says what to do."""
+        """Without a password only local clients are served, and the error says what to do."""
         refusal = self.admission.refuse(OUTSIDE, HERE)
         self.assertTrue(refusal.startswith(b"DENIED "))
         self.assertIn(b"requirepass", refusal)
@@ -42,24 +42,25 @@ class AdmissionTests(NodeCase):
         self.assertEqual(b"", self.admission.refuse(UNIXAddress(None), HERE))
 
     def test_protected_on_own_host(self) -> None:
-        """A client of this host that came by its address in the network reads how to come."""
+        """A local client that used the network address gets an error that names the right
+        address."""
         refusal = self.admission.refuse(IPv4Address("TCP", HERE.host, 5001), HERE)
         self.assertTrue(refusal.startswith(b"DENIED "))
         self.assertIn(b"connect to a loopback address", refusal)
         self.assertNotIn(b"loopback", self.admission.refuse(OUTSIDE, HERE))
 
     def test_password_opens(self) -> None:
-        """With a password the others may come, and have to give it."""
+        """With a password remote clients are accepted, and must authenticate."""
         self.settings.requirepass = b"secret"
         self.assertEqual(b"", self.admission.refuse(OUTSIDE, HERE))
 
     def test_protected_mode_off(self) -> None:
-        """An operator may open the node."""
+        """An operator may disable protected mode."""
         self.settings.protected_mode = False
         self.assertEqual(b"", self.admission.refuse(OUTSIDE, HERE))
 
     def test_maxclients(self) -> None:
-        """The limit counts those who are connected now."""
+        """The limit counts current connections."""
         self.settings.maxclients = 1
         client, _transport = self.connect()
         self.assertEqual(
@@ -71,14 +72,14 @@ class AdmissionTests(NodeCase):
         self.assertEqual(b"", self.admission.refuse(UNIXAddress(None), HERE))
 
     def test_ids(self) -> None:
-        """IDs grow from 1 and are not used again."""
+        """IDs count from 1 and are not reused."""
         first, _transport = self.connect()
         first.connectionLost()
         self.connect()
         self.assertEqual([2], list(self.server.clients))
 
     def test_small_requests_before_auth(self) -> None:
-        """Strangers may not send large requests; who gave the password may."""
+        """Only authenticated clients may send large requests."""
         self.settings.requirepass = b"secret"
         self.server.guarded = True
         self.control.config_set(b"requirepass", b"secret")
@@ -95,7 +96,7 @@ class AdmissionTests(NodeCase):
         self.assertTrue(transport.value().startswith(b"+OK\r\n+D-"), transport.value())
 
     def test_log(self) -> None:
-        """Who came and went stands in the log, for those who want to know."""
+        """Connections are logged at the verbose level."""
         client, _transport = self.connect()
         client.connectionLost()
         self.assertIn("- Accepted 127.0.0.1:5001\n", self.logged())

@@ -11,14 +11,14 @@ from tests.services.nodebench import FIRST_ID, NodeCase
 
 
 class CallTests(NodeCase):
-    """For programs that embed a node."""
+    """Calls of programs that embed a node."""
 
     def setUp(self) -> None:
         super().setUp()
         self.service = NodeService(self.runtime)
 
     def test_values(self) -> None:
-        """Replies are values, as the docstring says."""
+        """Replies are values, as documented."""
         call = self.service.call
         self.assertEqual(Status(FIRST_ID), self.successResultOf(call(b"ADDJOB", b"q", b"b", b"0")))
         self.assertEqual(1, self.successResultOf(call(b"QLEN", b"q")))
@@ -28,7 +28,7 @@ class CallTests(NodeCase):
         self.assertIsNone(self.successResultOf(call(b"GETJOB", b"NOHANG", b"FROM", b"q")))
 
     def test_error(self) -> None:
-        """An error reply is an exception with its code and its text."""
+        """An error reply is an exception with its code and text."""
         failure = self.failureResultOf(self.service.call(b"ADDJOB", b"q"), CommandError)
         self.assertEqual(
             ("ERR", "wrong number of arguments for 'addjob' command"),
@@ -36,12 +36,12 @@ class CallTests(NodeCase):
         )
 
     def test_hello(self) -> None:
-        """A change of protocol is answered like everything else."""
+        """A change of protocol gets a reply like everything else."""
         answer = self.successResultOf(self.service.call(b"HELLO", b"3"))
         self.assertEqual(3, answer[b"proto"])
 
     def test_waits(self) -> None:
-        """A call that waits fires when it is answered, and nothing is held for it afterwards."""
+        """A call that blocks fires with its reply, and leaves no state behind."""
         call = self.service.call(b"GETJOB", b"FROM", b"q")
         self.assertNoResult(call)
         self.turn(b"ADDJOB q b 0")
@@ -55,14 +55,14 @@ class CallTests(NodeCase):
         self.assertIsNone(self.successResultOf(call))
 
     def test_cancelled(self) -> None:
-        """No job is lost by a call that was cancelled."""
+        """A cancelled call loses no job."""
         call = self.service.call(b"GETJOB", b"FROM", b"q")
         call.cancel()
         self.failureResultOf(call, CancelledError)
         self.assertEqual(b"+%s\r\n:1\r\n" % FIRST_ID, self.turn(b"ADDJOB q b 0", b"QLEN q"))
 
     def test_log_first(self) -> None:
-        """Nobody hears of a job before the log has it."""
+        """Results are delivered after the log was written."""
         fired: list[object] = []
         at_commit: list[int] = []
         self.commits.before = lambda: at_commit.append(len(fired))
@@ -70,7 +70,7 @@ class CallTests(NodeCase):
         self.assertEqual(([0], 1), (at_commit, len(fired)))
 
     def test_within_a_turn(self) -> None:
-        """A call made while a turn is under way belongs to that turn."""
+        """A call during a turn belongs to that turn."""
         with self.runtime.turn():
             call = self.service.call(b"ADDJOB", b"q", b"b", b"0")
             self.assertNoResult(call)
@@ -78,12 +78,12 @@ class CallTests(NodeCase):
         self.assertEqual(1, self.commits.commits)
 
     def test_called_from_a_result(self) -> None:
-        """The result of one call may lead to the next."""
+        """A callback of one call may make the next."""
         first = self.service.call(b"ADDJOB", b"q", b"b", b"0")
         second = first.addCallback(lambda _: self.service.call(b"QLEN", b"q"))
         self.assertEqual(1, self.successResultOf(second))
 
     def test_no_connection(self) -> None:
-        """Embedded calls are no clients: they are not listed, and need no password."""
+        """Embedded calls are not listed as clients, and need no password."""
         self.server.guarded = True
         self.assertEqual(b"", self.successResultOf(self.service.call(b"CLIENT", b"LIST")))

@@ -1,4 +1,4 @@
-"""Where clients connect."""
+"""Where clients can connect."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from tests.services.rootbench import RootCase
 
 
 class OpenTests(RootCase):
-    """Ports that the configuration asks for."""
+    """The configured ports and sockets."""
 
     def connected(self, host: str, port: int) -> bytes:
-        """What PING is answered at an address."""
+        """The reply to PING at an address."""
         with socket.create_connection((host, port), 5) as client:
             client.sendall(b"PING\r\n")
             drive(self.reactor)
             return client.recv(100)
 
     def test_addresses(self) -> None:
-        """Every address of ``bind``, of both families."""
+        """Every address of ``bind`` is served, in both families."""
         self.settings = self.make_settings(
             port=free_port(), bind=["127.0.0.1", "::1"], unixsocket=""
         )
@@ -55,7 +55,7 @@ class OpenTests(RootCase):
             self.assertEqual(b"+PONG\r\n", self.connected(host, self.settings.port), host)
 
     def test_taken(self) -> None:
-        """Of the addresses that were asked for none may be missing; the missing one is named."""
+        """Every configured address must be available; the error names the one that is not."""
         port = free_port()
         self.settings = self.make_settings(port=port, bind=["127.0.0.1"])
         with socket.create_server(("127.0.0.1", port)):
@@ -65,7 +65,7 @@ class OpenTests(RootCase):
                 root.privilegedStartService()
 
     def test_too_high(self) -> None:
-        """The bus needs its port, too."""
+        """There must be room for the bus port, too."""
         self.settings.port = 55_536
         root = self.make()
         self.addCleanup(root.stopService)
@@ -73,7 +73,7 @@ class OpenTests(RootCase):
             root.privilegedStartService()
 
     def test_nowhere(self) -> None:
-        """A node that nobody can reach does not start."""
+        """A node without any port or socket does not start."""
         self.settings.unixsocket = ""
         root = self.make()
         self.addCleanup(root.stopService)
@@ -81,7 +81,7 @@ class OpenTests(RootCase):
             root.privilegedStartService()
 
     def test_unix_socket(self) -> None:
-        """A stale socket is replaced, and the mode is what was asked for."""
+        """A stale socket is replaced, and the file mode is the configured one."""
         self.settings.unixsocketperm = 0o600
         with socket.socket(socket.AF_UNIX) as stale:
             stale.bind(self.settings.unixsocket)
@@ -90,7 +90,7 @@ class OpenTests(RootCase):
         self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
 
     def test_unix_socket_of_another_node(self) -> None:
-        """A socket that somebody listens on is not stolen, nor removed by who was refused."""
+        """A socket in use is neither replaced nor removed by a node that fails to start."""
         first = self.started()
         nodes = {"dir": str(self.folder), "cluster_config_file": str(self.folder / "other.conf")}
         for changes in ({}, {"listen": [("resp", f"unix:{self.settings.unixsocket}")]}):
@@ -107,7 +107,7 @@ class OpenTests(RootCase):
         self.assertFalse((self.folder / "d.sock").exists())
 
     def test_unix_socket_is_a_file(self) -> None:
-        """A file that somebody needs is no stale socket."""
+        """A regular file is not mistaken for a stale socket."""
         (self.folder / "d.sock").write_text("precious")
         root = self.make()
         self.addCleanup(root.stopService)
@@ -116,7 +116,7 @@ class OpenTests(RootCase):
         self.assertEqual("precious", (self.folder / "d.sock").read_text())
 
     def test_unix_socket_was_replaced(self) -> None:
-        """A node that stops leaves the socket of who came after it."""
+        """A node that stops does not remove the socket of its successor."""
         first = self.started()
         (self.folder / "d.sock").unlink()
         with socket.socket(socket.AF_UNIX) as other:
@@ -125,7 +125,7 @@ class OpenTests(RootCase):
             self.assertTrue((self.folder / "d.sock").exists())
 
     def test_busy_folder(self) -> None:
-        """A folder that somebody has locked is waited for, not for ever."""
+        """A locked folder is waited for, but not indefinitely."""
         fd = os.open(self.folder, os.O_RDONLY)
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -134,7 +134,7 @@ class OpenTests(RootCase):
         self.assertEqual(b"+PONG\r\n", self.ask(self.dial(), "PING"))
 
     def test_unix_socket_impossible(self) -> None:
-        """A path that cannot be had is named."""
+        """The error names the path that cannot be used."""
         self.settings.unixsocket = "/no/such/folder/d.sock"
         root = self.make()
         self.addCleanup(root.stopService)
@@ -142,7 +142,7 @@ class OpenTests(RootCase):
             root.privilegedStartService()
 
     def test_endpoint(self) -> None:
-        """``listen`` directives add ports, served by the fast acceptor as well."""
+        """``listen`` directives add endpoints, also served by the fast acceptor."""
         path = self.path("extra.sock")
         self.settings.listen = [("resp", f"unix:{path}")]
         self.started()
@@ -150,7 +150,7 @@ class OpenTests(RootCase):
         self.assertIn(f"accept connections at unix:{path}", self.logged())
 
     def test_bad_endpoints(self) -> None:
-        """The directive is shown with what is wrong about it."""
+        """The error shows the directive and what is wrong with it."""
         for endpoint in (
             "nonsense:1",
             "tcp:",
@@ -165,7 +165,8 @@ class OpenTests(RootCase):
             self.successResultOf(root.stopService())
 
     def test_no_socket_from_systemd(self) -> None:
-        """Whoever starts a node by hand that systemd should start is told what is missing."""
+        """The error says that the socket from systemd is missing, for example after a manual
+        start."""
         self.settings = self.make_settings(listen=[("resp", "systemd:domain=INET:index=9")])
         root = self.make()
         with self.assertRaisesRegex(ConfigError, "systemd has passed no such socket"):
@@ -173,7 +174,7 @@ class OpenTests(RootCase):
         self.successResultOf(root.stopService())
 
     def test_closed(self) -> None:
-        """A stopped node is not connected to any more."""
+        """A stopped node accepts no more connections."""
         self.settings = self.make_settings(port=free_port(), bind=["127.0.0.1"])
         self.stopped(self.started())
         with self.assertRaises(ConnectionRefusedError):
@@ -184,7 +185,7 @@ class PortTests(SynchronousTestCase):
     """One listening socket."""
 
     def setUp(self) -> None:
-        """A port with a hub behind it."""
+        """A port with a hub."""
         self.reactor = MemoryReactorClock()
         self.hub = Hub(self.reactor, Turns())
         self.hub.start()
@@ -195,7 +196,7 @@ class PortTests(SynchronousTestCase):
         self.port.startListening()
 
     def protocol(self) -> Recorder:
-        """One more."""
+        """A new recording protocol."""
         self.protocols.append(Recorder())
         return self.protocols[-1]
 
@@ -206,7 +207,7 @@ class PortTests(SynchronousTestCase):
         return client
 
     def read_without_descriptors(self) -> None:
-        """Let the port look at a client for which the process has no descriptor left."""
+        """Let the port accept while the process has no file descriptor left."""
         self.client()
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
@@ -216,7 +217,7 @@ class PortTests(SynchronousTestCase):
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
     def test_accepts_all(self) -> None:
-        """Everybody who waits is let in at once."""
+        """All waiting connections are accepted at once."""
         for _ in range(5):
             self.client()
         self.port.doRead()
@@ -224,7 +225,7 @@ class PortTests(SynchronousTestCase):
         self.port.stopListening()
 
     def test_out_of_descriptors(self) -> None:
-        """Without descriptors it looks again a moment later, and does not spin meanwhile."""
+        """Without file descriptors the port pauses for a moment instead of spinning."""
         self.read_without_descriptors()
         self.assertNotIn(self.port, self.reactor.getReaders())
         self.reactor.advance(0.2)
@@ -233,7 +234,7 @@ class PortTests(SynchronousTestCase):
         self.port.stopListening()
 
     def test_stopped_without_descriptors(self) -> None:
-        """A port that was stopped meanwhile does not come back."""
+        """A port that was stopped during the pause does not resume."""
         self.read_without_descriptors()
         self.port.stopListening()
         self.reactor.advance(1)
@@ -249,33 +250,33 @@ class PortTests(SynchronousTestCase):
 
 
 class ConnectTests(SynchronousTestCase):
-    """Connections to others."""
+    """Outgoing connections."""
 
     def setUp(self) -> None:
-        """Somebody who listens, with room for one who waits."""
+        """A listening socket with room for one pending connection."""
         self.reactor = MemoryReactorClock()
         self.server = listen_tcp("127.0.0.1", 0, 0)
         self.addCleanup(self.server.close)
 
     def connect(self, source: str = "") -> Deferred[socket.socket]:
-        """A connection that has had time to be made."""
+        """A connection after enough time to be established."""
         connecting = connect_tcp(self.reactor, self.server.getsockname(), source, 2)
         drive(self.reactor)
         return connecting
 
     def tearDown(self) -> None:
-        """Whatever came of it, nothing is left in the reactor."""
+        """Whatever the outcome, nothing is left in the reactor."""
         self.assertEqual(([], []), (self.reactor.getWriters(), self.reactor.getDelayedCalls()))
 
     def test_made(self) -> None:
-        """The socket is connected, from the address that was asked for."""
+        """The socket is connected, from the requested address."""
         with self.successResultOf(self.connect("127.0.0.2")) as sock:
             self.assertEqual("127.0.0.2", sock.getsockname()[0])
             self.assertEqual(self.server.getsockname(), sock.getpeername())
             self.assertFalse(sock.getblocking())
 
     def test_refused(self) -> None:
-        """Nobody listens."""
+        """No socket listens at the address."""
         address = self.server.getsockname()
         self.server.close()
         connecting = connect_tcp(self.reactor, address, "", 2)
@@ -283,7 +284,7 @@ class ConnectTests(SynchronousTestCase):
         self.failureResultOf(connecting, ConnectionRefusedError)
 
     def test_refused_under_epoll(self) -> None:
-        """Some reactors say that a refused connection is lost, not that it can be written to."""
+        """Some reactors report a refused connection as lost instead of writable."""
         address = self.server.getsockname()
         self.server.close()
         reactor = EPollReactor()
@@ -293,13 +294,13 @@ class ConnectTests(SynchronousTestCase):
         self.failureResultOf(connecting, ConnectionRefusedError)
 
     def close_reactor(self, reactor: EPollReactor) -> None:
-        """Give its descriptors back."""
+        """Close its file descriptors."""
         for reader in reactor.removeAll():
             reader.connectionLost(Failure(ConnectionLost()))
         reactor._poller.close()
 
     def hang(self) -> Deferred[socket.socket]:
-        """A connection that nobody lets in."""
+        """A connection that is not accepted."""
         for _ in range(10):
             connecting = self.connect()
             if not connecting.called:
@@ -308,7 +309,7 @@ class ConnectTests(SynchronousTestCase):
         raise AssertionError("everybody was let in")
 
     def test_takes_too_long(self) -> None:
-        """After the time that it may take it is given up."""
+        """The attempt ends after its timeout."""
         connecting = self.hang()
         self.reactor.advance(1.9)
         self.assertNoResult(connecting)
@@ -316,13 +317,14 @@ class ConnectTests(SynchronousTestCase):
         self.failureResultOf(connecting, TimeoutError)
 
     def test_cancelled(self) -> None:
-        """It can be given up at any time."""
+        """It can be cancelled at any time."""
         connecting = self.hang()
         connecting.cancel()
         self.failureResultOf(connecting, CancelledError)
 
     def test_impossible(self) -> None:
-        """Names are not looked up, and a source that is not ours is refused at once."""
+        """Host names are not resolved, and a source address that is not local is refused at
+        once."""
         connecting = connect_tcp(self.reactor, ("localhost", 1), "", 2)
         self.assertIn("not a literal address", str(self.failureResultOf(connecting, OSError)))
         self.failureResultOf(self.connect("192.0.2.1"), OSError)

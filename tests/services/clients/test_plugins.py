@@ -1,4 +1,4 @@
-"""Protocols that listeners can speak."""
+"""The protocols that listeners can use."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class FindTests(SynchronousTestCase):
     """Finding a protocol by its name."""
 
     def test_ours(self) -> None:
-        """RESP is always there."""
+        """RESP is always available."""
         plugin = client_protocol("resp")
         self.assertEqual("resp", plugin.name)
         verifyObject(IClientProtocol, plugin)
 
     def test_plugin(self) -> None:
-        """It is a plugin like those of others."""
+        """It is a plugin like third-party ones."""
         verifyObject(IPlugin, RespPlugin())
         self.assertIn("RESP", RespPlugin().description)
 
     def test_nothing_is_written(self) -> None:
-        """Looking for protocols, and for endpoints, leaves nothing among installed files."""
+        """Looking for protocols and endpoints writes nothing among installed files."""
         folder = Path(self.mktemp()) / "twisted" / "plugins"
         folder.mkdir(parents=True)
         (folder / "gopher_plugin.py").write_text(_GOPHER)
@@ -53,13 +53,13 @@ class FindTests(SynchronousTestCase):
         self.assertTrue(self.flushLoggedErrors(ZeroDivisionError))
 
     def test_unknown(self) -> None:
-        """What is not installed is named, with what is."""
+        """The error for an unknown protocol lists the installed ones."""
         with self.assertRaisesRegex(ConfigError, r"listen gopher: no such protocol.*\bresp\b"):
             client_protocol("gopher")
 
 
 class FactoryTests(RootCase):
-    """What a protocol is made for."""
+    """The factory of a protocol."""
 
     def test_factory(self) -> None:
         """The factory serves the node it was made for."""

@@ -1,4 +1,4 @@
-"""RESP connections on any transport of Twisted's."""
+"""RESP connections on any Twisted transport."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.services.nodebench import FIRST_ID, NodeCase
 
 
 class DescribeTests(SynchronousTestCase):
-    """Addresses as CLIENT LIST and MONITOR show them (client protocol, section 8)."""
+    """Addresses in the output of CLIENT LIST and MONITOR (client protocol, section 8)."""
 
     def test_families(self) -> None:
-        """Each family has its form."""
+        """Each address family has its own form."""
         host = IPv4Address("TCP", "0.0.0.0", 7711)
         self.assertEqual(
             (b"1.2.3.4:5", b"1.2.3.4:5", False), describe(IPv4Address("TCP", "1.2.3.4", 5), host)
@@ -29,22 +29,22 @@ class DescribeTests(SynchronousTestCase):
 
 
 class ProtocolTests(NodeCase):
-    """One connection from its beginning to its end."""
+    """A connection from start to end."""
 
     def test_pieces(self) -> None:
-        """Requests may come in any pieces."""
+        """Requests may be cut anywhere."""
         client, transport = self.connect()
         for byte in b"*2\r\n$4\r\nPING\r\n$2\r\nhi\r\nPING\r\n":
             client.dataReceived(bytes([byte]))
         self.assertEqual(b"$2\r\nhi\r\n+PONG\r\n", transport.value())
 
     def test_one_write(self) -> None:
-        """Requests that come together are one turn and one commit."""
+        """Requests that arrive together are one turn and one commit."""
         self.turn(b"PING", b"PING", b"ADDJOB q b 0")
         self.assertEqual(1, self.commits.commits)
 
     def test_refused(self) -> None:
-        """Who is not let in is told why, and is no client."""
+        """A refused connection gets an error with the reason, and is not listed as a client."""
         client, transport = self.connect(IPv4Address("TCP", "10.0.0.1", 5))
         self.assertTrue(transport.value().startswith(b"-DENIED "))
         self.assertTrue(transport.disconnecting)
@@ -53,20 +53,20 @@ class ProtocolTests(NodeCase):
         self.assertEqual(({}, 0), (self.server.clients, self.commits.commits))
 
     def test_quit(self) -> None:
-        """The transport sends what is left and closes."""
+        """The transport sends pending output and closes."""
         client, transport = self.connect()
         client.dataReceived(b"QUIT\r\n")
         self.assertEqual((b"+OK\r\n", True), (transport.value(), transport.disconnecting))
         self.assertIsNone(transport.producer)
 
     def test_killed(self) -> None:
-        """A client that another one kills is cut off."""
+        """A killed client's connection is aborted."""
         _client, transport = self.connect()
         self.assertEqual(b":1\r\n", self.turn(b"CLIENT KILL ID 1"))
         self.assertTrue(transport.disconnected)
 
     def test_gone(self) -> None:
-        """Nothing is held for a client that is gone, and no job is given to it."""
+        """No state is kept for a disconnected client, and no job is delivered to it."""
         client, _transport = self.connect()
         client.dataReceived(b"MONITOR\r\nGETJOB FROM q\r\n")
         client.connectionLost()
@@ -75,10 +75,10 @@ class ProtocolTests(NodeCase):
 
 
 class FullSocketTests(NodeCase):
-    """The protocol is its transport's producer."""
+    """The protocol acts as its transport's producer."""
 
     def test_producer(self) -> None:
-        """The transport finds all methods of a producer."""
+        """The protocol has all methods of a producer."""
         client, transport = self.connect()
         verifyObject(IPushProducer, client)
         self.assertEqual((client, True), (transport.producer, transport.streaming))
@@ -95,7 +95,7 @@ class FullSocketTests(NodeCase):
         self.assertEqual(0, client.output_bytes())
 
     def test_resumed_within_a_turn(self) -> None:
-        """Within a turn nothing is sent before its end."""
+        """Nothing is sent before the end of the turn."""
         client, transport = self.connect()
         client.pauseProducing()
         with self.runtime.turn():
@@ -105,7 +105,7 @@ class FullSocketTests(NodeCase):
         self.assertEqual(b"+%s\r\n" % FIRST_ID, transport.value())
 
     def test_closes_when_sent(self) -> None:
-        """A connection that is to be closed waits until the transport took everything."""
+        """A connection is closed after the transport has taken all output."""
         client, transport = self.connect()
         client.pauseProducing()
         client.dataReceived(b"QUIT\r\n")
@@ -114,7 +114,7 @@ class FullSocketTests(NodeCase):
         self.assertEqual((b"+OK\r\n", True), (transport.value(), transport.disconnecting))
 
     def test_buffers(self) -> None:
-        """What CLIENT LIST shows about the buffers."""
+        """The buffer sizes in CLIENT LIST."""
         client, _transport = self.connect()
         client.pauseProducing()
         client.dataReceived(b"PING\r\nADDJOB q")

@@ -1,4 +1,4 @@
-"""The event log as files: segments, rotation, lines, and disks that refuse."""
+"""The event log on disk: segments, rotation, conversion to lines, and failing disks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NODE = b"3c0f1d52" * 5
 
 
 class FullDisk(RealFiles):
-    """A disk that refuses everything while it is ``full``."""
+    """A disk on which writes fail while it is ``full``."""
 
     full = False
 
@@ -43,8 +43,8 @@ class FullDisk(RealFiles):
 
 
 class ConvertingReactor(Clock):
-    """Runs the converter in this process. ``fails``: as if it had been killed; ``held``: runs
-    that were begun and do not end before :meth:`let_go`."""
+    """Runs the converter in this process. ``fails``: as if it had been killed; ``held``:
+    conversions that do not end before :meth:`let_go`."""
 
     fails = False
     holding = False
@@ -64,7 +64,7 @@ class ConvertingReactor(Clock):
             self.let_go()
 
     def let_go(self) -> None:
-        """All runs end."""
+        """All held conversions end."""
         held, self.held = self.held, []
         for protocol, paths in held:
             if self.fails:
@@ -89,7 +89,7 @@ class FolderCase(NodeCase):
             str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file()
         )
 
-    def told(self) -> list[dict[str, Any]]:
+    def lines(self) -> list[dict[str, Any]]:
         """The lines in all finished files, in the order of their names."""
         found = []
         for name in self.names():
@@ -100,7 +100,7 @@ class FolderCase(NodeCase):
         return found
 
     def unlock(self) -> None:
-        """Let nobody have the open segment locked, as when its process was killed."""
+        """Remove the lock on the open segment, as when its process was killed."""
         (path,) = self.folder.glob("_open-*")
         data = path.read_bytes()
         path.unlink()
@@ -121,7 +121,8 @@ class SegmentWriterTests(FolderCase):
         return [os.path.basename(path) for path in paths]
 
     def test_rotation(self) -> None:
-        """A segment ends when it is big, old, or of another hour; the next begins behind it."""
+        """A segment ends when it is large, old, or from another hour; the next one follows at
+        once."""
         self.assertEqual([], self.write(0))
         self.assertEqual(["_full-3c0f1d52-17-000000000000.events"], self.write(1, 1000))
         self.write(2)
@@ -132,13 +133,13 @@ class SegmentWriterTests(FolderCase):
         self.assertEqual([], self.writer.rotate())
 
     def test_gap(self) -> None:
-        """Numbers in a segment follow one by one, so what was dropped shows between two."""
+        """Numbers in a segment are consecutive, so dropped events show between two segments."""
         self.write(0)
         self.assertEqual(["_full-3c0f1d52-17-000000000000.events"], self.write(5))
         self.assertEqual("_open-3c0f1d52-17-000000000005.events", self.names()[1])
 
     def test_left_behind(self) -> None:
-        """What a killed process left is found, and what other nodes write is let alone."""
+        """Segments of a killed process are found, and those of other nodes are left alone."""
         self.write(0)
         self.unlock()
         SegmentWriter(RealFiles(), b"f" * 40, 17).write(0, 1, b"x", self.plan, UNIX_S)
@@ -149,15 +150,15 @@ class SegmentWriterTests(FolderCase):
         self.assertEqual(found, again.left_behind(str(self.folder)))
 
     def test_not_left_behind(self) -> None:
-        """A segment that a process of the same node still writes to is not taken from it, as when
-        the files of a node were copied."""
+        """A segment that a live process with the same node ID writes to is left alone, as when a
+        node's files were copied."""
         self.write(0)
         self.assertEqual([], SegmentWriter(RealFiles(), NODE, 18).left_behind(str(self.folder)))
         self.assertEqual(["_open-3c0f1d52-17-000000000000.events"], self.names())
 
 
 class ConvertTests(FolderCase):
-    """Segments become lines."""
+    """The conversion of segments to lines."""
 
     def segment(self, data: bytes) -> str:
         """A rotated segment."""
@@ -167,12 +168,12 @@ class ConvertTests(FolderCase):
         return str(path)
 
     def test_no_segment(self) -> None:
-        """What is no segment is kept, out of the way."""
+        """A file that is no segment is kept under another name."""
         self.assertIsNone(convert(self.segment(b"something else")))
         self.assertEqual(["_bad-3c0f1d52-17-000000000000.events"], self.names())
 
     def test_without_events(self) -> None:
-        """A segment that ends before its first event leaves nothing behind."""
+        """A segment without events leaves no files."""
         self.assertIsNone(convert(self.segment(HEADER.pack(MAGIC, NODE, 17, 0, 0) + b"\1")))
         self.assertEqual([], self.names())
 
@@ -189,7 +190,7 @@ class EventLogTests(FolderCase):
         self.service = self.new_service()
 
     def new_service(self, in_thread: Callable[..., Any] = maybeDeferred) -> EventLog:
-        """A service whose thread is this one."""
+        """A service that runs its thread's work at once."""
         return EventLog(
             self.node,
             self.settings,
@@ -203,22 +204,22 @@ class EventLogTests(FolderCase):
         )
 
     def start(self) -> None:
-        """Begin, and have it stopped at the end."""
+        """Start the service, to be stopped at the end of the test."""
         self.service.startService()
         self.addCleanup(self.stop)
 
     def stop(self) -> None:
-        """End, if it was not ended."""
+        """Stop the service unless it was stopped."""
         if self.service.running:
             self.successResultOf(self.service.stopService())
         self.assertEqual([], self.reactor.getDelayedCalls())
 
     def types(self) -> list[str]:
-        """What finished files tell."""
-        return [line["type"].rpartition(".")[2] for line in self.told()]
+        """The types of the events in finished files."""
+        return [line["type"].rpartition(".")[2] for line in self.lines()]
 
     def test_off(self) -> None:
-        """By default there is none, and nothing is done for it."""
+        """By default there is no event log, and it costs nothing."""
         self.settings.eventlog = False
         self.start()
         self.add()
@@ -227,12 +228,12 @@ class EventLogTests(FolderCase):
         self.assertEqual([], self.reactor.runs)
 
     def test_rotates(self) -> None:
-        """Events are on the disk within a second, and lines when the segment is old enough."""
+        """Events are on disk within a second, and lines when the segment is old enough."""
         self.start()
         self.add()
         self.reactor.advance(1)
         self.assertEqual(1, len(self.names()))
-        self.assertEqual([], self.told())
+        self.assertEqual([], self.lines())
         self.reactor.pump([60] * 5)
         self.assertEqual(["added", "queued"], self.types())
         self.assertEqual(1, len(self.names()))
@@ -240,7 +241,7 @@ class EventLogTests(FolderCase):
         self.assertEqual("dt=2026-11-20/hour=12", folder)
 
     def test_many_events(self) -> None:
-        """When there are many, they do not wait for the second to end."""
+        """If there are many, they are written before the second ends."""
         self.settings.eventlog_body = "yes"
         self.start()
         self.add(body=b"x" * module.FLUSH_BYTES)
@@ -248,7 +249,7 @@ class EventLogTests(FolderCase):
         self.assertEqual(1, len(self.names()))
 
     def test_end(self) -> None:
-        """At the end of the node everything becomes lines."""
+        """When the node stops, all segments are converted."""
         self.start()
         self.add()
         self.stop()
@@ -256,7 +257,7 @@ class EventLogTests(FolderCase):
         self.assertIsNone(self.node.outbox.events)
 
     def test_slow_converter(self) -> None:
-        """The end of the node waits for the converter, but not for ever."""
+        """The node waits for the converter when it stops, but not indefinitely."""
         self.reactor.holding = True
         self.start()
         self.add()
@@ -266,7 +267,7 @@ class EventLogTests(FolderCase):
         self.successResultOf(stopped)
 
     def test_settings(self) -> None:
-        """CONFIG SET turns it on and off, and changes what is told."""
+        """CONFIG SET enables and disables it, and changes what is included."""
         self.settings.eventlog = False
         self.start()
         self.add()
@@ -280,12 +281,12 @@ class EventLogTests(FolderCase):
         self.settings.eventlog = False
         self.service.settings_changed()
         self.add(b"mail")
-        told = [(line["messaging.destination.name"], line.get("body")) for line in self.told()]
+        found = [(line["messaging.destination.name"], line.get("body")) for line in self.lines()]
         expected = [("mail", None), ("mail", None), ("music", "Ym9keQ=="), ("music", None)]
-        self.assertEqual(expected, told)
+        self.assertEqual(expected, found)
 
     def test_disk_full(self) -> None:
-        """A full disk costs events, which are counted, and never a job; it is said once."""
+        """A full disk costs events, which are counted, but never a job; it is logged once."""
         self.files.full = True
         self.start()
         for _ in range(5):
@@ -297,7 +298,7 @@ class EventLogTests(FolderCase):
         self.assertEqual("err", dict(self.service.info())["eventlog_status"])
 
     def test_room_again(self) -> None:
-        """Once the disk takes data again, events are written again, and the gap shows."""
+        """Once there is room, events are written again, and the gap is visible."""
         self.files.full = True
         self.start()
         self.add()
@@ -309,12 +310,12 @@ class EventLogTests(FolderCase):
         self.reactor.advance(10)
         self.add()
         self.stop()
-        self.assertEqual(["4", "5"], [line["id"].rpartition(".")[2] for line in self.told()])
+        self.assertEqual(["4", "5"], [line["id"].rpartition(".")[2] for line in self.lines()])
         self.assertIn("writing again, 4 events were dropped", self.written.read_text())
         self.assertEqual("ok", dict(self.service.info())["eventlog_status"])
 
     def test_failed_conversion(self) -> None:
-        """A conversion that failed is tried again a minute later; nothing is lost by it."""
+        """A failed conversion is tried again a minute later without losing events."""
         self.reactor.fails = True
         self.start()
         self.add()
@@ -326,8 +327,8 @@ class EventLogTests(FolderCase):
         self.assertEqual(1, self.service.conversion.converted)
 
     def test_slow_disk(self) -> None:
-        """What waits for the disk is bounded: the rest is dropped. When the disk is through, there
-        is as much room as at first."""
+        """The memory for events that wait for the disk is bounded: further events are dropped.
+        Afterwards there is as much room as before."""
         self.patch(module, "_WAITING_BYTES_MAX", 10_000)
         waiting: list[tuple[Deferred[Any], Callable[[], Any]]] = []
         slow = True
@@ -340,21 +341,21 @@ class EventLogTests(FolderCase):
 
         self.service = self.new_service(in_thread)
         self.start()
-        taken = []
+        counts = []
         for _ in range(3):
             dropped, begun = self.service.dropped, self.service.recorder.events
             while self.service.dropped == dropped:
                 self.add(body=b"x" * 100)
                 self.service.flush()
-            taken.append(self.service.recorder.events - begun)
+            counts.append(self.service.recorder.events - begun)
             while waiting:
                 done, work = waiting.pop(0)
                 done.callback(work())
-        self.assertEqual([taken[0]] * 3, taken)
+        self.assertEqual([counts[0]] * 3, counts)
         slow = False
 
     def test_too_many_segments(self) -> None:
-        """When lines are made too slowly, segments do not pile up without end."""
+        """If the converter is too slow, the number of segments is bounded."""
         self.reactor.holding = True
         self.settings.eventlog_rotate_size = 1
         self.start()
@@ -367,7 +368,7 @@ class EventLogTests(FolderCase):
         self.reactor.let_go()
 
     def test_next_start(self) -> None:
-        """What a killed node left is converted at the next start."""
+        """Segments of a killed node are converted at the next start."""
         self.service.startService()
         self.add()
         self.reactor.advance(1)

@@ -1,4 +1,4 @@
-"""Files on disk and in memory: what only one of them has."""
+"""Features that only the files on disk, or only those in memory, have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.engine.filescontract import FilesContract
 
 
 class MemoryFilesTests(FilesContract, SynchronousTestCase):
-    """The double, and the bad days it can have."""
+    """The in-memory double and the failures it simulates."""
 
     def setUp(self) -> None:
         self.files = self.memory = MemoryFiles()
@@ -31,7 +31,7 @@ class MemoryFilesTests(FilesContract, SynchronousTestCase):
         self.assertEqual(b"123", self.content("a"))
 
     def test_crash_keeps_some(self) -> None:
-        """A crash may leave any part of what was not synced: the end of a record is torn off."""
+        """A crash may keep any part of the unsynced data: the end of a record may be missing."""
         file = self.files.create(self.path("a"))
         self.files.sync_folder(self.path("a"))
         file.append(b"1234")
@@ -39,7 +39,7 @@ class MemoryFilesTests(FilesContract, SynchronousTestCase):
         self.assertEqual(b"12", self.content("a"))
 
     def test_crash_loses_names(self) -> None:
-        """A new or renamed file is only there for sure once its folder was synced."""
+        """A new or renamed file is durable only after a sync of its folder."""
         self.files.replace(self.path("a"), b"old")
         self.files.create(self.path("b")).close()
         self.files.rename(self.path("b"), self.path("a"))
@@ -48,7 +48,7 @@ class MemoryFilesTests(FilesContract, SynchronousTestCase):
         self.assertEqual(b"old", self.content("a"))
 
     def test_full(self) -> None:
-        """A full disk takes a part and says so; cutting makes room again."""
+        """A full disk writes a part and reports it; truncating makes room again."""
         self.memory.room_bytes = 4
         file = self.files.create(self.path("a"))
         with self.assertRaises(OSError) as caught:
@@ -60,7 +60,7 @@ class MemoryFilesTests(FilesContract, SynchronousTestCase):
         self.assertEqual(4, file.size())
 
     def test_broken(self) -> None:
-        """Every operation the log depends on can fail, and then has no effect."""
+        """Every operation that the log uses can fail without an effect."""
         file = self.files.create(self.path("a"))
         self.files.sync_folder(self.path("a"))
         file.append(b"1")
@@ -77,7 +77,7 @@ class MemoryFilesTests(FilesContract, SynchronousTestCase):
 
 
 class RealFilesTests(FilesContract, SynchronousTestCase):
-    """The disk of this machine."""
+    """Files on a real disk."""
 
     def setUp(self) -> None:
         self.files = RealFiles()
@@ -85,14 +85,14 @@ class RealFilesTests(FilesContract, SynchronousTestCase):
         os.mkdir(self.folder)
 
     def test_replace_keeps_permissions(self) -> None:
-        """A configuration file that only its owner may read stays so when it is rewritten."""
+        """A configuration file that is readable only by its owner stays so after a rewrite."""
         Path(self.path("a")).write_bytes(b"requirepass secret")
         os.chmod(self.path("a"), 0o600)
         self.files.replace(self.path("a"), b"new")
         self.assertEqual(0o600, os.stat(self.path("a")).st_mode & 0o777)
 
     def test_replace_follows_links(self) -> None:
-        """A configuration file that is a link into another folder stays one."""
+        """A configuration file that is a symbolic link stays one."""
         Path(self.path("a")).write_bytes(b"old")
         os.symlink("a", self.path("link"))
         self.files.replace(self.path("link"), b"new")
@@ -100,13 +100,13 @@ class RealFilesTests(FilesContract, SynchronousTestCase):
         self.assertEqual(b"new", self.content("a"))
 
     def test_replace_cleans_up(self) -> None:
-        """A failed replacement leaves nothing behind."""
+        """A failed replacement leaves no files."""
         os.mkdir(self.path("a"))
         self.assertRaises(OSError, self.files.replace, self.path("a"), b"new")
         self.assertEqual(["a"], os.listdir(self.folder))
 
     def test_relative_path(self) -> None:
-        """A path without a folder is one in the working folder."""
+        """A path without a folder is in the working directory."""
         before = os.getcwd()
         self.addCleanup(os.chdir, before)
         os.chdir(self.folder)
@@ -114,7 +114,7 @@ class RealFilesTests(FilesContract, SynchronousTestCase):
         self.assertEqual(b"new", Path("a").read_bytes())
 
     def test_write_error_has_reason(self) -> None:
-        """What the operator reads is what the system says, not that a number differs."""
+        """The error contains the system's reason, not just a byte count."""
         file = self.files.open("/dev/full")
         self.addCleanup(file.close)
         with self.assertRaises(OSError) as caught:

@@ -16,14 +16,14 @@ from disque_tx.services.host.log import DaemonLog, system_log
 
 
 class LogCase(SynchronousTestCase):
-    """A log in a file."""
+    """A log that writes to a file."""
 
     def setUp(self) -> None:
         self.path = Path(self.mktemp())
         self.log = DaemonLog("debug", str(self.path))
 
     def lines(self) -> list[str]:
-        """What was written."""
+        """The lines that were written."""
         return self.path.read_text().splitlines()
 
 
@@ -31,7 +31,7 @@ class LineTests(LogCase):
     """One line per event."""
 
     def test_form(self) -> None:
-        """Scripts split the lines: number and role, time with milliseconds, mark, text."""
+        """Scripts split the lines: process ID and role, time with milliseconds, mark, text."""
         self.log.notice("hello")
         self.assertRegex(
             self.lines()[0],
@@ -45,7 +45,7 @@ class LineTests(LogCase):
         self.assertEqual([". x", "- x", "* x", "# x"], [line[-3:] for line in self.lines()])
 
     def test_levels(self) -> None:
-        """What is less important than the level is left out, from the moment it is set."""
+        """Messages below the level are left out, from the moment it is set."""
         self.log.level = "notice"
         self.log.verbose("out")
         self.log.notice("in")
@@ -54,13 +54,13 @@ class LineTests(LogCase):
         self.assertEqual(1, len(self.lines()))
 
     def test_long(self) -> None:
-        """Texts are cut at 1023 bytes, between characters."""
+        """Texts are truncated to 1023 bytes, between characters."""
         self.log.notice("é" * 1000)
         text = self.lines()[0].rpartition(" ")[2]
         self.assertEqual("é" * 511, text)
 
     def test_moved_away(self) -> None:
-        """A file that was moved away is begun anew."""
+        """After the file was moved away a new one is created."""
         self.log.notice("old")
         self.path.rename(f"{self.path}.1")
         self.log.notice("new")
@@ -74,16 +74,16 @@ class LineTests(LogCase):
         self.assertTrue(output.getvalue().endswith(" * hello\n"))
 
     def test_impossible(self) -> None:
-        """A log that cannot be written stops nothing."""
+        """A log that cannot be written does not stop the node."""
         DaemonLog("debug", "/no/such/folder/log").warning("hello")
         self.assertFalse(os.path.exists("/no/such/folder"))
 
 
 class SystemLogTests(LogCase):
-    """The system's log beside the file."""
+    """The system log in addition to the file."""
 
     def test_both(self) -> None:
-        """What stands in the file also goes to the system's log, at its own priorities."""
+        """Lines in the file also go to the system log, with its priorities."""
         sent: list[tuple[int, str]] = []
         opened: list[tuple[object, ...]] = []
         self.patch(syslog, "openlog", lambda *words: opened.append(words))
@@ -98,10 +98,10 @@ class SystemLogTests(LogCase):
 
 
 class EventTests(LogCase):
-    """Events of Twisted and of libraries."""
+    """Log events of Twisted and of libraries."""
 
     def test_levels(self) -> None:
-        """What libraries call information is noise; their warnings are not."""
+        """Informational events of libraries are left out; their warnings are not."""
         self.log.level = "notice"
         logger = Logger(namespace="library", observer=self.log)
         logger.info("factory started")
@@ -113,7 +113,7 @@ class EventTests(LogCase):
         self.assertIn(" # ", self.lines()[1])
 
     def test_failure(self) -> None:
-        """An error that nobody handled is there with its traceback, each line as a line."""
+        """An unhandled error is logged with its traceback, line by line."""
         logger = Logger(namespace="library", observer=self.log)
         try:
             raise ZeroDivisionError("the reason")

@@ -1,4 +1,4 @@
-"""Facts about the process, and what systemd is notified of."""
+"""Information about the process, and notifications to systemd."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from disque_tx.services.host.process import ProcessInfo, Watchdog, build_id, not
 
 
 class ProcessInfoTests(SynchronousTestCase):
-    """Programs that watch the daemon find their fields, in order."""
+    """Fields in INFO for monitoring programs, in order."""
 
     def setUp(self) -> None:
         self.info = ProcessInfo(Settings(port=7712, hz=20, config_file="/etc/d.conf"), "ab" * 20)
@@ -29,7 +29,7 @@ class ProcessInfoTests(SynchronousTestCase):
         )
 
     def test_server_values(self) -> None:
-        """What the settings and the process say."""
+        """The values come from the settings and the process."""
         values = dict(self.info.server())
         self.assertEqual("1.0-rc1", values["disque_version"])
         self.assertEqual(str(os.getpid()), values["process_id"])
@@ -40,7 +40,7 @@ class ProcessInfoTests(SynchronousTestCase):
         self.assertTrue(0 <= int(values["uptime_in_seconds"]) < 3600)
 
     def test_memory(self) -> None:
-        """The memory in use is less than the most that was ever in use, and in bytes."""
+        """The memory in use is at most the peak, in bytes."""
         most_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         self.assertTrue(1_000_000 < resident_bytes() <= most_bytes * 1.1)
         names = [name for name, _value in self.info.memory()]
@@ -53,16 +53,16 @@ class ProcessInfoTests(SynchronousTestCase):
         self.assertEqual("used_cpu_sys", self.info.cpu()[0][0])
 
     def test_build(self) -> None:
-        """The build is a number in hexadecimal, the same each time."""
+        """The build ID is hexadecimal and always the same."""
         self.assertRegex(build_id(), r"\A[0-9a-f]{16}\Z")
         self.assertEqual(build_id(), build_id())
 
 
 class ManagerCase(SynchronousTestCase):
-    """A service manager that listens."""
+    """A double of the service manager."""
 
     def manager(self, address: str) -> socket.socket:
-        """Its socket, and the environment it starts services with."""
+        """Its socket, and the environment in which it starts services."""
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.addCleanup(sock.close)
         sock.bind(address)
@@ -71,8 +71,8 @@ class ManagerCase(SynchronousTestCase):
         self.patch(os, "environ", {**os.environ, "NOTIFY_SOCKET": shown})
         return sock
 
-    def heard(self, sock: socket.socket) -> list[bytes]:
-        """What has come."""
+    def received(self, sock: socket.socket) -> list[bytes]:
+        """The notifications received so far."""
         messages = []
         try:
             while True:
@@ -82,35 +82,35 @@ class ManagerCase(SynchronousTestCase):
 
 
 class NotifyTests(ManagerCase):
-    """Messages to the manager."""
+    """Notifications to the service manager."""
 
     def test_path(self) -> None:
-        """A socket in the file system."""
+        """The socket is in the file system."""
         manager = self.manager(os.path.relpath(self.mktemp()))
         notify("READY=1\nSTATUS=Serving clients")
-        self.assertEqual([b"READY=1\nSTATUS=Serving clients"], self.heard(manager))
+        self.assertEqual([b"READY=1\nSTATUS=Serving clients"], self.received(manager))
 
     def test_abstract(self) -> None:
-        """A socket without a file, written with an at sign."""
+        """The socket is abstract, written with an at sign."""
         manager = self.manager(f"\0disque-tx-test-{os.getpid()}")
         notify("STOPPING=1")
-        self.assertEqual([b"STOPPING=1"], self.heard(manager))
+        self.assertEqual([b"STOPPING=1"], self.received(manager))
 
-    def test_nobody(self) -> None:
-        """Without a manager, or with one that has gone away, the service runs all the same."""
+    def test_no_manager(self) -> None:
+        """Without a service manager, or after it ended, the service still runs."""
         for environment in ({}, {"NOTIFY_SOCKET": "/no/such/socket"}):
             self.patch(os, "environ", environment)
             notify("READY=1")
         manager = self.manager(os.path.relpath(self.mktemp()))
         notify("STATUS=Serving clients")
-        self.assertEqual([b"STATUS=Serving clients"], self.heard(manager))
+        self.assertEqual([b"STATUS=Serving clients"], self.received(manager))
 
 
 class WatchdogTests(ManagerCase):
-    """Signs of life."""
+    """Keep-alive notifications."""
 
     def test_twice_per_period(self) -> None:
-        """The manager hears from us in time, with one message to spare."""
+        """Notifications are sent twice per period, so that one may be late."""
         manager = self.manager(os.path.relpath(self.mktemp()))
         os.environ["WATCHDOG_USEC"] = "10000000"
         clock = Clock()
@@ -118,11 +118,11 @@ class WatchdogTests(ManagerCase):
         watchdog.startService()
         clock.pump([1] * 20)
         watchdog.stopService()
-        self.assertEqual([b"WATCHDOG=1"] * 5, self.heard(manager))
+        self.assertEqual([b"WATCHDOG=1"] * 5, self.received(manager))
         self.assertEqual([], clock.getDelayedCalls())
 
     def test_off(self) -> None:
-        """Without a period nothing is sent."""
+        """Without a watchdog period nothing is sent."""
         self.patch(os, "environ", {})
         clock = Clock()
         watchdog = Watchdog(clock)

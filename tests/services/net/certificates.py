@@ -1,4 +1,4 @@
-"""Certificates for tests, made on the spot."""
+"""Certificates for tests, generated on demand."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cryptography.x509.oid import NameOID
 
 
 def _usage(is_ca: bool) -> x509.KeyUsage:
-    """What the key may do: sign certificates, or prove who one is."""
+    """What the key may be used for: signing certificates, or authentication."""
     return x509.KeyUsage(not is_ca, False, False, False, False, is_ca, is_ca, False, False)
 
 
 class Authority:
-    """Signs certificates; its own and those of others are files in ``folder``. ``days``: for how
-    long they hold."""
+    """Signs certificates; its own and the signed ones are files in ``folder``. ``days``: how long
+    they are valid."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.days = 2
@@ -39,7 +39,7 @@ class Authority:
             .not_valid_before(now - timedelta(days=100))
             .not_valid_after(now + timedelta(days=self.days))
             .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
-            # Strict checkers want these; later Pythons are strict by default.
+            # Strict verification requires these; later Pythons are strict by default.
             .add_extension(_usage(is_ca), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
             .add_extension(

@@ -1,4 +1,4 @@
-"""Certificates that end, and new ones without a restart."""
+"""Expiring certificates, and renewing them without a restart."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ DAY_S = 86_400
 
 
 class ExpiryTests(TlsCase):
-    """Warnings, in time to do something."""
+    """Warnings ahead of the expiry."""
 
     def certificates(self, days: int) -> Certificates:
-        """The watch over a certificate that holds for so many days and an hour."""
+        """Monitors a certificate that is valid for this many days and an hour."""
         self.authority.days = days
         settings = self.settings
         settings.cluster_bus_tls_cert, settings.cluster_bus_tls_key = self.authority.issue("own")
@@ -39,12 +39,12 @@ class ExpiryTests(TlsCase):
         )
 
     def test_long(self) -> None:
-        """A certificate that holds for more than 30 days is no reason to say anything."""
+        """A certificate that is valid for more than 30 days causes no warning."""
         self.certificates(31).check()
         self.assertNotIn("certificate", self.logged())
 
     def test_soon(self) -> None:
-        """One that ends soon is told each day, with what to do, until it has ended."""
+        """A certificate that expires soon is logged daily, with advice, until it has expired."""
         watch = self.certificates(2)
         watch.startService()
         self.reactor.pump([DAY_S] * 3)
@@ -58,7 +58,7 @@ class ExpiryTests(TlsCase):
         self.assertEqual([], self.reactor.getDelayedCalls())
 
     def test_nothing_to_watch(self) -> None:
-        """A node without TLS has nothing to do."""
+        """A node without TLS has no certificates to monitor."""
         watch = Certificates(list, self.log, self.reactor)
         watch.startService()
         watch.reload()
@@ -67,7 +67,7 @@ class ExpiryTests(TlsCase):
 
 
 class ListeningReactor(RootReactor, AdoptingReactor):
-    """A reactor in memory with real sockets."""
+    """A reactor in memory with real listening sockets."""
 
     def listenSSL(
         self,
@@ -84,7 +84,7 @@ class ListeningReactor(RootReactor, AdoptingReactor):
 
 
 class ReloadTests(RootCase):
-    """SIGHUP, as far as a node without a process can show it."""
+    """The reload on SIGHUP, as far as it can be tested without a process."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -96,14 +96,14 @@ class ReloadTests(RootCase):
         self.use(self.first)
 
     def stopped(self, root: NodeRoot) -> None:
-        """Let it stop; connections with TLS take their time."""
+        """Stop the node; TLS connections need some time to close."""
         stopped = root.stopService()
         self.reactor.advance(2)
         drive(self.reactor)
         self.successResultOf(stopped)
 
     def use(self, authority: Authority) -> None:
-        """Put a certificate in place."""
+        """Install a certificate."""
         certificate, key = authority.issue("node")
         shutil.copy(certificate, self.certificate)
         shutil.copy(key, self.key)
@@ -114,7 +114,7 @@ class ReloadTests(RootCase):
         self.root = self.started()
 
     def shown(self, port: int) -> bytes | None:
-        """The certificate that is shown at a port, whoever signed it."""
+        """The certificate that a port presents, whoever signed it."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -131,11 +131,11 @@ class ReloadTests(RootCase):
         raise AssertionError("no handshake")
 
     def now(self) -> bytes:
-        """The certificate that is in the file."""
+        """The certificate in the file."""
         return ssl.PEM_cert_to_DER_cert(Path(self.certificate).read_text())
 
     def check(self, port: int) -> None:
-        """The new certificate is shown after a reload, and a bad file changes nothing."""
+        """The new certificate is presented after a reload, and an invalid file changes nothing."""
         old = self.now()
         self.assertEqual(old, self.shown(port))
         self.use(self.second)
@@ -169,7 +169,7 @@ class ReloadTests(RootCase):
         self.check(self.port + 10_000)
 
     def test_none(self) -> None:
-        """Without TLS there is nothing to be read."""
+        """Without TLS nothing is reloaded."""
         self.listening()
         self.root.certificates.reload()
         self.assertIn("There are no certificates to reload", self.logged())

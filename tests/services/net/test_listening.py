@@ -1,4 +1,4 @@
-"""Listening on all addresses that are asked for, or on none."""
+"""Listening on all requested addresses, or on none."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class ListenTests(SynchronousTestCase):
     """``listen_on``."""
 
     def setUp(self) -> None:
-        """A port, and all sockets on it."""
+        """A free port, and a list of all sockets on it."""
         self.port = free_port()
         self.made: list[socket.socket] = []
 
     def failing(self, host: str, code: int) -> Callable[[str, int, int], socket.socket]:
-        """Listens for real, but on this one address."""
+        """Listens for real, except on one address."""
 
         def listen(asked: str, port: int, backlog: int) -> socket.socket:
             if asked == host:
@@ -39,7 +39,7 @@ class ListenTests(SynchronousTestCase):
         return listen
 
     def refusal(self, is_pair: bool, host: str, code: int, directive: str = "port") -> str:
-        """What is said when one address fails; nothing may be open then."""
+        """The error when one address fails; no socket may be open then."""
         listen = self.failing(host, code)
         with self.assertRaises(ConfigError) as caught:
             listen_on(
@@ -55,38 +55,38 @@ class ListenTests(SynchronousTestCase):
         return str(caught.exception)
 
     def test_half_taken(self) -> None:
-        """A stranger who holds the port on one family must not make half a node, on either."""
+        """If another process has the port in one family, the node listens in neither."""
         for host, shown in (("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")):
             text = self.refusal(True, host, errno.EADDRINUSE, "cluster-bus-port")
             self.assertIn(f"for other nodes on {shown}:{self.port}: Address already in use", text)
             self.assertIn("'cluster-bus-port'", text)
 
     def test_really_taken(self) -> None:
-        """The same with a socket that is really there."""
+        """The same with a real socket."""
         stranger = socket.create_server(("127.0.0.1", self.port))
         with stranger, self.assertRaisesRegex(ConfigError, "127.0.0.1:.*Address already in use"):
             listen_on(PAIR, self.port, 5, True)
         for sock in listen_on(PAIR, self.port, 5, True):
-            sock.close()  # nothing was held
+            sock.close()  # no socket stayed open
 
     def test_other_reasons(self) -> None:
-        """Only a missing family is borne: no descriptors, no permission are none."""
+        """Only a missing address family is tolerated, no other error."""
         for code in (errno.EMFILE, errno.EACCES, errno.ENOMEM):
             self.refusal(True, "::1", code)
 
     def test_family_lacking(self) -> None:
-        """On a host without IPv6, or without IPv4, a pair of defaults is the other one."""
+        """On a host without IPv6, or without IPv4, the default is only the other family."""
         for code in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
             for host in PAIR:
                 (sock,) = listen_on(PAIR, self.port, 5, True, listen=self.failing(host, code))
                 sock.close()
 
     def test_named(self) -> None:
-        """An address that the configuration names is never left out."""
+        """An explicitly configured address is never left out."""
         self.refusal(False, "::1", errno.EADDRNOTAVAIL)
 
     def test_none(self) -> None:
-        """A pair of which both are missing is no place to listen at."""
+        """It is an error if both families are missing."""
 
         def listen(host: str, port: int, backlog: int) -> socket.socket:
             raise os_error(errno.EADDRNOTAVAIL)
@@ -95,7 +95,7 @@ class ListenTests(SynchronousTestCase):
             listen_on(PAIR, self.port, 5, True, listen=listen)
 
     def test_outgoing(self) -> None:
-        """A port that connections to others may take is said to be one, with what to do."""
+        """For a port in the range of outgoing connections the error says so, and what to do."""
         first, last = outgoing_ports()
         for self.port, expected in ((first, True), (last, True), (first - 1, False)):
             text = self.refusal(False, "127.0.0.1", errno.EADDRINUSE)
@@ -104,7 +104,7 @@ class ListenTests(SynchronousTestCase):
         self.assertNotIn("reserved", self.refusal(False, "127.0.0.1", errno.EACCES))
 
     def test_no_range(self) -> None:
-        """A system that does not say which ports it uses, or says nonsense, does no harm."""
+        """If the system does not report that range, or reports nonsense, nothing fails."""
         path = self.mktemp()
         self.assertEqual((0, -1), outgoing_ports(path))
         Path(path).write_text("some\n")
@@ -113,7 +113,7 @@ class ListenTests(SynchronousTestCase):
         self.assertEqual((32768, 60999), outgoing_ports(path))
 
     def test_shown(self) -> None:
-        """Addresses are written so that they can be used."""
+        """Addresses are written so that they can be copied."""
         self.assertEqual("10.0.0.1:7711", shown_host(IPv4Address("TCP", "10.0.0.1", 7711)))
         self.assertEqual("[::1]:7711", shown_host(IPv6Address("TCP", "::1", 7711)))
         self.assertEqual("unix:/run/d.sock", shown_host(UNIXAddress("/run/d.sock")))

@@ -31,15 +31,15 @@ class Contract:
     reactor: MemoryReactorClock
 
     def open(self) -> None:
-        """Set the above up over a pair of sockets."""
+        """Set up ``protocol`` and ``peer`` over a pair of sockets."""
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Let everything happen that can happen."""
+        """Process all events."""
         drive(self.reactor)
 
     def received(self) -> bytes:
-        """Everything that reaches the other end, read while the transport goes on writing."""
+        """All bytes that reach the other end, read while the transport continues to write."""
         self.peer.setblocking(False)
         data = b""
         while True:
@@ -57,19 +57,20 @@ class ContractTests(Contract):
     """Mixed into a test case for each transport."""
 
     def test_interfaces(self: Any) -> None:
-        """Protocols of others can be served."""
+        """Third-party protocols can be served."""
         self.assertTrue(ITransport.providedBy(self.transport))
         self.assertTrue(IConsumer.providedBy(self.transport))
 
     def test_order(self: Any) -> None:
-        """Bytes leave in the order of the writes, whether the socket took them at once or not."""
+        """Bytes are sent in the order of the writes, whether the socket accepted them at once or
+        not."""
         for data in (b"first", LARGE, b"between", LARGE):
             self.transport.write(data)
         self.transport.writeSequence([b"la", b"st"])
         self.assertTrue(self.received() == b"first" + LARGE + b"between" + LARGE + b"last")
 
     def test_receives(self: Any) -> None:
-        """All that was sent arrives, however much it is, and then the end."""
+        """All bytes arrive, however many, followed by the end."""
         self.peer.sendall(b"x" * 150_000)
         self.settle()
         self.peer.close()
@@ -78,7 +79,7 @@ class ContractTests(Contract):
         self.assertEqual([ConnectionDone], self.protocol.lost)
 
     def test_half_closed(self: Any) -> None:
-        """What was sent before the other side stopped sending arrives before the end is told."""
+        """Bytes sent before the other side stopped sending arrive before the end is reported."""
         self.peer.sendall(b"x" * 150_000)
         self.peer.shutdown(socket.SHUT_WR)
         self.settle()
@@ -86,14 +87,14 @@ class ContractTests(Contract):
         self.assertEqual([ConnectionDone], self.protocol.lost)
 
     def test_lose_flushes(self: Any) -> None:
-        """loseConnection lets everything out first."""
+        """loseConnection sends all output first."""
         self.transport.write(LARGE)
         self.transport.loseConnection()
         self.assertTrue(self.received() == LARGE + b"<end>")
         self.assertEqual([ConnectionDone], self.protocol.lost)
 
     def test_lose_twice(self: Any) -> None:
-        """The protocol hears of the end once."""
+        """The end is reported to the protocol once."""
         self.transport.loseConnection()
         self.transport.loseConnection()
         self.settle()
@@ -102,14 +103,14 @@ class ContractTests(Contract):
         self.assertEqual([ConnectionDone], self.protocol.lost)
 
     def test_abort(self: Any) -> None:
-        """abortConnection drops what was not sent."""
+        """abortConnection discards unsent output."""
         self.transport.write(LARGE)
         self.transport.abortConnection()
         self.settle()
         self.assertEqual([ConnectionAborted], self.protocol.lost)
 
     def test_write_after_the_end(self: Any) -> None:
-        """Writing to a connection that is gone does nothing."""
+        """Writing to a closed connection does nothing."""
         self.transport.abortConnection()
         self.settle()
         self.transport.write(b"too late")
@@ -117,7 +118,7 @@ class ContractTests(Contract):
         self.assertEqual([ConnectionAborted], self.protocol.lost)
 
     def test_broken(self: Any) -> None:
-        """A socket that breaks while it is written to is told as a lost connection, once."""
+        """A socket error during a write is reported as a lost connection, once."""
         self.transport.write(LARGE)
         self.peer.close()
         self.settle()
@@ -127,7 +128,7 @@ class ContractTests(Contract):
         self.assertTrue(issubclass(self.protocol.lost[0], (ConnectionLost, ConnectionDone)))
 
     def test_producer(self: Any) -> None:
-        """A producer pauses while the other side does not read, and goes on when it did."""
+        """A producer pauses while the other side does not read, and resumes afterwards."""
         producer = Producer()
         self.transport.registerProducer(producer, True)
         self.transport.write(LARGE)
@@ -136,7 +137,7 @@ class ContractTests(Contract):
         self.assertEqual(["pause", "resume"], producer.asked)
 
     def test_pull_producer(self: Any) -> None:
-        """A producer that waits to be asked is asked at once."""
+        """A pull producer is called at once."""
         producer = Producer()
         self.transport.registerProducer(producer, False)
         self.settle()
@@ -144,7 +145,7 @@ class ContractTests(Contract):
         self.transport.unregisterProducer()
 
     def test_producer_is_stopped(self: Any) -> None:
-        """A producer hears that the connection is gone."""
+        """A producer is stopped when the connection is closed."""
         producer = Producer()
         self.transport.registerProducer(producer, True)
         self.transport.abortConnection()
@@ -152,7 +153,7 @@ class ContractTests(Contract):
         self.assertEqual(["stop"], producer.asked)
 
     def test_second_producer(self: Any) -> None:
-        """Two producers would mix their bytes."""
+        """A second producer is refused, because the output of two would mix."""
         self.transport.registerProducer(Producer(), True)
         with self.assertRaises(RuntimeError):
             self.transport.registerProducer(Producer(), True)
@@ -160,7 +161,7 @@ class ContractTests(Contract):
 
 
 class TwistedTransportTests(ContractTests, SynchronousTestCase):
-    """The contract holds for the transport that protocols are written for."""
+    """The contract holds for Twisted's own transport."""
 
     def setUp(self) -> None:
         """A connection of Twisted's, driven by hand."""
@@ -177,7 +178,7 @@ class TwistedTransportTests(ContractTests, SynchronousTestCase):
 
 
 class FastTransportTests(ContractTests, SynchronousTestCase):
-    """The contract holds for the fast one."""
+    """The contract holds for the fast transport."""
 
     def setUp(self) -> None:
         """A connection of a hub."""
@@ -193,12 +194,12 @@ class FastTransportTests(ContractTests, SynchronousTestCase):
         self.transport = self.protocol.transport
 
     def test_verified(self) -> None:
-        """The methods are there with the right arguments."""
+        """The methods have the right signatures."""
         verifyObject(ITransport, self.transport)
         verifyObject(IConsumer, self.transport)
 
     def test_unsent(self) -> None:
-        """What the socket did not take is counted as the client's output."""
+        """Bytes that the socket did not accept count as the client's output."""
         self.transport.write(LARGE)
         unsent = self.transport.unsent_bytes()
         self.assertGreater(unsent, len(LARGE) // 2)
@@ -206,7 +207,7 @@ class FastTransportTests(ContractTests, SynchronousTestCase):
         self.assertEqual(0, self.transport.unsent_bytes())
 
     def test_lose_waits_for_the_producer(self) -> None:
-        """loseConnection lets a producer finish, as the interface says."""
+        """loseConnection lets a producer finish, as the interface requires."""
         self.transport.registerProducer(Producer(), True)
         self.transport.loseConnection()
         self.settle()
@@ -223,7 +224,8 @@ class FastTransportTests(ContractTests, SynchronousTestCase):
         self.assertEqual((1, 1), (self.turns.begun, self.turns.ended))
 
     def test_error_in_a_protocol(self) -> None:
-        """A protocol that fails loses its own connection; the hub goes on, and the error shows."""
+        """An exception in a protocol closes its own connection; the hub continues, and the error is
+        logged."""
         other, its = socket.socketpair()
         self.addCleanup(other.close)
         second = Recorder()
@@ -243,7 +245,7 @@ class FastTransportTests(ContractTests, SynchronousTestCase):
         self.assertEqual(b"", other.recv(1))
 
     def test_gone_already(self) -> None:
-        """A connection may be gone before it is looked at."""
+        """A connection may be closed before it is processed."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             client = socket.create_connection(server.getsockname())
             its, _name = server.accept()
@@ -254,7 +256,7 @@ class FastTransportTests(ContractTests, SynchronousTestCase):
         self.assertEqual(-1, its.fileno())
 
     def test_stop(self) -> None:
-        """The end of the hub is the end of every connection, and nothing is left in the reactor."""
+        """Stopping the hub closes every connection, and nothing is left in the reactor."""
         hub = Hub(self.reactor, self.turns)
         hub.start()
         other, its = socket.socketpair()
@@ -266,7 +268,7 @@ class FastTransportTests(ContractTests, SynchronousTestCase):
         self.assertEqual([self.hub], self.reactor.getReaders())
 
     def test_keepalive(self) -> None:
-        """The system finds out about dead peers (client protocol, section 2)."""
+        """The operating system detects dead peers (client protocol, section 2)."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             client = socket.create_connection(server.getsockname())
             self.addCleanup(client.close)
@@ -289,10 +291,10 @@ class FastTransportTests(ContractTests, SynchronousTestCase):
 
 
 class AddressTests(SynchronousTestCase):
-    """Addresses as Twisted's programs know them."""
+    """Addresses as Twisted programs know them."""
 
     def test_families(self) -> None:
-        """Each family has its kind."""
+        """Each family has its own class."""
         with socket.socket() as sock:
             self.assertEqual(IPv4Address("TCP", "1.2.3.4", 5), address_of(sock, ("1.2.3.4", 5)))
         with socket.socket(socket.AF_INET6) as sock:
@@ -305,7 +307,7 @@ class FastClientTests(NodeCase):
     """RESP clients on the fast acceptor."""
 
     def test_closed_in_a_turn(self) -> None:
-        """A client that another one kills in the same turn is not served any more."""
+        """A client that is killed in a turn is not served any more in the same turn."""
         killer, victim = self.dial(), self.dial()
         killer.sendall(b"CLIENT KILL ID 2\r\n")
         victim.sendall(b"PING\r\n")

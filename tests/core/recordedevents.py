@@ -1,4 +1,4 @@
-"""What a node tells about its jobs, collected for a test to look at."""
+"""A node's events, recorded for tests to examine."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from disque_tx.events import KIND_NAMES, REASON_NAMES, EventSink
 from disque_tx.messages import JobRecord
 
 
-class Notes(EventSink):
-    """What was told. ``lines``: kind, reason, number, elapsed; ``ids``: of which job;
-    ``ttls_s``: the TTLs of new jobs."""
+class RecordedEvents(EventSink):
+    """The events that were reported. ``lines``: kind, reason, number, elapsed time; ``ids``: the
+    job of each; ``ttls_s``: the TTLs of new jobs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,6 +39,6 @@ class Notes(EventSink):
         self.lines.append(("flushed", jobs))
 
     def take(self) -> list[tuple[object, ...]]:
-        """What was told since the last call."""
+        """The events since the last call."""
         lines, self.lines = self.lines, []
         return lines
