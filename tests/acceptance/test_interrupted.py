@@ -123,7 +123,7 @@ class InterruptedTests(VerbTestCase):
             self.assertRegex(
                 error,
                 "3 jobs added\nAll before line 4 is added: --from-line 4 continues"
-                "|2 jobs added\nAll before line 3 is added; line 3 may be or not",
+                "|2 jobs added\nAll before line 3 is added; line 3 may be added or not",
             )
 
     def test_move(self) -> None:

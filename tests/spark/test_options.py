@@ -61,7 +61,7 @@ class ReadingTests(SynchronousTestCase):
         """Each wrong option has a message that names it and says what it may be."""
         for options, words in (
             ({"startingOffsets": "latest"}, "startingOffsets"),
-            ({"group": "x"}, "no option 'group' here. It has: disque.password"),
+            ({"group": "x"}, "no option 'group' here. Its options are: disque.password"),
             ({"subscribe": "a,,b"}, "names of queues"),
             ({"subscribe": ""}, "needs the option subscribe"),
             ({"maxJobsPerTrigger": "10001"}, "from 1 to 10000, not '10001'"),

@@ -68,7 +68,7 @@ class CreateTests(DaemonTestCase):
         status, _, error = disque("cluster", "create", *places, "--yes", "--timeout", 0.5)
         self.assertEqual(1, status)
         cause = f"The bus of {places[1]} listens on loopback only, and other nodes must reach it at"
-        self.assertIn(f"Note: {cause} 127.0.0.3. Give", error)
+        self.assertIn(f"Note: {cause} 127.0.0.3. Enable", error)
         self.assertIn(f"Likely cause: {cause}", error)
         self.assertIn("cluster-insecure yes", error)
         self.assertNotIn(places[0] + " listens", error)

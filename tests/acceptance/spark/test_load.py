@@ -84,7 +84,7 @@ class LoadTests(PipelineTestCase):
         said = self.refused(*self.words(gone, "--yes"))
         self.assertIn("No Disque node could be reached", said)
         self.assertIn(
-            "Name one of line, number", self.refused(*self.words(gone)[:4], *self.to(gone))
+            "Choose one of line, number", self.refused(*self.words(gone)[:4], *self.to(gone))
         )
         number = ["--body-column", "number", *self.to(gone)]
         self.assertIn("'number' of", self.refused(*self.words(gone)[:4], *number))
@@ -153,7 +153,7 @@ class ReplayTests(PipelineTestCase):
             log.write(b"*2\r\n$7\r\nLOADJOB\r\n$100\r\ncut")
         daemon, table = self.running(), str(self.folder() / "jobs")
         told = self.ran("export", str(old.folder), "--into", table)
-        self.assertIn("4 jobs of 1 queues out of 1 files", told)
+        self.assertIn("4 jobs of 1 queues from 1 files", told)
         self.assertIn("where it is cut", told)
         self.assertIn("--overwrite", self.refused("export", str(old.folder), "--into", table))
         self.assertIn("4 jobs", self.ran("export", str(old.folder), "--into", table, "--overwrite"))
