@@ -53,8 +53,8 @@ class BrowserCase(SynchronousTestCase):
 
 
 def requests(log: dict[str, Any]) -> list[str]:
-    """The addresses that pages requested, from a browser's network log. Requests that the browser
-    makes of its own accord are left out: the log gives them a special initiator."""
+    """The addresses that pages requested, from a browser's network log. Requests of the browser
+    itself are left out: the log gives them a special initiator."""
     started = log["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"]
     found = [event.get("params", {}) for event in log["events"] if event["type"] == started]
     by_pages = (each for each in found if each.get("initiator", _NO_PAGE) != _NO_PAGE)

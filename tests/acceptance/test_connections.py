@@ -215,7 +215,7 @@ IFF_UP_RUNNING = 0x41
 request(SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP_RUNNING))
 request(SIOCSIFADDR, struct.pack("16s", b"lo:1") + address("10.99.0.1"))
 
-def ask(where, *directives):
+def print_reply(where, *directives):
     folder = Path(where + "".join(directives).replace(" ", "-")).absolute()
     folder.mkdir()
     daemon = Daemon(folder, "bind 0.0.0.0", *directives).start()
@@ -228,10 +228,10 @@ def ask(where, *directives):
     finally:
         daemon.discard()
 
-ask("127.0.0.1")
-ask("10.99.0.1")
-ask("10.99.0.1", "protected-mode no")
-ask("10.99.0.1", "requirepass x")
+print_reply("127.0.0.1")
+print_reply("10.99.0.1")
+print_reply("10.99.0.1", "protected-mode no")
+print_reply("10.99.0.1", "requirepass x")
 """
 
 

@@ -77,7 +77,8 @@ class LeavingTests(FleetTestCase):
         self.assertEqual("PONG", client.read())
 
     def test_hello(self) -> None:
-        """All nodes, including the leaving one, tell clients to avoid it by its priority."""
+        """In the replies to HELLO of all nodes, the leaving node has the priority of a node to
+        avoid."""
         leaver, others = self.leave()
         for node in self.nodes:
             priorities = {row[0].decode(): row[3].decode() for row in node.call("HELLO")[2:]}

@@ -1,4 +1,4 @@
-"""Without PySpark, ``disque-pipeline`` tells the user how to install it."""
+"""Without PySpark, ``disque-pipeline`` explains how to install it."""
 
 from __future__ import annotations
 
