@@ -99,7 +99,7 @@ class Daemon:
                 self.words += [f"--{name}", *values]
         self._connections: list[Connection] = []
 
-    # -- life --------------------------------------------------------------------------------
+    # -- process -----------------------------------------------------------------------------
 
     def spawn(self) -> subprocess.Popen[bytes]:
         """Start the process, without waiting until it serves clients."""

@@ -43,7 +43,7 @@ class Fleet:
         first, *others = self.nodes
         for node in others:
             first.call("CLUSTER", "MEET", node.ip, node.port, node.bus_port)
-        return self.agreed()
+        return self.wait_until_agreed()
 
     def each(self, work: Callable[[Node], _T], nodes: Iterable[Node] | None = None) -> list[_T]:
         """Call a function with each node, in parallel."""
@@ -55,7 +55,7 @@ class Fleet:
         """The nodes that are running."""
         return [node for node in self.nodes if node.alive]
 
-    def agreed(self) -> Fleet:
+    def wait_until_agreed(self) -> Fleet:
         """Wait until every node sees every other one as reachable."""
         wanted = {node.id for node in self.nodes}
         wait_for(lambda: all(sees(node, wanted) for node in self.nodes), "all nodes agree", AGREE_S)
@@ -75,7 +75,7 @@ class Fleet:
             node.call("CLUSTER", "LEAVING", "no")
             node.call("CONFIG", "SET", "maxmemory", "1gb")
             node.call("CONFIG", "SET", "cluster-node-timeout", round(node_timeout_s * 1000))
-        self.agreed()
+        self.wait_until_agreed()
         # Messages sent before a node was flushed may arrive at another one after its flush.
         for _ in range(3):
             self.each(lambda node: node.call("DEBUG", "FLUSHALL"))
@@ -113,7 +113,7 @@ class Fleet:
             time.sleep(0.02)
         return deliveries
 
-    def drained(self, timeout_s: float = 400.0) -> None:
+    def wait_until_empty(self, timeout_s: float = 400.0) -> None:
         """Wait until no node has any job. Attempts that failed, for example while a node was
         suspended, are repeated after up to three minutes."""
         try:

@@ -35,7 +35,7 @@ class Node(Daemon):
         self.bus_port = bus_port
         self.words += ["--cluster-announce-bus-port", str(bus_port)]
 
-    # -- life --------------------------------------------------------------------------------
+    # -- process -----------------------------------------------------------------------------
 
     def boot(self) -> None:
         """Start the node unless it is running."""

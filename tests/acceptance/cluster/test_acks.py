@@ -25,7 +25,7 @@ class AckTests(FleetTestCase):
             for node, job_id in got:
                 count += node.call("ACKJOB", job_id)
         self.assertEqual(100, count)
-        self.fleet.drained()
+        self.fleet.wait_until_empty()
         self.assertEqual([], self.fleet.fetch(self.queue, 1))
 
     def test_not_delivered_again(self) -> None:
@@ -38,7 +38,7 @@ class AckTests(FleetTestCase):
         self.assertLessEqual(got, set(ids))
         for job_id in got:
             self.nodes[0].call("ACKJOB", job_id)
-        self.fleet.drained()
+        self.fleet.wait_until_empty()
         self.assertEqual([], self.fleet.fetch(self.queue, 1.5))
 
     def test_unknown_job(self) -> None:
@@ -46,13 +46,13 @@ class AckTests(FleetTestCase):
         job_id = self.nodes[0].add(self.queue, replicate=3)
         other = next(node for node in self.nodes if not node.state(job_id))
         self.assertEqual(0, other.call("ACKJOB", job_id))
-        self.fleet.drained()
+        self.fleet.wait_until_empty()
         self.assertEqual(0, self.fleet.queued(self.queue))
 
     def test_nonexistent_job(self) -> None:
         """An acknowledgement of a job that does not exist is removed from all nodes."""
         self.assertEqual(0, self.nodes[3].call("ACKJOB", UNKNOWN))
-        self.fleet.drained()
+        self.fleet.wait_until_empty()
 
     def test_holders_down(self) -> None:
         """Jobs acknowledged while holders were down are removed when these are back."""
@@ -64,8 +64,8 @@ class AckTests(FleetTestCase):
             lambda: all("fail" in self.nodes[0].flags(n) for n in down), "the others have failed"
         )
         self.fleet.each(Node.resume, down)
-        self.fleet.agreed()
-        self.fleet.drained(60)
+        self.fleet.wait_until_agreed()
+        self.fleet.wait_until_empty(60)
 
     def test_holders_lost(self) -> None:
         """Holders that lost their memory do not prevent the others from removing acknowledged
@@ -74,18 +74,18 @@ class AckTests(FleetTestCase):
         self.fleet.each(Node.kill, self.nodes[5:])
         self.assertEqual(20, self.nodes[0].call("ACKJOB", *ids))
         self.fleet.each(Node.boot)
-        self.fleet.agreed()
-        self.fleet.drained(60)
+        self.fleet.wait_until_agreed()
+        self.fleet.wait_until_empty(60)
 
     def test_fast(self) -> None:
         """FASTACK removes a job from all holders at once, on whichever node it is sent."""
         known = self.nodes[0].add(self.queue, replicate=3)
         self.assertEqual(1, self.nodes[0].call("FASTACK", known))
-        self.fleet.drained(5)
+        self.fleet.wait_until_empty(5)
         unknown = self.nodes[0].add(self.queue, replicate=3)
         other = next(node for node in self.nodes if not node.state(unknown))
         self.assertEqual(0, other.call("FASTACK", unknown))
-        self.fleet.drained(5)
+        self.fleet.wait_until_empty(5)
 
     def test_imported(self) -> None:
         """A job acknowledged on the node that imported it is not delivered again by its owner."""
@@ -93,4 +93,4 @@ class AckTests(FleetTestCase):
         self.assertEqual([job_id], self.nodes[6].get(self.queue, 10_000))
         self.nodes[6].call("ACKJOB", job_id)
         self.assertEqual([], self.fleet.fetch(self.queue, 3))
-        self.fleet.drained()
+        self.fleet.wait_until_empty()

@@ -12,7 +12,7 @@ _TIMEOUT = "NOREPL Timeout reached before replicating to the requested number of
 class AddingTestCase(FleetTestCase):
     """Counts copies of jobs."""
 
-    def copied(self, job_id: str, count: int) -> None:
+    def wait_for_copies(self, job_id: str, count: int) -> None:
         """Wait until ``count`` nodes have the job."""
         self.wait(lambda: len(self.fleet.holders(job_id)) >= count, f"{count} copies of {job_id}")
 
@@ -47,7 +47,7 @@ class ReplicateTests(AddingTestCase):
         """ASYNC is answered at once, and the copies are made soon after."""
         for replicate in (1, 2, 3):
             job_id = self.nodes[0].add(self.queue, "b", "ASYNC", replicate=replicate)
-            self.copied(job_id, replicate)
+            self.wait_for_copies(job_id, replicate)
 
     def test_too_many(self) -> None:
         """More copies than nodes are refused at once, with or without ASYNC, and nothing is
@@ -70,7 +70,7 @@ class DownTests(AddingTestCase):
         self.fleet.each(lambda node: node.kill(), self.nodes[7 - count :])
         return self.nodes[: 7 - count]
 
-    def flagged(self, others: list[Node]) -> None:
+    def wait_until_flagged(self, others: list[Node]) -> None:
         """Wait until the others have detected the failures."""
         self.wait(
             lambda: all(n.reachable() == len(others) - 1 for n in others),
@@ -89,12 +89,12 @@ class DownTests(AddingTestCase):
         self.kill(3)
         ids = [self.nodes[0].add(self.queue, "b", "ASYNC", replicate=3) for _ in range(10)]
         for job_id in ids:
-            self.copied(job_id, 3)
+            self.wait_for_copies(job_id, 3)
 
     def test_all_the_living(self) -> None:
         """As many copies as there are running nodes are possible; one more is refused as such."""
         others = self.kill(3)
-        self.flagged(others)
+        self.wait_until_flagged(others)
         job_id = others[0].add(self.queue, replicate=4)
         self.assertEqual(others, self.fleet.holders(job_id))
         self.assertEqual(_NOREPL, others[0].error("ADDJOB", self.queue, "b", 0, "REPLICATE", 5))

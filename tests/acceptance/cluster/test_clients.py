@@ -65,7 +65,7 @@ class KillingTests(TestCase):
             node.kill()
             time.sleep(_DOWN_S)
             node.boot()
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         for ledger in ledgers:
             ledger.finish()
 

@@ -76,7 +76,7 @@ class KillTests(FleetTestCase):
         )
         self.fleet.each(Node.kill)
         self.fleet.each(Node.boot)
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         got: set[str] = set()
         deadline = time.monotonic() + 120
         while len(got) < len(ids) - len(acked) and time.monotonic() < deadline:
@@ -84,7 +84,7 @@ class KillTests(FleetTestCase):
                 node.call("ACKJOB", job_id)
                 got.add(job_id)
         self.assertEqual(set(ids) - set(acked), got)
-        self.fleet.drained()
+        self.fleet.wait_until_empty()
 
     def test_under_load(self) -> None:
         """When one node after the other is killed, no accepted job is lost, and jobs with RETRY 0
@@ -100,7 +100,7 @@ class KillTests(FleetTestCase):
                 victim.boot()
         finally:
             load.end()
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         self.drain(load)
         often = load.added - load.once
         self.assertEqual(set(), often - load.ack_sent - set(load.delivered), "never delivered")
@@ -145,11 +145,11 @@ class SuspendTests(FleetTestCase):
                 got.add(job_id)
         self.assertEqual(ids, got)
         suspended.resume()
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         self.wait(
             lambda: suspended.call("QLEN", self.queue) == 0, "the acknowledgements arrive there"
         )
-        self.fleet.drained()
+        self.fleet.wait_until_empty()
 
     def test_at_most_once(self) -> None:
         """A job that only a suspended node has is delivered once, when the node is resumed."""
@@ -177,4 +177,4 @@ class SuspendTests(FleetTestCase):
         self.assertNotIsInstance(answer, GONE)
         # The node may still suspect the others, because it received no reply from them in time.
         self.assertRegex(str(answer), r"\AD-|\ANOREPL ")
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()

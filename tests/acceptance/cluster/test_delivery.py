@@ -95,14 +95,14 @@ class RequeueTests(FleetTestCase):
         job_id = self.nodes[0].add(self.queue, replicate=3, retry=60)
         self.nodes[0].get(self.queue)
         self.assertEqual(1, self.nodes[0].call("NACK", job_id))
-        self.counted(job_id, 1, 0)
+        self.wait_for_counts(job_id, 1, 0)
         self.nodes[0].get(self.queue)
         self.assertEqual(1, self.nodes[0].call("ENQUEUE", job_id))
-        self.counted(job_id, 1, 1)
+        self.wait_for_counts(job_id, 1, 1)
         job = self.nodes[6].call("GETJOB", "WITHCOUNTERS", "TIMEOUT", 10_000, "FROM", self.queue)[0]
         self.assertEqual([b"nacks", 1, b"additional-deliveries", 1], job[3:])
 
-    def counted(self, job_id: str, nacks: int, deliveries: int) -> None:
+    def wait_for_counts(self, job_id: str, nacks: int, deliveries: int) -> None:
         """Wait until all holders have these counts."""
 
         def same() -> bool:
@@ -117,7 +117,7 @@ class RequeueTests(FleetTestCase):
         job_id = self.nodes[0].add(self.queue, replicate=3, retry=2)
         self.nodes[0].get(self.queue)
         self.assertEqual([job_id], [i for _n, i in self.fleet.fetch(self.queue, 10, until=1)])
-        self.counted(job_id, 0, 1)
+        self.wait_for_counts(job_id, 0, 1)
 
 
 class LifeTests(FleetTestCase):
@@ -140,7 +140,7 @@ class LifeTests(FleetTestCase):
         for node in self.nodes:
             for _ in range(300):
                 node.add(self.queue, replicate=3, ttl=5)
-        self.fleet.drained(30)
+        self.fleet.wait_until_empty(30)
         self.assertEqual([0] * 7, [node.call("QLEN", self.queue) for node in self.nodes])
 
     def test_delay(self) -> None:

@@ -60,7 +60,7 @@ class FederationTests(FleetTestCase):
             rates.append(self.stat(consumer, self.queue)["import-rate"])
         self.assertEqual(ids, sorted(got))
         self.assertGreater(max(rates), 2)
-        self.fleet.drained()
+        self.fleet.wait_until_empty()
 
     def stat(self, node: Node, queue: str) -> dict[str, int]:
         """The numbers in the reply of QSTAT."""
@@ -116,7 +116,7 @@ class FederationTests(FleetTestCase):
 
         self.fleet.each(consume, self.nodes[:3])
         self.assertEqual(sorted(wanted), sorted(got))
-        self.fleet.drained()
+        self.fleet.wait_until_empty()
 
     def test_at_most_once(self) -> None:
         """Jobs with RETRY 0 move between nodes, and are delivered once although many clients

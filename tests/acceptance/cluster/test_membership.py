@@ -42,5 +42,5 @@ class FailureTests(FleetTestCase):
             priorities = {row[0].decode(): row[3] for row in other.call("HELLO")[2:]}
             self.assertEqual([b"100", b"100"], [priorities[victim] for victim in ids])
         self.fleet.each(Node.boot, victims)
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         self.assertEqual({"noflags"}, self.flags_of(victims) - {"myself"})

@@ -44,7 +44,7 @@ class PartitionTests(FleetTestCase):
                 node.call("ACKJOB", job_id)
                 got.add(job_id)
         self.assertEqual(set(), ids - got)
-        self.fleet.drained(60)
+        self.fleet.wait_until_empty(60)
 
     def add_on_both_sides(self) -> set[str]:
         """Add jobs on both sides, with as many copies as each can make."""
@@ -61,7 +61,7 @@ class PartitionTests(FleetTestCase):
         self.wait_until_partitioned()
         ids |= self.add_on_both_sides()
         self.proxy().heal()
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         self.take_all(ids)
 
     def test_reset(self) -> None:
@@ -70,7 +70,7 @@ class PartitionTests(FleetTestCase):
         self.wait_until_partitioned()
         ids = self.add_on_both_sides()
         self.proxy().heal()
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         self.take_all(ids)
 
     def test_minority_only_suspects(self) -> None:
@@ -90,7 +90,7 @@ class PartitionTests(FleetTestCase):
         self.wait(lambda: all("fail" in o.flags(mute) for o in others), "its failure is detected")
         ids.add(others[0].add(self.queue, replicate=4, retry=2))
         self.proxy().heal()
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         self.take_all(ids)
 
     def test_short(self) -> None:
@@ -117,7 +117,7 @@ class PartitionTests(FleetTestCase):
             got += [job_id for _n, job_id in self.fleet.fetch(self.queue, 0.1)]
             self.proxy().heal()
             got += [i for node in random.sample(others, 2) for i in node.get(self.queue, 200, 10)]
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         got += [job_id for _node, job_id in self.fleet.fetch(self.queue, 3)]
         self.assertEqual(len(got), len(set(got)))
         self.assertLessEqual(set(got), ids)
@@ -134,6 +134,6 @@ class PartitionTests(FleetTestCase):
         for job_id in ids:
             sender.call("ACKJOB", job_id)
         self.proxy().heal()
-        self.fleet.agreed()
-        self.fleet.drained(60)
+        self.fleet.wait_until_agreed()
+        self.fleet.wait_until_empty(60)
         self.assertEqual([], self.fleet.fetch(self.queue, 2))

@@ -26,13 +26,13 @@ class StrangerTests(FleetTestCase):
         self.table = set(self.victim.table())
         self.pid = self.victim.pid
         self.memory = self.resident()
-        self.addCleanup(self.unharmed)
+        self.addCleanup(self.assert_unharmed)
 
     def resident(self) -> int:
         """The resident memory of the process in bytes."""
         return int(self.victim.info()["used_memory_rss"])
 
-    def unharmed(self) -> None:
+    def assert_unharmed(self) -> None:
         """Assert that it is the same process, in the same cluster, with the same jobs and no more
         memory."""
         self.assertEqual(self.pid, self.victim.pid)
@@ -41,7 +41,7 @@ class StrangerTests(FleetTestCase):
         self.assertEqual([self.kept], self.victim.get("kept"))
         self.assertEqual(40, len(self.victim.add(self.queue, replicate=3)))
         self.assertNotIn("A fault in this program", self.victim.log())
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
 
     def stranger(self) -> socket.socket:
         """A connection to the victim's bus."""
@@ -166,7 +166,7 @@ class StrangerTests(FleetTestCase):
         self.assertEqual(strangers.HEADER_BYTES, len(strangers.meet()))
         for _ in range(50):
             self.send(strangers.meet())
-        self.stays_true(lambda: set(self.victim.table()) == self.table, 1, "nobody joins")
+        self.stays_true(lambda: set(self.victim.table()) == self.table, 1, "no node joins")
 
     def test_many_meets(self) -> None:
         """Without that list, the number of nodes in handshake is limited, and they are removed
@@ -188,7 +188,7 @@ class StrangerTests(FleetTestCase):
         self.assertTrue(self.closed(socks[0]))
         socks[-1].sendall(strangers.ping())
         self.assertEqual(b"DbuZ", socks[-1].recv(4))
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         for sock in socks:
             sock.close()
 

@@ -37,7 +37,7 @@ class TotalQueueTests(FleetTestCase):
             time.sleep(_CALM_S)
         finally:
             load.end()
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         load.drain(10 * _RETRY_S, 180)
         # The counts interest whoever runs the tests, also when nothing is wrong.
         print(f"\n      {load.report()}", file=sys.stderr, flush=True)
