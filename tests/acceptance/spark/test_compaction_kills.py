@@ -50,8 +50,8 @@ class KillTests(PipelineCase):
     def add(self, node: Node) -> None:
         """Ingest some more events of the node."""
         before = len(node.events)
-        node.tell(before, "delivered", job_id(before))
-        node.tell(before + 1, "acked", job_id(before))
+        node.log(before, "delivered", job_id(before))
+        node.log(before + 1, "acked", job_id(before))
         events: list[Event] = node.events[before:]
         ingest(self.spark, [str(write(self.folder / f"{before}.jsonl", events))], self.table)
 
