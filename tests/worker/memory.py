@@ -62,8 +62,7 @@ class MemoryClient:
     """The behaviour of a node that a worker can observe (client protocol, 15 to 18).
 
     ``calls``: command, time and argument of each request. ``broken``: called before each command;
-    the exception that it returns is the result of the request. With ``lossy`` the command is still
-    executed.
+    the request fails with the exception it returns. With ``lossy`` the command is still executed.
     """
 
     def __init__(self, clock: Clock) -> None:
