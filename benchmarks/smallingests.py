@@ -39,8 +39,8 @@ def main(count: int) -> None:
         for number in range(1, count + 1):
             before = len(node.events)
             for step in range(5):
-                node.tell(number + step / 10, "delivered", job_id(before + step))
-                node.tell(number + step / 10 + 0.05, "acked", job_id(before + step))
+                node.log(number + step / 10, "delivered", job_id(before + step))
+                node.log(number + step / 10 + 0.05, "acked", job_id(before + step))
             log = write(Path(folder, f"{number}.jsonl"), node.events[before:])
             begun_s = time.perf_counter()
             ingest(spark, [str(log)], table)

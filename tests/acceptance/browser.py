@@ -1,4 +1,4 @@
-"""Pages in a real browser."""
+"""Opens pages in a real browser."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _OPTIONS: Final = (
     "--enable-logging=stderr",
     "--host-resolver-rules=MAP * ~NOTFOUND",
 )
-_ITSELF: Final = "not an origin"
+_NO_PAGE: Final = "not an origin"
 
 
 class BrowserCase(SynchronousTestCase):
-    """Chromium without a window and without a network."""
+    """Runs Chromium without a window and without network access."""
 
     def browse(self, page: Path, *words: str, query: str = "") -> tuple[bytes, str]:
         """Open a page; returns the output, and what the browser logged."""
         program = next(filter(None, map(shutil.which, _BROWSERS)), None)
         if program is None:
-            raise SkipTest("There is no Chromium here, in which the page could be looked at.")
+            raise SkipTest("Chromium is not installed; this test opens a page in it.")
         profile = Path(self.mktemp()).resolve()
         result = subprocess.run(
             [program, *_OPTIONS, f"--user-data-dir={profile}", *words, page.as_uri() + query],
@@ -45,17 +45,17 @@ class BrowserCase(SynchronousTestCase):
         )
         return result.stdout, result.stderr.decode(errors="replace")
 
-    def asked_by(self, page: Path) -> tuple[list[str], str]:
-        """The addresses that a page asked for, and what the browser logged."""
+    def addresses_requested_by(self, page: Path) -> tuple[list[str], str]:
+        """The addresses that a page requested, and what the browser logged."""
         network = Path(self.mktemp()).resolve()
         _, log = self.browse(page, "--dump-dom", f"--log-net-log={network}")
         return requests(json.loads(network.read_text())), log
 
 
 def requests(log: dict[str, Any]) -> list[str]:
-    """The addresses that pages asked for, out of a browser's network log. It asks for some by
-    itself, and tells them apart."""
+    """The addresses that pages requested, from a browser's network log. Requests of the browser
+    itself are left out: the log gives them a special initiator."""
     started = log["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"]
     found = [event.get("params", {}) for event in log["events"] if event["type"] == started]
-    by_pages = (each for each in found if each.get("initiator", _ITSELF) != _ITSELF)
+    by_pages = (each for each in found if each.get("initiator", _NO_PAGE) != _NO_PAGE)
     return sorted({each["url"] for each in by_pages})

@@ -1,4 +1,4 @@
-"""A daemon in a process of its own, in a folder of its own."""
+"""A disque-server in a process and a folder of its own."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from twisted.trial.unittest import SynchronousTestCase
 import disque_tx
 from tests.acceptance.resp import ClosedError, Connection
 
-#: What clients that wait are told when the daemon stops.
+#: The error that blocked clients receive when the daemon stops.
 LEAVING = "LEAVING This node is shutting down, please connect to a different one"
-#: What anything may need on a machine that does much else at the same time.
+#: A time limit that is long enough on a busy machine.
 START_S = 60.0
 BUS_OFFSET = 10_000
-#: The package under test is the one that the tests import, wherever the child process runs.
+#: The child process runs the same package that the tests import.
 SOURCE = Path(disque_tx.__file__).resolve().parents[1]
 #: Below the range from which the system takes ports for outgoing connections.
 _PORTS = range(12_000, 22_000)
 
 
 def free_port() -> int:
-    """A port that nobody listens on, nor on the bus port that belongs to it."""
+    """A port that is free, and whose bus port is free, too."""
     while True:
         port = random.choice(_PORTS)
         try:
@@ -47,30 +47,30 @@ def free_port() -> int:
 
 
 def import_paths() -> list[str]:
-    """Where a child finds the package, and Twisted the plugins that lie beside it."""
+    """Where a child process finds the package, and Twisted finds the plugins beside it."""
     plugins = [path for path in (SOURCE, SOURCE.parent) if (path / "twisted/plugins").is_dir()]
     return [str(path) for path in (SOURCE, *plugins)]
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """The environment of a child that runs the same package."""
+    """The environment of a child process that runs the same package."""
     paths = [*import_paths(), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **extra}
 
 
 def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = START_S) -> Any:
-    """Ask until the answer is true, and return it; fails when time is up."""
+    """Poll until the condition is true, and return its value; fails after ``timeout_s``."""
     deadline = time.monotonic() + timeout_s
     while not (value := condition()):
         if time.monotonic() > deadline:
-            raise AssertionError(f"Waited {timeout_s} s in vain until {what}")
+            raise AssertionError(f"Not within {timeout_s} s: {what}")
         time.sleep(0.01)
     return value
 
 
 class Daemon:
-    """``directives``: lines of the configuration; on the command line, or with ``in_file`` in
-    ``disque.conf``. ``ip``: where it listens, and calls from."""
+    """``directives``: lines of the configuration, given on the command line, or with ``in_file`` in
+    ``disque.conf``. ``ip``: where it listens, and from where it connects."""
 
     program: tuple[str, ...] = (sys.executable, "-m", "disque_tx.cli.programs.server")
 
@@ -99,10 +99,10 @@ class Daemon:
                 self.words += [f"--{name}", *values]
         self._connections: list[Connection] = []
 
-    # -- life --------------------------------------------------------------------------------
+    # -- process -----------------------------------------------------------------------------
 
     def spawn(self) -> subprocess.Popen[bytes]:
-        """Start the process and wait for nothing."""
+        """Start the process, without waiting until it serves clients."""
         with open(self.folder / "daemon.out", "ab") as output:
             self.process = subprocess.Popen(
                 [*self.program, *self.words],
@@ -115,13 +115,13 @@ class Daemon:
         return self.process
 
     def start(self) -> Daemon:
-        """Start, and wait until it serves."""
+        """Start, and wait until it serves clients."""
         self.spawn()
         wait_for(self.serves, f"the daemon on port {self.port} serves", 2 * START_S)
         return self
 
     def serves(self) -> bool:
-        """Whether PING is answered as it should be; fails if the process has ended."""
+        """Whether PING is answered as expected; fails if the process has ended."""
         if self.process is not None and self.process.poll() is not None:
             raise AssertionError(f"exit status {self.process.returncode}: {self.log()}")
         try:
@@ -129,7 +129,7 @@ class Daemon:
         except OSError:
             return False
         try:
-            # With a password it cannot be seen from here whether a log is still being loaded.
+            # With a password, this cannot show whether a log is still being loaded.
             return connection.error("PING") in ("PONG", "NOAUTH Authentication required.")
         except ClosedError:
             return False
@@ -138,35 +138,35 @@ class Daemon:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The ID of the process."""
         assert self.process is not None
         return self.process.pid
 
     def kill(self) -> None:
-        """End it as a power failure would, without a word."""
+        """End it at once, as a power failure would."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
 
     def terminate(self, number: int = signal.SIGTERM) -> int:
-        """End it in the orderly way; returns the exit status."""
+        """Stop it with a signal, which lets it finish its work; returns the exit status."""
         assert self.process is not None
         self.process.send_signal(number)
         return self.wait()
 
     def wait(self, timeout_s: float = START_S) -> int:
-        """Wait for its end; returns the exit status."""
+        """Wait until the process ends; returns the exit status."""
         assert self.process is not None
         return self.process.wait(timeout_s)
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Close all connections and kill the process."""
         for connection in self._connections:
             connection.close()
         if self.process is not None and self.process.poll() is None:
             self.kill()
 
-    # -- talking to it -----------------------------------------------------------------------
+    # -- connections -------------------------------------------------------------------------
 
     def client(self, address: tuple[str, int] | str | None = None) -> Connection:
         """A new connection, closed at the end of the test."""
@@ -179,7 +179,7 @@ class Daemon:
         return (self.folder / "daemon.out").read_text(errors="replace")
 
     def info(self) -> dict[str, str]:
-        """INFO's fields."""
+        """The fields of INFO."""
         connection = Connection((self.ip, self.port))
         try:
             lines = connection.call("INFO").decode().splitlines()
@@ -189,7 +189,7 @@ class Daemon:
 
 
 class DaemonTestCase(SynchronousTestCase):
-    """Tests whose daemons end with them."""
+    """Starts daemons that are killed at the end of the test."""
 
     def folder(self) -> Path:
         """A new and empty folder."""
@@ -198,7 +198,7 @@ class DaemonTestCase(SynchronousTestCase):
         return path
 
     def short_folder(self) -> Path:
-        """A new and empty folder whose sockets have names that fit into an address."""
+        """A new and empty folder with a path short enough for Unix sockets."""
         name = tempfile.mkdtemp(prefix="disque-")
         self.addCleanup(shutil.rmtree, name)
         return Path(name).resolve()
@@ -216,5 +216,5 @@ class DaemonTestCase(SynchronousTestCase):
         return daemon
 
     def running(self, *directives: str, in_file: bool = False) -> Daemon:
-        """A daemon that serves."""
+        """A daemon that serves clients."""
         return self.daemon(*directives, in_file=in_file).start()

@@ -1,4 +1,4 @@
-"""The program ``disque``, run as its users do."""
+"""The program ``disque``, run as its users run it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RUN_S = 120.0
 
 
 def disque(*words: str | float, stdin: bytes = b"", **variables: str) -> tuple[int, str, str]:
-    """Run it to its end; returns exit status, output and error output."""
+    """Run the program to its end; returns exit status, output and error output."""
     result = subprocess.run(
         [*PROGRAM, *map(str, words)],
         input=stdin,
@@ -27,7 +27,7 @@ def disque(*words: str | float, stdin: bytes = b"", **variables: str) -> tuple[i
 def started(
     *words: str | int, stdout: int = subprocess.DEVNULL, stderr: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
-    """Start it, with its output as given."""
+    """Start the program with the given output and error output."""
     return subprocess.Popen(
         [*PROGRAM, *map(str, words)],
         env=environment(),

@@ -1,4 +1,5 @@
-"""Producers and consumers that pipeline, note what they were told, and survive the daemon's end."""
+"""Producers and consumers that pipeline, record the replies, and continue after a crash of the
+daemon."""
 
 from __future__ import annotations
 
@@ -9,17 +10,19 @@ from typing import Any
 
 from tests.acceptance.resp import ClosedError, Connection, encode
 
-#: What ends a client: the daemon did.
+#: Exceptions that a client sees when the daemon has ended.
 GONE = (ClosedError, OSError, TimeoutError)
 _PIPELINED = 20
 
 
 class Load:
-    """What the clients of one daemon know, over all its lives. ``connect``: makes a connection.
+    """What the clients of one daemon have sent and received, over all its restarts. ``connect``:
+    makes a connection.
 
     ``added``: IDs that ADDJOB returned, ``once``: those of them with RETRY 0. ``delivered``: ID →
-    how often. ``acked``: IDs whose ACKJOB was answered. ``asked``: IDs whose ACKJOB was sent.
-    ``revived``: IDs delivered in a later life than the one that answered their ACKJOB.
+    number of deliveries. ``ack_sent``: IDs whose ACKJOB was sent. ``acked``: IDs whose ACKJOB was
+    answered. ``redelivered``: IDs delivered again by a later process than the one that answered
+    their ACKJOB.
     """
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
@@ -31,12 +34,12 @@ class Load:
         self.once: set[str] = set()
         self.delivered: dict[str, int] = {}
         self.acked: set[str] = set()
-        self.asked: set[str] = set()
-        self.revived: set[str] = set()
+        self.ack_sent: set[str] = set()
+        self.redelivered: set[str] = set()
         self._settled: set[str] = set()
 
     def begin(self, producers: int, consumers: int) -> None:
-        """Let clients loose on the daemon, which was just started."""
+        """Start clients on the daemon, which was just started."""
         self._settled = set(self.acked)
         self._stopping.clear()
         work = [self._produce] * producers + [self._consume] * consumers
@@ -45,7 +48,7 @@ class Load:
             thread.start()
 
     def end(self) -> None:
-        """The daemon is gone, or the clients are to go: wait for them."""
+        """Stop the clients, or wait for them after the daemon has ended."""
         self._stopping.set()
         for thread in self._threads:
             thread.join()
@@ -80,7 +83,7 @@ class Load:
         jobs = self.fetch(connection)
         acks = [job_id for job_id in jobs if random.random() < 0.5]
         with self._lock:
-            self.asked.update(acks)
+            self.ack_sent.update(acks)
         connection.send_raw(b"".join(encode("ACKJOB", job_id) for job_id in acks))
         for job_id in acks:
             connection.read()
@@ -88,18 +91,18 @@ class Load:
                 self.acked.add(job_id)
 
     def fetch(self, connection: Connection, count: int = _PIPELINED) -> list[str]:
-        """Take some jobs and note them."""
+        """Fetch some jobs and record their deliveries."""
         jobs = connection.call("GETJOB", "TIMEOUT", 100, "COUNT", count, "FROM", "q") or []
         ids = [job_id.decode() for _queue, job_id, _body in jobs]
         with self._lock:
             for job_id in ids:
                 self.delivered[job_id] = self.delivered.get(job_id, 0) + 1
-            self.revived.update(self._settled.intersection(ids))
+            self.redelivered.update(self._settled.intersection(ids))
         return ids
 
 
 def add_many(connection: Connection, count: int, queue: str = "q", *options: str) -> list[str]:
-    """Add jobs in one go; returns their IDs."""
+    """Add jobs in one pipeline; returns their IDs."""
     connection.send_raw(
         b"".join(encode("ADDJOB", queue, f"body {n}", 0, *options) for n in range(count))
     )
@@ -107,11 +110,11 @@ def add_many(connection: Connection, count: int, queue: str = "q", *options: str
 
 
 def job_ids(connection: Connection) -> set[str]:
-    """All jobs the daemon knows."""
+    """The IDs of all jobs that the daemon has."""
     return set(connection.call("JSCAN", 0, "BUSYLOOP")[1])
 
 
 def shown(connection: Connection, job_id: str) -> dict[bytes, Any]:
-    """SHOW as a mapping."""
+    """The reply of SHOW as a mapping."""
     flat = connection.call("SHOW", job_id)
     return dict(zip(flat[::2], flat[1::2], strict=True))

@@ -1,7 +1,8 @@
-"""What redis-py sees of a daemon, as JSON on standard output: run with the version to be tried.
+"""Runs commands with redis-py against a daemon, and prints the replies as JSON; run it with the
+version to be tested.
 
-``python -m tests.acceptance.redispy <port> <password> <protocol>``; protocol 0 is the library's own
-choice.
+``python -m tests.acceptance.redispy <port> <password> <protocol>``; protocol 0 is the default of
+the library.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import redis
 
 
 def jobs_of(client: Any) -> dict[str, Any]:
-    """The life of some jobs."""
+    """Commands with jobs, from ADDJOB to a failing ADDJOB."""
     call = client.execute_command
     job_id = call("ADDJOB", "q", "body", 0, "RETRY", 10)
     fetched = call("GETJOB", "WITHCOUNTERS", "FROM", "q")
@@ -36,7 +37,7 @@ def jobs_of(client: Any) -> dict[str, Any]:
 
 
 def pipelined(client: Any) -> dict[str, Any]:
-    """Many requests at once, with a failing one among them."""
+    """A pipeline of many requests, of which one fails."""
     pipeline = client.pipeline(transaction=False)
     for number in range(100):
         pipeline.execute_command("ADDJOB", "p", str(number), 0)
@@ -47,7 +48,7 @@ def pipelined(client: Any) -> dict[str, Any]:
 
 
 def blocking(client: Any, other: Any) -> Any:
-    """A GETJOB that waits until somebody else adds a job."""
+    """A GETJOB that waits until another client adds a job."""
     timer = threading.Timer(0.2, other.execute_command, ("ADDJOB", "later", "came", 0))
     timer.start()
     try:
@@ -57,7 +58,7 @@ def blocking(client: Any, other: Any) -> Any:
 
 
 def facts(port: int, password: str, protocol: int) -> dict[str, Any]:
-    """Everything that is asserted about one version and protocol."""
+    """All replies that the test compares, for one version and protocol."""
     options: dict[str, Any] = {"protocol": protocol} if protocol else {}
     client, other = (
         redis.Redis(port=port, password=password, decode_responses=True, **options)

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SkipTest
 
 from tests.acceptance.daemon import free_port, wait_for
 
-MISSING = "There is no redis-server in the path: the tests of the Redis work queue need one."
+MISSING = "redis-server is not in the path; the tests of the Redis work queue need it."
 
 
 class RedisServer:
@@ -38,7 +38,7 @@ class RedisServer:
         return self
 
     def stop(self) -> None:
-        """End it without a word; what it held is gone."""
+        """Kill it; its data is lost."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -46,7 +46,7 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """Its first database."""
+        """The URL of its first database."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def _listens(self) -> bool:

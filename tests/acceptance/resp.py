@@ -1,4 +1,5 @@
-"""The smallest client of the daemon: requests out, replies in, as values or as the exact bytes."""
+"""A minimal client of the daemon: sends requests, and reads replies as values or as the exact
+bytes."""
 
 from __future__ import annotations
 
@@ -37,11 +38,11 @@ class Connection:
         self._buffer = bytearray()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.sock.close()
 
     def send(self, *words: bytes | str | int) -> None:
-        """Send a request and wait for nothing."""
+        """Send a request without reading the reply."""
         self.sock.sendall(encode(*words))
 
     def send_raw(self, data: bytes) -> None:
@@ -57,7 +58,7 @@ class Connection:
         return value
 
     def error(self, *words: bytes | str | int) -> str:
-        """The text of the error reply to a request, or what was answered instead."""
+        """The text of the error reply to a request, or of any other reply."""
         self.send(*words)
         return str(self.read())
 
@@ -100,7 +101,8 @@ class Connection:
         self._buffer += data
 
     def closed(self) -> bool:
-        """Whether the daemon hangs up without saying more, waiting until it does or time is up."""
+        """Whether the daemon closes the connection without sending more data; waits until it does,
+        or for the timeout."""
         if self._buffer:
             return False
         try:

@@ -38,7 +38,7 @@ _UNKNOWN_ID: Final = "D-00000000-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 
 
 class OneNodeTests(DaemonTestCase):
-    """A daemon and a client."""
+    """One daemon and one client."""
 
     def client(self, daemon: Daemon, password: str | None = None, protocol: int = 2) -> Disque:
         """A client of this daemon."""
@@ -49,8 +49,8 @@ class OneNodeTests(DaemonTestCase):
         return client
 
     def test_life(self) -> None:
-        """A job from its producer to its acknowledgement, and all that can be asked, over both
-        versions of RESP."""
+        """A job can be added, fetched and acknowledged, and all commands that show it work, with
+        both versions of RESP."""
         daemon = self.running("requirepass secret")
         for protocol in (2, 3):
             client = self.client(daemon, "secret", protocol)
@@ -76,7 +76,7 @@ class OneNodeTests(DaemonTestCase):
             self.assertEqual("1.0-rc1", client.info("server")["disque_version"])
 
     def test_refusals(self) -> None:
-        """Each reason why a job is not taken, or not found, has its exception."""
+        """Each reason why a job is refused or not found has its own exception."""
         client = self.client(self.running())
         client.add_job("q", "b")
         self.assertRaises(QueueFull, client.add_job, "q", "b", maxlen=1)
@@ -101,7 +101,8 @@ class OneNodeTests(DaemonTestCase):
         return False
 
     def test_password(self) -> None:
-        """Without the right one nothing is done, and with AUTH it can be given later."""
+        """A client without the right password can do nothing, and can authenticate later with
+        AUTH."""
         client = self.client(self.running("requirepass secret"))
         self.assertRaises(AuthenticationRefused, client.queue_length, "q")
         self.assertRaises(AuthenticationRefused, client.auth, "wrong")
@@ -109,7 +110,8 @@ class OneNodeTests(DaemonTestCase):
         self.assertEqual(0, client.queue_length("q"))
 
     def test_tls(self) -> None:
-        """Encrypted, with the node's certificate checked; one of a stranger is refused."""
+        """TLS works with the node's certificate checked; a certificate of an unknown authority is
+        refused."""
         folder = self.folder()
         certificate, key = Authority(folder, "ca").issue("node")
         port = free_port()
@@ -123,17 +125,17 @@ class OneNodeTests(DaemonTestCase):
         self.assertIn("CERTIFICATE_VERIFY_FAILED", str(error))
 
     def test_restart(self) -> None:
-        """A client outlives its node, and says so while there is none."""
+        """A client reports that its node is down, and works again after the node's restart."""
         daemon = self.running("appendonly yes", "appendfsync always")
         client = self.client(daemon)
         job_id = client.enqueue("q", "kept")
         daemon.kill()
         self.assertRaises(CannotConnect, client.queue_length, "q")
         daemon.start()
-        wait_for(lambda: client.show(job_id), "the job is back")
+        wait_for(lambda: client.show(job_id), "the job is loaded again")
 
     def test_threads(self) -> None:
-        """Many threads with one client: each job is taken by one of them."""
+        """Many threads can share one client, and each job is delivered to only one of them."""
         client = self.client(self.running())
         taken: list[bytes] = []
 
@@ -153,7 +155,7 @@ class OneNodeTests(DaemonTestCase):
         self.assertEqual(200, len(taken))
 
     def test_older_library(self) -> None:
-        """The client works on the redis-py before the installed one, too."""
+        """The client also works with the major version of redis-py before the installed one."""
         folder = os.environ.get("REDIS_PY_7", "")
         self.assertTrue(folder, "REDIS_PY_7 must name the folder with redis 7, see the Makefile")
         daemon = self.running("requirepass secret")
@@ -178,7 +180,7 @@ class OneNodeTests(DaemonTestCase):
             self.assertEqual(["7", "data", True], json.loads(done.stdout))
 
     def test_how_to(self) -> None:
-        """The examples of the documentation run, one after the other."""
+        """The examples of the documentation can be run one after the other."""
         port = self.running().port
         names: dict[str, object] = {}
         with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -188,10 +190,10 @@ class OneNodeTests(DaemonTestCase):
 
 
 class ClusterTests(DaemonTestCase):
-    """Three nodes, some of which die under the client."""
+    """Three nodes, some of which are killed while the client uses them."""
 
     def setUp(self) -> None:
-        """A cluster of this test alone: it loses nodes."""
+        """Start a cluster for this test only, because it kills nodes."""
         self.fleet = Fleet(3)
         self.addCleanup(self.fleet.discard)
         self.fleet.start()
@@ -201,7 +203,8 @@ class ClusterTests(DaemonTestCase):
         self.addCleanup(self.connected.close)
 
     def test_node_dies(self) -> None:
-        """With one address given, the client finds the others, and loses nothing."""
+        """With one address given, the client finds the other nodes, and loses no job when its node
+        dies."""
         client = self.connected
         added = []
         for number in range(60):
@@ -211,7 +214,9 @@ class ClusterTests(DaemonTestCase):
                 added.append(client.enqueue("q", str(number), retry=2))
             except (OutcomeUnknown, NotEnoughReplicas):
                 self.assertIn(number, range(20, 60))
-                wait_for(lambda: self.replicated(client), "two copies are enough again", 30)
+                wait_for(
+                    lambda: self.replicated(client), "a job with two copies is accepted again", 30
+                )
         taken = set()
 
         def all_taken() -> bool:
@@ -223,7 +228,7 @@ class ClusterTests(DaemonTestCase):
         wait_for(all_taken, "all jobs that were accepted are delivered", 30)
 
     def replicated(self, client: Disque) -> bool:
-        """Whether a job of two copies is taken."""
+        """Whether a job with two copies is accepted."""
         try:
             client.add_job("other", "b", replicate=2)
         except (OutcomeUnknown, NotEnoughReplicas):
@@ -231,7 +236,7 @@ class ClusterTests(DaemonTestCase):
         return True
 
     def test_dies_while_waiting(self) -> None:
-        """A GETJOB that waits on a dying node goes on elsewhere."""
+        """A GETJOB that waits on a dying node continues on another one."""
         client = self.connected
         client.ping()
         dying = threading.Timer(0.3, self.nodes[0].kill)
@@ -245,7 +250,7 @@ class ClusterTests(DaemonTestCase):
         self.assertEqual((b"late", True), (job.data, job.ack() is not None))
 
     def test_leaving(self) -> None:
-        """A node that leaves is left."""
+        """A client disconnects from a node that is leaving the cluster."""
         client = self.connected
         client.ping()
         self.nodes[0].call("CLUSTER", "LEAVING", "yes")
@@ -255,7 +260,7 @@ class ClusterTests(DaemonTestCase):
         self.assertNotEqual(self.one, str(client.address()))
 
     def test_follows(self) -> None:
-        """The consumer goes to the node of the producer."""
+        """A consumer moves to the node where most of its jobs come from."""
         client = self.connected
         for number in range(150):
             self.nodes[2].add("q", str(number), replicate=1)
@@ -267,7 +272,8 @@ class ClusterTests(DaemonTestCase):
         self.assertEqual(f"{self.nodes[2].ip}:{self.nodes[2].port}", str(client.address()))
 
     def test_channels(self) -> None:
-        """A subscription made at one node is seen from another one, and outlives its node."""
+        """A subscription made at one node is used by other nodes, too, and survives the crash of
+        its node."""
         client = self.connected
         client.subscribe("news", "mail")
         other = Disque(f"{self.nodes[1].ip}:{self.nodes[1].port}", timeout_s=2)
@@ -276,7 +282,9 @@ class ClusterTests(DaemonTestCase):
         self.assertEqual((["mail"], ()), (list(published.jobs), published.unseen))
         self.nodes[0].kill()
         again = wait_for(
-            lambda: other.publish("news", "second", replicate=2).jobs, "it is seen again", 40
+            lambda: other.publish("news", "second", replicate=2).jobs,
+            "the subscription is known again",
+            40,
         )
         self.assertEqual(["mail"], list(again))
         self.assertTrue(other.unsubscribe("news", "mail"))

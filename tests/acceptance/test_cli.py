@@ -35,40 +35,41 @@ _EXAMPLE: Final = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 
 class VerbTestCase(FleetTestCase):
-    """A node, and jobs in it."""
+    """One node, and helpers to add jobs to it."""
 
     size = 1
 
     def setUp(self) -> None:
-        """Get the node."""
+        """Connect to the node."""
         super().setUp()
         (self.node,) = self.nodes
         self.connection = self.node.client()
 
     def call(self, *words: bytes | str | int) -> Any:
-        """A request of the test's own."""
+        """Send a request on the test's own connection."""
         return self.connection.call(*words)
 
     def run_here(self, *words: str | float) -> tuple[int, str, str]:
-        """The program with the daemon."""
+        """Run the program with the address of the daemon."""
         return disque("-p", self.node.port, *words)
 
     def add(self, queue: str, *bodies: bytes | str, **options: int) -> None:
-        """ADDJOB for each; options by their names."""
+        """ADDJOB for each body; options by their names."""
         words = [word for name, value in options.items() for word in (name.upper(), value)]
         for body in bodies:
             self.call("ADDJOB", queue, body, 0, *words)
 
     def length(self, queue: str) -> int:
-        """QLEN."""
+        """The length of a queue."""
         return int(self.call("QLEN", queue))
 
 
 class LookingTests(VerbTestCase):
-    """Verbs that change nothing."""
+    """Verbs that only read."""
 
     def test_tail(self) -> None:
-        """The newest jobs of a queue, the oldest of them first, and no byte of a body obeyed."""
+        """``tail`` shows the newest jobs of a queue, the oldest of these first, and escapes bytes
+        that would control the terminal."""
         self.add("q", "old", "b", b"\x1b[2J\xff\n")
         status, output, _ = self.run_here("tail", "q", "-n", 2)
         self.assertEqual((0, ['"b"', '"\\x1b[2J\\xff\\n"']), (status, output.split()[1::2]))
@@ -77,7 +78,7 @@ class LookingTests(VerbTestCase):
         self.assertEqual(3, self.length("q"))
 
     def test_tail_follows(self) -> None:
-        """Each new job is shown once, as long as one looks; interrupted, the status is 130."""
+        """``tail -f`` shows each new job once until it is interrupted; then the status is 130."""
         words = ("-p", self.node.port, "tail", "q", "-f", "-i", "0.02", "--json")
         tail = started(*words, stdout=subprocess.PIPE)
         assert tail.stdout is not None
@@ -89,14 +90,14 @@ class LookingTests(VerbTestCase):
         self.assertEqual(130, tail.returncode)
 
     def test_tail_on_a_terminal(self) -> None:
-        """There letters are shown as they are, and still no byte is obeyed."""
+        """On a terminal letters are shown unescaped, and control bytes are still escaped."""
         self.add("q", "grüße", b"\x1b[2J\xff")
         output = on_terminal("-p", str(self.node.port), "tail", "q")
         self.assertIn('"grüße"', output)
         self.assertIn('"\\x1b[2J\\xff"', output)
 
     def test_watch(self) -> None:
-        """Figures for programs: a line per queue and look, with tabs."""
+        """Programs get one line with tabs per queue and interval."""
         self.add("q", "a", "b")
         self.call("PAUSE", "q", "out")
         status, output, _ = self.run_here("watch", "q", "none", "--count", 2, "-i", 0.05)
@@ -108,13 +109,13 @@ class LookingTests(VerbTestCase):
         self.assertEqual(["none", "0"], rows[4][:2])
 
     def test_watch_on_a_terminal(self) -> None:
-        """There it is a table."""
+        """On a terminal the figures are a table."""
         self.add("q", "a")
         output = on_terminal("-p", str(self.node.port), "watch", "q", "--once")
         self.assertRegex(output, r"\bq +1 ")
 
     def test_bigqueues(self) -> None:
-        """The longest first, as many as asked for; all are counted."""
+        """The longest queues come first, as many as requested; the total counts all of them."""
         for number in range(1, 6):
             self.add(f"q{number}", *"x" * number)
         status, output, error = self.run_here("--bigqueues", "-n", 2, "-i", 0.05)
@@ -124,10 +125,10 @@ class LookingTests(VerbTestCase):
 
 
 class MachineTests(VerbTestCase):
-    """What programs read is exact."""
+    """Output that other programs read is exact."""
 
     def test_json(self) -> None:
-        """Numbers are numbers, IDs and names are whole, nothing is rounded."""
+        """In JSON numbers are numbers, and IDs and names are complete."""
         self.add("q" * 300, *["x" * 2000] * 3)
         name = "q" * 300
         for words in (("watch", name, "--once"), ("--bigqueues", "-i", "0")):
@@ -141,7 +142,7 @@ class MachineTests(VerbTestCase):
         self.assertEqual((3, 1, 0, 0), tuple(row[n] for n in ("jobs", "queues", "links", "others")))
 
     def test_csv(self) -> None:
-        """The same as CSV, with a header; names of any bytes and with commas too."""
+        """CSV has the same data, with a header, also for names with commas and arbitrary bytes."""
         self.call("ADDJOB", b"a,\xff", "x", 0)
         for words in (("watch", "a", "--once"), ("dead", "list")):
             status, output, _ = self.run_here("--csv", *words)
@@ -156,7 +157,7 @@ class MachineTests(VerbTestCase):
         self.assertIn(b'"a,\xff",1,', result.stdout)
 
     def test_not_ignored(self) -> None:
-        """A verb without such an output says so, instead of printing for people."""
+        """A verb without machine-readable output refuses the option instead of ignoring it."""
         status, output, error = self.run_here("--json", "move", "a", "b")
         self.assertEqual((2, ""), (status, output))
         self.assertIn("no output as --json", error)
@@ -166,8 +167,8 @@ class HealthTests(DaemonTestCase):
     """``disque health``, as probes run it."""
 
     def test_life(self) -> None:
-        """0 while the node serves; 1, with the reason, when it is leaving, full, or gone; and no
-        job is added by asking."""
+        """The status is 0 while the node serves, and 1, with the reason, when it is leaving, full,
+        or down; the check itself adds no job."""
         node = self.running("maxmemory 1mb")
         client = node.client()
         self.assertEqual(
@@ -184,14 +185,15 @@ class HealthTests(DaemonTestCase):
         self.unhealthy("refused", "-p", node.port)
 
     def test_password(self) -> None:
-        """One that is missing or wrong is a reason of its own; the right one is not."""
+        """A missing or a wrong password is reported as such; with the right one the node is
+        healthy."""
         node = self.running("requirepass secret")
         self.unhealthy("NOAUTH", "-p", node.port)
         self.unhealthy("refuses the password", "-p", node.port, "-a", "other")
         self.assertEqual(0, disque("-p", node.port, "-a", "secret", "health")[0])
 
     def test_hanging(self) -> None:
-        """A node that is stopped answers nothing: the probe ends all the same."""
+        """A probe of a node that does not answer ends after its timeout."""
         node = self.running()
         os.kill(node.pid, signal.SIGSTOP)
         self.addCleanup(os.kill, node.pid, signal.SIGCONT)
@@ -200,7 +202,7 @@ class HealthTests(DaemonTestCase):
         self.assertIn("within 0.3 s", output)
 
     def unhealthy(self, why: str, *words: str | int) -> None:
-        """The status is 1, and this the reason."""
+        """Assert that the status is 1, and that the error contains this reason."""
         status, output, error = disque(*words, "health")
         self.assertEqual((1, ""), (status, output))
         self.assertIn(why, error)
@@ -210,7 +212,7 @@ class DrainTests(VerbTestCase):
     """``disque drain``."""
 
     def test_life(self) -> None:
-        """All jobs, whatever their bodies, once; and then they are gone."""
+        """All jobs, whatever their bodies, are written once and acknowledged."""
         bodies = [b"text", b"\xff\x00\n", b"", "é".encode()]
         self.add("q", *bodies)
         status, output, error = self.run_here("drain", "q", "--timeout", "0.1")
@@ -220,20 +222,21 @@ class DrainTests(VerbTestCase):
         self.assertEqual(0, int(self.node.info()["registered_jobs"]))
 
     def test_raw_and_count(self) -> None:
-        """Bodies for shell tools; and no more jobs than asked for."""
+        """Shell tools get plain bodies, and no more jobs than requested."""
         self.add("q", "a", "b", "c")
         _, output, _ = self.run_here("drain", "q", "--raw", "--count", "2")
         self.assertEqual(("a\nb\n", 1), (output, self.length("q")))
 
     def test_keep(self) -> None:
-        """A copy of a queue leaves it as long as it was."""
+        """A copy of a queue leaves its length unchanged."""
         self.add("q", *map(str, range(250)))
         _, output, _ = self.run_here("drain", "q", "--raw", "--keep", "--timeout", "0.1")
         self.assertEqual(250, len(set(output.split())))
         self.assertEqual(250, self.length("q"))
 
     def test_appends(self) -> None:
-        """What is in the file stays, also behind a line that was torn when a process died."""
+        """The file's existing lines stay, also after a line that was torn when a process was
+        killed."""
         path = self.folder() / "jobs"
         path.write_text("first\n{torn")
         self.add("q", "a")
@@ -241,14 +244,16 @@ class DrainTests(VerbTestCase):
         self.assertEqual("first\n{torn\na\n", path.read_text())
 
     def test_nothing_is_acknowledged_that_was_not_written(self) -> None:
-        """With a full disk the jobs are in the queue again at once, and the trouble is told."""
+        """When the disk is full, the jobs are returned to the queue at once, and the error is
+        shown."""
         self.add("q", "a", "b")
         status, _, error = self.run_here("drain", "q", "--to", "/dev/full")
         self.assertEqual((1, 2), (status, self.length("q")))
         self.assertIn("No space left on device", error)
 
     def test_broken_pipe(self) -> None:
-        """Whoever read the output may leave; that is no news, and the jobs stay."""
+        """When the reader of the output ends early, drain ends without a traceback, and the jobs
+        stay in the queue."""
         self.add("q", *["x" * 1000] * 500)
         drain = started(
             *("-p", self.node.port, "drain", "q"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -261,24 +266,25 @@ class DrainTests(VerbTestCase):
         self.assertEqual(500, self.length("q"))
 
     def test_interrupted(self) -> None:
-        """Ctrl-C ends it quietly with status 130, also while it waits for jobs."""
+        """Ctrl-C ends drain without a traceback and with status 130, also while it waits for
+        jobs."""
         drain = started(
             *("-p", self.node.port, "drain", "q", "--timeout", 60), stderr=subprocess.PIPE
         )
-        wait_for(lambda: int(self.node.info()["blocked_clients"]), "it waits")
+        wait_for(lambda: int(self.node.info()["blocked_clients"]), "drain waits for jobs")
         drain.send_signal(signal.SIGINT)
         _, error = drain.communicate(timeout=START_S)
         self.assertEqual((130, b"0 jobs drained"), (drain.returncode, error.strip()))
 
     def test_progress(self) -> None:
-        """On a terminal one sees how far it is."""
+        """On a terminal the progress is shown."""
         self.add("q", "a", "b")
         path = str(self.folder() / "jobs")
         words = ("-p", str(self.node.port), "drain", "q", "--to", path, "--timeout", "0.1")
         self.assertIn("2/2", on_terminal(*words))
 
     def test_killed(self) -> None:
-        """Killed at any moment, again and again: each job is in the file in the end."""
+        """When drain is killed and restarted many times, each job is in the file in the end."""
         path = self.folder() / "jobs"
         path.touch()
         words = ("-p", self.node.port, "drain", "q", "--to", str(path))
@@ -295,7 +301,7 @@ class FillTests(VerbTestCase):
     """``disque fill``."""
 
     def add_options(self, queue: str) -> list[tuple[bytes, int, int, int]]:
-        """Body, RETRY, TTL and copies of the jobs of a queue."""
+        """Body, RETRY, TTL and number of copies of the jobs of a queue."""
         found = []
         for _, job_id, body in self.call("QPEEK", queue, 100):
             shown = self.call("SHOW", job_id)
@@ -304,8 +310,8 @@ class FillTests(VerbTestCase):
         return sorted(found)
 
     def test_there_and_back(self) -> None:
-        """What was drained comes back as it was: body, RETRY, copies and what is left of its TTL;
-        and what was to be delivered at most once stays so."""
+        """Drained jobs are added again with their body, RETRY, number of copies and the remaining
+        TTL; a job that was to be delivered at most once stays so."""
         self.add("q", b"text\n", retry=77, ttl=500)
         self.add("q", b"\xff\x00", retry=0, ttl=600, replicate=1)
         self.add("q", "é", ttl=9999)
@@ -319,7 +325,8 @@ class FillTests(VerbTestCase):
             self.assertTrue(was[2] - 20 <= now[2] <= was[2], (was, now))
 
     def test_older_lines(self) -> None:
-        """Lines of older versions have no RETRY; the ID says whether it was 0."""
+        """Lines from older versions lack RETRY; it is 0 if the ID says so, and the default
+        otherwise."""
         line = {"queue": "q", "id": "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-000a", "body": "x"}
         self.assertEqual(0, disque("-p", self.node.port, "fill", stdin=_lines(line))[0])
         ((_, retry_s, ttl_s, copies),) = self.add_options("q")
@@ -327,7 +334,8 @@ class FillTests(VerbTestCase):
         self.assertTrue(590 <= ttl_s <= 600, ttl_s)
 
     def test_elsewhere(self) -> None:
-        """Into another queue, from a pipe; a job that was drained twice is added once."""
+        """Jobs can be added to another queue, from a pipe; a job that was drained twice is added
+        once."""
         line = {"queue": "q", "id": "D-1", "body": "x", "retry": 5, "ttl": 50}
         words = ("-p", self.node.port, "fill", "--queue", "q2")
         _, _, error = disque(*words, stdin=_lines(line, line, line | {"id": "D-2"}))
@@ -335,8 +343,9 @@ class FillTests(VerbTestCase):
         self.assertIn("1 lines were of jobs that other lines had added", error)
 
     def test_bad_lines(self) -> None:
-        """They are named by their number. From a file nothing is added then, from a pipe what is
-        before; and they can be set aside, so that nothing is lost."""
+        """Malformed lines are reported with their number: from a file nothing is added then, from a
+        pipe only the lines before. They can also be written to another file, so that nothing is
+        lost."""
         good = _lines({"queue": "q", "body": "x"})
         for bad in (b"{torn\n", b"[]\n", _lines({"queue": "q"}), b'{"queue":"q","body":5}\n'):
             path = self.folder() / "jobs"
@@ -356,7 +365,8 @@ class FillTests(VerbTestCase):
             self.run_here("drain", "q", "--timeout", "0")
 
     def test_refused(self) -> None:
-        """Half-way: it says where to go on, and going on there adds each job once."""
+        """When a job is refused, the error says at which line to continue; continuing there adds
+        each job once."""
         path = self.folder() / "jobs"
         queues = ["a", "b", "full", "c"]
         path.write_bytes(_lines(*({"queue": each, "body": each} for each in queues)))
@@ -369,8 +379,8 @@ class FillTests(VerbTestCase):
         self.assertEqual([1] * 4, [self.length(each) for each in queues])
 
     def test_killed_drain(self) -> None:
-        """A drain that was killed leaves a torn line, and its job in the queue: with the line set
-        aside, all comes back."""
+        """A killed drain leaves a torn line, and its job in the queue: when the line is set aside,
+        no job is lost."""
         path = self.folder() / "jobs"
         path.write_bytes(b'{"queue": "q", "bo')
         self.add("q", "a")
@@ -387,8 +397,8 @@ class MoveTests(VerbTestCase):
     """``disque move``."""
 
     def test_at_most_once(self) -> None:
-        """A job with RETRY 0 stays one at the other place, whatever number of copies is asked
-        for, and has one copy."""
+        """A job with RETRY 0 keeps it after the move, and has one copy, whatever number of copies
+        is requested."""
         self.add("q", "a", retry=0, ttl=600, replicate=1)
         words = ("move", "q", "q2", "--timeout", "0.1", "--replicate", 2)
         self.assertEqual((0, "", "1 jobs moved\n"), self.run_here(*words))
@@ -397,8 +407,8 @@ class MoveTests(VerbTestCase):
         shown = dict(zip(shown[::2], shown[1::2], strict=True))
         self.assertEqual((0, 1), (shown[b"retry"], shown[b"repl"]))
 
-    def test_keeps_the_terms(self) -> None:
-        """A job at the other place has the same RETRY, and expires when it would have."""
+    def test_keeps_retry_and_ttl(self) -> None:
+        """A moved job has the same RETRY, and expires at the same time."""
         self.add("q", "a", retry=77, ttl=500)
         status, _, error = self.run_here("move", "q", "q2", "--timeout", "0.1")
         self.assertEqual((0, "1 jobs moved\n"), (status, error))
@@ -410,7 +420,8 @@ class MoveTests(VerbTestCase):
         self.assertEqual(1, int(self.node.info()["registered_jobs"]))
 
     def test_to_another_cluster(self) -> None:
-        """Its password is in the URL; and the name of the queue may stay."""
+        """Jobs can be moved to a cluster whose password is in the URL, and to a queue of the same
+        name."""
         other = self.running("requirepass secret")
         self.add("q", "a", "b")
         url = f"disque://:secret@127.0.0.1:{other.port}"
@@ -421,14 +432,16 @@ class MoveTests(VerbTestCase):
         self.assertEqual((0, 2), (self.length("q"), there.call("QLEN", "q")))
 
     def test_to_itself(self) -> None:
-        """That would never end; it is refused, however the node is named."""
+        """To move a queue to itself would never end; it is refused, whatever address is given for
+        the node."""
         for words in ((), ("--to-address", f"localhost:{self.node.port}")):
             status, _, error = self.run_here("move", "q", "q", *words)
             self.assertEqual(2, status)
             self.assertIn("the same queue", error)
 
     def test_refused(self) -> None:
-        """A target that takes no more: the reason, status 1, and every job is in the old queue."""
+        """When the target refuses jobs, the reason is shown, the status is 1, and every job stays
+        in the old queue."""
         self.add("q", "a", "b")
         self.call("PAUSE", "q2", "in")
         status, _, error = self.run_here("move", "q", "q2")
@@ -436,23 +449,25 @@ class MoveTests(VerbTestCase):
         self.assertIn("PAUSED", error)
 
     def test_target_dies(self) -> None:
-        """Half-way: what was moved is told, the rest is in the old queue."""
+        """When the target dies halfway, the number of moved jobs is printed, and the others stay in
+        the old queue."""
         other = self.running()
         self.add("q", *map(str, range(50)))
         words = ("-p", self.node.port, "move", "q", "q", "--rate", 50)
         move = started(*words, "--to-address", f"127.0.0.1:{other.port}", stderr=subprocess.PIPE)
-        wait_for(lambda: int(other.info()["registered_jobs"]) > 3, "it has begun")
+        wait_for(lambda: int(other.info()["registered_jobs"]) > 3, "some jobs are moved")
         other.kill()
-        wait_for(lambda: self.length("q") < 50, "some are moved")
+        wait_for(lambda: self.length("q") < 50, "the old queue is shorter")
         move.send_signal(signal.SIGINT)
         _, error = move.communicate(timeout=START_S)
         (moved,) = map(int, re.findall(rb"(\d+) jobs moved", error))
         self.assertEqual(130, move.returncode)
-        # One may be acknowledged and not yet counted when the signal comes.
+        # One job may be acknowledged but not yet counted when the signal arrives.
         self.assertIn(moved + self.length("q"), (49, 50))
 
     def test_killed(self) -> None:
-        """Killed at any moment, again and again: each job is at the other place in the end."""
+        """When move is killed and restarted many times, each job is in the target queue in the
+        end."""
         words = ("-p", self.node.port, "move", "q", "q2")
         wanted = kill_often(self, words, lambda: self.length("q2"), 60)
         self.run_here(*words[2:])
@@ -463,10 +478,9 @@ class MoveTests(VerbTestCase):
 def kill_often(
     case: VerbTestCase, words: tuple[str | int, ...], measure: Callable[[], int], jobs: int
 ) -> set[str]:
-    """Add ``jobs`` jobs, start the program, kill it soon after ``measure`` grows; and so on.
-
-    Returns the bodies of all jobs. Fails if it never was in the middle of its work.
-    """
+    """Repeatedly add ``jobs`` jobs, start the program, and kill it soon after ``measure`` grows.
+    Returns the bodies of all jobs. Fails if the program was never killed before its work was
+    finished."""
     chance = random.Random(4)
     bodies: set[str] = set()
     in_the_middle = 0
@@ -475,7 +489,7 @@ def kill_often(
         case.add("q", *fresh, retry=1)
         bodies |= set(fresh)
         process = started(*words)
-        wait_for(partial(_grows, measure, measure()), "it has begun")
+        wait_for(partial(_grows, measure, measure()), "the program has begun its work")
         time.sleep(chance.random() * 0.01)
         process.kill()
         process.wait()
@@ -488,12 +502,12 @@ def _grows(measure: Callable[[], int], before: int) -> bool:
     return measure() > before
 
 
-class ReachingTests(DaemonTestCase):
-    """How nodes are reached, and what is said when they are not."""
+class ConnectingTests(DaemonTestCase):
+    """How the program connects to nodes, and what it prints when it cannot."""
 
     def test_tls(self) -> None:
-        """Commands, modes and verbs, each encrypted with the certificate checked."""
-        port, options = self.encrypted()
+        """Commands, modes and verbs use TLS and check the certificate."""
+        port, options = self.tls_port()
         self.assertEqual((0, "PONG\n"), disque(*options, "PING")[:2])
         lines = b"ADDJOB q body 0\r\n" * 3000
         status, output, _ = disque(*options, "--pipe", stdin=lines)
@@ -504,8 +518,9 @@ class ReachingTests(DaemonTestCase):
         self.assertEqual(0, disque(*options, "cluster", "check", f"127.0.0.1:{port}")[0])
 
     def test_tls_refused(self) -> None:
-        """Who cannot be trusted is not talked to, and the way out is told."""
-        port, options = self.encrypted()
+        """Nothing is sent to a node whose certificate cannot be verified, and the error names the
+        option that helps."""
+        port, options = self.tls_port()
         for words in (("PING",), ("tail", "q")):
             status, _, error = disque("-p", port, "--tls", *words)
             self.assertEqual(1, status)
@@ -518,8 +533,9 @@ class ReachingTests(DaemonTestCase):
         self.assertIn("not checked", error)
 
     def test_tls_at_the_wrong_port(self) -> None:
-        """Encrypted to a plain port and plain to an encrypted one: which option is wrong."""
-        port, _ = self.encrypted()
+        """The error names the wrong option when TLS is used on a plain port, or not used on a TLS
+        port."""
+        port, _ = self.tls_port()
         plain = self.node.port
         for words in (("PING",), ("tail", "q")):
             status, _, error = disque("-p", plain, "--tls", *words)
@@ -529,8 +545,8 @@ class ReachingTests(DaemonTestCase):
             self.assertEqual(1, status)
             self.assertIn("try with --tls", error)
 
-    def encrypted(self) -> tuple[int, tuple[str | int, ...]]:
-        """A port for TLS, and options with which it is reached."""
+    def tls_port(self) -> tuple[int, tuple[str | int, ...]]:
+        """A port for TLS, and the options to connect to it."""
         folder = self.folder()
         certificate, key = Authority(folder, "ca").issue("node")
         port = free_port()
@@ -541,7 +557,8 @@ class ReachingTests(DaemonTestCase):
         return port, ("-p", port, "--tls", "--cacert", authority, "--no-host-check")
 
     def test_password(self) -> None:
-        """From the environment, a URL, or asked for; a wrong one is told without showing it."""
+        """The password comes from the environment, a URL, or a prompt; the error for a wrong one
+        does not show it."""
         port = self.running("requirepass secret").port
         words = ("-p", port, "tail", "q")
         self.assertEqual(0, disque(*words, DISQUE_PASSWORD="secret")[0])
@@ -553,9 +570,9 @@ class ReachingTests(DaemonTestCase):
         self.assertNotIn("other-one", error)
         self.assertIn("DISQUE_PASSWORD", disque(*words)[2])
 
-    def test_nobody_listens(self) -> None:
-        """One line that says where and why, soon, and status 1. A slow machine may have said before
-        what is waited for."""
+    def test_connection_refused(self) -> None:
+        """Without a server, one line says where and why, soon, and the status is 1. On a slow
+        machine lines about waiting may precede it."""
         port = free_port()
         for verb in (("drain", "q"), ("watch", "q")):
             status, output, error = disque("-p", port, *verb)
@@ -566,17 +583,18 @@ class ReachingTests(DaemonTestCase):
             self.assertIn("refused", reason)
 
     def test_addresses_of_the_environment(self) -> None:
-        """Of several nodes one that answers will do."""
+        """When several nodes are given, one that answers is enough."""
         addresses = f"127.0.0.1:{free_port()},127.0.0.1:{self.running().port}"
         self.assertEqual(0, disque("tail", "q", DISQUE_ADDRESSES=addresses)[0])
         self.assertEqual(0, disque("dead", "list", DISQUE_ADDRESSES=addresses)[0])
 
 
 class UnixSocketTests(DaemonTestCase):
-    """Nodes that are reached by a Unix socket."""
+    """Nodes with a Unix socket."""
 
     def test_verbs(self) -> None:
-        """All verbs, and the blocking client, as at a port; also when there is no port at all."""
+        """All verbs, and the blocking client, work over a Unix socket, also on a node without a TCP
+        port."""
         path = self.short_folder() / "d"
         node = self.running(f"unixsocket {path}")
         node.client().call("ADDJOB", "q", "x", 0, "RETRY", 5)
@@ -600,12 +618,12 @@ class UnixSocketTests(DaemonTestCase):
         self.assertIn("unix:/no/such/socket", gone[2])
 
 
-class SilenceTests(DaemonTestCase):
-    """What is said while nothing happens."""
+class WaitingTests(DaemonTestCase):
+    """What is printed while the program waits for a node."""
 
     def test_hanging(self) -> None:
-        """A node that is stopped: within a moment it is said what is waited for, and for how long;
-        in the end why it failed."""
+        """When a node does not answer, a message soon says what the program waits for, and for how
+        long; in the end an error says why it failed."""
         node = self.running()
         os.kill(node.pid, signal.SIGSTOP)
         self.addCleanup(os.kill, node.pid, signal.SIGCONT)
@@ -615,8 +633,9 @@ class SilenceTests(DaemonTestCase):
             self.assertEqual(1, status)
             self.assertIn("Waiting for", error.splitlines()[0], words)
 
-    def test_gone(self) -> None:
-        """Nobody listens: that is said at once, by what gives up as by what goes on."""
+    def test_refused(self) -> None:
+        """When the connection is refused, that is reported at once, by verbs that give up and by
+        workers that retry."""
         port = free_port()
         status, _, error = disque("-p", port, "dead", "list")
         self.assertEqual(1, status)
@@ -624,21 +643,21 @@ class SilenceTests(DaemonTestCase):
         words = ("-p", port, "work", "tests.worker.handlers:handlers")
         worker = started(*words, stderr=subprocess.PIPE)
         assert worker.stderr is not None
-        said = b""
-        while b"does not serve" not in said:
+        printed = b""
+        while b"does not serve" not in printed:
             line = worker.stderr.readline()
-            self.assertTrue(line, said)
-            said += line
-        self.assertIn(b"for up to 20 s", said)
+            self.assertTrue(line, printed)
+            printed += line
+        self.assertIn(b"for up to 20 s", printed)
         worker.kill()
         worker.communicate()
 
     def test_lost_half_way(self) -> None:
-        """A node that goes away in the middle: it is said that another one is looked for."""
+        """When the connection is lost, the program reports that it looks for another node."""
         node = self.running()
         drain = started("-p", node.port, "drain", "q", "--timeout", 60, stderr=subprocess.PIPE)
         assert drain.stderr is not None
-        wait_for(lambda: int(node.info()["blocked_clients"]), "it waits")
+        wait_for(lambda: int(node.info()["blocked_clients"]), "drain waits for jobs")
         node.kill()
         self.assertIn(b"Looking for a node", drain.stderr.readline())
         drain.send_signal(signal.SIGTERM)
@@ -647,10 +666,10 @@ class SilenceTests(DaemonTestCase):
 
 
 class HowToTests(DaemonTestCase):
-    """The documentation."""
+    """The documentation of the command line."""
 
     def test_examples(self) -> None:
-        """What readers copy works, from the first line to the last."""
+        """All examples that readers copy work, from the first to the last."""
         folder = self.folder()
         program = folder / "disque"
         line = " ".join((*PROGRAM, "-p", str(self.running().port)))
@@ -670,7 +689,7 @@ class HowToTests(DaemonTestCase):
 
 
 def on_terminal(*words: str, typed: bytes = b"") -> str:
-    """What the program shows on a terminal."""
+    """What the program prints on a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*PROGRAM, *words],

@@ -1,4 +1,5 @@
-"""Connections under stress: many requests, large ones, clients that are slow, rude or gone."""
+"""Connections under stress: many or large requests, and clients that are slow, misbehave or
+disconnect."""
 
 from __future__ import annotations
 
@@ -13,16 +14,16 @@ from pathlib import Path
 from tests.acceptance.daemon import DaemonTestCase, environment, wait_for
 from tests.acceptance.resp import ClosedError, Connection, encode
 
-#: In a network of its own; whatever is left of it ends with it.
-_ALONE = ("unshare", "--net", "--map-root-user", "--pid", "--fork", "--kill-child")
+#: In a network namespace of its own; all its processes end with it.
+_ISOLATED = ("unshare", "--net", "--map-root-user", "--pid", "--fork", "--kill-child")
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 class TrafficTests(DaemonTestCase):
-    """Amounts of requests and of bytes."""
+    """Large numbers of requests and of bytes."""
 
     def test_pipelining(self) -> None:
-        """Ten thousand requests in one write are answered completely and in their order."""
+        """Ten thousand requests in one write are all answered, in order."""
         client = self.running().client()
         client.send_raw(b"".join(encode("PING", number) for number in range(10_000)))
         self.assertEqual(
@@ -30,7 +31,7 @@ class TrafficTests(DaemonTestCase):
         )
 
     def test_one_byte_at_a_time(self) -> None:
-        """Requests may arrive in any pieces."""
+        """Requests may arrive in pieces of any size."""
         client = self.running().client()
         for byte in encode("ADDJOB", "q", b"a\r\nb", 0) + b"QLEN q\r\n":
             client.send_raw(bytes([byte]))
@@ -38,7 +39,7 @@ class TrafficTests(DaemonTestCase):
         self.assertEqual(1, client.read())
 
     def test_large_body(self) -> None:
-        """A body of 100 MB comes back as it was."""
+        """A body of 100 MB is delivered unchanged."""
         client = self.running().client()
         body = random.randbytes(1_000_000) * 100
         job_id = client.call("ADDJOB", "q", body, 0)
@@ -47,7 +48,8 @@ class TrafficTests(DaemonTestCase):
         self.assertTrue(jobs[0][2] == body, "the body was changed")
 
     def test_slow_reader(self) -> None:
-        """Who does not read its replies holds up nobody else, and gets them all later."""
+        """A client that does not read its replies delays no other client, and receives all of them
+        later."""
         daemon = self.running()
         slow, other = daemon.client(), daemon.client()
         request = encode("PING", b"x" * 100_000)
@@ -63,7 +65,7 @@ class TrafficTests(DaemonTestCase):
         self.assertEqual(b"x" * 100_000, slow.read())
 
     def test_one_does_not_starve_others(self) -> None:
-        """A client that pipelines without end is only one among many."""
+        """A client that pipelines endlessly does not keep others from being served."""
         daemon = self.running()
         greedy, other = daemon.client(), daemon.client()
         requests = 300_000
@@ -79,7 +81,7 @@ class TrafficTests(DaemonTestCase):
         self.assertGreater(answered, 10)
 
     def read_lines(self, client: Connection, count: int) -> None:
-        """Read so many lines."""
+        """Read ``count`` lines."""
         while count > 0:
             count -= client.sock.recv(1 << 20).count(b"\n")
 
@@ -99,18 +101,19 @@ class EndTests(DaemonTestCase):
         self.assertEqual(1, other.call("QLEN", "q"))
 
     def test_gone_while_blocked(self) -> None:
-        """A job is not given to a client that has gone away while it was waiting."""
+        """A job is not delivered to a client that disconnected while it was waiting."""
         daemon = self.running()
         client, other = daemon.client(), daemon.client()
         client.send("GETJOB", "FROM", "q")
         wait_for(lambda: daemon.info()["blocked_clients"] == "1", "it is blocked")
         client.close()
-        wait_for(lambda: daemon.info()["blocked_clients"] == "0", "it is forgotten")
+        wait_for(lambda: daemon.info()["blocked_clients"] == "0", "the node has noticed")
         other.call("ADDJOB", "q", "b", 0)
         self.assertEqual(1, other.call("QLEN", "q"))
 
     def test_maxclients(self) -> None:
-        """One too many is told so, and served when there is room again."""
+        """A client above the limit receives an error, and a later one is served when there is room
+        again."""
         daemon = self.running("maxclients 3")
         clients = [daemon.client() for _ in range(3)]
         for client in clients:
@@ -122,7 +125,7 @@ class EndTests(DaemonTestCase):
         wait_for(lambda: answered(daemon.client()), "there is room again")
 
     def test_idle(self) -> None:
-        """``timeout`` closes idle clients without a word, but not those that wait for jobs."""
+        """``timeout`` closes idle connections, but not those of clients that wait for jobs."""
         daemon = self.running("timeout 1")
         idle, blocked = daemon.client(), daemon.client()
         idle.call("PING")
@@ -134,19 +137,20 @@ class EndTests(DaemonTestCase):
         self.assertEqual(b"q", blocked.read()[0][0])
 
     def test_output_limit(self) -> None:
-        """``client-output-buffer-limit`` closes who does not read."""
+        """``client-output-buffer-limit`` closes the connection of a client that does not read."""
         daemon = self.running("client-output-buffer-limit normal 2mb 0 0")
         client = daemon.client()
         client.call("ADDJOB", "q", bytes(1_000_000), 0)
         client.send_raw(encode("QPEEK", "q", 1) * 30)
         wait_for(lambda: "output-buffer-limit" in daemon.log(), "the limit is noticed")
-        wait_for(lambda: daemon.info()["connected_clients"] == "1", "it is closed")
+        wait_for(lambda: daemon.info()["connected_clients"] == "1", "the connection is closed")
         with self.assertRaises(ClosedError):
             while True:
                 client.read()
 
-    def test_query_of_the_web(self) -> None:
-        """A browser that is lured to the port is cut off, and its body is not executed."""
+    def test_http_request(self) -> None:
+        """When a web page makes a browser send a request to the port, the connection is closed and
+        the body is not executed."""
         daemon = self.running()
         client = daemon.client()
         client.send_raw(b"POST / HTTP/1.1\r\nHost: x\r\n\r\nADDJOB q b 0\r\n")
@@ -158,7 +162,8 @@ class EndTests(DaemonTestCase):
         self.assertEqual(0, daemon.client().call("QLEN", "q"))
 
     def test_protocol_error(self) -> None:
-        """What went before a malformed request is answered, then the error, then it ends."""
+        """Requests before a malformed one are answered, then comes the error, then the connection
+        is closed."""
         client = self.running().client()
         client.send_raw(b"PING\r\n*1\r\n!4\r\nPING\r\nPING\r\n")
         self.assertEqual("PONG", client.read())
@@ -167,13 +172,14 @@ class EndTests(DaemonTestCase):
 
 
 class ProtectedModeTests(DaemonTestCase):
-    """A node without a password serves its own host only."""
+    """A node without a password serves only clients on its own host."""
 
     def test_from_outside(self) -> None:
-        """In a network of its own, over an address that is not the loopback one."""
+        """A client with an address other than loopback is refused; runs in a network namespace of
+        its own."""
         paths = environment()["PYTHONPATH"] + f":{_ROOT}"
         done = subprocess.run(
-            [*_ALONE, sys.executable, "-c", _OUTSIDE],
+            [*_ISOLATED, sys.executable, "-c", _OUTSIDE],
             cwd=self.folder(),
             env=environment() | {"PYTHONPATH": paths},
             capture_output=True,
@@ -191,7 +197,7 @@ class ProtectedModeTests(DaemonTestCase):
         self.assertEqual("NOAUTH Authentication required.", guarded)
 
 
-#: Run in a network that has nothing but a loopback device.
+#: Runs in a network namespace that has only a loopback device.
 _OUTSIDE = """\
 import fcntl, socket, struct
 from pathlib import Path
@@ -209,7 +215,7 @@ IFF_UP_RUNNING = 0x41
 request(SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP_RUNNING))
 request(SIOCSIFADDR, struct.pack("16s", b"lo:1") + address("10.99.0.1"))
 
-def ask(where, *directives):
+def print_reply(where, *directives):
     folder = Path(where + "".join(directives).replace(" ", "-")).absolute()
     folder.mkdir()
     daemon = Daemon(folder, "bind 0.0.0.0", *directives).start()
@@ -222,15 +228,15 @@ def ask(where, *directives):
     finally:
         daemon.discard()
 
-ask("127.0.0.1")
-ask("10.99.0.1")
-ask("10.99.0.1", "protected-mode no")
-ask("10.99.0.1", "requirepass x")
+print_reply("127.0.0.1")
+print_reply("10.99.0.1")
+print_reply("10.99.0.1", "protected-mode no")
+print_reply("10.99.0.1", "requirepass x")
 """
 
 
 def answered(client: Connection) -> bool:
-    """Whether the client was let in; hangs up."""
+    """Whether the client is served; closes the connection."""
     try:
         return client.error("PING") == "PONG"
     except ClosedError:

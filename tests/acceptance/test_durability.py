@@ -1,4 +1,4 @@
-"""What was acknowledged is still there, whatever happens to the process."""
+"""Acknowledged jobs survive whatever happens to the process."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ _ROUNDS = 4
 _ALWAYS = ("appendonly yes", "appendfsync always", "auto-aof-rewrite-percentage 0")
 
 
-def some(ids: set[str]) -> set[str]:
-    """Enough of a set to see what went wrong."""
+def first_few(ids: set[str]) -> set[str]:
+    """A few elements of a set, enough for a message of a failed test."""
     return set(sorted(ids)[:5])
 
 
 class CrashTests(DaemonTestCase):
-    """kill -9 at any moment, ``appendfsync always``."""
+    """The process is killed at any moment, with ``appendfsync always``."""
 
     def test_killed_under_load(self) -> None:
-        """Nothing accepted is lost, nothing with RETRY 0 comes twice, nothing acked comes back."""
+        """No accepted job is lost, no job with RETRY 0 is delivered twice, and no acknowledged job
+        is delivered again."""
         daemon = self.daemon(*_ALWAYS)
         load = Load(lambda: Connection(("127.0.0.1", daemon.port)))
         for _ in range(_ROUNDS):
@@ -39,20 +40,22 @@ class CrashTests(DaemonTestCase):
         client = daemon.client()
         kept = job_ids(client)
         never = load.added - set(load.delivered)
-        self.assertEqual(set(), some(never - kept), "neither delivered nor there")
-        self.assertEqual(set(), some(load.added - load.once - kept - load.asked), "gone")
-        self.assertEqual(set(), some(load.acked & kept), "acknowledged and still there")
+        self.assertEqual(set(), first_few(never - kept), "neither delivered nor kept")
+        self.assertEqual(set(), first_few(load.added - load.once - kept - load.ack_sent), "lost")
+        self.assertEqual(set(), first_few(load.acked & kept), "acknowledged but still kept")
         self._drain(load, client)
         often = load.added - load.once
-        self.assertEqual(set(), some(often - load.asked - set(load.delivered)), "not delivered")
+        self.assertEqual(
+            set(), first_few(often - load.ack_sent - set(load.delivered)), "not delivered"
+        )
         twice = {i for i in load.once if load.delivered.get(i, 0) > 1}
-        self.assertEqual(set(), some(twice), "at most once, delivered twice")
-        self.assertEqual(set(), some(load.revived), "acknowledged and delivered again")
+        self.assertEqual(set(), first_few(twice), "at most once, delivered twice")
+        self.assertEqual(set(), first_few(load.redelivered), "acknowledged and delivered again")
         self.assertGreater(len(load.added), 50)
         self.assertGreater(len(load.acked), 5)
 
     def _drain(self, load: Load, client: Connection) -> None:
-        """Take and acknowledge what is delivered, until nothing has come for three times RETRY."""
+        """Fetch and acknowledge jobs until none has been delivered for three times RETRY."""
         deadline_s = time.monotonic() + 3
         while time.monotonic() < deadline_s:
             ids = load.fetch(client, 1000)
@@ -61,8 +64,8 @@ class CrashTests(DaemonTestCase):
                 deadline_s = time.monotonic() + 3
 
     def test_delayed_at_most_once(self) -> None:
-        """A RETRY 0 job whose delay a crash interrupts is delivered once, when the delay is over,
-        which begins anew."""
+        """A job with RETRY 0 whose delay is interrupted by a crash is delivered once; after the
+        restart the delay starts again."""
         daemon = self.daemon(*_ALWAYS).start()
         job_id = daemon.client().call("ADDJOB", "q", "b", 0, "RETRY", 0, "DELAY", 15)
         daemon.kill()
@@ -76,7 +79,7 @@ class CrashTests(DaemonTestCase):
         self.assertIsNone(client.call("GETJOB", "TIMEOUT", 500, "FROM", "q"))
 
     def fill_disk(self, daemon: Daemon) -> Connection:
-        """A client of a daemon whose log cannot grow any more."""
+        """Return a client of a daemon whose log cannot grow any more."""
         client = daemon.start().client()
         client.call("ADDJOB", "q", bytes(50_000), 0)
         size = (daemon.folder / "disque.aof").stat().st_size
@@ -84,7 +87,7 @@ class CrashTests(DaemonTestCase):
         return client
 
     def limit_files(self, daemon: Daemon, size_bytes: int) -> None:
-        """Let no file of the daemon grow larger."""
+        """Limit the size of all files that the daemon writes."""
         _soft, hard = resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (size_bytes, hard))
 
@@ -99,12 +102,12 @@ class CrashTests(DaemonTestCase):
         self.assertEqual(1, len(job_ids(daemon.start().client())))
 
     def test_full_disk_everysec(self) -> None:
-        """With ``everysec`` the daemon lives, and refuses what it could not keep."""
+        """With ``everysec`` the daemon continues, and refuses jobs that it could not write."""
         daemon = self.daemon("appendonly yes", "appendfsync everysec")
         client = self.fill_disk(daemon)
         client.call("ADDJOB", "q", "b", 0)
         error = "MISCONF Errors writing to the AOF file: File too large"
-        wait_for(lambda: client.error("PING") == error, "the error shows")
+        wait_for(lambda: client.error("PING") == error, "the error is reported")
         self.assertEqual(error, client.error("ADDJOB", "q", "b", 0))
         self.assertEqual(2, client.call("QLEN", "q"))
         self.limit_files(daemon, 1 << 30)
@@ -114,24 +117,24 @@ class CrashTests(DaemonTestCase):
 
 
 class OrderlyStopTests(DaemonTestCase):
-    """SIGTERM and SHUTDOWN lose nothing, whatever the policy."""
+    """SIGTERM and SHUTDOWN lose no job, with any fsync policy."""
 
     def test_sigterm(self) -> None:
-        """Jobs that were acknowledged a moment before SIGTERM are there afterwards."""
+        """Jobs that were acknowledged just before SIGTERM are there after the restart."""
         daemon = self.running("appendonly yes", "appendfsync everysec")
         ids = add_many(daemon.client(), 3000)
         self.assertEqual(0, daemon.terminate())
         self.assertEqual(set(ids), job_ids(daemon.start().client()))
 
     def test_pipelined_before_shutdown(self) -> None:
-        """Jobs added in the same write as SHUTDOWN are there afterwards."""
+        """Jobs added in the same write as SHUTDOWN are there after the restart."""
         daemon = self.running("appendonly yes", "appendfsync no")
         daemon.client().send_raw(encode("ADDJOB", "q", "b", 0) * 10 + encode("SHUTDOWN"))
         self.assertEqual(0, daemon.wait())
         self.assertEqual(10, len(job_ids(daemon.start().client())))
 
     def test_upgrade(self) -> None:
-        """The operators' recipe for an upgrade keeps every queue as it was, without a log."""
+        """The documented steps of an upgrade keep every queue, even without a permanent log."""
         daemon = self.running(in_file=True)
         client = daemon.client()
         often = add_many(client, 5, "often")
@@ -160,7 +163,8 @@ class OrderlyStopTests(DaemonTestCase):
         )
 
     def test_enqueue_once_without_a_file(self) -> None:
-        """A missing log is not taken for an empty one when its jobs were asked for."""
+        """When jobs are to be loaded from a log that does not exist, the start fails instead of
+        losing them."""
         daemon = self.daemon("aof-enqueue-jobs-once yes")
         daemon.spawn()
         self.assertEqual(1, daemon.wait())
@@ -168,10 +172,10 @@ class OrderlyStopTests(DaemonTestCase):
 
 
 class RewriteTests(DaemonTestCase):
-    """The log is replaced while the daemon works."""
+    """The log is rewritten while the daemon works."""
 
     def test_under_load(self) -> None:
-        """BGREWRITEAOF loses neither what came before it nor what came meanwhile."""
+        """BGREWRITEAOF loses neither jobs added before it nor jobs added during it."""
         daemon = self.running(*_ALWAYS)
         client = daemon.client()
         before = add_many(client, 20_000)
@@ -192,7 +196,7 @@ class RewriteTests(DaemonTestCase):
             "Background append only file rewriting started", client.call("BGREWRITEAOF")
         )
         self.assertEqual(500, client.call("ACKJOB", *gone))
-        wait_for(lambda: daemon.info()["aof_rewrite_in_progress"] == "0", "it is rewritten")
+        wait_for(lambda: daemon.info()["aof_rewrite_in_progress"] == "0", "the rewrite is finished")
         self.assertEqual("ok", daemon.info()["aof_last_bgrewrite_status"])
         daemon.kill()
         stop.set()
@@ -202,7 +206,7 @@ class RewriteTests(DaemonTestCase):
         self.assertEqual(set(), set(gone) & job_ids(client))
 
     def test_switched_at_run_time(self) -> None:
-        """CONFIG SET appendonly begins and ends a log that holds what there is."""
+        """CONFIG SET appendonly starts a log with all existing jobs, and ends it."""
         daemon = self.running("appendfsync always", in_file=True)
         client = daemon.client()
         ids = add_many(client, 100)
@@ -220,7 +224,7 @@ class RewriteTests(DaemonTestCase):
         self.assertEqual(set(ids), job_ids(daemon.start().client()))
 
     def test_interrupted(self) -> None:
-        """A rewrite that a crash interrupts does no harm to the log."""
+        """A crash during a rewrite does not damage the log."""
         daemon = self.running(*_ALWAYS)
         client = daemon.client()
         ids = add_many(client, 20_000)
@@ -230,11 +234,11 @@ class RewriteTests(DaemonTestCase):
 
 
 class FolderTests(DaemonTestCase):
-    """One folder, more than one node, and people who clean up."""
+    """Nodes that share a folder, and people who delete files in it."""
 
     def test_two_nodes(self) -> None:
-        """A second node with the same ``dir`` and a nodes file of its own does not start, and the
-        first one loses nothing by it."""
+        """A second node with the same ``dir`` and its own nodes file does not start, and does not
+        harm the first one."""
         first = self.daemon(*_ALWAYS).start()
         job_id = first.client().call("ADDJOB", "q", "b", 0)
         for _ in range(2):
@@ -243,18 +247,21 @@ class FolderTests(DaemonTestCase):
             self.assertEqual(1, second.wait())
             self.assertIn("disque.aof is in use by another node. Give every", second.log())
             first.client().call("BGREWRITEAOF")
-            wait_for(lambda: first.info()["aof_rewrite_in_progress"] == "0", "it is rewritten")
+            wait_for(
+                lambda: first.info()["aof_rewrite_in_progress"] == "0", "the rewrite is finished"
+            )
         first.kill()
         self.assertEqual({str(job_id)}, job_ids(first.start().client()))
 
     def test_log_removed(self) -> None:
-        """A log that somebody removed is noticed, and is there again soon, with all jobs."""
+        """When somebody removes the log, the daemon notices and soon writes it again, with all
+        jobs."""
         daemon = self.daemon(*_ALWAYS).start()
         job_id = daemon.client().call("ADDJOB", "q", "b", 0)
         log = daemon.folder / "disque.aof"
         log.unlink()
-        wait_for(log.exists, "it is there again")
-        wait_for(lambda: daemon.info()["aof_last_write_status"] == "ok", "it is well")
+        wait_for(log.exists, "the log exists again")
+        wait_for(lambda: daemon.info()["aof_last_write_status"] == "ok", "writing works again")
         self.assertIn("was removed, moved or replaced", daemon.log())
         daemon.kill()
         self.assertEqual({str(job_id)}, job_ids(daemon.start().client()))

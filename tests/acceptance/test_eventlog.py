@@ -11,8 +11,8 @@ import zstandard
 from tests.acceptance.daemon import Daemon, DaemonTestCase, wait_for
 
 
-def told(folder: Path) -> list[dict[str, Any]]:
-    """The lines in all finished files."""
+def logged_events(folder: Path) -> list[dict[str, Any]]:
+    """The events in all finished files."""
     found = []
     for path in sorted(folder.rglob("*.zst")):
         if not path.name.startswith("_"):
@@ -23,34 +23,34 @@ def told(folder: Path) -> list[dict[str, Any]]:
 
 
 class EventLogTests(DaemonTestCase):
-    """What users find in the folder."""
+    """What users find in the folder of the event log."""
 
     def daemon_with_log(self, *directives: str) -> Daemon:
-        """A daemon that logs events."""
+        """A daemon with an event log."""
         return self.running("eventlog yes", "eventlog-rotate-time 1", *directives)
 
     def test_lines(self) -> None:
-        """Compressed lines appear while the daemon works; a process of its own makes them."""
+        """Compressed lines appear while the daemon works; a separate process writes them."""
         daemon = self.daemon_with_log()
         client = daemon.client()
         job_id = client.call("ADDJOB", "q", "body", "0")
         client.call("GETJOB", "FROM", "q")
         client.call("ACKJOB", job_id)
         events = daemon.folder / "events"
-        wait_for(lambda: len(told(events)) == 4, "four events are told")
-        types = [line["type"].rpartition(".")[2] for line in told(events)]
+        wait_for(lambda: len(logged_events(events)) == 4, "four events are logged")
+        types = [line["type"].rpartition(".")[2] for line in logged_events(events)]
         self.assertEqual(["added", "queued", "delivered", "acked"], types)
-        self.assertEqual({job_id}, {line["subject"] for line in told(events)})
+        self.assertEqual({job_id}, {line["subject"] for line in logged_events(events)})
 
     def test_stopped(self) -> None:
-        """SIGTERM: nothing is left that is not told."""
+        """SIGTERM: all events are in the log when the process has ended."""
         daemon = self.daemon_with_log("eventlog-rotate-time 300")
         daemon.client().call("ADDJOB", "q", "body", "0")
         self.assertEqual(0, daemon.terminate())
-        self.assertEqual(2, len(told(daemon.folder / "events")))
+        self.assertEqual(2, len(logged_events(daemon.folder / "events")))
 
     def test_killed(self) -> None:
-        """SIGKILL: what was written is told after the next start."""
+        """SIGKILL: events that were written are finished after the next start."""
         daemon = self.daemon_with_log("eventlog-rotate-time 300")
         daemon.client().call("ADDJOB", "q", "body", "0")
         events = daemon.folder / "events"
@@ -60,10 +60,10 @@ class EventLogTests(DaemonTestCase):
         )
         daemon.kill()
         daemon.start()
-        wait_for(lambda: len(told(events)) == 2, "two events are told")
+        wait_for(lambda: len(logged_events(events)) == 2, "two events are logged")
 
     def test_no_folder(self) -> None:
-        """A folder that cannot be made costs the events, and nothing else."""
+        """A folder that cannot be made costs the events, but the daemon works."""
         folder = self.folder()
         (folder / "events").write_text("a file")
         daemon = self.daemon_with_log(f"eventlog-dir {folder}/events")

@@ -1,4 +1,4 @@
-"""Libraries that people use with Disque, as they are, against the daemon."""
+"""Libraries that people use with Disque, unchanged, with the daemon."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 class RedisPyTests(DaemonTestCase):
-    """redis-py in two major versions; what one of them needs must not break the other."""
+    """redis-py in two major versions; support for one of them must not break the other."""
 
-    def observe(self, version: int, protocol: int, folder: str = "") -> None:
-        """Run the library of ``folder``, or the installed one, and compare what it saw."""
+    def compare(self, version: int, protocol: int, folder: str = "") -> None:
+        """Run the library from ``folder``, or the installed one, and compare the replies."""
         daemon = self.running("requirepass secret", "protected-mode no")
         paths = os.pathsep.join(filter(None, [folder, str(_ROOT), environment()["PYTHONPATH"]]))
         words = (str(daemon.port), "secret", str(protocol))
@@ -51,24 +51,24 @@ class RedisPyTests(DaemonTestCase):
         return folder
 
     def test_version_8(self) -> None:
-        """The installed version begins with HELLO 3 by itself."""
-        self.observe(8, protocol=0)
+        """The installed version works; it uses HELLO 3 by default."""
+        self.compare(8, protocol=0)
 
     def test_version_8_resp2(self) -> None:
-        """The installed version can be told to speak the older protocol."""
-        self.observe(8, protocol=2)
+        """The installed version also works with RESP2."""
+        self.compare(8, protocol=2)
 
     def test_version_7(self) -> None:
-        """The version before speaks RESP2 unless told otherwise."""
-        self.observe(7, 0, self.older())
+        """The previous major version works; it uses RESP2 by default."""
+        self.compare(7, 0, self.older())
 
     def test_version_7_resp3(self) -> None:
-        """The version before can be told to speak RESP3."""
-        self.observe(7, 3, self.older())
+        """The previous major version also works with RESP3."""
+        self.compare(7, 3, self.older())
 
 
 def expected(version: int) -> dict[str, Any]:
-    """What every version sees, with either protocol."""
+    """The replies that every version receives, with either protocol."""
     counters = ["nacks", 0, "additional-deliveries", 0]
     return {
         "version": str(version),
@@ -97,10 +97,11 @@ def expected(version: int) -> dict[str, Any]:
 
 
 class PydisqueTests(DaemonTestCase):
-    """All calls of pydisque, which reaches the daemon through the installed redis-py."""
+    """All calls of pydisque, which uses the installed redis-py."""
 
     def setUp(self) -> None:
-        """A connected client. The library tells its log of every error reply, three times."""
+        """Connect a client. Logging is disabled, because the library logs every error reply three
+        times."""
         logging.disable(logging.CRITICAL)
         self.addCleanup(logging.disable, logging.NOTSET)
         daemon = self.running()
@@ -109,14 +110,14 @@ class PydisqueTests(DaemonTestCase):
         self.addCleanup(lambda: self.client.get_connection().close())
 
     def test_nodes(self) -> None:
-        """The client knows whom it is connected to."""
+        """The client knows the ID of the node it is connected to."""
         version, node_id, *nodes = self.client.hello()
         self.assertEqual((1, 1), (version, len(nodes)))
         self.assertEqual(node_id, self.client.connected_node.node_id)
         self.assertEqual("1.0-rc1", self.client.info()["disque_version"])
 
     def test_job(self) -> None:
-        """A job from its producer to the acknowledgement."""
+        """A job can be added, fetched, returned and acknowledged."""
         job_id = self.client.add_job("q", "work", timeout=100, retry=10, ttl=100, maxlen=5)
         self.assertEqual([(b"q", job_id, b"work")], self.client.get_job(["q"]))
         self.assertEqual(10, self.client.working(job_id))
@@ -131,14 +132,14 @@ class PydisqueTests(DaemonTestCase):
         self.assertEqual([], self.client.get_job(["q"], nohang=True))
 
     def test_options(self) -> None:
-        """The words of ADDJOB that the library can send."""
+        """All options of ADDJOB that the library has are accepted."""
         late = self.client.add_job("q", "late", replicate=1, delay=50, asynchronous=True)
         self.assertEqual(50, self.client.show(late, return_dict=True)[b"delay"])
         with self.assertRaises(redis.ResponseError):
             self.client.add_job("q", "b", delay=100, ttl=100)
 
     def test_queues(self) -> None:
-        """Looking at queues, and moving jobs in and out of them."""
+        """Queues can be inspected, and jobs moved in and out of them."""
         first, second = (self.client.add_job("q", body) for body in ("a", "b"))
         self.assertEqual(2, self.client.qlen("q"))
         self.assertEqual([[b"q", second, b"b"]], self.client.qpeek("q", -1))
@@ -153,7 +154,7 @@ class PydisqueTests(DaemonTestCase):
         self.assertEqual(0, self.client.qlen("q"))
 
     def test_pause(self) -> None:
-        """A paused queue refuses jobs, and says so."""
+        """A paused queue refuses jobs with the error that the library expects."""
         self.assertEqual(b"in", self.client.pause("q", kw_in=True))
         with self.assertRaises(redis.ResponseError) as caught:
             self.client.add_job("q", "b")
@@ -162,11 +163,11 @@ class PydisqueTests(DaemonTestCase):
 
 
 class TxredisapiTests(DaemonTestCase, TestCase):
-    """txredisapi in a program on Twisted."""
+    """txredisapi in a program that uses Twisted."""
 
     @inlineCallbacks
     def test_jobs(self) -> Generator[Deferred[Any], Any, None]:
-        """Jobs, errors, and a request that waits while others are answered."""
+        """Jobs and errors work, and a request that waits for a job does not delay others."""
         daemon = self.running()
         connection = yield txredisapi.Connection("127.0.0.1", daemon.port, reconnect=False)
         waiting = yield txredisapi.Connection("127.0.0.1", daemon.port, reconnect=False)
@@ -187,7 +188,7 @@ class TxredisapiTests(DaemonTestCase, TestCase):
 
     @inlineCallbacks
     def test_password(self) -> Generator[Deferred[Any], Any, None]:
-        """The library gives the password, with AUTH."""
+        """The library authenticates with AUTH."""
         daemon = self.running("requirepass secret")
         connection = yield txredisapi.Connection(
             "127.0.0.1", daemon.port, reconnect=False, password="secret"

@@ -1,4 +1,4 @@
-"""Where clients connect, and how service managers start the daemon."""
+"""Addresses and sockets for clients, and how service managers start the daemon."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 class ListenTests(DaemonTestCase):
-    """Where clients connect."""
+    """Addresses and sockets for clients."""
 
     def test_unix_socket(self) -> None:
-        """The socket has the mode that was asked for, and a stale one is no obstacle."""
+        """The Unix socket has the configured mode, and a stale socket does not prevent the
+        start."""
         daemon = self.daemon(
             "unixsocket d.sock", "unixsocketperm 700", "port 0", folder=self.short_folder()
         )
@@ -38,7 +39,7 @@ class ListenTests(DaemonTestCase):
         with socket.socket(socket.AF_UNIX) as stale:
             stale.bind(path)
         daemon.spawn()
-        client = wait_for(lambda: attempt(path), "it listens")
+        client = wait_for(lambda: attempt(path), "the daemon listens")
         self.addCleanup(client.close)
         self.assertEqual("PONG", client.call("PING"))
         self.assertEqual(0o700, (daemon.folder / "d.sock").stat().st_mode & 0o777)
@@ -46,8 +47,9 @@ class ListenTests(DaemonTestCase):
         daemon.terminate()
         self.assertFalse((daemon.folder / "d.sock").exists())
 
-    def test_half_taken(self) -> None:
-        """A stranger on one address of the bus: no node that only half of the others reach."""
+    def test_bus_port_partly_taken(self) -> None:
+        """When another program has one address of the bus, the daemon does not start: only some
+        nodes could reach it."""
         daemon = self.daemon("bind 0.0.0.0", "appendonly yes")
         bus = daemon.port + BUS_OFFSET
         with socket.create_server(("127.0.0.1", bus)):
@@ -63,20 +65,20 @@ class ListenTests(DaemonTestCase):
         daemon.start()
         wait_for(
             lambda: f"ready to accept connections on port {daemon.port}\n" in daemon.log(),
-            "it is ready",
+            "the daemon is ready",
         )
-        told = daemon.client().call("INFO", "listening").decode()
-        self.assertIn(f"listening_bus:127.0.0.1:{bus},[::1]:{bus}\r\n", told)
+        listening = daemon.client().call("INFO", "listening").decode()
+        self.assertIn(f"listening_bus:127.0.0.1:{bus},[::1]:{bus}\r\n", listening)
 
     def test_both_loopbacks(self) -> None:
-        """Several addresses, of both families."""
+        """The daemon listens on several addresses, of both families."""
         daemon = self.running("bind 127.0.0.1 ::1")
         client = daemon.client(("::1", daemon.port))
         self.assertIn(b" addr=[::1]:", client.call("CLIENT", "LIST"))
         self.assertEqual("PONG", daemon.client().call("PING"))
 
     def test_endpoints(self) -> None:
-        """``listen`` takes endpoints of Twisted, besides the port."""
+        """``listen`` adds Twisted endpoints to the port."""
         extra = free_port()
         daemon = self.daemon(
             f"listen resp tcp:{extra}:interface=127.0.0.1",
@@ -90,7 +92,7 @@ class ListenTests(DaemonTestCase):
         self.assertEqual(3, by_path.call("CLIENT", "LIST").count(b"\n") + 1)
 
     def test_unknown_protocol(self) -> None:
-        """A protocol that nobody installed is named, with those that there are."""
+        """An unknown protocol is named in the error, with those that are installed."""
         daemon = self.daemon("listen nonsense tcp:0")
         daemon.spawn()
         self.assertEqual(1, daemon.wait())
@@ -113,7 +115,7 @@ class ListenTests(DaemonTestCase):
             self.assertEqual("PONG", daemon.client(("127.0.0.1", port)).call("PING"))
 
     def test_no_socket_from_systemd(self) -> None:
-        """Outside of systemd there is no such socket: the directive is named."""
+        """Without a socket from systemd the error names the directive."""
         daemon = self.daemon("listen resp systemd:domain=INET:index=0")
         daemon.spawn()
         self.assertEqual(1, daemon.wait())
@@ -121,41 +123,42 @@ class ListenTests(DaemonTestCase):
         self.assertNotIn("Traceback", daemon.log())
 
     def test_notify(self) -> None:
-        """systemd hears when the node is ready, that it is alive, and when it stops."""
+        """systemd receives a message when the node is ready, regular watchdog messages, and a
+        message when it stops."""
         folder = self.short_folder()
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.bind(str(folder / "notify"))
             manager.settimeout(20)
             daemon = self.daemon(NOTIFY_SOCKET=str(folder / "notify"), WATCHDOG_USEC="200000")
             daemon.start()
-            self.assertIn("READY=1", hear(manager, "READY"))
-            hear(manager, "WATCHDOG=1")
-            hear(manager, "WATCHDOG=1")
+            self.assertIn("READY=1", receive(manager, "READY"))
+            receive(manager, "WATCHDOG=1")
+            receive(manager, "WATCHDOG=1")
             daemon.terminate()
-            hear(manager, "STOPPING=1")
+            receive(manager, "STOPPING=1")
 
     def test_twistd(self) -> None:
-        """The same daemon under Twisted's own program, which has its own way to stop."""
+        """The same daemon runs under Twisted's own program, which stops it in its own way."""
         daemon = self.daemon(in_file=True)
         daemon.program = (sys.executable, "-m", "twisted", "disque", "--config")
         client = daemon.start().client()
         client.call("ADDJOB", "q", "b", 0)
         client.send("GETJOB", "FROM", "empty")
-        wait_for(lambda: daemon.info()["blocked_clients"] == "1", "it is blocked")
+        wait_for(lambda: daemon.info()["blocked_clients"] == "1", "the client is blocked")
         daemon.terminate()
         self.assertEqual(LEAVING, str(client.read()))
         self.assertIn("bye bye", daemon.log())
 
 
-def hear(manager: socket.socket, word: str) -> str:
-    """The next message to the service manager that holds ``word``."""
+def receive(manager: socket.socket, word: str) -> str:
+    """The next message to the service manager that contains ``word``."""
     while word not in (text := manager.recv(4096).decode()):
         pass
     return text
 
 
 def attempt(address: str) -> Connection | None:
-    """A connection, if somebody listens."""
+    """A connection, if a server listens."""
     try:
         return Connection(address)
     except OSError:

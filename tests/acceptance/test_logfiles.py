@@ -1,4 +1,4 @@
-"""Logs that others wrote, that are damaged, or that take a while to load."""
+"""Logs of the original, damaged logs, and logs that take a while to load."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ VECTORS = Path(__file__).resolve().parents[1] / "vectors"
 
 
 class OriginalFilesTests(DaemonTestCase):
-    """Files that Disque 1.0-rc1 wrote, and damaged ones."""
+    """Files that Disque 1.0-rc1 wrote, intact and damaged."""
 
     def original(self, *directives: str) -> Daemon:
-        """A daemon in a folder that a node of the original left behind."""
+        """A daemon in a folder with the files of a node of the original."""
         daemon = self.daemon("appendonly yes", *directives)
         shutil.copy(VECTORS / "aof" / "node0.aof", daemon.folder / "disque.aof")
         shutil.copy(VECTORS / "nodes-conf" / "nodes-node0.conf", daemon.folder / "nodes.conf")
@@ -30,7 +30,7 @@ class OriginalFilesTests(DaemonTestCase):
         return daemon.folder / "disque.aof"
 
     def test_takes_over(self) -> None:
-        """A node of the original is replaced by this daemon in its folder, with all its jobs."""
+        """This daemon replaces a node of the original in its folder, with all its jobs."""
         expected = {
             job["id"]: job["_label"] for job in jscan("jscan-loaded.json")["after_load"]["jobs"]
         }
@@ -45,7 +45,7 @@ class OriginalFilesTests(DaemonTestCase):
                 self.assertEqual(job[name], mine[name.encode()], (job["_label"], name))
 
     def test_torn_tail(self) -> None:
-        """A record that a crash cut short is removed from the log, and kept beside it."""
+        """A record that a crash cut short is removed from the log, and saved beside it."""
         daemon = self.original()
         path = self.log_file(daemon)
         with path.open("r+b") as file:
@@ -56,7 +56,7 @@ class OriginalFilesTests(DaemonTestCase):
         self.assertEqual(tail, path.with_name("disque.aof.cut-3640").read_bytes())
 
     def test_torn_tail_refused(self) -> None:
-        """``aof-load-truncated no`` leaves the decision to the operator."""
+        """With ``aof-load-truncated no`` the decision is left to the operator."""
         daemon = self.original("aof-load-truncated no")
         with self.log_file(daemon).open("r+b") as file:
             file.truncate(3693)
@@ -66,7 +66,8 @@ class OriginalFilesTests(DaemonTestCase):
         self.assertEqual(3693, self.log_file(daemon).stat().st_size)
 
     def test_damage(self) -> None:
-        """Damage in the middle is no torn tail: the start is refused, and the place is named."""
+        """Damage in the middle is not a torn tail: the start is refused, and the error names the
+        offset."""
         daemon = self.original()
         data = bytearray(self.log_file(daemon).read_bytes())
         offset = data.index(b"*2\r\n", 1000)
@@ -82,7 +83,8 @@ class LoadingTests(DaemonTestCase):
     """A log that takes a while to load."""
 
     def test_loading(self) -> None:
-        """Clients are told to wait, INFO shows the progress, and everything is there at the end."""
+        """While loading, clients receive an error that asks them to wait, and INFO shows the
+        progress; at the end all jobs are there."""
         daemon = self.running("appendonly yes", "appendfsync no")
         client = daemon.client()
         for _ in range(20):
@@ -100,7 +102,7 @@ class LoadingTests(DaemonTestCase):
         self.assertIn(b"registered_jobs:100000\r\n", client.call("INFO", "jobs"))
 
     def test_sigterm_while_loading(self) -> None:
-        """A start that takes too long for the operator is broken off, without harm to the log."""
+        """An operator can stop a start that takes too long, without damage to the log."""
         daemon = self.running("appendonly yes", "appendfsync no")
         client = daemon.client()
         for _ in range(10):
@@ -115,7 +117,7 @@ class LoadingTests(DaemonTestCase):
 
 
 def connected(daemon: Daemon) -> Connection | None:
-    """A connection, if the daemon listens already."""
+    """A connection, if the daemon already listens."""
     try:
         return daemon.client()
     except OSError:

@@ -1,4 +1,4 @@
-"""The daemon as a process: its command line, its signals, its files, its sockets."""
+"""The daemon as a process: its command line, signals, files and sockets."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.services.net.certificates import Authority
 
 
 class ProgramTestCase(DaemonTestCase):
-    """Runs of the program that are expected to end by themselves."""
+    """Runs of the program that are expected to end."""
 
     def run_program(
         self, *words: str, stdin: str = "", folder: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run it to its end."""
+        """Run the program to its end."""
         return subprocess.run(
             [*Daemon.program, *words],
             cwd=folder or self.folder(),
@@ -43,7 +43,7 @@ class CommandLineTests(ProgramTestCase):
     """Client protocol, sections 21.1 and 21.2."""
 
     def test_version(self) -> None:
-        """Scripts read the version."""
+        """Scripts can read the version."""
         done = self.run_program("--version")
         self.assertEqual(0, done.returncode)
         self.assertRegex(
@@ -52,14 +52,14 @@ class CommandLineTests(ProgramTestCase):
         )
 
     def test_help(self) -> None:
-        """The usage goes to standard error with status 1, and names nothing of Redis."""
+        """The usage goes to standard error with status 1, and mentions no option of Redis."""
         done = self.run_program("--help")
         self.assertEqual((1, ""), (done.returncode, done.stdout))
         self.assertIn("disque-server", done.stderr)
         self.assertNotIn("slaveof", done.stderr)
 
     def test_bad_directive(self) -> None:
-        """A mistake on the command line is shown with its option, and nothing is touched."""
+        """An error on the command line is shown with its option, and no file is touched."""
         folder = self.folder()
         done = self.run_program("--maxclients", "0", folder=folder)
         self.assertEqual(1, done.returncode)
@@ -74,7 +74,7 @@ class CommandLineTests(ProgramTestCase):
         self.assertEqual([], list(folder.iterdir()))
 
     def test_bad_file(self) -> None:
-        """A mistake in the file is shown with its line."""
+        """An error in the file is shown with its line."""
         folder = self.folder()
         (folder / "my.conf").write_text("# mine\nport 7711\n  nonsense yes  \n")
         done = self.run_program("my.conf", folder=folder)
@@ -82,31 +82,31 @@ class CommandLineTests(ProgramTestCase):
         self.assertIn("at line 3\n>>> 'nonsense yes'\nBad directive", done.stderr)
 
     def test_missing_file(self) -> None:
-        """A file that is not there is told in the log."""
+        """A missing configuration file is reported in the log."""
         done = self.run_program("/no/such.conf")
         self.assertEqual(1, done.returncode)
         self.assertIn("Fatal error, can't open config file '/no/such.conf'", done.stdout)
 
     def test_missing_directory(self) -> None:
-        """A working directory that is not there ends the start."""
+        """A missing working directory prevents the start."""
         done = self.run_program("--dir", "/no/such/folder")
         self.assertEqual(1, done.returncode)
         self.assertIn("Can't chdir to '/no/such/folder'", done.stdout + done.stderr)
 
     def test_port_too_high(self) -> None:
-        """The bus needs a port too."""
+        """A port that leaves no port for the bus is refused."""
         done = self.run_program("--port", "60000")
         self.assertEqual(1, done.returncode)
         self.assertIn("55535", done.stdout)
 
     def test_nowhere_to_listen(self) -> None:
-        """A daemon that nobody can reach does not start."""
+        """A daemon that listens nowhere does not start."""
         done = self.run_program("--port", "0")
         self.assertEqual(1, done.returncode)
         self.assertIn("Configured to not listen anywhere, exiting.", done.stdout)
 
     def test_standard_input(self) -> None:
-        """The configuration can come through a pipe; there is no file to rewrite then."""
+        """The configuration can come from standard input; then there is no file to rewrite."""
         daemon = self.daemon()
         text = f"port {daemon.port}\nbind 127.0.0.1\nmaxmemory 128mb\n"
         process = daemon.process = subprocess.Popen(
@@ -120,7 +120,7 @@ class CommandLineTests(ProgramTestCase):
         assert process.stdin is not None
         process.stdin.write(text.encode())
         process.stdin.close()
-        wait_for(daemon.serves, "it serves")
+        wait_for(daemon.serves, "the daemon serves clients")
         client = daemon.client()
         self.assertEqual([b"maxmemory", b"134217728"], client.call("CONFIG", "GET", "maxmemory"))
         self.assertEqual([b"hz", b"20"], client.call("CONFIG", "GET", "hz"))
@@ -129,7 +129,7 @@ class CommandLineTests(ProgramTestCase):
         )
 
     def test_rename(self) -> None:
-        """Renamed and removed commands (client protocol, section 21.3)."""
+        """Commands can be renamed and removed (client protocol, section 21.3)."""
         client = self.running("rename-command SHUTDOWN ''", "rename-command PAUSE hold").client()
         self.assertEqual("ERR unknown command 'SHUTDOWN'", client.error("SHUTDOWN"))
         self.assertEqual("in", client.call("HOLD", "q", "in"))
@@ -140,7 +140,7 @@ class SignalTests(DaemonTestCase):
     """Client protocol, section 21.6; cluster protocol, section 16."""
 
     def test_new_certificate(self) -> None:
-        """SIGHUP takes a new certificate into use; clients that are connected do not notice."""
+        """On SIGHUP a new certificate is used; connected clients are not affected."""
         folder, port = self.folder(), free_port()
         authority = Authority(folder, "authority")
         certificate, key = authority.issue("node")
@@ -152,13 +152,13 @@ class SignalTests(DaemonTestCase):
         old = ssl.get_server_certificate(address)
         authority.issue("node")
         os.kill(daemon.pid, signal.SIGHUP)
-        wait_for(lambda: ssl.get_server_certificate(address) != old, "the new one is shown")
+        wait_for(lambda: ssl.get_server_certificate(address) != old, "the new certificate is used")
         self.assertEqual(Path(certificate).read_text(), ssl.get_server_certificate(address))
         self.assertEqual("PONG", client.call("PING"))
         self.assertIn("expires on", daemon.log())
 
     def test_graceful(self) -> None:
-        """SIGTERM and SIGINT end the process with status 0; SIGHUP and SIGPIPE end nothing."""
+        """SIGTERM and SIGINT end the process with status 0; SIGHUP and SIGPIPE do not end it."""
         for number in (signal.SIGTERM, signal.SIGINT):
             daemon = self.running()
             os.kill(daemon.pid, signal.SIGHUP)
@@ -168,27 +168,28 @@ class SignalTests(DaemonTestCase):
             self.assertIn("bye bye", daemon.log())
 
     def test_blocked_clients(self) -> None:
-        """Clients that wait for jobs are sent to another node, not just cut off."""
+        """Clients that wait for jobs receive an error that asks them to use another node, before
+        they are disconnected."""
         daemon = self.running()
         client, other = daemon.client(), daemon.client()
         client.send("GETJOB", "FROM", "q")
-        wait_for(lambda: daemon.info()["blocked_clients"] == "1", "it is blocked")
+        wait_for(lambda: daemon.info()["blocked_clients"] == "1", "the client is blocked")
         self.assertEqual(0, daemon.terminate())
         self.assertEqual(LEAVING, str(client.read()))
         self.assertTrue(client.closed())
         self.assertTrue(other.closed())
 
     def test_second_signal(self) -> None:
-        """A second SIGINT does not wait for anything."""
+        """A second SIGINT ends the process at once."""
         daemon = self.running()
         daemon.client().send("DEBUG", "SLEEP", "15")
-        wait_for(lambda: busy(daemon), "it is busy")
+        wait_for(lambda: busy(daemon), "the daemon is busy")
         os.kill(daemon.pid, signal.SIGINT)
-        wait_for(lambda: "Received SIGINT" in daemon.log(), "the first one was seen")
+        wait_for(lambda: "Received SIGINT" in daemon.log(), "the first signal was handled")
         self.assertEqual(1, daemon.terminate(signal.SIGINT))
 
     def test_log_file_moved(self) -> None:
-        """A log that was moved away begins anew, without a signal."""
+        """When the log file is moved away, a new one is started, without a signal."""
         daemon = self.running("logfile disque.log")
         path = daemon.folder / "disque.log"
         self.assertIn("Server started, Disque version 1.0-rc1", path.read_text())
@@ -198,12 +199,12 @@ class SignalTests(DaemonTestCase):
         self.assertRegex(path.read_text(), r"\A\d+:P \d\d \w{3} \d\d:\d\d:\d\d\.\d{3} [-.*#] ")
 
     def test_daemonize(self) -> None:
-        """In the background: the pid file names the process and goes away with it."""
+        """In the background, the pid file contains the process ID, and is removed at the end."""
         daemon = self.daemon("daemonize yes", "pidfile my.pid", "logfile my.log")
         daemon.spawn()
         self.assertEqual(0, daemon.wait())
         daemon.process = None
-        wait_for(daemon.serves, "it serves")
+        wait_for(daemon.serves, "the daemon serves clients")
         path = daemon.folder / "my.pid"
         text = wait_for(path.exists, "there is a pid file") and path.read_text()
         pid = int(daemon.info()["process_id"])
@@ -213,7 +214,7 @@ class SignalTests(DaemonTestCase):
         wait_for(lambda: not alive(pid), "the process is gone")
 
     def test_nodes_file_locked(self) -> None:
-        """Two daemons do not share a folder: the second one leaves at once."""
+        """Two daemons cannot share a folder: the second one ends at once."""
         daemon = self.running()
         second = self.daemon(folder=daemon.folder)
         second.spawn()
@@ -222,7 +223,7 @@ class SignalTests(DaemonTestCase):
         self.assertEqual("PONG", daemon.client().call("PING"))
 
     def test_port_taken(self) -> None:
-        """A port that somebody else has is named."""
+        """A port that another program uses is named in the error."""
         daemon = self.running()
         second = self.daemon(f"port {daemon.port}")
         second.spawn()
@@ -230,7 +231,8 @@ class SignalTests(DaemonTestCase):
         self.assertIn(f"127.0.0.1:{daemon.port}", second.log())
 
     def test_restart(self) -> None:
-        """DEBUG RESTART begins anew with the same words, and rewrites the configuration first."""
+        """DEBUG RESTART starts again with the same command line, after rewriting the
+        configuration."""
         daemon = self.running("appendonly yes", in_file=True)
         client = daemon.client()
         client.call("ADDJOB", "q", "b", 0)
@@ -238,7 +240,7 @@ class SignalTests(DaemonTestCase):
         run_id = daemon.info()["run_id"]
         client.send("DEBUG", "RESTART")
         self.assertTrue(client.closed())
-        wait_for(daemon.serves, "it serves again")
+        wait_for(daemon.serves, "the daemon serves clients again")
         self.assertNotEqual(run_id, daemon.info()["run_id"])
         self.assertEqual("1", daemon.info()["registered_jobs"])
         self.assertEqual(
@@ -246,18 +248,18 @@ class SignalTests(DaemonTestCase):
         )
 
     def test_crash_and_recover(self) -> None:
-        """DEBUG CRASH-AND-RECOVER comes back, too."""
+        """DEBUG CRASH-AND-RECOVER also starts again."""
         daemon = self.running("appendonly yes", "appendfsync always")
         client = daemon.client()
         client.call("ADDJOB", "q", "b", 0)
         client.send("DEBUG", "CRASH-AND-RECOVER", "10")
         self.assertTrue(client.closed())
-        wait_for(daemon.serves, "it serves again")
+        wait_for(daemon.serves, "the daemon serves clients again")
         self.assertEqual("1", daemon.info()["registered_jobs"])
 
 
 def busy(daemon: Daemon) -> bool:
-    """Whether the daemon does not answer at once."""
+    """Whether the daemon takes long to answer."""
     connection = Connection(("127.0.0.1", daemon.port), timeout_s=0.3)
     try:
         return connection.error("PING") != "PONG"
@@ -268,7 +270,7 @@ def busy(daemon: Daemon) -> bool:
 
 
 def alive(pid: int) -> bool:
-    """Whether there is such a process that has not ended."""
+    """Whether the process exists and has not ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:

@@ -1,4 +1,5 @@
-"""Protocols of others, in a process of its own: tests have imported Twisted's plugins already."""
+"""Protocols of other authors, in a separate process: the test process has already imported
+Twisted's plugins."""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ print(client_protocol("gopher").description)
 
 
 class ProtocolTests(SynchronousTestCase):
-    """``listen`` with a protocol that does not come with the package."""
+    """``listen`` with a protocol that is not part of the package."""
 
     def test_found_on_the_path(self) -> None:
-        """Whoever writes a protocol puts it anywhere on Python's path, as the how-to says."""
+        """A protocol is found anywhere on Python's path, as the how-to guide says."""
         with tempfile.TemporaryDirectory() as folder:
             plugins = Path(folder, "twisted", "plugins")
             plugins.mkdir(parents=True)

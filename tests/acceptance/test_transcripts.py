@@ -1,7 +1,7 @@
-"""Every conversation that was recorded with Disque 1.0-rc1, held again with this daemon.
+"""All conversations that were recorded with Disque 1.0-rc1, replayed with this daemon.
 
-One fresh daemon and one list of variables for all of them, in their order; connections stay open
-from one session to the next, as they did when the recording was made.
+One new daemon and one set of variables serve all of them, in their order; connections stay open
+from one session to the next, as they did during the recording.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from tests.acceptance.resp import ClosedError, Connection, parse
 
 VECTORS = Path(__file__).resolve().parents[1] / "vectors" / "transcripts.json"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
-#: What differs from one job ID to the next; the TTL at the end does not.
+#: The part in which job IDs differ; the TTL at the end does not.
 _UNIQUE = re.compile(rb"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-")
 
 _HELLO = (
     r"\*3\r\n:1\r\n\$40\r\n(.{40})\r\n"
     r"\*4\r\n\$40\r\n\1\r\n\$9\r\n127\.0\.0\.1\r\n\$\d+\r\n\d+\r\n\$%d\r\n%d\r\n"
 )
-#: What users asked for, and the original answers otherwise: HELLO with an address of one's own, and
-#: host names in CLUSTER MEET.
-ASKED_FOR = {
+#: Where the daemon differs from the original at the request of users: HELLO shows the node's own
+#: address, and CLUSTER MEET accepts host names.
+INTENDED = {
     "cluster[1]": _HELLO % (1, 1),
     "leaving[7]": _HELLO % (3, 100),
     "cluster[7]": r"\+OK\r\n",
@@ -33,17 +33,17 @@ ASKED_FOR = {
 
 
 def as_set(reply: bytes) -> Any:
-    """A reply whose arrays are sorted and whose job IDs are reduced to their TTL."""
+    """A reply with its arrays sorted and its job IDs reduced to their TTL."""
     return deep_sorted(parse(_UNIQUE.sub(bytes(36), reply))[0])
 
 
 def deep_sorted(value: Any) -> Any:
-    """Arrays in arrays, each in the order of its elements' text."""
+    """Nested arrays, each sorted by the text of its elements."""
     return sorted(map(deep_sorted, value), key=repr) if isinstance(value, list) else value
 
 
 class Replay:
-    """A conversation with one daemon. ``failures``: what was answered differently."""
+    """A conversation with one daemon. ``failures``: replies that differ from the recording."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
@@ -52,11 +52,11 @@ class Replay:
         self.failures: list[str] = []
 
     def step(self, session: str, number: int, step: dict[str, Any]) -> None:
-        """Do one step and compare."""
+        """Run one step and compare the reply."""
         if step["conn"] not in self._connections:
             self._connections[step["conn"]] = self._daemon.client()
         connection = self._connections[step["conn"]]
-        self._ask(connection, step)
+        self._send(connection, step)
         if step["op"] == "send":
             return
         where = f"{session}[{number}] {step.get('args') or step.get('request_hex', 'recv')}"
@@ -67,14 +67,14 @@ class Replay:
             return
         self._compare(where, reply, step)
         if where.startswith("cluster[7]"):
-            # What a name stands for is found out later: before the table is cleared again.
+            # Names are resolved in the background: wait for that before the table is cleared again.
             while b"handshake" not in reply:
                 connection.send(b"CLUSTER", b"NODES")
                 reply = connection.read_raw()
         if step.get("closed_after") and not connection.closed():
             self.failures.append(f"{where}: the connection was not closed")
 
-    def _ask(self, connection: Connection, step: dict[str, Any]) -> None:
+    def _send(self, connection: Connection, step: dict[str, Any]) -> None:
         if step["op"] == "raw":
             connection.send_raw(bytes.fromhex(step["request_hex"]))
         elif step["op"] != "recv":
@@ -90,7 +90,7 @@ class Replay:
             if mine != theirs:
                 self.failures.append(f"{where}: {mine} instead of {theirs}")
             return
-        pattern = ASKED_FOR.get(where.split(" ", maxsplit=1)[0], step["reply_pattern"])
+        pattern = INTENDED.get(where.split(" ", maxsplit=1)[0], step["reply_pattern"])
         pattern = _VARIABLE.sub(lambda found: re.escape(self._value(found)), pattern)
         text = reply.decode("latin-1")
         match = re.fullmatch(pattern, text, re.DOTALL)
@@ -101,10 +101,10 @@ class Replay:
 
 
 class TranscriptTests(DaemonTestCase):
-    """What clients of the original rely on, byte for byte."""
+    """Clients of the original rely on these replies, byte for byte."""
 
     def test_all_sessions(self) -> None:
-        """A client that works with the original cannot tell the difference."""
+        """A client that works with the original sees no difference."""
         replay = Replay(self.running())
         steps = 0
         for session in json.loads(VECTORS.read_text())["sessions"]:

@@ -37,7 +37,7 @@ _UNKNOWN_ID: Final = "D-00000000-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 
 
 class TwistedClientTests(TestCase):
-    """A daemon and a client."""
+    """One daemon and one client."""
 
     timeout = 60
 
@@ -48,19 +48,20 @@ class TwistedClientTests(TestCase):
         return path
 
     def running(self, *directives: str) -> Deferred[Daemon]:
-        """A daemon that serves; it ends with the test."""
+        """A daemon that serves clients; it is killed at the end of the test."""
         daemon = Daemon(self.folder(), *directives)
         self.addCleanup(daemon.discard)
         return deferToThread(daemon.start)
 
     def client(self, port: int, *arguments: Any, **options: Any) -> DisqueClient:
-        """A client that is closed after the test; what it leaves on the reactor fails the test."""
+        """A client that is closed after the test; anything it leaves on the reactor fails the
+        test."""
         client = DisqueClient(f"127.0.0.1:{port}", *arguments, **options)
         self.addCleanup(client.close)
         return client
 
-    async def life(self, client: DisqueClient, queue: str) -> None:
-        """A job from its producer to its acknowledgement, and all that can be asked."""
+    async def use_jobs(self, client: DisqueClient, queue: str) -> None:
+        """Add, inspect, fetch and acknowledge a job."""
         job_id = await client.add_job(queue, b"\0work", retry_s=60, ttl_s=600)
         stat, shown = await client.queue_stat(queue), await client.show(job_id)
         assert stat is not None and shown is not None
@@ -78,8 +79,8 @@ class TwistedClientTests(TestCase):
         self.assertIsNone(await client.dequeue(queue, timeout=0.1))
         self.assertIsNone(await client.show(job_id))
 
-    async def commands(self, client: DisqueClient) -> None:
-        """The other commands."""
+    async def use_other_commands(self, client: DisqueClient) -> None:
+        """Run the other commands."""
         job_id = await client.enqueue("other", "b", delay=60)
         self.assertEqual(1, await client.enqueue_jobs(job_id))
         self.assertEqual(1, await client.dequeue_jobs(job_id))
@@ -98,15 +99,15 @@ class TwistedClientTests(TestCase):
         self.assertEqual([b"maxclients"], (await client.execute("CONFIG", "GET", "maxclients"))[:1])
 
     async def test_life(self) -> None:
-        """Every command, with both of txredisapi's parsers."""
+        """Every command works, with both parsers of txredisapi."""
         daemon = await self.running("requirepass secret")
-        await self.life(self.client(daemon.port, "secret"), "fast")
-        await self.commands(self.client(daemon.port, "secret"))
+        await self.use_jobs(self.client(daemon.port, "secret"), "fast")
+        await self.use_other_commands(self.client(daemon.port, "secret"))
         self.patch(txredisapi, "hiredis", None)
-        await self.life(self.client(daemon.port, "secret"), "plain")
+        await self.use_jobs(self.client(daemon.port, "secret"), "plain")
 
     async def test_refusals(self) -> None:
-        """Each reason why a job is not taken, or not found, has its exception."""
+        """Each reason why a job is refused or not found has its own exception."""
         client = self.client((await self.running()).port)
         await client.add_job("q", "b")
         await self.assertFailure(client.add_job("q", "b", maxlen=1), QueueFull)
@@ -117,7 +118,8 @@ class TwistedClientTests(TestCase):
         await self.assertFailure(client.ack_jobs("no id"), BadJobId)
 
     async def test_password(self) -> None:
-        """Without the right one nothing is done, and with AUTH it can be given later."""
+        """A client without the right password can do nothing, and can authenticate later with
+        AUTH."""
         client = self.client((await self.running("requirepass secret")).port)
         await self.assertFailure(client.queue_length("q"), AuthenticationRefused)
         await self.assertFailure(client.auth("wrong"), AuthenticationRefused)
@@ -125,19 +127,20 @@ class TwistedClientTests(TestCase):
         self.assertEqual(0, await client.queue_length("q"))
 
     async def test_tls(self) -> None:
-        """Encrypted, with the node's certificate checked; one of a stranger is refused."""
+        """TLS works with the node's certificate checked; a certificate of an unknown authority is
+        refused."""
         folder, port = self.folder(), free_port()
         certificate, key = Authority(folder, "ca").issue("node")
         await self.running(f"listen resp ssl:{port}:privateKey={key}:certKey={certificate}")
         trusted = str(folder / "ca.pem")
         client = self.client(port, tls=TLS(ca_file=trusted, check_hostname=False))
-        await self.life(client, "q")
+        await self.use_jobs(client, "q")
         taking = client.take("q")
         await deferLater(reactor, 0.1)
         taking.cancel()
         await self.assertFailure(taking, CancelledError)
         self.assertEqual(0, await client.queue_length("q"))
-        await self.life(self.client(port, tls=TLS(verify=False)), "unchecked")
+        await self.use_jobs(self.client(port, tls=TLS(verify=False)), "unchecked")
         own = TLS(trusted, certificate, key, check_hostname=False)
         self.assertEqual("PONG", await self.client(port, tls=own).ping())
         refused = {
@@ -153,7 +156,8 @@ class TwistedClientTests(TestCase):
             self.assertIn(words, str(error))
 
     async def test_cancelled_wait(self) -> None:
-        """A node does not deliver to a client that has cancelled; the next one gets the job."""
+        """A node does not deliver to a client that has cancelled its request; the next client
+        receives the job."""
         client = self.client((await self.running()).port)
         for _ in range(10):
             taking = client.take("q")
@@ -166,7 +170,7 @@ class TwistedClientTests(TestCase):
         self.assertEqual("0", (await client.info("clients"))["blocked_clients"])
 
     async def test_cancelled_race(self) -> None:
-        """Whatever the moment at which a wait is cancelled, its job is delivered or given back."""
+        """Whenever a request is cancelled, its job is either delivered or returned to the queue."""
         client = self.client((await self.running()).port)
         for turn in range(200):
             taking = client.take("q")
@@ -178,13 +182,14 @@ class TwistedClientTests(TestCase):
             try:
                 jobs = await taking
             except CancelledError:
-                # Far less than the RETRY of 300 s, which would bring a lost job back.
+                # This limit is far below the RETRY of 300 s after which a lost job would be
+                # delivered again.
                 jobs = await client.take("q", timeout_s=60)
             self.assertEqual([str(turn).encode()], [job.data for job in jobs])
             await client.ack_taken(jobs)
 
     async def test_many(self) -> None:
-        """Many workers and producers on one client: each job is done once."""
+        """Many workers and producers can share one client, and each job is processed once."""
         client = self.client((await self.running()).port, connections_max=5)
         done: list[bytes] = []
 
@@ -199,7 +204,7 @@ class TwistedClientTests(TestCase):
         self.assertEqual(sorted(str(n).encode() for n in range(500)), sorted(done))
 
     async def test_restart(self) -> None:
-        """A client outlives its node, and says so while there is none."""
+        """A client reports that its node is down, and works again after the node's restart."""
         daemon = await self.running("appendonly yes", "appendfsync always")
         client = self.client(daemon.port, patience_s=1)
         job_id = await client.enqueue("q", "kept")
@@ -210,7 +215,8 @@ class TwistedClientTests(TestCase):
         self.assertEqual(b"kept", shown and shown.body)
 
     async def test_name(self) -> None:
-        """A node may be given by name; what cannot be a name is an address that failed."""
+        """A node may be given by its name; a malformed name is treated as an address that
+        failed."""
         nowhere = DisqueClient("a..b:1", patience_s=0)
         await self.assertFailure(nowhere.ping(), CannotConnect)
         daemon = await self.running()
@@ -219,7 +225,7 @@ class TwistedClientTests(TestCase):
         self.assertEqual("PONG", await client.ping())
 
     async def test_how_to(self) -> None:
-        """The examples of the documentation run, one after the other."""
+        """The examples of the documentation can be run one after the other."""
         daemon = await self.running()
         names: dict[str, Any] = {}
         with contextlib.redirect_stdout(io.StringIO()) as printed:

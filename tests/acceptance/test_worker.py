@@ -1,4 +1,4 @@
-"""Workers as processes, on real daemons."""
+"""Workers in processes of their own, with real daemons."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ _JOBS: Final = 2000
 
 
 class WorkTestCase(DaemonTestCase):
-    """Tests that start ``disque work``."""
+    """Starts ``disque work``."""
 
     def setUp(self) -> None:
-        """A file for what was done."""
-        self.place = self.folder()
-        self.file = self.place / "done"
+        """Create a file to which handlers write."""
+        self.work_folder = self.folder()
+        self.file = self.work_folder / "done"
         self.file.touch()
 
     def client(self, address: str) -> Disque:
-        """A client for the length of a test."""
+        """A client that is closed at the end of the test."""
         client = Disque(address)
         self.addCleanup(client.close)
         return client
 
     def work(self, address: str, target: str, *words: str, cwd: Path = _ROOT) -> Any:
-        """A worker in a process of its own."""
-        with open(self.place / "worker.out", "ab") as output:
+        """Start a worker in a process of its own."""
+        with open(self.work_folder / "worker.out", "ab") as output:
             worker = subprocess.Popen(
                 [sys.executable, "-c", _WORK, target, "--addresses", address, *words],
                 env=environment(DONE=str(self.file)),
@@ -63,50 +63,50 @@ class WorkTestCase(DaemonTestCase):
         return worker
 
     def end(self, worker: subprocess.Popen[bytes]) -> None:
-        """Leave nothing behind."""
+        """Kill the worker."""
         worker.kill()
         worker.wait()
 
     def output(self) -> str:
         """What the workers have logged."""
-        return (self.place / "worker.out").read_text()
+        return (self.work_folder / "worker.out").read_text()
 
     def done(self) -> list[bytes]:
-        """What was done, a line each."""
+        """The lines that handlers wrote: one per job done."""
         return self.file.read_bytes().splitlines()
 
     def wait_for_part(self, part: int) -> None:
-        """Wait until more than so many different jobs are done."""
+        """Wait until more than ``part`` different jobs are done."""
         wait_for(lambda: len(set(self.done())) > part, f"{part} jobs are done", 30)
 
     def drain(self, worker: subprocess.Popen[bytes]) -> int:
-        """SIGTERM; the exit status."""
+        """Stop the worker with SIGTERM; returns the exit status."""
         worker.send_signal(signal.SIGTERM)
         return worker.wait(20)
 
 
 class OneNodeTests(WorkTestCase):
-    """A daemon and workers."""
+    """One daemon, with workers."""
 
     def setUp(self) -> None:
-        """A daemon and a client."""
+        """Start the daemon and a client."""
         super().setUp()
         self.node = self.running()
         self.address = f"127.0.0.1:{self.node.port}"
         self.disque = self.client(self.address)
 
     def registered(self) -> int:
-        """How many jobs the node knows."""
+        """The number of jobs on the node."""
         return int(self.node.info()["registered_jobs"])
 
     def reasons(self, queue: str) -> list[str]:
-        """Why jobs of a queue are dead."""
+        """The reasons in the dead letters of a queue."""
         letters = self.disque.queue_peek(f"dead:{queue}", 100)
         return [Letter.decoded(job.body).reason for job in letters]
 
     def test_kinds(self) -> None:
-        """Every kind of handler does its jobs; one that raises, exits, crashes or hangs fails its
-        own job, with the reason in a letter, and harms no other."""
+        """Every kind of handler does its jobs; one that raises, exits, crashes or hangs fails only
+        its own job, and the dead letter gives the reason."""
         failing = {
             "leave": "SystemExit: leave",
             "crash": "HandlerDied: The process of the handler ended: exit status 7",
@@ -121,15 +121,15 @@ class OneNodeTests(WorkTestCase):
             self.disque.add_job(queue, b"bad", retry_s=60)
         self.disque.add_job("true", b"good", retry_s=60)
         worker = self.work(self.address, "tests.worker.handlers:handlers", "--dead-after", "0")
-        wait_for(lambda: self.registered() == len(failing), "all else is done", 30)
+        wait_for(lambda: self.registered() == len(failing), "all other jobs are done", 30)
         for queue, reason in failing.items():
-            (told,) = wait_for(partial(self.reasons, queue), f"{queue} has a letter")
-            self.assertIn(reason, told, queue)
+            (found,) = wait_for(partial(self.reasons, queue), f"{queue} has a dead letter")
+            self.assertIn(reason, found, queue)
         self.assertEqual({b"bad", b"bad,bad"}, set(self.done()))
         self.assertEqual(0, self.drain(worker))
 
     def test_results(self) -> None:
-        """What a task returns comes back, and so does the reason why it never will."""
+        """The result of a task is returned to the caller, or the reason why it failed."""
         handlers.queue.connect(self.disque)
         late = handlers.add.delay(3, 4)
         self.assertRaises(ResultTimeout, late.result, 0.1)
@@ -153,7 +153,7 @@ class OneNodeTests(WorkTestCase):
         self.assertEqual(4, self.registered())
 
     def test_twisted_results(self) -> None:
-        """The same with the client for Twisted."""
+        """The client for Twisted also returns results of tasks."""
         worker = self.work(self.address, "tests.worker.handlers:queue")
         program = (
             "import sys\n"
@@ -174,7 +174,7 @@ class OneNodeTests(WorkTestCase):
             "task.react(main, sys.argv[1:])\n"
         )
         words = [sys.executable, "-c", program, self.address]
-        told = subprocess.run(
+        finished = subprocess.run(
             words,
             cwd=_ROOT,
             env=environment(),
@@ -183,19 +183,19 @@ class OneNodeTests(WorkTestCase):
             timeout=60,
             check=False,
         )
-        self.assertEqual(("", "3 3\nHopeless: no\n"), (told.stderr, told.stdout))
+        self.assertEqual(("", "3 3\nHopeless: no\n"), (finished.stderr, finished.stdout))
         self.assertEqual(0, self.drain(worker))
 
     def add_many(self, retry_s: int) -> set[bytes]:
-        """Two thousand jobs."""
+        """Add 2000 jobs; returns their bodies."""
         bodies = {str(number).encode() for number in range(_JOBS)}
         for body in bodies:
             self.disque.add_job("many", body, retry_s=retry_s)
         return bodies
 
     def test_sigterm(self) -> None:
-        """Workers that are replaced in the middle of their work lose nothing, do nothing twice,
-        and give back at once what they did not do."""
+        """Workers that are replaced during their work lose no job, do none twice, and return at
+        once those that they have not begun."""
         bodies = self.add_many(retry_s=600)
         for part in (200, 700, 1200):
             worker = self.work(self.address, "tests.worker.handlers:slowly", "--queue", "many")
@@ -203,70 +203,71 @@ class OneNodeTests(WorkTestCase):
             self.assertEqual(0, self.drain(worker))
             self.assertEqual(_JOBS - len(self.done()), self.disque.queue_length("many"))
         worker = self.work(self.address, "tests.worker.handlers:slowly", "--queue", "many")
-        wait_for(lambda: self.registered() == 0, "all is done", 30)
+        wait_for(lambda: self.registered() == 0, "all jobs are done", 30)
         self.assertEqual(0, self.drain(worker))
         self.assertEqual(dict.fromkeys(bodies, 1), dict(Counter(self.done())))
 
     def test_sigkill(self) -> None:
-        """Workers that are killed lose nothing either; what they had comes back."""
+        """Workers that are killed lose no job either; their jobs are delivered again."""
         bodies = self.add_many(retry_s=2)
         for part in (200, 700, 1200):
             worker = self.work(self.address, "tests.worker.handlers:slowly", "--queue", "many")
             self.wait_for_part(part)
             self.end(worker)
         worker = self.work(self.address, "tests.worker.handlers:slowly", "--queue", "many")
-        wait_for(lambda: self.registered() == 0, "all is done", 30)
+        wait_for(lambda: self.registered() == 0, "all jobs are done", 30)
         self.assertEqual(0, self.drain(worker))
         self.assertEqual(bodies, set(self.done()))
         self.assertLess(len(self.done()), _JOBS * 1.5)
 
     def test_lost_slots(self) -> None:
-        """A worker whose threads all hang ends by itself, with a status of its own; its jobs come
-        back."""
+        """A worker whose threads all hang ends with a special exit status; its jobs are delivered
+        again."""
         self.disque.add_job("hang", b"", retry_s=1)
         words = ("--queue", "hang", "--concurrency", "1", "--time-limit", "0.3")
         worker = self.work(self.address, "tests.worker.handlers:hang", *words)
         self.assertEqual(70, worker.wait(20))
         self.assertIn("Restart the process", self.output())
-        wait_for(lambda: self.disque.queue_length("hang"), "it is back")
+        wait_for(lambda: self.disque.queue_length("hang"), "the job is queued again")
 
     def test_second_signal(self) -> None:
-        """Who cannot wait for the grace sends another signal."""
+        """A second signal ends a worker at once, without waiting for its jobs."""
         self.disque.add_job("hang", b"", retry_s=60)
         worker = self.work(self.address, "tests.worker.handlers:hang", "--queue", "hang")
-        wait_for(lambda: not self.disque.queue_length("hang"), "it is taken")
+        wait_for(lambda: not self.disque.queue_length("hang"), "the job is delivered")
         worker.send_signal(signal.SIGTERM)
-        wait_for(lambda: "stops; 1 jobs" in self.output(), "it drains")
+        wait_for(lambda: "stops; 1 jobs" in self.output(), "the worker stops fetching")
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(130, worker.wait(5))
 
     def test_node_restarts(self) -> None:
-        """A worker outlives its node."""
+        """A worker continues after a restart of its node."""
         worker = self.work(self.address, "tests.worker.handlers:note", "--queue", "q")
         self.disque.add_job("q", b"before")
-        wait_for(lambda: self.done() == [b"before"], "the first is done")
+        wait_for(lambda: self.done() == [b"before"], "the first job is done")
         self.node.kill()
         self.node.start()
         self.disque.add_job("q", b"after")
-        wait_for(lambda: self.done() == [b"before", b"after"], "the second is done", 30)
+        wait_for(lambda: self.done() == [b"before", b"after"], "the second job is done", 30)
         self.assertEqual(0, self.drain(worker))
 
     def test_bad_targets(self) -> None:
-        """What names no handlers is told clearly, with status 2."""
-        for target, said in (
+        """A target that has no handlers is explained in the error, with status 2."""
+        for target, message in (
             ("tests.worker.handlers", "is not package.module:name"),
             ("no.such:thing", "There is no module 'no'"),
             ("tests.worker.handlers:nothing", "has no attribute 'nothing'"),
             ("tests.worker.handlers:not_handlers", "3 cannot be used as handlers"),
             ("tests.worker.handlers:note", "name its queue with one --queue"),
         ):
-            (self.place / "worker.out").write_text("")
+            (self.work_folder / "worker.out").write_text("")
             worker = self.work(self.address, target)
             self.assertEqual(2, worker.wait(20), target)
-            self.assertIn(said, self.output())
+            self.assertIn(message, self.output())
 
     def test_listed(self) -> None:
-        """Workers are listed with what they hold, whatever node they are connected to."""
+        """Workers are listed with the number of jobs they hold, whichever node they are connected
+        to."""
         self.disque.add_job("hang", b"x")
         worker = self.work(self.address, "tests.worker.handlers:handlers", "--name", "a b/c")
 
@@ -276,45 +277,56 @@ class OneNodeTests(WorkTestCase):
             rows = [json.loads(line) for line in output.splitlines()]
             return [row for row in rows if row["held"] == 1]
 
-        (row,) = wait_for(listed, "it says what it holds", 30)
+        (row,) = wait_for(listed, "the worker reports the job it holds", 30)
         self.assertEqual(("a b/c", 8), (row["worker"], row["slots"]))
         self.assertIn("hang", row["queues"])
         self.assertFalse(row["more_queues"])
         self.assertIn("a b/c", disque("-p", self.node.port, "workers")[1])
         worker.kill()
         worker.wait()
-        wait_for(lambda: not disque("-p", self.node.port, "workers", "--json")[1], "it is gone", 30)
+        wait_for(
+            lambda: not disque("-p", self.node.port, "workers", "--json")[1],
+            "the worker is no longer listed",
+            30,
+        )
 
     def test_import_fails(self) -> None:
-        """A module that cannot be imported: where it fails is shown, and the status is 2."""
-        (self.place / "broken.py").write_text("def f():\n    return 1 / 0\n\nf()\n")
-        worker = self.work(self.address, "broken:handlers", cwd=self.place)
+        """When a module cannot be imported, the error shows the line that failed, and the status is
+        2."""
+        (self.work_folder / "broken.py").write_text("def f():\n    return 1 / 0\n\nf()\n")
+        worker = self.work(self.address, "broken:handlers", cwd=self.work_folder)
         self.assertEqual(2, worker.wait(20))
         self.assertIn("line 2, in f", self.output())
         self.assertIn("Module 'broken' cannot be imported: ZeroDivisionError", self.output())
 
     def test_blocked_reactor(self) -> None:
-        """A coroutine that blocks the reactor is named in the log while it does, with the place."""
-        (self.place / "blocks.py").write_text(
+        """The log names a coroutine that blocks the reactor, while it does, with its current
+        line."""
+        (self.work_folder / "blocks.py").write_text(
             "import time\n\nasync def think(job):\n    time.sleep(5)\n\nhandlers = {'q': think}\n"
         )
         self.disque.add_job("q", b"x")
-        worker = self.work(self.address, "blocks:handlers", cwd=self.place)
-        wait_for(lambda: "think has blocked the reactor for 2" in self.output(), "it is named", 30)
+        worker = self.work(self.address, "blocks:handlers", cwd=self.work_folder)
+        wait_for(
+            lambda: "think has blocked the reactor for 2" in self.output(),
+            "the coroutine is named",
+            30,
+        )
         self.assertIn("time.sleep(5)", self.output())
         self.assertEqual(0, self.drain(worker))
 
     # -- dead letters ------------------------------------------------------------------------
 
     def dead(self, *words: str, typed: str = "") -> Result:
-        """``disque dead``."""
+        """Run ``disque dead``."""
         return command_dead(self.node, *words, typed=typed)
 
     def test_dead(self) -> None:
-        """Letters are listed, shown, requeued and dropped; what is no letter is named, too."""
+        """Dead letters can be listed, shown, requeued and dropped; other jobs in their queue are
+        listed, too."""
         ids = [self.disque.add_job("crash", f"body {n}") for n in range(3)]
         worker = self.work(self.address, "tests.worker.handlers:handlers", "--dead-after", "0")
-        wait_for(lambda: self.disque.queue_length("dead:crash") == 3, "all are dead")
+        wait_for(lambda: self.disque.queue_length("dead:crash") == 3, "all jobs are dead letters")
         self.assertEqual(0, self.drain(worker))
         (copied,) = self.disque.queue_peek("dead:crash", 1)
         self.disque.add_job("dead:crash", copied.body)
@@ -342,12 +354,12 @@ class OneNodeTests(WorkTestCase):
         )
 
     def test_requeued_as_it_was(self) -> None:
-        """What is requeued keeps RETRY and copies, and lives as long as it was to: a job with
-        RETRY 0 is delivered at most once again."""
+        """A requeued job keeps its RETRY and number of copies, and its original time to live; a job
+        with RETRY 0 is again delivered at most once."""
         self.disque.add_job("crash", "once", retry_s=0, ttl_s=600, replicate=1)
         self.disque.add_job("crash", "often", retry_s=77, ttl_s=5000)
         worker = self.work(self.address, "tests.worker.handlers:handlers", "--dead-after", "0")
-        wait_for(lambda: self.disque.queue_length("dead:crash") == 2, "both are dead")
+        wait_for(lambda: self.disque.queue_length("dead:crash") == 2, "both jobs are dead letters")
         self.assertEqual(0, self.drain(worker))
         self.assertEqual(0, self.dead("requeue", "--all", "--yes").exit_code)
         found = {}
@@ -361,15 +373,15 @@ class OneNodeTests(WorkTestCase):
         self.assertTrue(4990 <= found[b"often"][2] <= 5001, found)
 
     def test_how_tos(self) -> None:
-        """The examples of the documentation run, with the workers that they speak of."""
-        module = self.place / "shop.py"
+        """The examples of the documentation run, with the workers that they describe."""
+        module = self.work_folder / "shop.py"
         text = (_DOCS / "run-workers.md").read_text().replace("127.0.0.1:7711", self.address)
         programs = _EXAMPLE.findall(text)
         module.write_text(programs[0])
         self.disque.add_job("sizes", b"four")
-        worker = self.work(self.address, "shop:handlers", cwd=self.place)
-        sys.path.insert(0, str(self.place))
-        self.addCleanup(sys.path.remove, str(self.place))
+        worker = self.work(self.address, "shop:handlers", cwd=self.work_folder)
+        sys.path.insert(0, str(self.work_folder))
+        self.addCleanup(sys.path.remove, str(self.work_folder))
         self.addCleanup(sys.modules.pop, "shop", None)
         names: dict[str, Any] = {}
         with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -388,25 +400,25 @@ class OneNodeTests(WorkTestCase):
 
 
 def command_dead(node: Any, *words: str, typed: str = "") -> Result:
-    """``disque dead`` at a node."""
+    """Run ``disque dead`` with the address of a node."""
     options = Options()
     options.host, options.port = node.ip, node.port
     return CliRunner().invoke(dead.command, list(words), input=typed, obj=options)
 
 
 class ClusterTests(WorkTestCase):
-    """Three nodes."""
+    """A cluster of three nodes."""
 
     def setUp(self) -> None:
-        """A cluster of this test alone: it loses nodes."""
+        """Start a cluster for this test only, because it kills a node."""
         super().setUp()
         self.fleet = Fleet(3)
         self.addCleanup(self.fleet.discard)
         self.fleet.start()
 
     def test_node_dies(self) -> None:
-        """When the node that delivers dies, the worker goes on at another, and all is done; dead
-        letters at all nodes are found."""
+        """When the node that delivers dies, the worker continues with another one, and all jobs are
+        done; dead letters on all nodes are found."""
         first, second, third = self.fleet.nodes
         bodies = {str(number).encode() for number in range(200)}
         for number, body in enumerate(sorted(bodies)):
@@ -414,14 +426,14 @@ class ClusterTests(WorkTestCase):
             node.call("ADDJOB", "q", body, 5000, "REPLICATE", 2, "RETRY", 2)
         address = f"{first.ip}:{first.port}"
         worker = self.work(address, "tests.worker.handlers:slowly", "--queue", "q")
-        wait_for(lambda: len(self.done()) > 50, "some are done", 30)
+        wait_for(lambda: len(self.done()) > 50, "some jobs are done", 30)
         first.kill()
-        wait_for(lambda: set(self.done()) == bodies, "all are done", 40)
+        wait_for(lambda: set(self.done()) == bodies, "all jobs are done", 40)
         self.assertEqual(0, self.drain(worker))
         for number, node in enumerate((second, third)):
             letter = Letter("q", str(number), b"", "why", "", "w", 0, 0, 0.0)
             node.call("ADDJOB", "dead:q", letter.encoded(), 5000, "REPLICATE", 1)
-        told = command_dead(second, "list", "--json")
-        rows = [json.loads(line) for line in told.stdout.splitlines()]
+        listed = command_dead(second, "list", "--json")
+        rows = [json.loads(line) for line in listed.stdout.splitlines()]
         self.assertEqual({"0", "1"}, {row["id"] for row in rows})
-        self.assertIn(first.ip, told.stderr)
+        self.assertIn(first.ip, listed.stderr)

@@ -1,4 +1,4 @@
-"""The Redis work queue on a real redis-server, alone and beside the published package."""
+"""The Redis work queue on a real redis-server, alone and together with the published package."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _SETTLE_S: Final = 0.02
 
 
 def rest(seconds: float) -> Deferred[None]:
-    """Let real time pass."""
+    """Wait for real time to pass."""
     return deferLater(reactor, seconds)
 
 
 class RedisTestCase(TestCase):
-    """Tests with a server and a queue ``P`` that end with them."""
+    """Starts a Redis server, and a queue ``P`` on it, for each test."""
 
     timeout = 60
     options: Sequence[str] = ()
@@ -50,21 +50,21 @@ class RedisTestCase(TestCase):
         self.queue = self.same_queue()
 
     def connected(self, url: str | None = None) -> Redis:
-        """Connections that end with the test."""
+        """Connections that are closed at the end of the test."""
         redis = Redis.at(url or self.server.url, reactor, timeout_s=5)
         self.addCleanup(redis.close)
         return redis
 
     def same_queue(self, redis: Redis | None = None) -> WorkQueue:
-        """The queue ``P``, as another program has it."""
+        """The queue ``P``, as another program would open it."""
         return WorkQueue("P", redis or self.redis, settle_s=_SETTLE_S)
 
     async def keys(self) -> list[bytes]:
-        """All that is stored."""
+        """All keys on the server."""
         return sorted(await self.redis.execute("KEYS", "*"))
 
-    async def work_off(self) -> list[str]:
-        """Clean, then lease and complete all that is there; the IDs, in order."""
+    async def complete_all(self) -> list[str]:
+        """Clean, then lease and complete all items; returns their IDs in order."""
         await self.queue.deep_clean()
         done = []
         while (item := await self.queue.lease(10, block=False)) is not None:
@@ -74,10 +74,10 @@ class RedisTestCase(TestCase):
 
 
 class ItemTests(RedisTestCase):
-    """What programs do with one queue."""
+    """Operations on one queue."""
 
     async def test_bytes(self) -> None:
-        """Data comes back as the bytes that went in, even if they look like numbers."""
+        """Data is returned as the same bytes, even if it looks like a number."""
         for data in (b"123", b"1.5", b"\xff\x00\r\n", b"", b"nan"):
             item = Item.create(data)
             await self.queue.add_item(item)
@@ -86,7 +86,7 @@ class ItemTests(RedisTestCase):
         self.assertEqual([], await self.keys())
 
     async def test_ids(self) -> None:
-        """IDs that look like numbers, or are not UTF-8, stay what they are."""
+        """IDs that look like numbers, or are not UTF-8, are returned unchanged."""
         for name in ("007", "1.50", "über", "a b:c*", b"\xff".decode(errors="surrogateescape")):
             await self.queue.add_item(Item.create(b"x", name))
             item = await self.queue.lease(5)
@@ -96,7 +96,8 @@ class ItemTests(RedisTestCase):
             self.assertTrue(await self.queue.complete(item))
 
     async def test_added_once(self) -> None:
-        """Equal work waits once, is refused while somebody does it, and may come again after."""
+        """Equal work is queued once, refused while a worker has it, and accepted again
+        afterwards."""
         item = Item.by_hash("work")
         self.assertEqual([True, False], await self.queue.add_items([item, item]))
         await self.queue.lease(5)
@@ -106,7 +107,7 @@ class ItemTests(RedisTestCase):
         self.assertEqual(1, await self.queue.queue_len())
 
     async def test_completed_once(self) -> None:
-        """Of all who complete an item one is told that it did."""
+        """When several workers complete an item, only one of them gets True."""
         item = Item.create("x")
         await self.queue.add_unique_item(item)
         await self.queue.lease(5)
@@ -115,17 +116,17 @@ class ItemTests(RedisTestCase):
         self.assertEqual([], await self.keys())
 
     async def test_order_and_counts(self) -> None:
-        """First in, first out; counts tell both lists at one moment."""
+        """Items are leased first in, first out; counts of both lists are from the same moment."""
         await self.queue.add_items(Item.create("x", str(number)) for number in range(1200))
         first = await self.queue.lease(5)
         assert first is not None
         self.assertEqual(("0", Counts(1199, 1)), (first.id, await self.queue.counts()))
         self.assertEqual(1, await self.queue.processing())
         self.assertTrue(await self.queue.give_back(first))
-        self.assertEqual([str(number) for number in range(1200)], await self.work_off())
+        self.assertEqual([str(number) for number in range(1200)], await self.complete_all())
 
     async def test_duplicate_ids(self) -> None:
-        """An ID that stands in the queue twice is given to one worker at a time."""
+        """An ID that is queued twice is leased by only one worker at a time."""
         item = Item.create("x")
         for _ in range(3):
             await self.queue.add_unique_item(item)
@@ -135,7 +136,7 @@ class ItemTests(RedisTestCase):
         self.assertEqual([], await self.keys())
 
     async def test_ids_without_data(self) -> None:
-        """An ID without data is no item, is skipped, and is gone then."""
+        """An ID without data is skipped and removed."""
         await self.redis.execute("LPUSH", "P:queue", *(f"gone{n}" for n in range(250)))
         await self.queue.add_item(Item.create("x", "there"))
         item = await self.queue.lease(5, block=False)
@@ -145,7 +146,7 @@ class ItemTests(RedisTestCase):
         self.assertEqual([], await self.keys())
 
     async def test_in_a_transaction(self) -> None:
-        """Items are added together with what a program writes itself, or not at all."""
+        """Items can be added in a transaction with other writes of a program, or not at all."""
         import txredisapi
 
         connection = await txredisapi.Connection("127.0.0.1", self.server.port, reconnect=False)
@@ -153,11 +154,11 @@ class ItemTests(RedisTestCase):
         await self.queue.add_unique_item_to(transaction, Item.create(b"\xff", "a"))
         self.assertEqual([], await self.keys())
         await transaction.commit()
-        self.assertEqual(["a"], await self.work_off())
+        self.assertEqual(["a"], await self.complete_all())
         await connection.disconnect()
 
     async def test_extended(self) -> None:
-        """Only who still holds the lease can make it longer."""
+        """Only the worker that holds a lease can extend it."""
         item = Item.create("x")
         await self.queue.add_item(item)
         await self.queue.lease(0.05)
@@ -168,23 +169,23 @@ class ItemTests(RedisTestCase):
         self.assertEqual(0, await self.queue.light_clean())
 
     async def test_bad_times(self) -> None:
-        """Times that Redis would misunderstand are refused here."""
+        """Times that Redis would misinterpret are refused."""
         for arguments in ({"expiry_s": 0}, {"expiry_s": float("nan")}, {"expiry_s": 1e20}):
             self.assertRaises(ValueError, self.queue.lease, **arguments)
         self.assertRaises(ValueError, self.queue.lease, 1, timeout_s=-1)
 
     async def test_forgotten_scripts(self) -> None:
-        """A server that was emptied of scripts is given them again."""
+        """Scripts are loaded again after the server lost them."""
         await self.queue.add_item(Item.create("x"))
         await self.redis.execute("SCRIPT", "FLUSH")
         self.assertTrue(await self.queue.add_item(Item.create("y")))
 
 
 class WaitTests(RedisTestCase):
-    """Leases that wait."""
+    """Leases that wait for an item."""
 
     async def test_arrives(self) -> None:
-        """Who waits gets the next item, over IDs that are none."""
+        """A worker that waits gets the next item, and IDs without data are skipped."""
         waiting = self.queue.lease(5)
         await rest(0.05)
         await self.redis.execute("LPUSH", "P:queue", "gone")
@@ -196,12 +197,12 @@ class WaitTests(RedisTestCase):
         self.assertEqual([], await self.keys())
 
     async def test_timeout(self) -> None:
-        """Nothing comes: nothing is returned, after the time-out."""
+        """Without an item, the lease returns nothing after the timeout."""
         self.assertIsNone(await self.queue.lease(5, timeout_s=0.1))
         self.assertIsNone(await self.queue.lease(5, block=False))
 
     async def test_cancelled(self) -> None:
-        """A wait that was cancelled takes no item; its connection serves again."""
+        """A cancelled lease takes no item, and its connection can be used again."""
         for _ in range(3):
             waiting = self.queue.lease(5)
             await rest(0.02)
@@ -214,7 +215,8 @@ class WaitTests(RedisTestCase):
         self.assertEqual(item, await self.queue.lease(5))
 
     async def test_cancelled_at_any_moment(self) -> None:
-        """However late the cancel comes, the item is had by the caller or waits for others."""
+        """Whenever a lease is cancelled, its item is either returned to the caller or stays
+        queued."""
         for step in range(25):
             item = Item.create("x", f"{step}")
             waiting = self.queue.lease(60)
@@ -232,7 +234,8 @@ class WaitTests(RedisTestCase):
         self.assertEqual([], await self.keys())
 
     async def test_server_lost(self) -> None:
-        """Who waits is told when the server goes away, and can go on when it is back."""
+        """A waiting lease fails when the server is lost, and works again when the server is
+        back."""
         waiting = self.queue.lease(5)
         await rest(0.05)
         self.server.stop()
@@ -244,10 +247,11 @@ class WaitTests(RedisTestCase):
 
 
 class CleanTests(RedisTestCase):
-    """What cleans return, and leave alone."""
+    """What cleaning returns to the queue, and what it leaves alone."""
 
     async def test_light(self) -> None:
-        """Items whose lease is over come back, the oldest first; others stay where they are."""
+        """Items whose lease has expired are returned to the queue, the oldest first; others stay
+        where they are."""
         await self.queue.add_items(Item.create("x", name) for name in "abcd")
         for expiry_s in (0.01, 0.01, 60):
             await self.queue.lease(expiry_s)
@@ -259,7 +263,7 @@ class CleanTests(RedisTestCase):
         self.assertEqual([b"d", b"c"], processing)
 
     async def test_deep(self) -> None:
-        """Items that stand in no list come back; the prefix may look like a pattern."""
+        """Items that are in no list are returned; the prefix may contain characters of patterns."""
         queue = WorkQueue("P[a]*?\\", self.redis, settle_s=_SETTLE_S)
         await queue.add_items(Item.create("x", f"{n}") for n in range(2500))
         await self.same_queue().add_item(Item.create("x"))
@@ -268,7 +272,7 @@ class CleanTests(RedisTestCase):
         self.assertEqual((0, 1), (await queue.deep_clean(), await self.queue.queue_len()))
 
     async def test_many_cleaners(self) -> None:
-        """Cleans at the same time return each item once."""
+        """Cleaners at the same time return each item only once."""
         await self.queue.add_items(Item.create("x", f"{n}") for n in range(300))
         for _ in range(200):
             await self.queue.lease(0.001)
@@ -279,7 +283,8 @@ class CleanTests(RedisTestCase):
         self.assertEqual(Counts(300, 0), await self.queue.counts())
 
     async def test_service(self) -> None:
-        """The service cleans, goes on after the server was away, and waits for its last run."""
+        """The service cleans, continues after the server was down, and waits for its last run when
+        stopped."""
         await self.queue.add_item(Item.create("x"))
         await self.queue.lease(0.01)
         service = CleaningService([self.queue], 0.05, clock=reactor)
@@ -298,13 +303,13 @@ class CleanTests(RedisTestCase):
 
 
 class Stopping(Redis):
-    """Connections of a program that is killed before its command number ``left``."""
+    """Connections of a program that is killed before command number ``left``."""
 
     left = 0
 
     @deferred
     async def execute(self, *words: str | bytes | int | float) -> Any:
-        """The command, or the end."""
+        """Run the command, or fail as if the program was killed."""
         if self.left == 0:
             raise RedisLost(str(self.address), "the program was killed", False)
         self.left -= 1
@@ -312,10 +317,10 @@ class Stopping(Redis):
 
 
 class CrashTests(RedisTestCase):
-    """A program may stop between any two of its commands."""
+    """A program may end between any two of its commands."""
 
-    async def setting(self) -> None:
-        """Items that wait, are worked on, and are given up."""
+    async def prepare(self) -> None:
+        """Add items that wait, one that is leased, and one whose lease has expired."""
         await self.redis.execute("FLUSHALL")
         await self.queue.add_items(Item.create(name, name) for name in "abcd")
         await self.queue.lease(0.001)
@@ -323,17 +328,17 @@ class CrashTests(RedisTestCase):
         await rest(0.01)
 
     async def check(self, what: str, names: set[str], optional: set[str]) -> None:
-        """After a clean every item is there once, and completed once."""
+        """After cleaning, every item is there once, and is completed once."""
         for name in "abcd":
             for kind in ("lease", "leased_by_session"):
                 await self.redis.execute("DEL", f"P:{kind}:{name}")
-        done = await self.work_off()
+        done = await self.complete_all()
         self.assertEqual(len(set(done)), len(done), what)
         self.assertTrue(names <= set(done) <= names | optional, (what, done))
         self.assertEqual([], await self.keys(), what)
 
     async def test_plain_commands(self) -> None:
-        """What other programs leave, cut after each of their commands, is cleaned up."""
+        """What the plain commands of other programs leave, cut after any of them, is cleaned up."""
         session: tuple[Any, ...] = ("SETEX", "P:leased_by_session:c", 60, "s")
         move = ("RPOPLPUSH", "P:queue", "P:processing")
         operations: list[tuple[set[str], set[str], list[tuple[Any, ...]]]] = [
@@ -349,13 +354,14 @@ class CrashTests(RedisTestCase):
         ]  # fmt: skip
         for names, optional, commands in operations:
             for cut in range(len(commands) + 1):
-                await self.setting()
+                await self.prepare()
                 for words in commands[:cut]:
                     await self.redis.execute(*words)
                 await self.check(f"{commands} cut after {cut}", names, optional)
 
     async def test_our_operations(self) -> None:
-        """Our operations, cut before each of their commands, leave nothing that a clean misses."""
+        """The operations of this package, cut before any of their commands, leave nothing that
+        cleaning misses."""
         b = Item.create("b", "b")
         operations: dict[str, Callable[[WorkQueue], Awaitable[Any]]] = {
             "add": lambda queue: queue.add_item(Item.create("e", "e")),
@@ -369,7 +375,7 @@ class CrashTests(RedisTestCase):
         optional = {"add": {"e"}, "add unique": {"e"}, "complete": {"b"}}
         for what, operation in operations.items():
             for cut in range(30):
-                await self.setting()
+                await self.prepare()
                 redis = Stopping(self.redis.address, reactor, 5)
                 redis.left = cut
                 killed = await self.is_killed(operation(self.same_queue(redis)))
@@ -382,7 +388,7 @@ class CrashTests(RedisTestCase):
                 self.fail(f"{what} takes too many commands")
 
     async def test_killed_while_claiming(self) -> None:
-        """A worker that was killed after its wait leaves its item to the light clean."""
+        """A worker that is killed just after its wait leaves its item to the light clean."""
         redis = Stopping(self.redis.address, reactor, 5)
         redis.left = 2
         waiting = self.same_queue(redis).lease(60)
@@ -394,7 +400,7 @@ class CrashTests(RedisTestCase):
         await redis.close()
 
     async def is_killed(self, operation: Awaitable[Any]) -> bool:
-        """Whether it was cut."""
+        """Whether the operation was cut."""
         try:
             await operation
         except RedisLost:
@@ -403,20 +409,20 @@ class CrashTests(RedisTestCase):
 
 
 class RefusalTests(RedisTestCase):
-    """Servers and keys that are not as they should be."""
+    """Servers and keys that refuse an operation."""
 
     options = ("--requirepass", "open:sesame")
 
     def connected(self, url: str | None = None) -> Redis:
-        """With the password, by default."""
+        """Connections with the password by default."""
         return super().connected(url or self.url("open%3Asesame"))
 
     def url(self, password: str) -> str:
-        """The server, with a password."""
+        """The server's URL with a password."""
         return f"redis://:{password}@127.0.0.1:{self.server.port}/1"
 
     async def test_password(self) -> None:
-        """A missing or wrong password is named as such, and not shown."""
+        """A missing or wrong password is reported as such, without showing it."""
         self.assertTrue(await self.queue.add_item(Item.create("x")))
         for url in (self.url("wrongword"), self.server.url):
             error = await self.assertFailure(
@@ -426,14 +432,14 @@ class RefusalTests(RedisTestCase):
         self.assertNotIn("sesame", repr(self.redis) + repr(self.redis.address))
 
     async def test_wrong_type(self) -> None:
-        """A key that holds something else is named, and nothing is half done."""
+        """A key of another type is named in the error, and nothing is half done."""
         await self.redis.execute("SET", "P:queue", "text")
         await self.assertFailure(self.queue.add_item(Item.create("x", "a")), WrongKeyType)
         await self.assertFailure(self.queue.lease(5), WrongKeyType)
         self.assertEqual([b"P:queue"], await self.keys())
 
     async def test_wrong_data(self) -> None:
-        """An item whose data is no text does not stop the ones behind it."""
+        """An item whose data has another type does not block the items behind it."""
         await self.redis.execute("HSET", "P:item:bad", "a", "b")
         await self.redis.execute("LPUSH", "P:queue", "bad")
         await self.queue.add_item(Item.create("x", "good"))
@@ -442,14 +448,15 @@ class RefusalTests(RedisTestCase):
         assert good is not None
         self.assertEqual("good", good.id)
 
-    async def test_nobody_there(self) -> None:
-        """A server that is not there is named."""
+    async def test_connection_refused(self) -> None:
+        """The error says that the request was not sent to a server that is down."""
         redis = self.connected(f"redis://127.0.0.1:{free_port()}")
         error: Any = await self.assertFailure(self.same_queue(redis).counts(), RedisLost)
         self.assertFalse(error.sent)
 
     def test_bad_urls(self) -> None:
-        """What is no address is refused, and not repeated in the message."""
+        """A malformed URL is refused, without repeating it in the message, because it may contain a
+        password."""
         for url in ("http://h:secret@x", "redis://", "redis://h:99999", "redis://secret@h", "h:1"):
             error = self.assertRaises(BadRedisUrl, Redis.at, url, reactor)
             self.assertNotIn("secret", str(error))

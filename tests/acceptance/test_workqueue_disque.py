@@ -36,7 +36,7 @@ _COMMAND: Final = "from disque_tx.cli.verbs.workqueue import command; command()"
 
 
 class DisqueTestCase(RedisTestCase):
-    """With a daemon, and a client of it, that end with the test."""
+    """Starts a Redis server, a daemon, and clients for each test."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -45,23 +45,23 @@ class DisqueTestCase(RedisTestCase):
         self.daemon = Daemon(folder)
         self.addCleanup(self.daemon.discard)
         self.daemon.start()
-        self.client = self.member(f"127.0.0.1:{self.daemon.port}")
+        self.client = self.node_client(f"127.0.0.1:{self.daemon.port}")
 
-    def member(self, address: str) -> DisqueClient:
-        """A client of one node."""
+    def node_client(self, address: str) -> DisqueClient:
+        """A client of one node only."""
         client = DisqueClient(address, reactor=reactor, discover=False, timeout_s=2)
         self.addCleanup(client.close)
         return client
 
 
 class DisqueQueueTests(DisqueTestCase):
-    """The operations that Disque has, and those it has not."""
+    """The operations that work on Disque, and those that do not."""
 
     def setUp(self) -> None:
         super().setUp()
         self.work = WorkQueue.on_disque(self.client, "q", retry_s=60)
 
-    async def test_worked_off(self) -> None:
+    async def test_lease_and_complete(self) -> None:
         """An item keeps its ID and its bytes, and is completed once."""
         item = Item.create(b"\xff\x00 1.5", "über 7")
         await self.work.add_unique_item(item)
@@ -77,25 +77,26 @@ class DisqueQueueTests(DisqueTestCase):
         self.assertIsNone(await self.work.lease(timeout_s=0.05))
 
     async def test_two_workers(self) -> None:
-        """Of two workers that got an item from the same node, one is told that it was first."""
+        """When two workers have received an item from the same node, only the first to complete it
+        gets True."""
         await self.work.add_unique_item(Item.create("x"))
         slow = await self.work.lease()
         assert slow is not None
         self.assertTrue(await self.work.give_back(slow))
         quick = await self.work.lease()
         assert quick is not None
-        told = [await self.work.complete(quick), await self.work.complete(slow)]
-        self.assertEqual([True, False], told)
+        completed = [await self.work.complete(quick), await self.work.complete(slow)]
+        self.assertEqual([True, False], completed)
 
     async def test_jobs_of_others(self) -> None:
-        """A job that is no item's is one: its ID is the job's."""
+        """A job that another program added is leased as an item, with the job's ID."""
         job_id = await self.client.add_job("q", b"workqueue-item 5 a", retry_s=60)
         leased = await self.work.lease()
         assert leased is not None
         self.assertEqual((job_id, b"workqueue-item 5 a"), (leased.id, leased.data))
 
     async def test_cancelled(self) -> None:
-        """A wait that was cancelled takes no item."""
+        """A cancelled lease takes no item."""
         waiting = self.work.lease()
         await rest(0.1)
         waiting.cancel()
@@ -104,7 +105,7 @@ class DisqueQueueTests(DisqueTestCase):
         self.assertIsNotNone(await self.work.lease(timeout_s=5))
 
     async def test_not_on_disque(self) -> None:
-        """What Disque cannot promise is refused by name."""
+        """Operations that Disque cannot guarantee are refused with an error."""
         item = Item.create("x")
         refusals: tuple[Deferred[Any], ...] = (
             self.work.add_item(item),
@@ -121,7 +122,7 @@ class DisqueQueueTests(DisqueTestCase):
 
 
 class StoppingParking(Parking):
-    """Jobs of a program that is killed before or after step number ``left``."""
+    """Adds jobs for a program that is killed before or after step number ``left``."""
 
     left = 1000
 
@@ -131,28 +132,28 @@ class StoppingParking(Parking):
             raise ConnectionLost("127.0.0.1", "the program was killed", False)
 
     async def park(self, item: Item) -> str:
-        """Killed before, or after."""
+        """Add the job; the program may be killed before or after it."""
         self._step()
         job_id = await super().park(item)
         self._step()
         return job_id
 
     async def release(self, job_id: str) -> None:
-        """Killed before, or after."""
+        """Release the job; the program may be killed before or after it."""
         self._step()
         await super().release(job_id)
         self._step()
 
 
 class MoveTests(DisqueTestCase):
-    """Every incomplete item becomes one job."""
+    """Every incomplete item becomes exactly one job."""
 
     def parking(self, kind: type[Parking] = Parking) -> Any:
-        """The queue ``q`` of the daemon."""
-        return kind(self.client, self.member, "q", parking_options(retry_s=60))
+        """Parking in the queue ``q`` of the daemon."""
+        return kind(self.client, self.node_client, "q", parking_options(retry_s=60))
 
     async def jobs(self) -> Counter[str]:
-        """Item IDs of the jobs that workers get."""
+        """The item IDs of all jobs that workers can fetch."""
         taken = Counter[str]()
         while jobs := await self.client.take("q", count=100, no_hang=True):
             for job in jobs:
@@ -164,34 +165,35 @@ class MoveTests(DisqueTestCase):
         return taken
 
     async def test_all(self) -> None:
-        """Items that wait, that are given up, and that are lost are moved; completed ones not."""
+        """Items that wait, whose lease has expired, or that are in no list are moved; completed
+        ones are not."""
         await self.queue.add_items(Item.create("data", f"{n}") for n in range(500))
-        given_up, completed = await self.queue.lease(0.01), await self.queue.lease(60)
-        assert given_up is not None and completed is not None
+        expired, completed = await self.queue.lease(0.01), await self.queue.lease(60)
+        assert expired is not None and completed is not None
         await self.queue.complete(completed)
         await self.redis.execute("LREM", "P:queue", 0, "77")
         await rest(0.05)
-        told: list[tuple[int, int]] = []
+        reports: list[tuple[int, int]] = []
         mover = Mover(
             self.queue,
             self.redis,
             self.parking(),
-            progress=lambda moved, left: told.append((moved, left)),
+            progress=lambda moved, left: reports.append((moved, left)),
         )
         self.assertEqual(499, await mover.run())
-        self.assertEqual((499, 0), told[-1])
+        self.assertEqual((499, 0), reports[-1])
         self.assertEqual([], await self.keys())
         self.assertEqual(Counter(f"{n}" for n in range(500) if n != 1), await self.jobs())
 
     async def test_one_at_a_time(self) -> None:
-        """A second move does not begin while another one runs."""
+        """A second move is refused while another one runs."""
         await self.redis.execute("SET", "P:mover", "another")
         await self.assertFailure(
             Mover(self.queue, self.redis, self.parking(), lock_s=0.1).run(), MoveRefused
         )
 
     async def test_lock_lost(self) -> None:
-        """A move that stood still for too long hands nothing over any more."""
+        """A move that was suspended for so long that it lost its lock releases no job."""
         await self.queue.add_item(Item.create("data", "1"))
         parking = self.parking()
         whole = parking.park
@@ -205,7 +207,8 @@ class MoveTests(DisqueTestCase):
         self.assertEqual(1, await self.redis.execute("EXISTS", "P:item:1"))
 
     async def test_killed_at_each_step(self) -> None:
-        """Wherever a move is killed, the next one goes on: nothing is lost, nothing doubled."""
+        """When a move is killed at any command, the next one continues: no item is lost or
+        duplicated."""
         names = Counter(["a", "b", "c"])
         for cut in range(8, 200):
             await self.redis.execute("FLUSHALL")
@@ -215,14 +218,15 @@ class MoveTests(DisqueTestCase):
             queue = WorkQueue("P", stopping, settle_s=0)
             mover = Mover(queue, stopping, self.parking(), at_a_time=1)
             killed = await self.is_killed(mover, stopping)
-            await self.go_on()
+            await self.continue_move()
             self.assertEqual(names, await self.jobs(), f"killed before command {cut}")
             if not killed:
                 return
-        self.fail("it takes too many commands")
+        self.fail("the move takes too many commands")
 
     async def test_killed_at_disque(self) -> None:
-        """The same with the steps at Disque: before and after a job is added, and released."""
+        """The same when the move is killed before or after a job is added to Disque, or released
+        there."""
         names = Counter(["a", "b", "c"])
         for cut in range(12):
             await self.queue.add_items(Item.create("data", name) for name in names)
@@ -232,11 +236,11 @@ class MoveTests(DisqueTestCase):
             stopping.left = 1000
             queue = WorkQueue("P", stopping)
             self.assertTrue(await self.is_killed(Mover(queue, stopping, parking), stopping))
-            await self.go_on()
+            await self.continue_move()
             self.assertEqual(names, await self.jobs(), f"killed at step {cut}")
 
     async def is_killed(self, mover: Mover, redis: Stopping) -> bool:
-        """Run until it ends, and whether it was killed."""
+        """Run the move to its end; returns whether it was killed."""
         try:
             await mover.run()
         except (RedisLost, ConnectionLost):
@@ -245,8 +249,8 @@ class MoveTests(DisqueTestCase):
             await redis.close()
         return False
 
-    async def go_on(self) -> None:
-        """Start again, when the lock and leases of the killed one are over."""
+    async def continue_move(self) -> None:
+        """Start again, after the lock and the leases of the killed program have expired."""
         await self.redis.execute("DEL", "P:mover")
         for key in await self.keys():
             if b":lease" in key:
@@ -256,7 +260,7 @@ class MoveTests(DisqueTestCase):
 
 
 class ClusterMoveTests(RedisTestCase):
-    """Three nodes."""
+    """A cluster of three nodes."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -265,13 +269,14 @@ class ClusterMoveTests(RedisTestCase):
         self.fleet.start()
 
     def client(self, *addresses: str, discover: bool = True) -> DisqueClient:
-        """A client that ends with the test."""
+        """A client that is closed at the end of the test."""
         client = DisqueClient(addresses, reactor=reactor, timeout_s=2, discover=discover)
         self.addCleanup(client.close)
         return client
 
     async def test_another_node(self) -> None:
-        """A move that was killed goes on at another node, and finds the jobs of the first."""
+        """A killed move can continue with another node, and finds the jobs it added on the first
+        one."""
         names = Counter(f"{n}" for n in range(20))
         await self.queue.add_items(Item.create("data", name) for name in names)
         terms = parking_options(retry_s=60, replicate=1)
@@ -299,10 +304,10 @@ class ClusterMoveTests(RedisTestCase):
 
 
 class HowToTests(DisqueTestCase):
-    """The documentation."""
+    """The documentation of the work queue."""
 
     async def test_examples(self) -> None:
-        """The examples run, one after the other."""
+        """The examples can be run one after the other."""
         names: dict[str, Any] = {}
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             for program in _EXAMPLE.findall(_HOW_TO.read_text()):
@@ -318,10 +323,10 @@ class HowToTests(DisqueTestCase):
 
 
 class CommandTests(DisqueTestCase):
-    """``disque workqueue``, as people run it."""
+    """``disque workqueue``, run as users run it."""
 
     def start(self, *words: str, **variables: str) -> subprocess.Popen[str]:
-        """The command, in a process."""
+        """Start the command in a process."""
         paths = os.pathsep.join([environment()["PYTHONPATH"], *filter(None, sys.path)])
         process = subprocess.Popen(
             [sys.executable, "-c", _COMMAND, *words],
@@ -335,13 +340,14 @@ class CommandTests(DisqueTestCase):
         return process
 
     async def output(self, *words: str, **variables: str) -> tuple[int, str, str]:
-        """Exit status, standard output and standard error of the command."""
+        """Run the command; returns exit status, standard output and standard error."""
         process = self.start(*words, **variables)
         output, errors = await deferToThread(process.communicate)
         return process.returncode, output, errors
 
     async def test_counts_and_clean(self) -> None:
-        """What is there is counted, and what was given up returned."""
+        """``counts`` prints the number of items, and ``clean`` returns those whose lease has
+        expired."""
         await self.queue.add_items(Item.create("x", f"{n}") for n in range(3))
         await self.queue.lease(0.01)
         await rest(0.05)
@@ -353,7 +359,7 @@ class CommandTests(DisqueTestCase):
         self.assertEqual((0, "P: 1 items returned\nQ: 0 items returned\n", ""), cleaned)
 
     async def test_clean_often(self) -> None:
-        """It cleans until it is told to end."""
+        """``clean --every`` cleans repeatedly until it is stopped."""
         await self.queue.add_item(Item.create("x"))
         await self.queue.lease(0.01)
         process = self.start("clean", "--prefix", "P", "--every", "0.05", self.server.url)
@@ -363,7 +369,7 @@ class CommandTests(DisqueTestCase):
         self.assertEqual(0, process.returncode)
 
     async def test_move_killed(self) -> None:
-        """A move that is killed and started again moves everything once."""
+        """A move that is killed and started again moves every item once."""
         count = 3000
         await self.queue.add_items(Item.create("data", f"{n}") for n in range(count))
         words = ("move", "--prefix", "P", "--queue", "q", self.server.url)
@@ -379,7 +385,7 @@ class CommandTests(DisqueTestCase):
         self.assertEqual(count, await self.client.queue_length("q"))
 
     async def test_bad_input(self) -> None:
-        """What cannot work is said in a line, with an exit status of 1 or 2, and no password."""
+        """Errors are one line, with an exit status of 1 or 2, and never show a password."""
         gone = "redis://:secret@127.0.0.1:1"
         for status, text, words in (
             (2, "redis://", ("counts", "--prefix", "P", "http://secret@x")),

@@ -1,4 +1,4 @@
-"""The published package ``redis-work-queue`` and ours on the same keys at the same time."""
+"""The published package ``redis-work-queue`` and this one, on the same keys at the same time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _KILLS: Final = 24
 
 
 class PeerTests(RedisTestCase):
-    """Items of one, done by the other."""
+    """Items that one package adds and the other completes. "Theirs" is the published package,
+    "ours" is this one."""
 
     def setUp(self) -> None:
         if find_spec("redis_work_queue") is None:
@@ -42,17 +43,17 @@ class PeerTests(RedisTestCase):
         self.theirs = WorkQueue(KeyPrefix("P"))
 
     def call(self, method: Callable[..., _T], *words: Any, **named: Any) -> Deferred[_T]:
-        """A blocking call to the package."""
+        """Run a blocking call to the published package in a thread."""
         return deferToThread(method, self.database, *words, **named)
 
     def item(self, data: bytes, name: str) -> Any:
-        """An item of the package."""
+        """An item of the published package."""
         from redis_work_queue import Item as Theirs
 
         return Theirs(data, name)
 
     async def test_theirs_then_ours(self) -> None:
-        """What they add, we lease with the same bytes, and complete for them too."""
+        """An item of their package is leased here with the same bytes, and completed for both."""
         await self.call(self.theirs.add_item, self.item(b"\x00\xff1", "1"))
         self.assertFalse(await self.queue.add_item(Item.create("other", "1")))
         item = await self.queue.lease(5)
@@ -64,7 +65,7 @@ class PeerTests(RedisTestCase):
         self.assertEqual([], await self.keys())
 
     async def test_ours_then_theirs(self) -> None:
-        """What we add, they lease with the same bytes, and complete for us too."""
+        """An item of this package is leased there with the same bytes, and completed for both."""
         await self.queue.add_item(Item.create(b"123", "1"))
         self.assertEqual(1, await self.call(self.theirs.queue_len))
         item = await self.call(self.theirs.lease, 5)
@@ -76,7 +77,8 @@ class PeerTests(RedisTestCase):
         self.assertEqual([], await self.keys())
 
     async def test_they_clean(self) -> None:
-        """Their clean leaves our leases alone, and returns what we gave up."""
+        """Their clean leaves valid leases of this package alone, and returns items whose lease has
+        expired."""
         await self.queue.add_items([Item.create("x", "kept"), Item.create("x", "left")])
         await self.queue.lease(60)
         await self.queue.lease(0.01)
@@ -89,7 +91,7 @@ class PeerTests(RedisTestCase):
         self.assertEqual("left", left.id)
 
     async def test_we_clean(self) -> None:
-        """Our clean returns what they gave up."""
+        """The clean of this package returns items whose lease from their package has expired."""
         await self.queue.add_item(Item.create("x"))
         await self.call(self.theirs.lease, 1)
         await rest(1.1)
@@ -97,15 +99,15 @@ class PeerTests(RedisTestCase):
         self.assertIsNotNone(await self.call(self.theirs.lease, 1, block=False))
 
     async def test_they_wait(self) -> None:
-        """A worker of theirs that waits gets what we add."""
+        """A waiting worker of their package gets an item that this one adds."""
         waiting = self.call(self.theirs.lease, 5, timeout=10)
         await rest(0.1)
         await self.queue.add_item(Item.create("x", "1"))
         self.assertEqual("1", (await waiting).id())
 
     async def test_killed_at_random(self) -> None:
-        """10,000 items, workers of both kinds and a cleaner killed at any moment: each item is
-        completed once, and nothing is left."""
+        """With 10,000 items, and workers of both packages and a cleaner killed at random, each item
+        is completed once, and no key is left."""
         dice = random.Random(1)
         kinds = ("ours", "theirs", "ours", "theirs", "cleaner")
         workers = [(what, self.start(what)) for what in kinds]
@@ -126,7 +128,7 @@ class PeerTests(RedisTestCase):
         self.assertTrue(_ITEMS - _KILLS <= len(done) <= _ITEMS, len(done))
 
     def kill_one(self, workers: list[_Worker], dice: random.Random) -> None:
-        """And start it again."""
+        """Kill one worker at random and start it again."""
         index = dice.randrange(len(workers))
         what, process = workers[index]
         process.kill()
@@ -134,7 +136,7 @@ class PeerTests(RedisTestCase):
         workers[index] = (what, self.start(what))
 
     def start(self, what: str) -> subprocess.Popen[bytes]:
-        """A program of :mod:`tests.acceptance.workers`."""
+        """Start a program of :mod:`tests.acceptance.workers`."""
         words = [sys.executable, "-m", "tests.acceptance.workers", what, str(self.server.port)]
         paths = os.pathsep.join([environment()["PYTHONPATH"], *filter(None, sys.path), os.getcwd()])
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The steps of the Redis work queue, each of which Redis executes as a whole, in every order."""
+"""The atomic steps of the Redis work queue, executed in every possible order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ID: Final = b"item"
 
 
 def orders(left: tuple[int, ...]) -> Iterator[list[int]]:
-    """Every order in which actors can make so many steps each."""
+    """Every order in which actors can run their steps; ``left``: the number of steps of each."""
     if not any(left):
         yield []
     for actor, steps in enumerate(left):
@@ -29,31 +29,32 @@ def orders(left: tuple[int, ...]) -> Iterator[list[int]]:
 
 
 class Steps:
-    """One item, whose worker died, and what happens to it. ``holders``: who has it and is at work;
-    all leases last."""
+    """One item whose worker died, and the steps that lease or return it. ``holders``: the sessions
+    with a lease; no lease expires."""
 
     def __init__(self, server: redis.Redis) -> None:
         self.server = server
         self.holders: list[str] = []
 
     def run(self, script: Script, *words: Any) -> Any:
-        """One step in Lua."""
+        """Run one step in Lua."""
         return self.server.eval(script.source, 3, *_LISTS, "P", *words)
 
     def begin(self) -> None:
-        """The item stands in processing, without a lease."""
+        """Put the item into the list of processed ones, without a lease."""
         self.holders = []
         self.server.flushall()
         self.server.set(b"P:item:" + _ID, b"data")
         self.server.lpush("P:processing", _ID)
 
     def lease(self, session: str) -> None:
-        """A worker of ours."""
+        """Lease with a worker of this package."""
         if self.run(LEASE, session, _LEASE_MS, 10):
             self.holders.append(session)
 
     def lease_theirs(self, session: str) -> None:
-        """A worker of the published package; no clean is fast enough to come between its steps."""
+        """Lease with a worker of the published package; no clean is fast enough to run between its
+        commands."""
         found = self.server.rpoplpush("P:queue", "P:processing")
         if isinstance(found, bytes):
             self.server.set(b"P:lease:" + found, session, px=_LEASE_MS)
@@ -61,7 +62,8 @@ class Steps:
             self.holders.append(session)
 
     def cleaner(self, count: int) -> list[Callable[[], None]]:
-        """Looks, and later returns what it found; count 0: it found the item in no list."""
+        """The two steps of a cleaner: find abandoned items, and return what it found. ``count`` 0:
+        as if the item was found in no list."""
         found: list[bytes] = []
 
         def look() -> None:
@@ -75,7 +77,7 @@ class Steps:
 
 
 class StepTests(SynchronousTestCase):
-    """Two cleans and three workers."""
+    """Two cleaners and three workers."""
 
     def setUp(self) -> None:
         folder = Path(self.mktemp()).resolve()
@@ -87,8 +89,8 @@ class StepTests(SynchronousTestCase):
         self.addCleanup(self.redis.close)
 
     def test_one_holder(self) -> None:
-        """An item is never with two workers whose leases last, in whatever order cleans look and
-        return and workers take."""
+        """An item is never leased by two workers at once, in whatever order cleaners and workers
+        run."""
         steps = Steps(self.redis)
         for count in (-1, 0):
             for order in orders((2, 2, 1, 1, 1)):

@@ -1,7 +1,7 @@
-"""Programs that work off the work queue ``P`` until it is empty and they are killed:
-``python -m tests.acceptance.workers ours|theirs|cleaner <port>``.
+"""Programs that process the work queue ``P`` until they are killed: ``python -m
+tests.acceptance.workers ours|theirs|cleaner <port>``.
 
-Who completes an item notes its ID in the list ``done:ours`` or ``done:theirs``.
+A program that completes an item pushes its ID to the list ``done:ours`` or ``done:theirs``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ LEASE_S = 2
 
 
 def theirs(port: int) -> NoReturn:
-    """The published package, as its documentation says."""
+    """Process items with the published package, as its documentation describes."""
     import redis
     from redis_work_queue import KeyPrefix, WorkQueue
 
@@ -26,7 +26,7 @@ def theirs(port: int) -> NoReturn:
 
 
 async def ours(reactor: Any, port: int) -> None:
-    """Our class."""
+    """Process items with the class of this project."""
     from disque_tx.workqueue import Redis, WorkQueue
 
     redis = Redis.at(f"redis://127.0.0.1:{port}", reactor)
@@ -38,7 +38,7 @@ async def ours(reactor: Any, port: int) -> None:
 
 
 async def cleaner(reactor: Any, port: int) -> None:
-    """Cleans all the time."""
+    """Clean the queue again and again."""
     from twisted.internet.task import deferLater
 
     from disque_tx.workqueue import WorkQueue
@@ -51,7 +51,7 @@ async def cleaner(reactor: Any, port: int) -> None:
 
 
 def main(what: str, port: int) -> None:
-    """Run one of them."""
+    """Run one of these programs."""
     if what == "theirs":
         theirs(port)
     from twisted.internet.task import react

@@ -1,4 +1,4 @@
-"""A server that answers from a script, for the command line clients."""
+"""A server that sends replies from a script, for the command line clients."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import hiredis
 
 from disque_tx.cli.connection import Address
 
-#: In a script: close the connection instead of answering.
+#: In a script: close the connection instead of replying.
 CLOSE = b""
-#: At the end of an answer: close the connection behind it.
+#: At the end of a reply: close the connection after it.
 THEN_CLOSE = b"<close>"
-#: In a script: answer with the last argument, as PING does.
+#: In a script: reply with the last argument, as PING does.
 ECHO = b"<echo>"
 
 
 class ScriptedServer:
     """Listens on 127.0.0.1 (or on the Unix socket ``path``) and serves one client after another.
 
-    Each request takes the next answer of the script; after the last one the connection is closed.
-    ``requests``: what came in. A refused password therefore is an answer like any other.
+    Each request gets the next reply of the script; after the last one the connection is closed. The
+    reply to AUTH is part of the script, too. ``requests``: all requests received.
     """
 
     def __init__(self, *answers: bytes, path: str | None = None) -> None:
@@ -46,11 +46,11 @@ class ScriptedServer:
 
     @property
     def address(self) -> Address:
-        """Where to connect."""
+        """The address for clients."""
         return Address("127.0.0.1", 0 if self.path else self.port, self.path)
 
     def stop(self) -> None:
-        """Stop listening and wait for the end of the thread."""
+        """Stop listening, and wait for the end of the thread."""
         # Closing a socket does not wake a thread that waits in accept; shutting it down does.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -91,6 +91,6 @@ def _string(data: bytes) -> bytes:
 
 
 def unused_port() -> int:
-    """A TCP port on which nobody listens."""
+    """A TCP port on which no server listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Running the programs as their users do: in a process of their own."""
+"""Runs the programs as their users do, in a process of their own."""
 
 from __future__ import annotations
 

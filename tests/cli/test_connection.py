@@ -9,10 +9,10 @@ from tests.cli.double import CLOSE, ScriptedServer, unused_port
 
 
 class AddressTests(SynchronousTestCase):
-    """How an address is shown."""
+    """The text that shows an address."""
 
     def test_prompts(self) -> None:
-        """Host and port, with brackets around IPv6, or the socket."""
+        """Host and port, with brackets for IPv6, or the path of the socket."""
         self.assertEqual("localhost:7711", Address("localhost", 7711).prompt())
         self.assertEqual("[::1]:7711", Address("::1", 7711).prompt())
         self.assertEqual("disque /tmp/d", Address("localhost", 7711, "/tmp/d").prompt())
@@ -24,7 +24,7 @@ class ConnectionTests(SynchronousTestCase):
     def open(
         self, *answers: bytes, password: bytes | None = None, path: str | None = None
     ) -> tuple[Connection, ScriptedServer]:
-        """A connection to a server with a script."""
+        """A connection to a server with this script."""
         server = ScriptedServer(*answers, path=path)
         self.addCleanup(server.stop)
         connection = Connection(server.address, password)
@@ -32,31 +32,31 @@ class ConnectionTests(SynchronousTestCase):
         return connection, server
 
     def test_call(self) -> None:
-        """Binary arguments arrive as they are, and replies come in order."""
+        """Binary arguments are sent unchanged, and replies are returned in order."""
         connection, server = self.open(b"+PONG\r\n", b"$3\r\na\r\n\r\n")
         self.assertEqual(b"PONG", connection.call([b"PING"]))
         self.assertEqual(b"a\r\n", connection.call([b"PING", b"a\r\n"]))
         self.assertEqual([[b"PING"], [b"PING", b"a\r\n"]], server.requests)
 
     def test_unix_socket(self) -> None:
-        """A local server can be reached by its socket."""
+        """A local server can be reached through its Unix socket."""
         connection, _ = self.open(b":1\r\n", path=self.mktemp())
         self.assertEqual(1, connection.call([b"QLEN", b"q"]))
 
     def test_password(self) -> None:
-        """The password goes first."""
+        """The password is sent first."""
         connection, server = self.open(b"+OK\r\n", b"+PONG\r\n", password=b"secret")
         connection.call([b"PING"])
         self.assertEqual([[b"AUTH", b"secret"], [b"PING"]], server.requests)
         self.assertIsNone(connection.auth_error)
 
     def test_refused_password(self) -> None:
-        """A refusal is there to be reported."""
+        """A refused password can be reported to the user."""
         connection, _ = self.open(b"-ERR invalid password\r\n", password=b"wrong")
         self.assertEqual(b"ERR invalid password", connection.auth_error)
 
     def test_lost(self) -> None:
-        """A connection that ends without a reply, or in the middle of one, is lost."""
+        """A connection that is closed before or during a reply is reported as lost."""
         for answers in ((CLOSE,), (b"$10\r\nhal", CLOSE)):
             connection, _ = self.open(*answers)
             connection.send([b"PING"])
@@ -65,12 +65,12 @@ class ConnectionTests(SynchronousTestCase):
             self.assertIn(str(error), ("Server closed the connection", "Connection reset by peer"))
 
     def test_other_protocol(self) -> None:
-        """A server of another kind is called so."""
+        """A server with another protocol is reported as such."""
         connection, _ = self.open(b"HTTP/1.1 400 Bad Request\r\n")
         error = self.assertRaises(ConnectionLost, connection.call, [b"PING"])
         self.assertIn("this is not a Disque server", str(error))
 
-    def test_nobody_listens(self) -> None:
+    def test_connection_refused(self) -> None:
         """The error names the address and the reason."""
         port = unused_port()
         error = self.assertRaises(CannotConnect, Connection, Address("127.0.0.1", port))

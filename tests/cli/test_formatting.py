@@ -1,4 +1,4 @@
-"""Forms of output, on values."""
+"""Output formats of replies."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def show(form: str, reply: Reply, *args: bytes) -> bytes:
 
 
 class FormattedTests(SynchronousTestCase):
-    """The form for people."""
+    """The format for people."""
 
     def test_scalars(self) -> None:
-        """Each type is shown so that it can be told from the others."""
+        """Each type is shown in a way that distinguishes it from the others."""
         cases: list[tuple[Reply, bytes]] = [
             (Status(b"OK"), b"OK\n"),
             (ErrorReply(b"ERR no"), b"(error) ERR no\n"),
@@ -40,30 +40,30 @@ class FormattedTests(SynchronousTestCase):
         self.assertEqual(expected, show("formatted", JOB))
 
     def test_wide_indexes(self) -> None:
-        """From ten elements on the indexes are aligned to the right."""
+        """From ten elements on, indexes are aligned to the right."""
         lines = show("formatted", [*range(9), [1, 2]]).split(b"\n")
         self.assertEqual(b" 1) (integer) 0", lines[0])
         self.assertEqual([b"10) 1) (integer) 1", b"    2) (integer) 2"], lines[9:11])
 
     def test_colour_only_when_asked(self) -> None:
-        """Errors are red on terminals, and nowhere else."""
+        """Errors are red only on terminals."""
         self.assertEqual(
             b"\x1b[31m(error) ERR\x1b[0m\n", formatted(ErrorReply(b"ERR"), colour=True)
         )
         self.assertEqual(b"(error) ERR\n", formatted(ErrorReply(b"ERR")))
 
     @given(st.binary(), st.sampled_from((bytes, Status, ErrorReply)))
-    def test_no_reply_commands_the_terminal(self, text: bytes, kind: type[bytes]) -> None:
-        """No control byte of a server reaches the terminal."""
+    def test_no_control_bytes(self, text: bytes, kind: type[bytes]) -> None:
+        """Control bytes in a reply never reach the terminal."""
         shown = formatted(kind(text))
         self.assertEqual([], [byte for byte in shown[:-1] if byte < 32 or byte == 127])
 
 
 class RawTests(SynchronousTestCase):
-    """The plain form."""
+    """The plain format."""
 
     def test_values(self) -> None:
-        """Strings come out as they are, nil as nothing, and one line end closes the reply."""
+        """Strings are printed unchanged, nil as nothing, and a reply ends with one newline."""
         self.assertEqual(b"a\x00\n", show("raw", b"a\x00"))
         self.assertEqual(b"5\n", show("raw", 5))
         self.assertEqual(b"\n", show("raw", None))
@@ -75,8 +75,8 @@ class RawTests(SynchronousTestCase):
         style = Style("raw", b"|")
         self.assertEqual(b"1|2|3\n", style.render([b"X"], [1, [2, 3]]))
 
-    def test_texts_for_people_in_every_form(self) -> None:
-        """INFO and its like are printed as they are, without an extra line end."""
+    def test_text_replies_in_every_format(self) -> None:
+        """INFO and similar replies are printed unchanged, without an extra newline."""
         for words in ((b"info",), (b"Cluster", b"nodes"), (b"CLIENT", b"LIST")):
             for form in ("raw", "csv", "formatted"):
                 self.assertEqual(b"a:1\r\n", show(form, b"a:1\r\n", *words))
@@ -84,34 +84,34 @@ class RawTests(SynchronousTestCase):
 
 
 class CsvTests(SynchronousTestCase):
-    """The comma separated form."""
+    """The comma separated format."""
 
     def test_values(self) -> None:
-        """Arrays are flattened, nil has no line end inside, and errors are marked."""
+        """Arrays are flattened, nil is NIL, and errors are marked."""
         self.assertEqual(b'"q","D-1","say \\"hi\\"\\n",NIL,7\n', show("csv", JOB))
         self.assertEqual(b'"OK"\n', show("csv", Status(b"OK")))
         self.assertEqual(b'ERROR,"ERR no"\n', show("csv", ErrorReply(b"ERR no")))
 
 
 class JsonTests(SynchronousTestCase):
-    """The form for programs."""
+    """The format for programs."""
 
     def test_values(self) -> None:
-        """A reply is one document on one line."""
+        """A reply is one JSON document on one line."""
         shown = show("json", [b"h\xc3\xa9\n", 1, None, [Status(b"OK")]])
         self.assertEqual(["hé\n", 1, None, ["OK"]], json.loads(shown))
         self.assertEqual(1, shown.count(b"\n"))
 
     def test_binary(self) -> None:
-        """A string that is not UTF-8 survives as base64."""
+        """A string that is not UTF-8 is encoded as base64."""
         self.assertEqual({"base64": "/wA="}, json.loads(show("json", b"\xff\x00")))
 
     def test_error(self) -> None:
-        """A program can tell an error from a string."""
+        """A program can distinguish an error from a string."""
         self.assertEqual({"error": "ERR no"}, json.loads(show("json", ErrorReply(b"ERR no"))))
 
     def test_info_too(self) -> None:
-        """Also the texts for people are a document when documents were asked for."""
+        """INFO and similar replies are JSON strings, too."""
         self.assertEqual("a:1\r\n", json.loads(show("json", b"a:1\r\n", b"INFO")))
 
     def test_map(self) -> None:

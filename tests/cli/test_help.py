@@ -15,7 +15,7 @@ COMMANDS = (
 
 
 class EntriesTests(SynchronousTestCase):
-    """The table of texts."""
+    """The table of help texts."""
 
     def test_complete(self) -> None:
         """There is help for every command of the server, and for QUIT."""
@@ -23,7 +23,7 @@ class EntriesTests(SynchronousTestCase):
         self.assertEqual({*COMMANDS.upper().split(), "QUIT"}, described)
 
     def test_groups(self) -> None:
-        """Every entry can be found by its group, and no group is empty."""
+        """Every entry is in a known group, and no group is empty."""
         self.assertEqual(set(GROUPS), {entry.group for entry in ENTRIES})
 
 
@@ -31,13 +31,13 @@ class RenderTests(SynchronousTestCase):
     """``help``."""
 
     def test_command(self) -> None:
-        """A command is found in any case, with its arguments, purpose and group."""
+        """A command is found in upper or lower case, with its arguments, summary and group."""
         text = render("qlen")
         self.assertIn("  QLEN queue\n", text)
         self.assertIn("  group: queues\n", text)
 
     def test_subcommands(self) -> None:
-        """A container shows all its subcommands; two words show one."""
+        """A container command shows all its subcommands; two words show one."""
         self.assertEqual(8, render("cluster").count("summary"))
         self.assertEqual(1, render("cluster  meet").count("summary"))
 
@@ -48,7 +48,7 @@ class RenderTests(SynchronousTestCase):
         self.assertNotIn("ADDJOB", text)
 
     def test_introduction_and_unknown(self) -> None:
-        """Nothing and nonsense both lead on."""
+        """Without a topic, or with an unknown one, the text says how to use help."""
         self.assertIn("help @<group>", render(""))
         self.assertIn("connection, server, cluster", render("nonsense"))
 
@@ -59,10 +59,10 @@ class RenderTests(SynchronousTestCase):
 
 
 class HintTests(SynchronousTestCase):
-    """What may follow the typed words."""
+    """Hints for the arguments that may follow."""
 
     def test_arguments_shrink(self) -> None:
-        """Typed arguments disappear from the hint."""
+        """Arguments that are typed disappear from the hint."""
         self.assertEqual(" queue count", hint("qpeek"))
         self.assertEqual("count", hint("QPEEK mail "))
         self.assertEqual("", hint("QPEEK mail 5"))
@@ -75,33 +75,33 @@ class HintTests(SynchronousTestCase):
         )
 
     def test_subcommand(self) -> None:
-        """Two words can name one command."""
+        """A command of two words has a hint."""
         self.assertEqual("ip port", hint("cluster meet "))
 
     def test_unknown(self) -> None:
-        """There is no hint for what is not known."""
+        """There is no hint for an unknown command."""
         self.assertEqual("", hint("nonsense "))
         self.assertEqual("", hint(""))
 
 
 class CompletionTests(SynchronousTestCase):
-    """What TAB offers."""
+    """Completions offered by TAB."""
 
     def test_commands(self) -> None:
-        """The first word becomes a command or a local word."""
+        """The first word is completed to a command of the server or the shell."""
         self.assertEqual(["QLEN", "QPEEK", "QSCAN", "QSTAT", "QUIT"], completions("q"))
         self.assertEqual(["HELLO", "HELP"], completions("HEL"))
 
     def test_subcommands(self) -> None:
-        """The second word of a container becomes a subcommand."""
+        """The second word of a container command is completed to a subcommand."""
         self.assertEqual(["RESETSTAT", "REWRITE"], completions("config re"))
 
     def test_options(self) -> None:
-        """Later words become options, also those among alternatives."""
+        """Later words are completed to options, also those among alternatives."""
         self.assertEqual(["REPLICATE", "RETRY"], completions("addjob q b 0 re"))
         self.assertEqual(["IN", "NONE"], [w for w in completions("pause q ") if "N" in w])
 
     def test_help_topics(self) -> None:
-        """After ``help`` come commands and groups."""
+        """After ``help``, commands and groups are completed."""
         self.assertEqual(["@QUEUES"], completions("help @q"))
         self.assertEqual(["ADDJOB"], completions("? add"))

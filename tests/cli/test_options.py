@@ -13,41 +13,41 @@ class ParseTests(SynchronousTestCase):
     """``parse``."""
 
     def test_defaults(self) -> None:
-        """Without options the local server on the usual port is meant."""
+        """Without options, the client connects to the local server on the default port."""
         options = parse(["PING"], {})
         self.assertEqual("127.0.0.1:7711", str(options.address))
         self.assertEqual([b"PING"], options.command)
         self.assertIsNone(options.password)
 
     def test_stops_at_the_command(self) -> None:
-        """A dash inside the command belongs to the command."""
+        """Options after the command belong to the command."""
         options = parse(["-p", "7712", "ADDJOB", "-p", "--raw", "0"], {})
         self.assertEqual(7712, options.port)
         self.assertEqual([b"ADDJOB", b"-p", b"--raw", b"0"], options.command)
         self.assertIsNone(options.form)
 
     def test_socket_wins(self) -> None:
-        """Both ``-s`` of the original and ``-u`` name a Unix socket."""
+        """Both ``-s``, as in the original, and ``-u`` accept a Unix socket."""
         for word in ("-s", "-u"):
             self.assertEqual("/tmp/d", str(parse([word, "/tmp/d", "-p", "1"], {}).address))
 
     def test_password_from_environment(self) -> None:
-        """The environment keeps the password out of process lists; ``-a`` is nearer."""
+        """A password in the environment does not appear in process lists; ``-a`` has precedence."""
         environ = {"DISQUE_PASSWORD": "secret"}
         self.assertEqual(b"secret", parse([], environ).password)
         self.assertEqual(b"other", parse(["-a", "other"], environ).password)
 
     def test_h_alone_is_help(self) -> None:
-        """``-h`` needs a host, but as the last word it asks for help."""
+        """``-h`` expects a host, but as the last argument it shows the help."""
         self.assertEqual("help", parse(["-h"], {}).mode)
         self.assertEqual("::1", parse(["-h", "::1"], {}).host)
 
     def test_bytes_of_arguments_are_kept(self) -> None:
-        """An argument that is no UTF-8 is sent as the shell passed it."""
+        """An argument that is not UTF-8 is sent as the shell passed it."""
         self.assertEqual([b"\xff"], parse(["\udcff"], {}).command)
 
     def test_bad_options(self) -> None:
-        """An unknown option, a missing value and an option of Redis alone are refused."""
+        """An unknown option, a missing value, and an option that only Redis has are refused."""
         for argv in (["--foo"], ["-p"], ["-n", "1"], ["--bigkeys"], ["-"]):
             error = self.assertRaises(UsageError, parse, argv, {})
             self.assertEqual(
@@ -55,26 +55,26 @@ class ParseTests(SynchronousTestCase):
             )
 
     def test_url(self) -> None:
-        """A URL holds all that is needed, and every host of it is for the verbs."""
+        """A URL contains password and addresses; verbs use all its hosts."""
         options = parse(["-u", "disque://:s%40cret@[::1]:7712,b:7713"], {"DISQUE_ADDRESSES": "c"})
         self.assertEqual("[::1]:7712", str(options.address))
         self.assertEqual(("[::1]:7712", "b:7713"), options.nodes)
         self.assertEqual("s@cret", options.secret)
 
     def test_bad_url_shows_no_password(self) -> None:
-        """An error may end in a log."""
+        """An error about a URL does not show its password, because it may be logged."""
         error = self.assertRaises(UsageError, parse, ["-u", "disque://me:secret@a:1"], {})
         self.assertNotIn("secret", str(error))
 
     def test_addresses_of_the_environment(self) -> None:
-        """They are for the verbs, and a place that is named on the command line wins."""
+        """Verbs use the addresses from the environment, unless the command line gives a host."""
         environ = {"DISQUE_ADDRESSES": "a:1,b:2"}
         self.assertEqual(("a:1", "b:2"), parse([], environ).nodes)
         self.assertEqual("127.0.0.1:7711", str(parse([], environ).address))
         self.assertEqual(("c:7711",), parse(["-h", "c"], environ).nodes)
 
     def test_tls(self) -> None:
-        """Certificates are checked unless one says otherwise."""
+        """Certificates are verified unless an option disables it."""
         self.assertIsNone(parse([], {}).encryption)
         tls = parse(["--tls", "--no-host-check"], {}).encryption
         assert tls is not None
@@ -83,21 +83,21 @@ class ParseTests(SynchronousTestCase):
         assert insecure is not None
         self.assertFalse(insecure.verify)
 
-    def test_tls_that_does_not_fit(self) -> None:
-        """Nobody may believe to be protected by options that cannot be obeyed."""
+    def test_impossible_tls_options(self) -> None:
+        """TLS options that cannot work are refused, so that nobody wrongly assumes protection."""
         for argv in (["-s", "/tmp/d"], ["--cert", __file__], ["--cacert", "/no/such/file"]):
             options = parse(["--tls", *argv], {})
             self.assertRaises(UsageError, lambda options=options: options.encryption)
 
     def test_nodes_at_a_unix_socket(self) -> None:
-        """Verbs reach it too, wherever they look from."""
+        """Verbs also use the Unix socket, independent of their working directory."""
         self.assertEqual(("unix:/tmp/d",), parse(["-s", "/tmp/d"], {}).nodes)
         self.assertEqual(
             (f"unix:{os.path.abspath('d')}",), parse(["-u", "d"], {"DISQUE_ADDRESSES": "a:1"}).nodes
         )
 
     def test_bad_values(self) -> None:
-        """A value that is no number, or no sensible one, is named in the error."""
+        """A value that is not a number, or out of range, is named in the error."""
         for argv in (
             ["-p", "x"],
             ["-p", "70000"],
@@ -110,6 +110,6 @@ class ParseTests(SynchronousTestCase):
             self.assertIn(f"{argv[-2]} is out of range or not a number: '{argv[-1]}'", str(error))
 
     def test_intrinsic_latency_is_a_mode(self) -> None:
-        """The one mode with a value of its own."""
+        """This mode has a value of its own."""
         options = parse(["--intrinsic-latency", "2"], {})
         self.assertEqual(("intrinsic-latency", 2.0), (options.mode, options.intrinsic_s))

@@ -39,26 +39,26 @@ class ReadReplyTests(SynchronousTestCase):
             self.assertEqual(expected, read(data))
 
     def test_kinds_of_text_differ(self) -> None:
-        """The forms of output must tell status, error and string apart."""
+        """Status, error and string have different types, so that output can distinguish them."""
         self.assertIs(Status, type(read(b"+OK\r\n")))
         self.assertIs(ErrorReply, type(read(b"-OK\r\n")))
         self.assertIs(bytes, type(read(b"$2\r\nOK\r\n")))
         self.assertIs(Pairs, type(read(b"%0\r\n")))
 
     def test_consumes_exactly_one(self) -> None:
-        """The next reply starts where this one ends."""
+        """Reading stops at the end of a reply, where the next one starts."""
         stream = io.BytesIO(b"$1\r\nx\r\n:2\r\n")
         read_reply(stream)
         self.assertEqual(2, read_reply(stream))
 
     def test_short_input_is_the_end(self) -> None:
-        """A reply cut anywhere is a lost connection, not a protocol error."""
+        """A truncated reply is a lost connection, not a protocol error."""
         whole = b"*2\r\n$5\r\nhello\r\n+OK\r\n"
         for size in range(len(whole)):
             self.assertRaises(EOFError, read, whole[:size])
 
     def test_nonsense_is_refused(self) -> None:
-        """Something that is no Disque server is called so, and its numbers are not believed."""
+        """Data from another kind of server is refused, and its lengths are not trusted."""
         for data in (
             b"HTTP/1.1 400 Bad Request\r\n",
             b"\r\n",
@@ -72,5 +72,5 @@ class ReadReplyTests(SynchronousTestCase):
 
     @given(st.lists(st.binary(max_size=40), max_size=8))
     def test_reads_what_encode_writes(self, words: list[bytes]) -> None:
-        """Any bytes survive the way through an array of strings."""
+        """An encoded array of strings can be read back, with any bytes."""
         self.assertEqual(words, read(encode(words)))

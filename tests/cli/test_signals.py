@@ -1,4 +1,4 @@
-"""Signals end what ``disque`` waits for."""
+"""Signals interrupt ``disque`` while it waits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 class LineTests(SynchronousTestCase):
-    """Lines of a pipe."""
+    """Reading lines from a pipe."""
 
     def setUp(self) -> None:
         source, self.sink = os.pipe()
@@ -32,14 +32,14 @@ class LineTests(SynchronousTestCase):
         self.addCleanup(self.end)
 
     def end(self) -> None:
-        """The writer closes the pipe, once."""
+        """Close the writing end of the pipe, once."""
         if self.sink >= 0:
             os.close(self.sink)
             self.sink = -1
 
     def test_lines(self) -> None:
-        """They are what iterating over the file gives, a line in pieces and an unfinished last one
-        included."""
+        """The lines are the same as when iterating over the file, also for a line in pieces and an
+        unfinished last one."""
         lines = signals.lines(self.source)
         os.write(self.sink, b"one\ntwo\n\nth")
         self.assertEqual([b"one\n", b"two\n", b"\n"], [next(lines) for _ in range(3)])
@@ -49,8 +49,8 @@ class LineTests(SynchronousTestCase):
         self.assertEqual([b"three\n", b"last"], list(lines))
 
     def test_signal_that_interrupts_no_read(self) -> None:
-        """A signal that arrives a moment before the read begins, or in another thread, does not
-        interrupt it; yet nobody has to press the key again."""
+        """A signal that arrives just before the read begins, or in another thread, still ends the
+        wait: users need not press the key twice."""
         before = signal.signal(signal.SIGUSR1, _raise)
         self.addCleanup(signal.signal, signal.SIGUSR1, before)
         begins, ended = threading.Event(), threading.Event()
@@ -71,7 +71,8 @@ class LineTests(SynchronousTestCase):
         next(lines)
         sender = threading.Thread(target=send)
         sender.start()
-        # The kernel gives the signal to the other thread, so that no system call of this one ends.
+        # The kernel then delivers the signal to the other thread, and no system call of this one is
+        # interrupted.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
         self.addCleanup(signal.pthread_sigmask, signal.SIG_UNBLOCK, [signal.SIGUSR1])
         try:
@@ -79,10 +80,11 @@ class LineTests(SynchronousTestCase):
         finally:
             ended.set()
             sender.join()
-        self.assertGreaterEqual(self.sink, 0, "it waited until the pipe was closed")
+        self.assertGreaterEqual(self.sink, 0, "the wait ended only when the pipe was closed")
 
     def test_other_signal(self) -> None:
-        """A signal whose handler returns, as when a terminal changes its size, ends nothing."""
+        """A signal whose handler returns, such as a resize of the terminal, does not end the
+        wait."""
         before = signal.signal(signal.SIGUSR1, lambda number, frame: None)
         self.addCleanup(signal.signal, signal.SIGUSR1, before)
         lines = signals.lines(self.source)

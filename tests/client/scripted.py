@@ -1,4 +1,4 @@
-"""Nodes with scripted answers, on real sockets."""
+"""Nodes with scripted replies, on real sockets."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.blocking.session import ClientEnvironment
 
-#: What a node does instead of answering.
+#: Actions of a node in place of a reply.
 HANG_UP = b"<hang up>"
 NO_ANSWER = b"<silence>"
 DIE = b"<die>"
 NODE_IDS = [digit * 40 for digit in "abc"]
 JOB_ID = "D-aaaaaaaa-I7AaGuir60UxcQsPD43BwS6e-05a1"
 
-#: ADDJOB with every option, and the words that stand behind the body then.
+#: ADDJOB with every option, and the words after the body in that request.
 EVERY_OPTION: Any = {
     "timeout_ms": 0,
     "replicate": 2,
@@ -53,8 +53,8 @@ def job(job_id: str = JOB_ID, body: bytes = b"body", queue: str = "q") -> bytes:
 class ScriptedNode:
     """A node on a port of its own. It answers HELLO correctly unless scripted otherwise.
 
-    ``answers``: command → replies, one after the other, the last for ever. ``requests``: all
-    requests but HELLO. ``priorities``: by node ID, as HELLO lists them.
+    ``answers``: command → replies, in order, the last one repeatedly. ``requests``: all requests
+    except HELLO. ``priorities``: by node ID, as listed by HELLO.
     """
 
     def __init__(self, node_id: str = NODE_IDS[0], **answers: bytes | list[bytes]) -> None:
@@ -73,12 +73,12 @@ class ScriptedNode:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def answer(self, command: str, *reply: bytes) -> None:
-        """Answer a command with these from now on."""
+        """Use these replies to a command from now on."""
         self.answers[command] = deque(reply)
 
     def close(self) -> None:
         """Close all connections, and stop listening."""
-        # Closing alone would leave the port to the thread that waits for a caller.
+        # Closing alone would not wake the thread that waits in accept.
         listening, self._listening = self._listening, None  # type: ignore[assignment]
         if listening is not None:
             listening.shutdown(socket.SHUT_RDWR)
@@ -138,7 +138,7 @@ class ScriptedNode:
         return reply.popleft() if len(reply) > 1 else reply[0]
 
     def _hello(self) -> bytes:
-        """As the original answers: without an IP of its own."""
+        """Like the original, without an IP address of its own."""
         nodes = [self._row(self, "")] + [self._row(node, "127.0.0.1") for node in self.others]
         return array(b":1\r\n", bulk(self.id), *nodes)
 
@@ -148,14 +148,14 @@ class ScriptedNode:
 
 
 class FakeTime:
-    """A clock that only sleeps move; it records them."""
+    """A clock that only advances by sleeping; it records the durations."""
 
     def __init__(self) -> None:
         self.s = 1000.0
         self.sleeps_s: list[float] = []
 
     def now_s(self) -> float:
-        """The time."""
+        """The current time."""
         return self.s
 
     def sleep(self, seconds: float) -> None:
@@ -165,14 +165,15 @@ class FakeTime:
 
 
 class ScriptedTestCase(SynchronousTestCase):
-    """Tests with scripted nodes, a clock that only they move, and random numbers from a seed."""
+    """Tests with scripted nodes, a clock that only sleeping advances, and random numbers from a
+    seed."""
 
     def setUp(self) -> None:
         self.time = FakeTime()
         self.environment = ClientEnvironment(self.time.now_s, self.time.sleep, Random(1))
 
     def node(self, node_id: str = NODE_IDS[0], **answers: bytes | list[bytes]) -> ScriptedNode:
-        """A node that is gone after the test."""
+        """A node that is closed after the test."""
         node = ScriptedNode(node_id, **answers)
         self.addCleanup(node.close)
         return node

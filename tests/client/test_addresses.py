@@ -1,4 +1,4 @@
-"""How addresses of nodes are written."""
+"""Formats of addresses."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from disque_tx.client.errors import BadAddress
 
 
 class SeedsTests(SynchronousTestCase):
-    """One address, many, and URLs."""
+    """One address, several, and URLs."""
 
     def test_forms(self) -> None:
-        """All forms that the documentation names."""
+        """All documented formats are accepted."""
         one, two = Address("a", 1), Address("b", 7711)
         for given_, expected in (
             ("a:1", (one,)),
@@ -34,7 +34,7 @@ class SeedsTests(SynchronousTestCase):
             self.assertEqual(text, str(address(text)))
 
     def test_password(self) -> None:
-        """A password may hold any character, and is not shown."""
+        """A password may contain any character, and is not shown."""
         found = seeds("disque://:p%40ss:w@a:1,b")
         self.assertEqual(("p@ss:w", 2), (found.password, len(found.addresses)))
         self.assertNotIn("p@ss", repr(found))
@@ -64,7 +64,7 @@ class SeedsTests(SynchronousTestCase):
 
     @given(st.text())
     def test_anything(self, text: str) -> None:
-        """Every text is an address or a BadAddress of one line."""
+        """Every text is either an address, or BadAddress with a message of one line."""
         try:
             found = address(text)
         except BadAddress as error:

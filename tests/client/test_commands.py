@@ -13,10 +13,10 @@ from tests.client.scripted import FakeTime
 
 
 class DescriptionTests(SynchronousTestCase):
-    """What ``help()`` and editors show of a method."""
+    """The documentation of methods in ``help()`` and editors."""
 
     def test_parameters(self) -> None:
-        """A program that looks a method up sees what it takes, and not how it was made."""
+        """A method shows the parameters of its command, not those of its implementation."""
         for client in (Disque, DisqueClient):
             for name in ("add_job", "ack_jobs", "queue_scan", "pause"):
                 of_request = inspect.signature(getattr(requests, name))
@@ -24,7 +24,7 @@ class DescriptionTests(SynchronousTestCase):
                 self.assertEqual(list(of_request.parameters), list(of_method.parameters), name)
 
     def test_documented(self) -> None:
-        """Every command says what it is for, under its own name."""
+        """Every command has a docstring, and its own name."""
         for name, method in vars(Commands).items():
             if not name.startswith("_"):
                 self.assertEqual(name, method.__name__)
@@ -32,10 +32,10 @@ class DescriptionTests(SynchronousTestCase):
 
 
 class WaitTests(SynchronousTestCase):
-    """Waits made of shorter ones."""
+    """A long wait that consists of shorter ones."""
 
     def test_limited(self) -> None:
-        """The parts add up to the whole, and then it is over."""
+        """The parts add up to the whole timeout, and then the wait ends."""
         time = FakeTime()
         wait, parts_ms = Wait(time.now_s, 25_000), []
         while part_ms := wait.next_ms():
@@ -44,12 +44,12 @@ class WaitTests(SynchronousTestCase):
         self.assertEqual([WAIT_MS_MAX, WAIT_MS_MAX, 5000], parts_ms)
 
     def test_for_ever(self) -> None:
-        """A wait without limit never ends."""
+        """A wait without a timeout never ends."""
         time = FakeTime()
         wait = Wait(time.now_s, 0)
         time.s += 1e9
         self.assertEqual(WAIT_MS_MAX, wait.next_ms())
 
     def test_whole_ms(self) -> None:
-        """However short a timeout is, it does not become 0, which means for ever."""
+        """A very short timeout is not rounded to 0, which would mean no timeout."""
         self.assertEqual([0, 1500, 1], [whole_ms(None), whole_ms(1.5), whole_ms(0.0001)])

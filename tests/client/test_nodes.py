@@ -17,7 +17,7 @@ IDS = {A: "a" * 40, B: "b" * 40, C: "c" * 40}
 
 
 def hello(responder: Address, **priorities: int) -> Hello:
-    """HELLO of a node that names all three, itself without its IP."""
+    """A reply to HELLO that lists all three nodes; the replying one without its IP address."""
     rows = []
     for address, letter in ((A, "a"), (B, "b"), (C, "c")):
         ip = "" if address == responder else address.host
@@ -26,7 +26,7 @@ def hello(responder: Address, **priorities: int) -> Hello:
 
 
 class NodesTests(SynchronousTestCase):
-    """Which nodes are known, and which is tried next."""
+    """The known nodes, and the order in which they are tried."""
 
     def nodes(self, *configured: Address, discover: bool = True) -> Nodes:
         return Nodes(configured, Random(7), discover)
@@ -35,13 +35,13 @@ class NodesTests(SynchronousTestCase):
         return {nodes.pick(now_s)[0] for _ in range(50)}
 
     def test_priorities(self) -> None:
-        """Only nodes of the best priority are chosen, among them any."""
+        """One of the nodes with the best priority is chosen at random."""
         nodes = self.nodes(A)
         nodes.learn(A, hello(A, c=10))
         self.assertEqual({A, B}, self.picked(nodes))
 
     def test_backoff(self) -> None:
-        """A node that fails again and again is retried after longer and longer times, up to 5 s."""
+        """A node that fails repeatedly is tried again after growing intervals, up to 5 s."""
         nodes = self.nodes(A)
         waits_s = []
         for _ in range(12):
@@ -59,7 +59,7 @@ class NodesTests(SynchronousTestCase):
         self.assertEqual({A, B}, self.picked(nodes, 1.0))
 
     def test_forgotten(self) -> None:
-        """A node that HELLO does not list any more is forgotten, unless it was configured."""
+        """A node that HELLO no longer lists is forgotten, unless it was configured."""
         nodes = self.nodes(A, B)
         nodes.learn(A, hello(A))
         self.assertEqual({A, B, C}, set(nodes.addresses()))
@@ -67,7 +67,7 @@ class NodesTests(SynchronousTestCase):
         self.assertEqual({A, B}, set(nodes.addresses()))
 
     def test_same_node(self) -> None:
-        """A node reached by its name is not known a second time by its number."""
+        """A node configured by its name is not added again by its IP address."""
         name = Address("localhost", 7711)
         nodes = self.nodes(name)
         nodes.learn(name, hello(A))
@@ -75,8 +75,8 @@ class NodesTests(SynchronousTestCase):
         nodes.learn(B, hello(B))
         self.assertEqual({name, B, C}, set(nodes.addresses()))
 
-    def test_strange_rows(self) -> None:
-        """Only numeric addresses with a port are accepted, and not too many."""
+    def test_invalid_rows(self) -> None:
+        """Only numeric addresses with a port are accepted, and only a limited number."""
         nodes = self.nodes(A)
         rows = [NodeInfo(IDS[A], "", 7711, 1)]
         places = (("x", "", 1), ("y", "evil", 1), ("z", "1.1.1.1", 0), ("v", "1.1.1.1", 65536))
@@ -87,14 +87,15 @@ class NodesTests(SynchronousTestCase):
         nodes.learn(A, Hello(IDS[A], tuple(many)))
         self.assertLessEqual(len(nodes), 1001)
 
-    def test_not_learning(self) -> None:
+    def test_no_discovery(self) -> None:
         """Without discovery only the configured address is used."""
         nodes = self.nodes(A, discover=False)
         nodes.learn(A, hello(A))
         self.assertEqual([A], nodes.addresses())
 
-    def test_maker(self) -> None:
-        """The node that created a job, if it is usable and the prefix names only one."""
+    def test_node_of_a_job(self) -> None:
+        """The node that created a job is found by its ID prefix, if it is usable and the prefix is
+        unambiguous."""
         nodes = self.nodes(A)
         nodes.learn(A, hello(A, c=100))
         self.assertEqual(B, nodes.with_id_prefix("b" * 8, 0.0))
@@ -112,7 +113,8 @@ class SearchTests(SynchronousTestCase):
         self.search = Search(self.time.now_s, 5)
 
     def test_patience(self) -> None:
-        """It begins with the first failure, and the error has the last reason of each node."""
+        """The time begins with the first failure, and the error has the last reason of each
+        node."""
         self.search.failed("a:1", ConnectionLost("a:1", "early", sent=False))
         self.time.s += 4.9
         self.search.failed("a:1", ConnectionLost("a:1", "late", sent=False))
@@ -122,7 +124,7 @@ class SearchTests(SynchronousTestCase):
         self.assertEqual({"a:1": "late", "b:1": "gone"}, error.tried)
 
     def test_refusal(self) -> None:
-        """When the last node refused, that is what the caller gets."""
+        """When the last node sent an error reply, the caller receives that."""
         self.search.failed("a:1", ConnectionLost("a:1", "early", sent=False))
         self.time.s += 5
         leaving = Leaving("GETJOB", "b:1", "LEAVING", "")

@@ -1,4 +1,4 @@
-"""The options a job was added with, and what can be recovered of them later."""
+"""The options a job was added with, and how they are reconstructed later."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RETRIES = st.integers(0, 2**32 - 1)
 
 
 def details(ttl_s: int, retry_s: int, age_s: float, made_s: float = 1e9) -> JobDetails:
-    """A job of some age, as its node shows it."""
+    """A job of this age, as its node shows it."""
     job_id = "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI" + ttl_field(ttl_s, retry_s).decode()
     left_s = max(0, int(ttl_s - age_s))
     counters = (0, 0, (), (), None, None, b"")
@@ -28,11 +28,11 @@ def added(retry_s: int | None, ttl_s: int, replicate: int | None = None) -> AddO
 
 
 class AddOptionsTests(SynchronousTestCase):
-    """``AddOptions``, and where they come from."""
+    """``AddOptions``, and their reconstruction."""
 
     @given(_TTLS, _RETRIES, st.floats(0, 0.999))
     def test_whole(self, ttl_s: int, retry_s: int, part: float) -> None:
-        """At any age the TTL is found that the job was added with, to two seconds."""
+        """At any age the original TTL of a job is reconstructed within two seconds."""
         age_s = ttl_s * part
         found = original_options(details(ttl_s, retry_s, age_s), lambda: 1e9 + age_s)
         self.assertEqual((retry_s, 1), (found.retry_s, found.replicate))
@@ -41,8 +41,8 @@ class AddOptionsTests(SynchronousTestCase):
 
     @given(_TTLS, _RETRIES, st.integers(-(10**6), 10**6))
     def test_other_clock(self, ttl_s: int, retry_s: int, off_s: int) -> None:
-        """However wrong this machine's clock is, the TTL is wrong by two minutes at most; and it
-        is never shorter than what is left."""
+        """However wrong the local clock is, the TTL is at most two minutes too long, and never
+        shorter than the remaining one."""
         found = original_options(details(ttl_s, retry_s, 0.0), lambda: 1e9 + off_s).ttl_s
         assert found is not None
         self.assertGreaterEqual(found, ttl_s)
@@ -51,23 +51,23 @@ class AddOptionsTests(SynchronousTestCase):
 
     @given(_TTLS, _RETRIES)
     def test_id(self, ttl_s: int, retry_s: int) -> None:
-        """The ID alone says whether a job is delivered at most once."""
+        """The ID alone shows whether a job is delivered at most once."""
         found = options_from_id(details(ttl_s, retry_s, 0.0).id)
         self.assertEqual(retry_s == 0, found.at_most_once)
 
     def test_left(self) -> None:
-        """What is left is at least a second: an ADDJOB with less is refused."""
+        """The remaining TTL is at least one second, because ADDJOB refuses less."""
         self.assertEqual(added(9, 50, 1), current_options(details(60, 9, 10.0)))
         self.assertEqual(added(9, 1, 1), current_options(details(60, 9, 70.0)))
         self.assertEqual(AddOptions(), options_from_id("no ID"))
 
     def test_copies(self) -> None:
-        """The number of copies changes, except for a job that is delivered at most once."""
+        """The number of copies can be changed, except for a job that is delivered at most once."""
         self.assertEqual(added(9, 60, 2), added(9, 60, 1).with_replicate(2))
         self.assertEqual(added(9, 60, 3), added(9, 60, 3).with_replicate(None))
         self.assertEqual(added(0, 60, 1), added(0, 60).with_replicate(2))
 
     def test_retried(self) -> None:
-        """A lost job is added again, unless it is delivered at most once."""
+        """A job whose ADDJOB was lost may be added again, unless it is delivered at most once."""
         self.assertTrue(added(9, 60).retried_if_safe().retry_adds)
         self.assertFalse(added(0, 60).retried_if_safe().retry_adds)

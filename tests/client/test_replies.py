@@ -1,4 +1,4 @@
-"""Replies as values: the original daemon's, and those of strangers."""
+"""Replies parsed into values: those of the original daemon, and invalid ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _REPLIES: Final = st.recursive(
 )
 
 
-def observed() -> dict[str, list[tuple[list[str], Any]]]:
+def recorded() -> dict[str, list[tuple[list[str], Any]]]:
     """Command → requests and parsed replies of the original daemon."""
     found: dict[str, list[tuple[list[str], Any]]] = {}
     for session in json.loads(_VECTORS.read_text())["sessions"]:
@@ -61,12 +61,12 @@ def observed() -> dict[str, list[tuple[list[str], Any]]]:
     return found
 
 
-class ObservedTests(SynchronousTestCase):
+class RecordedTests(SynchronousTestCase):
     """Real replies."""
 
     def test_all(self) -> None:
-        """Every reply that was observed becomes a value, or a refusal with its code."""
-        everything = observed()
+        """Every recorded reply becomes a value, or an error with its code."""
+        everything = recorded()
         for name, shape in _SHAPES.items():
             self.assertIn(name, everything)
             for words, reply in everything[name]:
@@ -77,24 +77,24 @@ class ObservedTests(SynchronousTestCase):
                     self.assertIsNotNone(words, shape(reply))
 
     def test_details(self) -> None:
-        """SHOW's fields are where they belong."""
-        shown = replies.details(next(reply for _, reply in observed()["SHOW"][1:]))
+        """The fields of SHOW are assigned correctly."""
+        shown = replies.details(next(reply for _, reply in recorded()["SHOW"][1:]))
         assert shown is not None
         self.assertEqual(("D-6a8db796", "qa", "queued"), (shown.id[:10], shown.queue, shown.state))
         self.assertEqual((1, 300, 0), (shown.replicate, shown.retry_s, shown.nacks))
         self.assertEqual(1, len(shown.nodes_delivered))
 
     def test_jscan(self) -> None:
-        """JSCAN with REPLY all gives the same values as SHOW."""
+        """JSCAN with REPLY all returns the same values as SHOW."""
         pages = [
             replies.descriptions(reply)
-            for words, reply in observed()["JSCAN"]
+            for words, reply in recorded()["JSCAN"]
             if [word.upper() for word in words[-2:]] == ["REPLY", "ALL"]
         ]
         self.assertTrue(pages and all(cursor == 0 and items for cursor, items in pages))
 
     def test_codes(self) -> None:
-        """Each code has a class, and every class says what to do."""
+        """Each error code has a class, and each class says what to do."""
         for code, kind in BY_CODE.items():
             error = refusal("X", "n:1", f"{code} some\x07thing")
             self.assertIs(kind, type(error))
@@ -103,12 +103,12 @@ class ObservedTests(SynchronousTestCase):
         self.assertIs(Refused, type(refusal("X", "n:1", "MYERR text")))
 
 
-class StrangeTests(SynchronousTestCase):
-    """Replies that no node gives."""
+class InvalidTests(SynchronousTestCase):
+    """Replies that no node sends."""
 
     @given(_REPLIES)
     def test_anything(self, reply: Any) -> None:
-        """Everything becomes a value or is MalformedReply; nothing else is raised."""
+        """Every reply becomes a value or raises MalformedReply; no other exception is raised."""
         for shape in _SHAPES.values():
             try:
                 shape(reply)
@@ -117,11 +117,11 @@ class StrangeTests(SynchronousTestCase):
 
     def test_map(self) -> None:
         """RESP3 may send fields as a map."""
-        flat = next(reply for words, reply in observed()["QSTAT"] if words[1] == "qs")
+        flat = next(reply for words, reply in recorded()["QSTAT"] if words[1] == "qs")
         as_map = dict(zip(flat[::2], flat[1::2], strict=True))
         self.assertEqual(replies.stat(flat), replies.stat(as_map))
 
     def test_binary_names(self) -> None:
-        """A name that is not UTF-8 can be given back as it came."""
+        """A name that is not UTF-8 can be sent back unchanged."""
         name = replies.text(b"q\xff")
         self.assertEqual(b"q\xff", name.encode("utf-8", "surrogateescape"))

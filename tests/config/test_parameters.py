@@ -21,7 +21,7 @@ cluster-node-timeout tcp-keepalive no-appendfsync-on-rewrite daemonize activereh
 aof-rewrite-incremental-fsync aof-load-truncated aof-enqueue-jobs-once maxmemory-policy loglevel
 appendfsync syslog-facility appendonly dir client-output-buffer-limit unixsocketperm bind"""
 
-# Directive, value sent, attribute afterwards, what CONFIG GET then shows.
+# Directive, value sent, attribute afterwards, value that CONFIG GET then shows.
 ACCEPTED: list[tuple[str, str, Any, str]] = [
     ("timeout", "2147483647", 2147483647, "2147483647"),
     ("tcp-keepalive", "60", 60, "60"),
@@ -135,34 +135,35 @@ class GetTests(SynchronousTestCase):
     """CONFIG GET."""
 
     def names(self, pattern: bytes) -> list[str]:
-        """The names listed for ``pattern``."""
+        """The names that CONFIG GET lists for ``pattern``."""
         return [name.decode() for name, _ in config.get(Settings(dir="/"), pattern)]
 
     def test_order(self) -> None:
-        """Tools print what they get; the original's order comes first, our own names last."""
+        """The names of the original come first, in its order, because tools print them as
+        received."""
         self.assertEqual([*ORIGINAL_GET_ORDER.split(), "protected-mode"], self.names(b"*"))
 
-    def test_patterns_answer_like_the_original(self) -> None:
-        """A recorded session asks for these, so new names must not appear under them."""
+    def test_patterns_match_like_in_the_original(self) -> None:
+        """Patterns of a recorded session must not match additional directives."""
         self.assertEqual(["cluster-node-timeout"], self.names(b"cluster*"))
         expected = [name for name in ORIGINAL_GET_ORDER.split() if name.startswith("a")]
         self.assertEqual(8, len(expected))
         self.assertEqual(expected, self.names(b"a*"))
 
     def test_exact_name(self) -> None:
-        """What patterns hide can still be looked at by name."""
+        """A directive that patterns do not list can still be requested by its name."""
         settings = Settings(dir="/", cluster_bus_port=17000)
         self.assertEqual(
             [(b"cluster-bus-port", b"17000")], config.get(settings, b"cluster-bus-port")
         )
 
     def test_nothing_matches(self) -> None:
-        """Unknown names, other cases and hidden parameters give an empty answer."""
+        """Unknown names, names in other case, and hidden directives have an empty reply."""
         for pattern in (b"nosuch", b"HZ", b"appendfilename", b"cluster-config-file", b"include"):
             self.assertEqual([], self.names(pattern))
 
     def test_defaults(self) -> None:
-        """The values of a node without any configuration, as the original shows them."""
+        """The values of a node without any configuration are those of the original."""
         shown = dict(config.get(Settings(dir="/data"), b"*"))
         expected = {
             b"requirepass": b"",
@@ -181,7 +182,7 @@ class GetTests(SynchronousTestCase):
         self.assertEqual(expected, {name: shown[name] for name in expected})
 
     def test_paths_as_given(self) -> None:
-        """People look for the path they wrote, not for the one it was resolved to."""
+        """A path is shown as the operator wrote it, not as an absolute one."""
         settings = Settings(dir="/data", logfile="/data/a.log", written_paths={"logfile": "a.log"})
         self.assertEqual([(b"logfile", b"a.log")], config.get(settings, b"logfile"))
 
@@ -190,7 +191,7 @@ class SetTests(SynchronousTestCase):
     """CONFIG SET."""
 
     def refuse(self, name: str, value: str, **limits: Any) -> str:
-        """The error line for a value that must be refused without changing anything."""
+        """The error for a value that must be refused without changing anything."""
         settings = Settings(dir="/")
         error: CommandError = self.assertRaises(
             CommandError, config.set_value, settings, name.encode(), value.encode(), **limits
@@ -199,7 +200,7 @@ class SetTests(SynchronousTestCase):
         return error.reply().decode()
 
     def test_accepted(self) -> None:
-        """Every settable directive takes its good values, with units where sizes are meant."""
+        """Every directive that can be set accepts valid values, with units for sizes."""
         for name, value, expected, shown in ACCEPTED:
             settings = Settings(dir="/")
             self.assertEqual(
@@ -210,28 +211,28 @@ class SetTests(SynchronousTestCase):
             self.assertEqual([(name.encode(), shown.encode())], got)
 
     def test_refused(self) -> None:
-        """A bad value is named in the answer and leaves the setting alone."""
+        """An invalid value is named in the error, and does not change the setting."""
         for name, value in REFUSED:
             expected = f"ERR Invalid argument '{value}' for CONFIG SET '{name}'"
             self.assertEqual(expected, self.refuse(name, value))
 
     def test_every_settable_directive_is_tested(self) -> None:
-        """A new row of the table needs a good and a bad value here."""
+        """A new directive that can be set needs valid and invalid values in these tables."""
         settable = {name for name, directive in DIRECTIVES.items() if directive.settable} - {"dir"}
         self.assertEqual(settable, {name for name, *_ in ACCEPTED})
         self.assertEqual(settable, {name for name, _ in REFUSED})
 
     def test_unsupported(self) -> None:
-        """What only a restart can change is refused under the name as sent."""
+        """A directive that only a restart can change is refused, under the name that was sent."""
         for name in ("port", "Foo", "no-appendfsync-on-rewrite", "bind", "include", "logfile"):
             self.assertEqual(f"ERR Unsupported CONFIG parameter: {name}", self.refuse(name, "1"))
 
     def test_name_with_line_break(self) -> None:
-        """A hostile name must not smuggle a second reply into the answer."""
+        """A name with a line break cannot insert a second reply."""
         self.assertEqual("ERR Unsupported CONFIG parameter: a  +OK", self.refuse("a\r\n+OK", "1"))
 
     def test_maxclients_beyond_the_system(self) -> None:
-        """The error says which number would work, however large the requested one is."""
+        """The error shows which number would be accepted, however large the requested one is."""
         for value in ("101", "2147483647"):
             self.assertEqual(
                 "ERR The operating system is not able to handle the specified number of clients, "
@@ -240,13 +241,13 @@ class SetTests(SynchronousTestCase):
             )
 
     def test_maxclients_at_the_limit(self) -> None:
-        """The number offered by the error must itself be accepted."""
+        """The number shown in that error is accepted."""
         settings = Settings(dir="/")
         config.set_value(settings, b"maxclients", b"100", max_clients_limit=100)
         self.assertEqual(100, settings.maxclients)
 
     def test_empty_output_limit_changes_nothing(self) -> None:
-        """An empty list of limits is no limit to be changed."""
+        """An empty list of limits changes no limit."""
         settings = Settings(dir="/", client_output_buffer_limit=OutputLimit(1, 2, 3))
         config.set_value(settings, b"client-output-buffer-limit", b"")
         self.assertEqual(OutputLimit(1, 2, 3), settings.client_output_buffer_limit)
@@ -256,29 +257,29 @@ class SetDirTests(SynchronousTestCase):
     """CONFIG SET dir."""
 
     def setUp(self) -> None:
-        """A folder with one folder and one file in it."""
+        """Create a folder that contains a folder and a file."""
         self.root = Path(self.mktemp()).resolve()
         (self.root / "sub").mkdir(parents=True)
         (self.root / "file").touch()
         self.settings = Settings(dir=str(self.root), cluster_config_file=str(self.root / "nodes"))
 
     def set_dir(self, value: bytes) -> None:
-        """CONFIG SET dir ``value``."""
+        """Send CONFIG SET dir with this value."""
         config.set_value(self.settings, b"dir", value, files=Files("/"))
 
     def test_relative(self) -> None:
-        """A relative folder is resolved against the current one, and shown absolute."""
+        """A relative folder is resolved from the current one, and shown as an absolute path."""
         self.set_dir(b"./sub")
         self.assertEqual(str(self.root / "sub"), self.settings.dir)
 
     def test_only_dir_changes(self) -> None:
-        """The node must not leave its identity behind when its log moves."""
+        """When the folder of the log changes, the nodes file of the node stays where it is."""
         before = attrs.evolve(self.settings)
         self.set_dir(b"sub")
         self.assertEqual(attrs.evolve(before, dir=str(self.root / "sub")), self.settings)
 
     def test_refused(self) -> None:
-        """A folder that cannot be entered is refused in the system's own words."""
+        """A folder that cannot be used is refused with the error of the operating system."""
         for value, text in [
             (b"nosuch", "No such file or directory"),
             (b"file", "Not a directory"),
@@ -290,22 +291,24 @@ class SetDirTests(SynchronousTestCase):
 
 
 class TableTests(SynchronousTestCase):
-    """The table agrees with itself."""
+    """The tables of directives are consistent."""
 
     def test_every_directive_has_an_attribute(self) -> None:
-        """A row without a setting, or a setting without a row, would be dead."""
+        """Every directive has an attribute, and every attribute has a directive."""
         fields = {field.name for field in attrs.fields(Settings)}
         reader_only = {"config_file", "written_paths", "listen", "renames"}
         rows = {directive.attribute for directive in DIRECTIVES.values()}
         self.assertEqual(fields - reader_only, rows)
 
     def test_orders_name_known_directives_once(self) -> None:
-        """A typo in an order would only show when somebody rewrites a file."""
+        """A misspelled name in one of the orders would otherwise only be noticed when a file is
+        rewritten."""
         for order in (GET_ORDER + GET_BY_NAME, REWRITE_ORDER):
             self.assertEqual(len(order), len(set(order)))
             self.assertEqual(set(), set(order) - set(DIRECTIVES))
 
     def test_everything_in_files_is_rewritten(self) -> None:
-        """A directive that CONFIG REWRITE forgets would be lost; ``databases`` stays untouched."""
+        """CONFIG REWRITE writes every directive, so that none is lost; only ``databases`` stays
+        unchanged."""
         in_file = {name for name, directive in DIRECTIVES.items() if directive.in_file}
         self.assertEqual(in_file - {"databases"}, set(REWRITE_ORDER))

@@ -1,4 +1,4 @@
-"""Tests of reading configuration text from files, standard input and the command line."""
+"""Tests of reading configuration from files, standard input and the command line."""
 
 from __future__ import annotations
 
@@ -183,15 +183,15 @@ REFUSED = [
 
 
 def no_stdin() -> bytes:
-    """Standard input that must not be asked for."""
+    """Standard input that must not be read."""
     raise AssertionError("standard input was read")
 
 
 class ConfigTestCase(SynchronousTestCase):
-    """A folder of its own, in which configurations are read."""
+    """Reads configurations in a folder of its own."""
 
     def setUp(self) -> None:
-        """Make the folder."""
+        """Create the folder."""
         self.root = Path(self.mktemp()).resolve()
         (self.root / "sub").mkdir(parents=True)
 
@@ -200,20 +200,21 @@ class ConfigTestCase(SynchronousTestCase):
         return str(self.root.joinpath(*parts))
 
     def write(self, name: str, *lines: str) -> str:
-        """Write a file of lines and return its name."""
+        """Write a file with these lines; returns its name."""
         (self.root / name).write_text("".join(line + "\n" for line in lines))
         return name
 
     def load(self, *argv: str) -> Settings:
-        """Load with the folder as the start directory and two renamable commands."""
+        """Load a configuration, with the folder as the start directory and two commands that can be
+        renamed."""
         return load(list(argv), no_stdin, Files(str(self.root)), [b"ping", b"info"])
 
     def load_lines(self, *lines: str) -> Settings:
-        """Load a file of lines."""
+        """Load a file with these lines."""
         return self.load(self.write("disque.conf", *lines))
 
     def refuse(self, *argv: str) -> str:
-        """The text of the error that loading must raise."""
+        """The message of the error that loading must raise."""
         error: ConfigLineError = self.assertRaises(ConfigLineError, self.load, *argv)
         return str(error)
 
@@ -222,13 +223,13 @@ class LineTests(ConfigTestCase):
     """Single lines of configuration text."""
 
     def test_accepted(self) -> None:
-        """Every directive takes its good values from a file."""
+        """Every directive accepts valid values in a file."""
         for line, expected in ACCEPTED:
             attribute = line.split()[0].lower().replace("-", "_")
             self.assertEqual(expected, getattr(self.load_lines(line), attribute), line)
 
     def test_refused(self) -> None:
-        """Every refusal has its own message, which people and scripts search for."""
+        """Every invalid value has its own message, which people and scripts search for."""
         for line, message in REFUSED:
             self.write("disque.conf", "# first", f"\t{line}  ")
             self.assertEqual(
@@ -241,22 +242,22 @@ class LineTests(ConfigTestCase):
             )
 
     def test_every_directive_is_tested(self) -> None:
-        """A new row of the table needs a good value here."""
+        """A new directive needs a valid value in this table."""
         in_file = {name for name, directive in DIRECTIVES.items() if directive.in_file}
         self.assertEqual(in_file | {"listen"}, {line.split()[0].lower() for line, _ in ACCEPTED})
 
     def test_comments_and_blanks(self) -> None:
-        """Comments, blank lines and Windows line ends mean nothing."""
+        """Comments, blank lines and Windows line ends are ignored."""
         settings = self.load_lines("", "  # port 1", " \t\r", "port 7000\r", "\v")
         self.assertEqual(7000, settings.port)
 
     def test_later_overrides_earlier(self) -> None:
-        """An included or appended line must win over the one before it."""
+        """A later line overrides an earlier one, also in an included file."""
         settings = self.load_lines("port 1", "bind 10.0.0.1", "port 2", "bind ::1")
         self.assertEqual((2, ["::1"]), (settings.port, settings.bind))
 
     def test_repeatable(self) -> None:
-        """Listeners and renamed commands add up, in their order."""
+        """Several listeners and renamed commands are all kept, in order."""
         settings = self.load_lines(
             "listen resp tcp:1",
             "rename-command PING beep",
@@ -267,14 +268,14 @@ class LineTests(ConfigTestCase):
         self.assertEqual([(b"PING", b"beep"), (b"info", b"")], settings.renames)
 
     def test_renamed_name_is_free(self) -> None:
-        """Two commands may swap their names, as the table changes line by line."""
+        """Two commands can swap their names, because the table changes line by line."""
         settings = self.load_lines(
             "rename-command ping tmp", "rename-command info ping", "rename-command tmp info"
         )
         self.assertEqual(3, len(settings.renames))
 
     def test_sample_file_is_the_defaults(self) -> None:
-        """Whoever starts from the sample gets what the documentation promises."""
+        """The sample file has the documented default values."""
         (self.root / "sample.conf").write_bytes(SAMPLE.read_bytes())
         expected = self.load("--logfile", "", "--pidfile", "/var/run/disque.pid")
         settings = self.load("sample.conf")
@@ -283,7 +284,7 @@ class LineTests(ConfigTestCase):
         self.assertEqual(expected, settings)
 
     def test_sample_file_names_everything(self) -> None:
-        """A directive that is not in the sample will not be found."""
+        """Every directive is mentioned in the sample file, where users look for it."""
         text = SAMPLE.read_text()
         words = {line.lstrip("# ").split(" ")[0] for line in text.splitlines()}
         in_file = {name for name, directive in DIRECTIVES.items() if directive.in_file}
@@ -291,10 +292,10 @@ class LineTests(ConfigTestCase):
 
 
 class CommandLineTests(ConfigTestCase):
-    """The words after the program's name."""
+    """The arguments of the program."""
 
     def test_no_arguments(self) -> None:
-        """Without arguments the defaults hold, with paths in the start directory."""
+        """Without arguments, the defaults apply, with paths in the start directory."""
         nodes = self.path("nodes.conf")
         expected = Settings(
             dir=str(self.root), cluster_config_file=nodes, eventlog_dir=self.path("events")
@@ -302,25 +303,25 @@ class CommandLineTests(ConfigTestCase):
         self.assertEqual(expected, self.load())
 
     def test_options(self) -> None:
-        """Several words after an option are its arguments."""
+        """Several words after an option are its values."""
         settings = self.load("--port", "7000", "--bind", "127.0.0.1", "::1")
         self.assertEqual((7000, ["127.0.0.1", "::1"]), (settings.port, settings.bind))
         self.assertEqual("", settings.config_file)
 
     def test_options_override_the_file(self) -> None:
-        """One file serves several nodes that differ in a few options."""
+        """Options override the file, so that several nodes can share it."""
         self.write("disque.conf", "port 1", "hz 20")
         settings = self.load("disque.conf", "--port", "2")
         self.assertEqual((2, 20), (settings.port, settings.hz))
         self.assertEqual(self.path("disque.conf"), settings.config_file)
 
     def test_arguments_are_quoted(self) -> None:
-        """An argument reaches the setting byte for byte, whatever the shell passed."""
+        """The value of an option is kept byte for byte, whatever the shell passed."""
         secret = 'a "b" \\n \udcff#'
         self.assertEqual(os.fsencode(secret), self.load("--requirepass", secret).requirepass)
 
     def test_option_is_named(self) -> None:
-        """Who mistyped an option is not sent to look for a line of a file."""
+        """An error in an option names the option, and no line of a file."""
         self.assertEqual(
             "\n*** FATAL CONFIG FILE ERROR ***\n"
             "Reading the command line, at the option '--port'\n"
@@ -331,75 +332,76 @@ class CommandLineTests(ConfigTestCase):
         )
 
     def test_option_behind_a_file(self) -> None:
-        """The same when the file is good and the option is not; quotes do not hide its name."""
+        """The same applies when options follow a valid file; quotes do not hide the option's
+        name."""
         self.write("disque.conf", "port 1", "hz 20")
         text = self.refuse("disque.conf", "--hz", "10", "--port", "x")
         self.assertIn("at the option '--port'\n>>> 'port \"x\"'\n", text)
 
     def test_words_before_any_option(self) -> None:
-        """A second file name is no directive."""
+        """A word before any option is not accepted as a directive."""
         self.write("disque.conf", "port 1")
         text = self.refuse("disque.conf", "7000")
         self.assertIn("\n>>> '\"7000\"'\n" + COUNT, text)
         self.assertIn("at the word '7000', which follows no option", text)
 
     def test_standard_input(self) -> None:
-        """A configuration from a pipe belongs to no file that could be rewritten."""
+        """A configuration from standard input has no file to rewrite."""
         settings = load(["-", "--hz", "50"], lambda: b"port 7000\nhz 20", Files(str(self.root)))
         self.assertEqual((7000, 50, ""), (settings.port, settings.hz, settings.config_file))
 
     def test_standard_input_is_named(self) -> None:
-        """An error in a pipe must not send people looking for a file."""
+        """An error in standard input names no file."""
         error = self.assertRaises(ConfigLineError, load, ["-"], lambda: b"port x")
         self.assertIn("at line 1\n", str(error))
         self.assertIn("(in standard input)", str(error))
 
 
 class FileTests(ConfigTestCase):
-    """Files and folders that a configuration names."""
+    """Files and folders named in a configuration."""
 
     def fail_to_open(self, *argv: str) -> str:
-        """The text of the error when something cannot be used."""
+        """The message of the error when a file or folder cannot be used."""
         error: ConfigAccessError = self.assertRaises(ConfigAccessError, self.load, *argv)
         self.assertIsInstance(error, ConfigError)
         return str(error)
 
     def test_missing_file(self) -> None:
-        """The file is named as it was written."""
+        """A missing file is shown as it was written."""
         expected = "Fatal error, can't open config file './nosuch.conf'"
         self.assertEqual(expected, self.fail_to_open("./nosuch.conf"))
 
     def test_missing_include(self) -> None:
-        """A missing included file stops the start like the main file."""
+        """A missing included file prevents the start, as the main file does."""
         self.write("disque.conf", "include nosuch.conf")
         expected = "Fatal error, can't open config file 'nosuch.conf'"
         self.assertEqual(expected, self.fail_to_open("disque.conf"))
 
     def test_missing_dir(self) -> None:
-        """A node must not run in another folder than the configured one."""
+        """A node does not run in another folder than the configured one."""
         text = "Can't chdir to 'nosuch': No such file or directory"
         self.assertEqual(text, self.fail_to_open("--dir", "nosuch"))
 
     def test_dir_with_nul(self) -> None:
-        """What cannot be a path is refused like a folder that is not there."""
+        """A path with a NUL is refused like a missing folder."""
         self.write("disque.conf", 'dir "a\\x00b"')
         self.assertIn(": Invalid argument", self.fail_to_open("disque.conf"))
 
-    def test_include_applies_where_it_stands(self) -> None:
-        """Lines before it are overridden, lines after it override."""
+    def test_include_applies_in_its_place(self) -> None:
+        """An included file overrides lines before it, and is overridden by lines after it."""
         self.write("more.conf", "port 2", "hz 20")
         settings = self.load_lines("port 1", "include more.conf", "hz 30")
         self.assertEqual((2, 30), (settings.port, settings.hz))
 
     def test_include_and_dir_follow_dir(self) -> None:
-        """Both take effect at once, as a change of directory does."""
+        """``include`` and ``dir`` are resolved from the latest ``dir``."""
         (self.root / "sub" / "deep").mkdir()
         self.write("sub/more.conf", "port 2")
         settings = self.load_lines("dir ./sub", "include more.conf", "dir deep")
         self.assertEqual((2, self.path("sub", "deep")), (settings.port, settings.dir))
 
     def test_error_in_include(self) -> None:
-        """The line number is that of the included file, which is named."""
+        """An error in an included file shows its name, and the line in it."""
         self.write("disque.conf", "", "", "include more.conf")
         self.write("more.conf", "port x")
         text = self.refuse("disque.conf")
@@ -407,17 +409,17 @@ class FileTests(ConfigTestCase):
         self.assertIn(f"(in {self.path('more.conf')})", text)
 
     def test_include_of_itself(self) -> None:
-        """A loop of includes is an error, not an endless start."""
+        """A loop of includes is an error, instead of an endless start."""
         self.write("disque.conf", "include disque.conf")
         self.assertIn("\nToo many nested includes", self.refuse("disque.conf"))
 
     def test_many_includes_in_a_row(self) -> None:
-        """Only nesting is limited, not the number of included files."""
+        """Only nested includes are limited, not their number."""
         self.write("more.conf", "port 2")
         self.assertEqual(2, self.load_lines(*["include more.conf"] * 20).port)
 
-    def test_paths_are_seen_from_the_last_dir(self) -> None:
-        """The order of lines must not decide where a node finds its identity."""
+    def test_paths_are_resolved_from_the_last_dir(self) -> None:
+        """The order of lines does not change where a node finds its nodes file."""
         settings = self.load_lines("cluster-config-file n.conf", "logfile a.log", "dir sub")
         self.assertEqual(self.path("sub", "n.conf"), settings.cluster_config_file)
         self.assertEqual(self.path("sub", "a.log"), settings.logfile)
@@ -425,14 +427,15 @@ class FileTests(ConfigTestCase):
             {"cluster-config-file": "n.conf", "logfile": "a.log"}, settings.written_paths
         )
 
-    def test_log_file_is_tried(self) -> None:
-        """A log file is created and kept, so that the first message cannot fail."""
+    def test_log_file_is_opened(self) -> None:
+        """The log file is opened at once, and its content kept, so that errors appear before the
+        first message."""
         (self.root / "sub" / "a.log").write_text("before\n")
         self.load_lines("dir sub", "logfile a.log")
         self.assertEqual("before\n", (self.root / "sub" / "a.log").read_text())
 
     def test_log_file_error_names_the_last_line(self) -> None:
-        """Only the last log file matters, and the error shows its line."""
+        """Only the last log file is used, and an error shows its line."""
         self.write("disque.conf", "logfile /nosuch/a.log", "logfile sub", "port 1")
         text = self.refuse("disque.conf")
         self.assertIn("at line 2\n>>> 'logfile sub'\nCan't open the log file: Is a directory", text)

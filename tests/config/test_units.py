@@ -1,4 +1,4 @@
-"""Tests of the text forms of single values."""
+"""Tests of parsing and writing single values."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from disque_tx.config.units import (
 
 
 class IntegerTests(SynchronousTestCase):
-    """Whole numbers (client protocol, section 6.1)."""
+    """Integers (client protocol, section 6.1)."""
 
     @settings(deadline=None)
     @given(st.integers(INT64_MIN, INT64_MAX))
     def test_every_64_bit_number(self, number: int) -> None:
-        """Whatever fits in 64 bits is read, or a limit could not be set to it."""
+        """Every number of 64 bits is parsed, so that it can be used as a limit."""
         self.assertEqual(number, parse_int(b"%d" % number))
 
     def test_plus_and_leading_zeros(self) -> None:
-        """Clients of the original send these forms, so they stay valid."""
+        """Clients of the original send numbers in these forms, so they stay valid."""
         self.assertEqual([5, 7, -7], [parse_int(text) for text in (b"+5", b"007", b"-007")])
 
     def test_refused(self) -> None:
-        """What is not a number must not silently become one."""
+        """Text that is not a number is refused."""
         beyond = [b"9223372036854775808", b"-9223372036854775809", b"9" * 5000]
         for text in [b"", b"abc", b"12x", b" 1", b"1 ", b"1\n", b"+-1", b"1.0", b"0\x001", *beyond]:
             error = self.assertRaises(ValueError, parse_int, text)
@@ -44,7 +44,7 @@ class MemoryTests(SynchronousTestCase):
     """Memory sizes (client protocol, section 6.5)."""
 
     def test_units(self) -> None:
-        """A unit of one letter is decimal, of two letters binary, in any case."""
+        """A unit of one letter is decimal, one of two letters binary, in upper or lower case."""
         sizes = {
             b"7": 7,
             b"7b": 7,
@@ -59,7 +59,7 @@ class MemoryTests(SynchronousTestCase):
         self.assertEqual(sizes, {text: parse_memory(text) for text in sizes})
 
     def test_refused(self) -> None:
-        """A mistyped unit must not turn gigabytes into bytes."""
+        """A mistyped unit is refused, instead of being read as bytes."""
         for text in [
             b"",
             b"kb",
@@ -75,12 +75,12 @@ class MemoryTests(SynchronousTestCase):
 
     @settings(deadline=None)
     @given(st.integers(0, INT64_MAX) | st.integers(0, 2**33 - 1).map(lambda n: n * 1024**3))
-    def test_shown_is_read_again(self, size_bytes: int) -> None:
-        """A rewritten file must mean exactly the size in force."""
+    def test_round_trip(self, size_bytes: int) -> None:
+        """A size that is written to a file is read back exactly."""
         self.assertEqual(size_bytes, parse_memory(show_memory(size_bytes)))
 
     def test_largest_exact_unit(self) -> None:
-        """People read 64mb more easily than 67108864."""
+        """Sizes are written in the largest exact unit, which is easier to read."""
         shown = [show_memory(size) for size in (0, 1000, 1024, 64 * 2**20, 2**30, 2**30 + 1024)]
         self.assertEqual([b"0", b"1000", b"1kb", b"64mb", b"1gb", b"1048577kb"], shown)
 
@@ -89,7 +89,7 @@ class GlobTests(SynchronousTestCase):
     """Patterns of CONFIG GET (client protocol, section 6.6)."""
 
     def test_matches(self) -> None:
-        """Each form of the pattern language matches what it should."""
+        """Each form of the pattern language matches correctly."""
         for pattern, text in [
             (b"*", b""),
             (b"**", b"hz"),
@@ -107,7 +107,7 @@ class GlobTests(SynchronousTestCase):
             self.assertTrue(glob_match(pattern, text), (pattern, text))
 
     def test_does_not_match(self) -> None:
-        """A pattern covers the whole text, in its own case."""
+        """A pattern must match the whole text, and the case of letters."""
         for pattern, text in [
             (b"", b"hz"),
             (b"h", b"hz"),
@@ -125,11 +125,11 @@ class GlobTests(SynchronousTestCase):
     @settings(deadline=None)
     @given(st.text("ab*?", max_size=8), st.text("ab", max_size=8))
     def test_agrees_with_regular_expressions(self, pattern: str, text: str) -> None:
-        """Stars that must give back what they took are where such matchers go wrong."""
+        """Stars match like in regular expressions, also where the matcher has to backtrack."""
         same = pattern.replace("*", ".*").replace("?", ".")
         expected = re.fullmatch(same, text) is not None
         self.assertEqual(expected, glob_match(pattern.encode(), text.encode()))
 
     def test_many_stars(self) -> None:
-        """A hostile pattern must not keep the node busy: this would never end if it backtracked."""
+        """A hostile pattern cannot block the node: with simple backtracking this would not end."""
         self.assertFalse(glob_match(b"*a" * 500 + b"b", b"a" * 1000))

@@ -1,1 +1,1 @@
-"""Tests of the Spark part."""
+"""Tests of the Spark sources, sinks and pipeline."""

@@ -1,4 +1,4 @@
-"""Scripted nodes as the Spark part sees them."""
+"""Scripted nodes for the tests of the Spark part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NIL = b"$-1\r\n"
 
 
 def shown(job_id: str, **changed: bytes) -> bytes:
-    """SHOW's answer: a job that was delivered, but for what is changed."""
+    """A reply to SHOW: a delivered job, with these changes."""
     fields = {
         "id": bulk(job_id),
         "queue": bulk("q"),
@@ -31,12 +31,15 @@ def shown(job_id: str, **changed: bytes) -> bytes:
         "next-awake-within": b":50000\r\n",
         "body": bulk("body"),
     }
-    told = {**fields, **{name.replace("_", "-"): value for name, value in changed.items()}}
-    return array(*[part for name, value in told.items() for part in (bulk(name), value)])
+    changed_fields = {
+        **fields,
+        **{name.replace("_", "-"): value for name, value in changed.items()},
+    }
+    return array(*[part for name, value in changed_fields.items() for part in (bulk(name), value)])
 
 
-def got(*ids: str) -> bytes:
-    """GETJOB's answer."""
+def fetched(*ids: str) -> bytes:
+    """A reply to GETJOB with these jobs."""
     counters = (bulk("nacks"), b":0\r\n", bulk("additional-deliveries"), b":0\r\n")
     return array(*[array(bulk("q"), bulk(job_id), bulk("x"), *counters) for job_id in ids])
 
@@ -45,12 +48,12 @@ class NodesTestCase(ScriptedTestCase):
     """Tests with scripted nodes and connections to them."""
 
     def servers(self, *nodes: ScriptedNode) -> Servers:
-        """Connections to these."""
-        servers = Servers([at(node) for node in nodes], ConnectionOptions(timeout_s=5.0))
+        """Connections to these nodes."""
+        servers = Servers([address_of(node) for node in nodes], ConnectionOptions(timeout_s=5.0))
         self.addCleanup(servers.close)
         return servers
 
 
-def at(node: ScriptedNode) -> Address:
-    """Where it is."""
+def address_of(node: ScriptedNode) -> Address:
+    """The address of a node."""
     return address(node.address)

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process: to start one takes some six seconds."""
+"""One Spark session for all tests of a process, because starting one takes some six seconds."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.acceptance.daemon import environment
 
 @cache
 def shared_session() -> SparkSession:
-    """The session, on two cores; its Python workers run the package under test."""
+    """The session, with two cores; its Python workers run the package under test."""
     os.environ["PYTHONPATH"] = environment()["PYTHONPATH"]
     folder = tempfile.mkdtemp(prefix="spark-", dir=".")
     spark = session(
         "tests",
         "local[2]",
         {
-            # Tests look at the exceptions.
+            # Tests check the exceptions.
             "spark.log.level": "OFF",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": os.path.abspath(os.path.join(folder, "warehouse")),

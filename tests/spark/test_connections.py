@@ -18,7 +18,7 @@ from disque_tx.client.errors import (
 from disque_tx.client.options import ConnectionOptions
 from disque_tx.spark.connections import _REQUEST_BYTES_MAX, PipelinedConnection, _portions
 from tests.client.scripted import HANG_UP, NO_ANSWER, ScriptedNode, bulk
-from tests.spark.nodes import GONE, IDS, NodesTestCase, at
+from tests.spark.nodes import GONE, IDS, NodesTestCase, address_of
 
 
 class PipeTests(NodesTestCase):
@@ -27,14 +27,16 @@ class PipeTests(NodesTestCase):
     def connection(
         self, node: ScriptedNode, password: str | None = None, timeout_s: float = 5.0
     ) -> PipelinedConnection:
-        """A connection that ends with the test."""
-        pipe = PipelinedConnection(at(node), ConnectionOptions(password, timeout_s=timeout_s))
+        """A connection that is closed at the end of the test."""
+        pipe = PipelinedConnection(
+            address_of(node), ConnectionOptions(password, timeout_s=timeout_s)
+        )
         self.addCleanup(pipe.close)
         return pipe
 
     def test_in_order(self) -> None:
-        """Replies belong to requests by their order, refusals among them, also when there are more
-        than are on their way at once."""
+        """Replies, including errors, are assigned to requests in order, also when there are more
+        requests than are sent at once."""
         node = self.node(ADDJOB=[bulk(IDS[0]), b"-PAUSED try later\r\n", bulk(IDS[1])])
         several = [requests.add_job("q", b"x" * 10_000) for _ in range(1200)]
         first, second, *others = self.connection(node).calls(several)
@@ -45,7 +47,7 @@ class PipeTests(NodesTestCase):
 
     @given(st.lists(st.integers(0, 600_000), max_size=30))
     def test_portions(self, sizes: list[int]) -> None:
-        """As much as may be on its way at once, and never less, after large requests, too."""
+        """Each portion is as large as allowed, also after large requests."""
         several = [requests.add_job("q", b"x" * size) for size in sizes]
         portions = list(_portions(several))
         self.assertEqual(several, [request for portion in portions for request, _ in portion])
@@ -56,7 +58,7 @@ class PipeTests(NodesTestCase):
             self.assertGreater(length + len(behind), _REQUEST_BYTES_MAX)
 
     def test_password(self) -> None:
-        """A password is said first, and when it is wrong nothing else is."""
+        """The password is sent first; when it is wrong, nothing else is sent."""
         node = self.node(AUTH=[b"+OK\r\n", b"-ERR invalid password\r\n"], PING=b"+PONG\r\n")
         self.assertEqual("PONG", self.connection(node, "secret").call(requests.ping()))
         self.assertEqual(["AUTH", "PING"], node.commands())
@@ -65,10 +67,10 @@ class PipeTests(NodesTestCase):
         self.assertNotIn("secret", str(raised.exception))
 
     def test_lost(self) -> None:
-        """A node that hangs up, says nothing, or is not there is told apart from one that
-        refuses."""
-        for said in (HANG_UP, NO_ANSWER):
-            node = self.node(PING=said)
+        """A lost connection, a timeout, and a node that is down are distinguished from an error
+        reply."""
+        for reply in (HANG_UP, NO_ANSWER):
+            node = self.node(PING=reply)
             with self.assertRaises(ConnectionLost) as raised:
                 self.connection(node, timeout_s=0.2).call(requests.ping())
             self.assertEqual(node.address, raised.exception.address)
@@ -79,32 +81,39 @@ class PipeTests(NodesTestCase):
             self.connection(self.node()).call(requests.ping())
 
     def test_no_disque(self) -> None:
-        """What is no reply ends the connection, and so does one of another kind."""
-        for said in (b"HTTP/1.1 400\r\n", bulk("text")):
+        """Malformed replies and replies of the wrong type are errors."""
+        for reply in (b"HTTP/1.1 400\r\n", bulk("text")):
             with self.assertRaises(BrokenReply):
-                self.connection(self.node(QLEN=said)).call(requests.queue_length("q"))
+                self.connection(self.node(QLEN=reply)).call(requests.queue_length("q"))
 
 
 class ServersTests(NodesTestCase):
-    """Nodes that know jobs, and nodes that are away."""
+    """Nodes that have jobs, and nodes that are down."""
 
     def test_other_holder(self) -> None:
-        """What the node that delivered does not know is asked of the others, and nothing else."""
+        """Only jobs that the delivering node does not know are requested from the others."""
         home = self.node(WORKING=[b":60\r\n", GONE, b":60\r\n"])
         other = self.node(WORKING=b":30\r\n")
         answers = self.servers(other, home).ask_holders(
-            at(home), IDS[:3], requests.working, lambda answer: isinstance(answer, UnknownJob)
+            address_of(home),
+            IDS[:3],
+            requests.working,
+            lambda answer: isinstance(answer, UnknownJob),
         )
         self.assertEqual([60, 30, 60], answers)
         self.assertEqual([[b"WORKING", IDS[1].encode()]], other.requests)
 
-    def test_away(self) -> None:
-        """Where a node is away the others are asked; where nobody knows, its own answer counts."""
+    def test_node_down(self) -> None:
+        """When a node is down, the others are asked; when none knows the job, the first error
+        counts."""
         home = self.node()
         home.close()
         servers = self.servers(home, self.node(WORKING=[b":30\r\n", GONE]))
         answers = servers.ask_holders(
-            at(home), IDS[:2], requests.working, lambda answer: isinstance(answer, UnknownJob)
+            address_of(home),
+            IDS[:2],
+            requests.working,
+            lambda answer: isinstance(answer, UnknownJob),
         )
         self.assertEqual(30, answers[0])
         self.assertIsInstance(answers[1], ConnectionLost)
@@ -114,17 +123,17 @@ class ServersTests(NodesTestCase):
         node = self.node(PING=[b"+PONG\r\n", HANG_UP, b"+PONG\r\n"])
         servers = self.servers(node)
         for _ in range(2):
-            self.assertEqual(["PONG"], servers.ask(at(node), [requests.ping()]))
+            self.assertEqual(["PONG"], servers.ask(address_of(node), [requests.ping()]))
         self.assertEqual(2, node.connections)
 
     def test_any(self) -> None:
-        """Tasks spread over the nodes, and go to another one when theirs is away."""
+        """Tasks use different nodes, and another one when theirs is down."""
         nodes = self.cluster(3)
         servers = self.servers(*nodes)
-        self.assertEqual(at(nodes[1]), servers.any_connection(4).address)
+        self.assertEqual(address_of(nodes[1]), servers.any_connection(4).address)
         servers.close()
         nodes[1].close()
-        self.assertEqual(at(nodes[2]), servers.any_connection(4).address)
+        self.assertEqual(address_of(nodes[2]), servers.any_connection(4).address)
         servers.close()
         nodes[0].close()
         nodes[2].close()

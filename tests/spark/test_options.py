@@ -1,4 +1,4 @@
-"""Options as they are given, and what becomes of them."""
+"""Options of the formats, and their parsed values."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _LEAST = {"disque.servers": "a:1", "subscribe": "q"}
 
 
 class ReadingTests(SynchronousTestCase):
-    """Of ``read`` and ``readStream``."""
+    """Options of ``read`` and ``readStream``."""
 
     def refused(self, **options: str) -> str:
-        """What is said about these options."""
+        """The error message for these options."""
         given = {**_LEAST, **{name.replace("_", "."): value for name, value in options.items()}}
         with self.assertRaises(BadOption) as raised:
             read_options(given, streaming=True)
         return str(raised.exception)
 
     def test_defaults(self) -> None:
-        """Options that are not set have the defaults of the reference."""
+        """Options that are not set have the documented defaults."""
         found = read_options(_LEAST, streaming=True)
         self.assertEqual((Address("a", 1),), found.cluster.addresses)
         self.assertEqual(
@@ -33,7 +33,8 @@ class ReadingTests(SynchronousTestCase):
         self.assertEqual("peek", read_options(_LEAST, streaming=False).mode)
 
     def test_all(self) -> None:
-        """Names come in lower case, as Spark hands them over; lists lose doubles and spaces."""
+        """Names are in lower case, as Spark passes them; lists are stripped of duplicates and
+        spaces."""
         found = read_options(
             {
                 "disque.servers": "a:1, b:2,a:1",
@@ -58,7 +59,7 @@ class ReadingTests(SynchronousTestCase):
         self.assertNotIn("secret", repr(found))
 
     def test_refused(self) -> None:
-        """Each wrong option has a message that names it and says what it may be."""
+        """Each wrong option has a message that names it and the possible values."""
         for options, words in (
             ({"startingOffsets": "latest"}, "startingOffsets"),
             ({"group": "x"}, "no option 'group' here. Its options are: disque.password"),
@@ -73,17 +74,17 @@ class ReadingTests(SynchronousTestCase):
             self.assertIn(words, self.refused(**options))
 
     def test_password_in_servers(self) -> None:
-        """Plans show the servers, so they may hold no password; the message does not hold it."""
-        said = self.refused(disque_servers="disque://:hush@a:1")
-        self.assertIn("disque.password", said)
-        self.assertNotIn("hush", said)
+        """Servers must not contain a password, because plans show them; nor does the message."""
+        error = self.refused(disque_servers="disque://:hush@a:1")
+        self.assertIn("disque.password", error)
+        self.assertNotIn("hush", error)
 
 
 class WritingTests(SynchronousTestCase):
-    """Of ``write`` and ``writeStream``."""
+    """Options of ``write`` and ``writeStream``."""
 
     def test_all(self) -> None:
-        """What jobs are added with."""
+        """The options of jobs are passed to ADDJOB."""
         found = write_options(
             {
                 "disque.servers": "a",
@@ -101,6 +102,6 @@ class WritingTests(SynchronousTestCase):
         )
 
     def test_staged_delay(self) -> None:
-        """A staged job is hidden by its delay, so it can have no other."""
+        """A staged job is hidden by its delay, so no other delay is possible."""
         with self.assertRaises(BadOption):
             write_options({"disque.servers": "a", "deliverymode": "staged", "delay": "5"})

@@ -1,4 +1,4 @@
-"""The columns, and the documents that tell them."""
+"""The columns, and the pages that document them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _WORDS = {"string": pa.string(), "number": pa.int64(), "numbers": pa.int64()}
 
 
 class SchemaTests(SynchronousTestCase):
-    """One text per format."""
+    """Each format has one schema."""
 
     def test_events_are_as_documented(self) -> None:
-        """Each name of the event log is a column of the documented type, and there is no other."""
+        """Each documented field of the event log is a column of that type, and there are no
+        others."""
         documented: dict[str, pa.DataType] = {}
         for names, kind in _ROW.findall((_REFERENCE / "events.md").read_text()):
             for name in re.findall(r"`([^`]+)`", names):
@@ -37,17 +38,17 @@ class SchemaTests(SynchronousTestCase):
         self.assertEqual(documented, dict(zip(columns.names, columns.types, strict=True)))
 
     def test_columns_are_documented(self) -> None:
-        """The reference of the formats has the very texts."""
-        told = " ".join((_REFERENCE / "spark.md").read_text().split())
+        """The reference of the formats contains the exact schemas."""
+        reference = " ".join((_REFERENCE / "spark.md").read_text().split())
         for ddl in (JOBS_DDL, AOF_JOBS_DDL):
-            self.assertIn(ddl, told)
+            self.assertIn(ddl, reference)
 
     def test_arrow(self) -> None:
-        """No column gets lost on the way to Arrow."""
+        """No column is lost in the conversion to Arrow."""
         for ddl in (JOBS_DDL, AOF_JOBS_DDL, AOF_RECORDS_DDL, EVENTS_DDL):
             self.assertEqual(ddl.count(",") + 1, len(arrow_schema(ddl)))
         self.assertEqual(pa.binary(), arrow_schema(JOBS_DDL).field("body").type)
 
     def test_names(self) -> None:
-        """Names that are no text can be told apart all the same."""
+        """Names that are not UTF-8 stay distinguishable."""
         self.assertEqual("\u00e9\\xff", text(b"\xc3\xa9\xff"))

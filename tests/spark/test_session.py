@@ -1,4 +1,4 @@
-"""A session of Spark for the formats, and the Java that it runs on."""
+"""A Spark session for the formats, and the Java that it runs on."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from tests.spark.shared import shared_session
 
 
 class SettingsTests(SynchronousTestCase):
-    """Settings and environment."""
+    """Settings and environment of a session."""
 
     def test_settings(self) -> None:
-        """What the user says goes first; what only suits one machine is left out elsewhere."""
+        """Settings of the user have precedence; those that suit only one machine are omitted on a
+        cluster."""
         found = settings("local[2]", {"spark.driver.memory": "9g"})
         self.assertEqual("9g", found["spark.driver.memory"])
         self.assertEqual("127.0.0.1", found["spark.driver.host"])
@@ -29,13 +30,13 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual("UTC", settings(None, {})["spark.sql.session.timeZone"])
 
     def test_submitted(self) -> None:
-        """Where spark-submit has chosen, nothing is changed."""
+        """Under spark-submit nothing is changed."""
         environment = {"PYSPARK_GATEWAY_PORT": "1"}
         prepare(environment)
         self.assertEqual({"PYSPARK_GATEWAY_PORT": "1"}, environment)
 
     def test_session(self) -> None:
-        """The session computes, in UTC and with this Python."""
+        """The session computes in UTC, and with this version of Python."""
         spark = shared_session()
         rows = spark.sql("SELECT CAST(TIMESTAMP'2026-01-01 00:00:00' AS BIGINT) AS s").collect()
         self.assertEqual([Row(s=1767225600)], rows)
@@ -43,43 +44,43 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual([sys.version_info[:2]], found)
 
     def test_ddl(self) -> None:
-        """Spark reads the published columns of events as we do."""
+        """Spark parses the published columns of events like this package."""
         for ddl in (EVENTS_DDL, EVENTS_READ_DDL):
             columns = shared_session().createDataFrame([], ddl).schema
             self.assertEqual(arrow_schema(ddl).names, columns.names)
 
 
 class JavaTests(SynchronousTestCase):
-    """``JAVA_HOME``, then ``PATH``, then the package."""
+    """The order is ``JAVA_HOME``, ``PATH``, the packaged Java."""
 
     def setUp(self) -> None:
         self.root = Path(self.mktemp()).resolve()
         self.environment = {"PATH": str(self.root / "path"), "XDG_CACHE_HOME": str(self.root / "c")}
 
-    def java(self, place: str, told: str) -> Path:
-        """A program that tells a version, and the words it is called with."""
+    def java(self, place: str, output: str) -> Path:
+        """A program that prints a version, or else its arguments."""
         path = self.root / place / "java"
         path.parent.mkdir(parents=True)
         path.write_text(
-            f"#!/bin/sh\n[ \"$1\" = -version ] && echo '{told}' >&2 && exit 0\n"
+            f"#!/bin/sh\n[ \"$1\" = -version ] && echo '{output}' >&2 && exit 0\n"
             'for word do echo "<$word>"; done\n'
         )
         path.chmod(0o755)
         return path
 
     def home(self, packaged: Path | None = None) -> str | None:
-        """What is found."""
+        """The Java that is found."""
         return java_home(self.environment, lambda: packaged)
 
-    def test_home_goes_first(self) -> None:
-        """Who sets JAVA_HOME to a suitable Java means it."""
+    def test_home_has_precedence(self) -> None:
+        """A suitable ``JAVA_HOME`` is used before any other Java."""
         self.java("home/bin", 'openjdk version "21.0.2" 2024-01-16')
         self.java("path", 'openjdk version "17.0.1"')
         self.environment["JAVA_HOME"] = str(self.root / "home")
         self.assertEqual(str(self.root / "home"), self.home())
 
     def test_unsuitable_home(self) -> None:
-        """A JAVA_HOME of a version that Spark does not run on is passed by."""
+        """A ``JAVA_HOME`` with a version that Spark does not support is skipped."""
         self.java("home/bin", 'java version "1.8.0_392"')
         self.environment["JAVA_HOME"] = str(self.root / "home")
         with self.assertRaises(JavaMissing) as raised:
@@ -90,8 +91,8 @@ class JavaTests(SynchronousTestCase):
         self.assertIsNone(self.home())
 
     def test_versions(self) -> None:
-        """All ways in which versions are told are understood; a program that fails tells none."""
-        for number, (told, expected) in enumerate(
+        """All formats of versions are parsed; a program that fails has no version."""
+        for number, (output, expected) in enumerate(
             [
                 ('version "1.8.0_392"', 8),
                 ('version "17"', 17),
@@ -99,23 +100,23 @@ class JavaTests(SynchronousTestCase):
                 ("", None),
             ]
         ):
-            self.assertEqual(expected, version(self.java(str(number), told)))
+            self.assertEqual(expected, version(self.java(str(number), output)))
         self.assertIsNone(version(self.root / "nothing"))
 
     def test_packaged(self) -> None:
-        """The packaged Java is called without the argument it does not know, and with all others
-        as they are."""
+        """The packaged Java is started without the argument it does not support, and with all
+        others unchanged."""
         packaged = self.java("odd 'name", 'openjdk version "25.0.2"')
         home = self.home(packaged)
         words = ["a b", "--add-modules=jdk.incubator.vector", "", "$HOME", "--add-modules=x"]
-        told = subprocess.run([f"{home}/bin/java", *words], capture_output=True, check=True)
+        finished = subprocess.run([f"{home}/bin/java", *words], capture_output=True, check=True)
         self.assertEqual(
-            ["<a b>", "<>", "<$HOME>", "<--add-modules=x>"], told.stdout.decode().splitlines()
+            ["<a b>", "<>", "<$HOME>", "<--add-modules=x>"], finished.stdout.decode().splitlines()
         )
 
     def test_packaged_again(self) -> None:
-        """The script is made once, is made again when it is damaged, and may be made by several at
-        the same time."""
+        """The script is written once, and again when it is damaged; several processes may write it
+        at the same time."""
         packaged = self.java("p", 'openjdk version "25.0.2"')
         threads = [Thread(target=self.home, args=(packaged,)) for _ in range(8)]
         for thread in threads:
@@ -131,8 +132,8 @@ class JavaTests(SynchronousTestCase):
         self.home(packaged)
         self.assertIn("exec", script.read_text())
 
-    def test_no_place(self) -> None:
-        """Where the script cannot be written, the error names the place and what to set."""
+    def test_no_writable_cache(self) -> None:
+        """When the script cannot be written, the error names the path and the variable to set."""
         (self.root / "c").parent.mkdir(parents=True, exist_ok=True)
         (self.root / "c").write_text("a file")
         with self.assertRaises(JavaMissing) as raised:

@@ -1,4 +1,4 @@
-"""Handlers for workers in processes of their own. They write what they did to the file DONE."""
+"""Handlers for workers in processes of their own. They append lines to the file named by DONE."""
 
 from __future__ import annotations
 
@@ -13,64 +13,64 @@ queue = Queue("calls", retry_s=60, retries_max=0)
 times = Queue("times", retry_s=60, retries_max=0)
 
 
-def wrote(word: bytes) -> None:
-    """Append a line, as one write that no other can split."""
+def record(word: bytes) -> None:
+    """Append a line, in one write that no other process can split."""
     with open(os.environ["DONE"], "ab", buffering=0) as file:
         file.write(word + b"\n")
 
 
 def note(job: Context) -> None:
-    """Do it."""
-    wrote(job.body)
+    """Record the job."""
+    record(job.body)
 
 
 def slowly(job: Context) -> None:
-    """Do it in a moment."""
+    """Record the job after a moment."""
     time.sleep(0.002)
-    wrote(job.body)
+    record(job.body)
 
 
 async def at_once(job: Context) -> None:
-    """Do it on the reactor."""
-    wrote(job.body)
+    """Record the job on the reactor."""
+    record(job.body)
 
 
 @batch(10, wait_s=0.1)
 def together(jobs: list[Context]) -> None:
-    """Do many."""
-    wrote(b",".join(job.body for job in jobs))
+    """Record a batch of jobs."""
+    record(b",".join(job.body for job in jobs))
 
 
 def leave(job: Context) -> NoReturn:
-    """Try to end the worker."""
+    """Raise SystemExit."""
     sys.exit("leave")
 
 
 def crash(job: Context) -> NoReturn:
-    """End the process, without a word."""
+    """End the process at once."""
     os._exit(7)
 
 
 def hang(job: Context) -> None:
-    """Never end."""
+    """Do not return."""
     time.sleep(1000)
 
 
 @queue.job(result=True)
 def add(left: int, right: int) -> int:
-    """A sum."""
+    """Return a sum."""
     return left + right
 
 
 @queue.job(result=True)
 async def times_two(number: int) -> int:
-    """A product, on the reactor."""
+    """Return a product, on the reactor."""
     return 2 * number
 
 
 @queue.job(result=True, process=True)
 def where(how: str) -> int:
-    """The process it runs in, or its end."""
+    """Return the ID of the process, or end it."""
     if how == "exit":
         os._exit(3)
     return os.getpid()
@@ -78,19 +78,19 @@ def where(how: str) -> int:
 
 @queue.job(result=True)
 def refuse(reason: str) -> None:
-    """Fail for good."""
+    """Fail without another attempt."""
     raise Hopeless(reason)
 
 
 @queue.job(result=True)
 def opaque() -> object:
-    """What JSON cannot carry."""
+    """Return a value that JSON cannot represent."""
     return object()
 
 
 @queue.job(result=True)
 def attempt() -> int:
-    """Which one this is."""
+    """Return the number of this attempt."""
     return current_job().attempt
 
 

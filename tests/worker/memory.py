@@ -1,4 +1,4 @@
-"""A client whose node is in memory, and a worker on it, with a clock that the test turns."""
+"""A client with a node in memory, and a worker on it, with a clock that the test advances."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NODE = "127.0.0.1:7711"
 
 @attrs.define
 class Stored:
-    """A job as its node has it. ``requeue_s``: when it is queued again, ``None``: never."""
+    """A job on its node. ``requeue_s``: the time when it is queued again, or ``None``."""
 
     job: Job
     retry_s: int
@@ -41,12 +41,12 @@ class MemoryTaken:
 
     @property
     def id(self) -> str:
-        """Its ID."""
+        """The ID of the job."""
         return self.job.id
 
     @property
     def data(self) -> bytes:
-        """Its body."""
+        """The body of the job."""
         return self.job.body
 
     def working(self) -> Deferred[int]:
@@ -59,10 +59,10 @@ class MemoryTaken:
 
 
 class MemoryClient:
-    """What a node does with jobs, as far as a worker can see it (client protocol, 15 to 18).
+    """The behaviour of a node that a worker can observe (client protocol, 15 to 18).
 
-    ``calls``: command, time and argument of each. ``broken``: asked before each command, and the
-    exception that it returns is the answer. With ``lossy`` the command is executed all the same.
+    ``calls``: command, time and argument of each request. ``broken``: called before each command;
+    the request fails with the exception it returns. With ``lossy`` the command is still executed.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -74,7 +74,7 @@ class MemoryClient:
         self.retry_s = 300
         self.ttl_s = 86400
         self.waiting: deque[tuple[Deferred[Any], tuple[str, ...], int]] = deque()
-        self.most_asked = 0
+        self.most_requested = 0
         self.name = ""
 
     # -- for tests ---------------------------------------------------------------------------
@@ -82,7 +82,7 @@ class MemoryClient:
     def put(
         self, queue: str, body: bytes = b"", retry_s: int | None = None, ttl_s: int | None = None
     ) -> str:
-        """Add a job, whatever is broken."""
+        """Add a job, even while commands are broken."""
         job_id = f"D-{len(self.jobs):08x}"
         retry_s = self.retry_s if retry_s is None else retry_s
         now_s = self.clock.seconds()
@@ -92,7 +92,7 @@ class MemoryClient:
         return job_id
 
     def queued(self, queue: str) -> list[Job]:
-        """The jobs that wait in a queue."""
+        """The jobs queued in a queue."""
         found = [stored for stored in self.jobs.values() if stored.job.queue == queue]
         return [stored.job for stored in found if stored.state == "queued"]
 
@@ -101,15 +101,15 @@ class MemoryClient:
         return [Letter.decoded(job.body) for job in self.queued(f"dead:{queue}")]
 
     def state(self, job_id: str) -> str:
-        """Of a job: queued, active, acked."""
+        """The state of a job: queued, active or acked."""
         return self.jobs[job_id].state
 
     def times(self, command: str) -> list[float]:
-        """When a command came."""
+        """The times at which a command was received."""
         return [at_s for name, at_s, _ in self.calls if name == command]
 
     def tick(self) -> None:
-        """Queue what was not acknowledged in time."""
+        """Queue the jobs that were not acknowledged in time."""
         now_s = self.clock.seconds()
         for stored in list(self.jobs.values()):
             due = stored.requeue_s is not None and stored.requeue_s <= now_s
@@ -128,11 +128,11 @@ class MemoryClient:
         no_hang: bool = False,
     ) -> Deferred[Any]:
         """GETJOB."""
-        self.most_asked = max(self.most_asked, count)
-        trouble = self.broken("GETJOB")
+        self.most_requested = max(self.most_requested, count)
+        error = self.broken("GETJOB")
         self.calls.append(("GETJOB", self.clock.seconds(), queues))
-        if trouble is not None:
-            return fail(trouble)
+        if error is not None:
+            return fail(error)
         jobs = self._deliver(queues, count)
         if jobs or no_hang:
             return succeed(jobs)
@@ -161,19 +161,19 @@ class MemoryClient:
         return self.answer("NACK", lambda: sum(map(self._nack, ids)), ids)
 
     def answer(self, command: str, execute: Callable[[], Any], argument: Any) -> Deferred[Any]:
-        """Execute a command, or not; the answer."""
+        """Execute a command unless it is broken; returns its result."""
         self.calls.append((command, self.clock.seconds(), argument))
-        trouble = self.broken(command)
-        if trouble is not None and not self.lossy:
-            return fail(trouble)
+        error = self.broken(command)
+        if error is not None and not self.lossy:
+            return fail(error)
         try:
             value = execute()
-        except Exception as error:
-            return fail(error)
-        return succeed(value) if trouble is None else fail(trouble)
+        except Exception as raised:
+            return fail(raised)
+        return succeed(value) if error is None else fail(error)
 
     def postpone(self, job_id: str) -> int:
-        """What WORKING does."""
+        """The effect of WORKING."""
         stored = self.jobs[job_id]
         if stored.state == "acked":
             raise UnknownJob("WORKING", NODE, "NOJOB", "")
@@ -229,7 +229,7 @@ class MemoryClient:
         return True
 
     def details(self, job_id: str) -> JobDetails:
-        """What SHOW answers with."""
+        """The reply of SHOW."""
         stored = self.jobs[job_id]
         left_s = stored.made_s + stored.ttl_s - self.clock.seconds()
         return JobDetails(
@@ -252,7 +252,7 @@ class MemoryClient:
 
 
 class InlinePool:
-    """Runs functions at once, or with ``hangs`` never; then ``release`` lets them run."""
+    """Runs functions at once, or with ``hangs`` not before ``release``."""
 
     hangs = False
 
@@ -261,7 +261,7 @@ class InlinePool:
         self.hung: list[Slot] = []
 
     def put(self, slot: Slot) -> None:
-        """Run what is in the slot."""
+        """Run the functions in the slot."""
         if self.hangs:
             slot.current = (slot.runs.popleft(), 0.0)
             self.hung.append(slot)
@@ -273,7 +273,7 @@ class InlinePool:
         self.report([*done, (slot, None)])
 
     def release(self) -> None:
-        """Let everything run that hangs."""
+        """Run all functions that hang."""
         for slot in self.hung:
             assert slot.current is not None
             run = slot.current[0]
@@ -282,7 +282,7 @@ class InlinePool:
         self.hung.clear()
 
     def stop(self) -> None:
-        """Nothing to stop."""
+        """Do nothing: there are no threads."""
 
 
 class HangingPool(InlinePool):
@@ -292,26 +292,26 @@ class HangingPool(InlinePool):
 
 
 def lost(command: str) -> ConnectionLost:
-    """The connection ended while this command was under way."""
+    """An error: the connection was lost after this command was sent."""
     return ConnectionLost(NODE, f"cut at {command}", True)
 
 
 class WorkerTestCase(SynchronousTestCase):
-    """A clock, a node and workers on it."""
+    """Tests with a clock, a node in memory, and workers on it."""
 
     def setUp(self) -> None:
-        """Start with nothing."""
+        """Start without jobs and workers."""
         self.clock = Clock()
         self.client = MemoryClient(self.clock)
         self.done: list[bytes] = []
         self.pools: list[InlinePool] = []
 
     def note(self, job: Any) -> None:
-        """A handler that works."""
+        """A handler that records the job."""
         self.done.append(job.body)
 
     def worker(self, handlers: Any, pool: type[InlinePool] = InlinePool, **words: Any) -> Worker:
-        """A worker that has been started, and is stopped at the end."""
+        """Start a worker."""
 
         def made(report: Report) -> InlinePool:
             self.pools.append(pool(report))
@@ -331,11 +331,11 @@ class WorkerTestCase(SynchronousTestCase):
             **words,
         )
         worker.startService()
-        self.turn(0)
+        self.pass_s(0)
         return worker
 
-    def turn(self, seconds: float, step_s: float = 0.05) -> None:
-        """Let time pass, at the node too."""
+    def pass_s(self, seconds: float, step_s: float = 0.05) -> None:
+        """Advance the clock, for the worker and its node."""
         self.clock.pump([0, 0, 0])
         for _ in range(round(seconds / step_s)):
             self.clock.advance(step_s)
@@ -343,8 +343,8 @@ class WorkerTestCase(SynchronousTestCase):
             self.clock.pump([0, 0, 0])
 
     def stop(self, worker: Worker, seconds: float = 60) -> None:
-        """Drain a worker; nothing of it is left on the clock."""
+        """Stop a worker, and check that it leaves no delayed call."""
         stopped = worker.stopService()
-        self.turn(seconds)
+        self.pass_s(seconds)
         self.successResultOf(stopped)
         self.assertEqual([], self.clock.getDelayedCalls())

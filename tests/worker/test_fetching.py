@@ -1,4 +1,4 @@
-"""Fetching jobs of several queues, and keeping those that have arrived."""
+"""Fetching jobs from several queues, and keeping those that were delivered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.worker.memory import MemoryClient, lost
 
 
 class HoldingClient(MemoryClient):
-    """Requests for jobs of ``b`` stay without an answer, which a test gives."""
+    """Requests for jobs of ``b`` have no reply until the test gives one."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
@@ -24,7 +24,7 @@ class HoldingClient(MemoryClient):
 
 
 class FetchTests(SynchronousTestCase):
-    """By precedence: a request per queue."""
+    """With priorities, each queue has a request of its own."""
 
     def setUp(self) -> None:
         self.client = HoldingClient(Clock())
@@ -34,21 +34,22 @@ class FetchTests(SynchronousTestCase):
         return Deferred.fromCoroutine(fetch(self.client, Priority(["a", "b"]), 3))
 
     def test_stopped(self) -> None:
-        """A stopping worker gives back jobs that were delivered to it, so it must get them."""
+        """A worker that stops must return delivered jobs to their queue, so it has to receive
+        them."""
         job_id = self.client.put("a")
         fetching = self.fetching()
         fetching.cancel()
         self.assertEqual([job_id], [job.id for job in self.successResultOf(fetching)])
 
     def test_failed(self) -> None:
-        """The same when the second request fails."""
+        """Delivered jobs are also received when the second request fails."""
         job_id = self.client.put("a")
         fetching = self.fetching()
         self.client.held.errback(lost("GETJOB"))
         self.assertEqual([job_id], [job.id for job in self.successResultOf(fetching)])
 
     def test_nothing_yet(self) -> None:
-        """Without any job the cancellation is reported as such."""
+        """Without delivered jobs, the cancellation or the error is raised."""
         fetching = self.fetching()
         fetching.cancel()
         self.failureResultOf(fetching, CancelledError)

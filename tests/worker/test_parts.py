@@ -1,4 +1,4 @@
-"""Letters, backoff, and threads."""
+"""Dead letters, backoff, and threads."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ _LETTERS = st.builds(
 
 
 class LetterTests(SynchronousTestCase):
-    """What is written is read."""
+    """Dead letters can be written and read."""
 
     @given(_LETTERS)
     def test_round_trip(self, letter: Letter) -> None:
-        """Every letter comes back as it was, and can be printed as JSON."""
+        """Every letter can be read back, and printed as JSON."""
         self.assertEqual(letter, Letter.decoded(letter.encoded()))
         self.assertIn("reason", json.loads(json.dumps(letter.table())))
 
     @given(_LETTERS, st.data())
-    def test_strangers(self, letter: Letter, data: st.DataObject) -> None:
-        """A body of any origin is a letter, or is reported as none."""
+    def test_any_json(self, letter: Letter, data: st.DataObject) -> None:
+        """Any JSON body is either a dead letter, or reported as none."""
         values = json.loads(letter.encoded())
         name = data.draw(st.sampled_from(sorted(values)))
         values[name] = data.draw(st.none() | st.integers() | _TEXT | st.lists(st.integers()))
@@ -66,8 +66,8 @@ class LetterTests(SynchronousTestCase):
         self.assertIsInstance(found.body, bytes)
 
     def test_older_version(self) -> None:
-        """A letter of version 1 is read; what it does not say is in the ID, and a job that was to
-        be delivered at most once stays one. What a later version adds does no harm."""
+        """A letter of version 1 can be read; missing options are taken from the ID, and a job that
+        was to be delivered at most once stays so. Fields of later versions are ignored."""
         for end, add_options in (
             ("000a", AddOptions(retry_s=0, ttl_s=600, replicate=1)),
             ("05a1", AddOptions(ttl_s=86400)),
@@ -86,23 +86,23 @@ class LetterTests(SynchronousTestCase):
             self.assertEqual(letter, Letter.decoded(newer))
 
     def test_other_bytes(self) -> None:
-        """Neither other bytes nor other versions are letters."""
+        """Other bytes and other versions are not dead letters."""
         for body in (b"", b"\xff", b"[]", b"{}", b'{"version":3}', b"[" * 100_000, b"null"):
             self.assertRaises(NotADeadLetter, Letter.decoded, body)
 
 
 class BackoffTests(SynchronousTestCase):
-    """Waits between attempts."""
+    """The time between attempts."""
 
     @given(st.integers(0, 10**6), st.integers())
     def test_bounds(self, failures: int, seed: int) -> None:
-        """No wait is longer than it may be, nor shorter than its fixed part."""
+        """The backoff is never longer than its maximum, or shorter than its fixed part."""
         backoff = Backoff(1, 3, 100, 0.25)
         wait_s = backoff.wait_s(failures, Random(seed))
         self.assertTrue(0.75 <= wait_s <= 100)
 
     def test_growth(self) -> None:
-        """Without jitter it is exact."""
+        """Without jitter, the backoff grows exactly by its factor."""
         backoff = Backoff(1, 3, 100, 0)
         waits = [backoff.wait_s(failures, Random(1)) for failures in range(1, 7)]
         self.assertEqual([1, 3, 9, 27, 81, 100], waits)
@@ -111,28 +111,28 @@ class BackoffTests(SynchronousTestCase):
 
 
 class ThreadTests(SynchronousTestCase):
-    """Functions in threads, with a queue in the place of the reactor."""
+    """Functions in threads; a queue of calls takes the place of the reactor."""
 
     def setUp(self) -> None:
-        """Threads, and where they report."""
+        """Start threads that report to the test."""
         self.calls: SimpleQueue[Any] = SimpleQueue()
         self.done: list[Done] = []
         self.threads = Threads(2, self.calls.put, time.perf_counter, self.done.extend)
         self.addCleanup(self.threads.stop)
 
     def run_of(self, function: Any) -> Run:
-        """A run of a function of no arguments."""
+        """A run of a function without arguments."""
         delivered = MemoryTaken(MemoryClient(Clock()), Job("q", "D-1", b""))
         held = HeldJob(delivered, Context(delivered.job, "w"), 0)
         return Run(Call(handler_of(function), ()), [held])
 
     def finish(self, slots: int) -> None:
-        """Wait until so many slots are done, in the reactor's place."""
+        """Wait until ``slots`` slots are done, by running the reactor's calls."""
         while sum(outcome is None for _, outcome in self.done) < slots:
             self.calls.get(timeout=10)()
 
     def test_many(self) -> None:
-        """Every run is reported once, in far fewer calls than there are runs."""
+        """Every run is reported once, with far fewer calls than runs."""
         ran: list[int] = []
         slot = Slot(self.run_of(lambda: ran.append(0)))
         slot.runs.extend(self.run_of(lambda n=n: ran.append(n)) for n in range(1, 1000))
@@ -144,7 +144,7 @@ class ThreadTests(SynchronousTestCase):
         self.assertTrue(all(outcome.failed is None for outcome in outcomes))
 
     def test_base_exceptions(self) -> None:
-        """A thread survives what would end it."""
+        """A thread survives exceptions that would end it."""
 
         def leave() -> None:
             raise SystemExit(1)
@@ -157,7 +157,7 @@ class ThreadTests(SynchronousTestCase):
         self.assertEqual(["SystemExit: 1", None, None], reasons)
 
     def test_taken_back(self) -> None:
-        """Runs that a thread has not started can be taken back while it hangs."""
+        """Runs that a thread has not started can be removed while it hangs."""
         begun, released = threading.Event(), threading.Event()
 
         def hang() -> None:
@@ -165,7 +165,7 @@ class ThreadTests(SynchronousTestCase):
             released.wait(10)
 
         slot = Slot(self.run_of(hang))
-        slot.runs.append(self.run_of(lambda: self.fail("It was taken back.")))
+        slot.runs.append(self.run_of(lambda: self.fail("The run was removed.")))
         self.threads.put(slot)
         begun.wait(10)
         slot.runs.pop()

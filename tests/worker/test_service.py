@@ -1,4 +1,4 @@
-"""A worker on a node in memory."""
+"""A worker with a node in memory."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ from tests.worker.memory import NODE, HangingPool, WorkerTestCase, lost
 
 
 def boom(job: Context) -> None:
-    """Fails with the body as its reason."""
+    """Fail with the body as the reason."""
     raise ValueError(job.body.decode())
 
 
-def pop_for(wanted: str, troubles: list[Exception], command: str) -> Exception | None:
-    """What is broken as long as there are troubles: one command."""
-    return troubles.pop() if command == wanted and troubles else None
+def pop_for(wanted: str, errors: list[Exception], command: str) -> Exception | None:
+    """Fail one command, as long as there are errors in the list."""
+    return errors.pop() if command == wanted and errors else None
 
 
 class DoingTests(WorkerTestCase):
-    """Jobs that are done."""
+    """Jobs that are processed successfully."""
 
     def test_functions_and_coroutines(self) -> None:
-        """Each job is done once and acknowledged afterwards, in as few requests as possible."""
+        """Each job is processed once and acknowledged afterwards, in as few requests as
+        possible."""
         release: Deferred[None] = Deferred()
 
         async def wait(job: Context) -> None:
@@ -53,43 +54,43 @@ class DoingTests(WorkerTestCase):
         worker = self.worker({"a": self.note, "b": wait})
         self.assertEqual(["acked", "active"], [self.client.state(id_) for id_ in ids])
         release.callback(None)
-        self.turn(0.1)
+        self.pass_s(0.1)
         self.assertEqual(["acked", "acked"], [self.client.state(id_) for id_ in ids])
         self.assertEqual([b"plain", b"later"], self.done)
         self.stop(worker)
 
     def test_part_of_a_service(self) -> None:
-        """A worker can be embedded."""
+        """A worker can be part of another Twisted service."""
         worker = self.worker({"a": self.note})
         parent = MultiService()
         worker.setServiceParent(parent)
         parent.startService()
         self.client.put("a", b"1")
-        self.turn(0.1)
+        self.pass_s(0.1)
         self.assertEqual([b"1"], self.done)
         self.stop(worker)
 
     def test_many(self) -> None:
-        """A thousand short jobs take far fewer requests than a thousand."""
+        """A thousand short jobs are acknowledged with far fewer requests."""
         for number in range(1000):
             self.client.put("a", str(number).encode())
         worker = self.worker({"a": self.note}, concurrency=4)
-        self.turn(5)
+        self.pass_s(5)
         self.assertEqual({str(n).encode() for n in range(1000)}, set(self.done))
         self.assertEqual(1000, len(self.done))
         self.assertLess(len(self.client.times("ACKJOB")), 200)
         self.stop(worker)
 
-    def test_takes_what_it_can_do(self) -> None:
-        """While jobs take long no more are fetched than there are slots."""
+    def test_fetches_for_free_slots(self) -> None:
+        """While jobs take long, no more are fetched than there are free slots."""
         for _ in range(50):
             self.client.put("a")
         worker = self.worker({"a": self.note}, HangingPool, concurrency=4)
-        self.turn(3)
+        self.pass_s(3)
         self.assertEqual(46, len(self.client.queued("a")))
-        self.assertEqual(4, self.client.most_asked)
+        self.assertEqual(4, self.client.most_requested)
         self.pools[0].release()
-        self.turn(0.1)
+        self.pass_s(0.1)
         self.assertEqual(42, len(self.client.queued("a")))
         self.stop(worker)
 
@@ -104,18 +105,19 @@ class DoingTests(WorkerTestCase):
         ids = [self.client.put("a") for _ in range(4)]
         worker = self.worker({"a": together}, concurrency=2)
         self.assertEqual([3], sizes)
-        self.turn(1.5)
+        self.pass_s(1.5)
         self.assertEqual([3], sizes)
-        self.turn(1)
+        self.pass_s(1)
         self.assertEqual([3, 1], sizes)
         self.assertEqual({"acked"}, {self.client.state(id_) for id_ in ids})
         self.client.put("a")
-        self.turn(0.5)
+        self.pass_s(0.5)
         self.stop(worker)
         self.assertEqual(([3, 1], 1), (sizes, len(self.client.queued("a"))))
 
     def test_order(self) -> None:
-        """By precedence, all of the first queue come first; by weights, each has its share."""
+        """With priorities, all jobs of the first queue come first; with weights, each queue has its
+        share."""
         for order, weights, begin in (
             ("priority", None, b"a" * 6),
             ("fair", {"a": 2, "b": 1}, None),
@@ -134,32 +136,33 @@ class DoingTests(WorkerTestCase):
             self.stop(worker)
 
     def test_lost_ack(self) -> None:
-        """An acknowledgement whose answer was lost is sent again, executed or not."""
+        """An acknowledgement whose reply was lost is sent again, whether it was executed or not."""
         for lossy in (False, True):
             self.setUp()
             self.client.lossy = lossy
             self.client.broken = partial(pop_for, "ACKJOB", [lost("ACKJOB"), lost("ACKJOB")])
             job_id = self.client.put("a")
             worker = self.worker({"a": self.note})
-            self.turn(2)
+            self.pass_s(2)
             self.assertEqual(("acked", 1), (self.client.state(job_id), len(self.done)))
             self.assertEqual(3, len(self.client.times("ACKJOB")))
             self.stop(worker)
 
     def test_fetching_fails(self) -> None:
-        """Whatever GETJOB raises, the worker tries on, ever more slowly, and works again."""
+        """Whatever error GETJOB raises, the worker repeats it with growing backoff, and continues
+        later."""
         self.client.broken = lambda command: RuntimeError("odd") if command == "GETJOB" else None
         self.client.put("a", b"1")
         worker = self.worker({"a": self.note})
-        self.turn(60)
+        self.pass_s(60)
         self.assertLess(len(self.client.times("GETJOB")), 20)
         self.client.broken = lambda command: None
-        self.turn(11)
+        self.pass_s(11)
         self.assertEqual([b"1"], self.done)
         self.stop(worker)
 
     def test_bad_handlers(self) -> None:
-        """A worker that cannot work is refused before any job is fetched."""
+        """A worker with invalid handlers or options is refused before any job is fetched."""
         for handlers, words in (
             ({"a": 3}, {}),
             ([], {}),
@@ -178,13 +181,13 @@ class LeaseTests(WorkerTestCase):
     """Jobs that take long."""
 
     def test_heartbeats(self) -> None:
-        """Whatever RETRY is, a long job is never delivered a second time, and WORKING comes at
-        80 % of RETRY and not more often."""
+        """With any RETRY, a long job is never delivered twice, and WORKING is sent at 80 % of RETRY
+        and not more often."""
         for retry_s in (1, 2, 5, 7, 30, 100):
             self.setUp()
             job_id = self.client.put("a", retry_s=retry_s)
             worker = self.worker({"a": self.note}, HangingPool)
-            self.turn(3 * retry_s + 1)
+            self.pass_s(3 * retry_s + 1)
             self.assertEqual("active", self.client.state(job_id))
             self.assertEqual(0, self.client.jobs[job_id].job.additional_deliveries)
             times = self.client.times("WORKING")
@@ -195,16 +198,16 @@ class LeaseTests(WorkerTestCase):
             self.stop(worker)
             self.assertEqual("acked", self.client.state(job_id))
 
-    def test_short_jobs_cost_nothing(self) -> None:
-        """A job that is done soon needs no WORKING."""
+    def test_short_jobs_need_no_heartbeat(self) -> None:
+        """A job that is done quickly needs no WORKING."""
         self.client.put("a")
         worker = self.worker({"a": self.note})
-        self.turn(5)
+        self.pass_s(5)
         self.assertEqual([], self.client.times("WORKING"))
         self.stop(worker)
 
     def test_waiting_jobs(self) -> None:
-        """What is in the worker's own buffer is kept, too."""
+        """The leases of jobs in the worker's buffer are renewed, too."""
 
         @batch(10, wait_s=8)
         def together(jobs: list[Context]) -> None:
@@ -212,13 +215,14 @@ class LeaseTests(WorkerTestCase):
 
         job_id = self.client.put("a", retry_s=1)
         worker = self.worker({"a": together})
-        self.turn(9)
+        self.pass_s(9)
         self.assertEqual(1, len(self.done))
         self.assertEqual(0, self.client.jobs[job_id].job.additional_deliveries)
         self.stop(worker)
 
     def test_lost_lease(self) -> None:
-        """When half of the TTL is over the handler can know it, and the work goes on."""
+        """After half of the TTL the lease cannot be renewed; the handler can see that, and
+        continues."""
         jobs: list[Context] = []
         finish: Deferred[None] = Deferred()
 
@@ -228,21 +232,21 @@ class LeaseTests(WorkerTestCase):
 
         job_id = self.client.put("a", retry_s=10, ttl_s=20)
         worker = self.worker({"a": slow})
-        self.turn(9)
+        self.pass_s(9)
         self.assertFalse(jobs[0].lease_lost)
-        self.turn(8)
+        self.pass_s(8)
         self.assertTrue(jobs[0].lease_lost)
         finish.callback(None)
-        self.turn(0.1)
+        self.pass_s(0.1)
         self.assertEqual("acked", self.client.state(job_id))
         self.stop(worker)
 
     def test_unanswered(self) -> None:
-        """A WORKING that got no answer is repeated before RETRY is over."""
+        """A WORKING without a reply is repeated before RETRY is over."""
         self.client.broken = partial(pop_for, "WORKING", [lost("WORKING"), lost("WORKING")])
         job_id = self.client.put("a", retry_s=2)
         worker = self.worker({"a": self.note}, HangingPool)
-        self.turn(6)
+        self.pass_s(6)
         self.assertEqual(0, self.client.jobs[job_id].job.additional_deliveries)
         self.pools[0].release()
         self.stop(worker)
@@ -252,10 +256,11 @@ class FailureTests(WorkerTestCase):
     """Jobs that fail."""
 
     def test_backoff(self) -> None:
-        """A failed job is held during its backoff and then given back; nothing is added."""
+        """A failed job is held during its backoff and then returned to the queue; no copy is
+        added."""
         self.client.put("a", b"why", retry_s=5)
         worker = self.worker({"a": boom}, retries_max=3)
-        self.turn(200)
+        self.pass_s(200)
         self.assertEqual([10.0, 30.0, 70.0], [round(at) for at in self.client.times("NACK")])
         (letter,) = self.client.letters("a")
         self.assertEqual(("ValueError: why", 3, 0), (letter.reason, letter.nacks, 0))
@@ -266,7 +271,8 @@ class FailureTests(WorkerTestCase):
         self.stop(worker)
 
     def test_any_exception(self) -> None:
-        """A handler that ends its thread, or stops everything, fails its own job only."""
+        """A handler that raises SystemExit, KeyboardInterrupt or an exception that cannot be
+        printed fails only its own job."""
 
         def leave(job: Context) -> None:
             sys.exit(3)
@@ -285,14 +291,14 @@ class FailureTests(WorkerTestCase):
             self.client.put(queue, b"1")
         handlers = {"a": leave, "b": interrupt, "c": evil, "d": self.note}
         worker = self.worker(handlers, retries_max=0)
-        self.turn(0.1)
+        self.pass_s(0.1)
         reasons = [letter.reason for queue in "abc" for letter in self.client.letters(queue)]
         self.assertEqual(["SystemExit: 3", "KeyboardInterrupt", "Evil"], reasons)
         self.assertEqual([b"1"], self.done)
         self.stop(worker)
 
     def test_hopeless(self) -> None:
-        """A handler can say that another try would not help."""
+        """A handler can declare that another attempt would not help."""
 
         def refuse(job: Context) -> None:
             raise Hopeless("no such customer")
@@ -303,83 +309,85 @@ class FailureTests(WorkerTestCase):
         self.stop(worker)
 
     def test_too_many_deliveries(self) -> None:
-        """A job that ends its worker each time is not tried for ever."""
+        """A job that ends its worker at each attempt becomes a dead letter after a number of
+        deliveries."""
         for number in range(4):
             self.client.put("a", str(number).encode())
         for number, stored in enumerate(self.client.jobs.values()):
             stored.job = attrs.evolve(stored.job, additional_deliveries=number)
         worker = self.worker({"a": self.note}, retries_max=2)
-        self.turn(0.1)
+        self.pass_s(0.1)
         self.assertEqual([b"0", b"1", b"2"], self.done)
         (letter,) = self.client.letters("a")
         self.assertEqual((b"3", 3), (letter.body, letter.additional_deliveries))
         self.stop(worker)
 
     def test_at_most_once(self) -> None:
-        """A job with RETRY 0 that failed is not tried again, and not forgotten either."""
+        """A failed job with RETRY 0 is not tried again, but becomes a dead letter."""
         job_id = self.client.put("a", b"once", retry_s=0)
         worker = self.worker({"a": boom})
-        self.turn(1)
+        self.pass_s(1)
         (letter,) = self.client.letters("a")
         once = AddOptions(retry_s=0, ttl_s=86400, replicate=1)
         self.assertEqual((b"once", once), (letter.body, letter.add_options))
         self.assertEqual(("acked", []), (self.client.state(job_id), self.client.times("NACK")))
         self.stop(worker)
 
-    def test_failures_are_seen(self) -> None:
-        """Each failure is a line at once, with task, job, try, next try and reason; the traceback
-        is there at the last one."""
+    def test_failures_are_logged(self) -> None:
+        """Each failure is logged at once, with task, job, attempt, next attempt and reason; the
+        last one with its traceback."""
         lines = warnings(self)
         job_id = self.client.put("a", b"no way")
         worker = self.worker({"a": boom}, retries_max=1)
-        self.turn(0.5)
+        self.pass_s(0.5)
         begin = f"boom failed at job {job_id} of queue 'a', try"
         self.assertEqual([f"{begin} 1 of 2, next in 10.0 s: ValueError: no way"], lines)
-        self.turn(20)
+        self.pass_s(20)
         (_, last) = lines
         self.assertTrue(last.startswith(f"{begin} 2 of 2, it goes to 'dead:a': ValueError: no way"))
         self.assertIn("\nTraceback (most recent call last)", last)
         self.assertIn("in boom", last)
         self.stop(worker)
 
-    def test_letter_has_the_terms(self) -> None:
-        """A letter says what the job was added with, its whole TTL too, so that who requeues it
-        gets the same job."""
+    def test_letter_has_the_options(self) -> None:
+        """A dead letter contains the options the job was added with, including its whole TTL, so
+        that it can be requeued as the same job."""
         self.client.put("a", b"1", retry_s=40, ttl_s=600)
         worker = self.worker({"a": boom}, retries_max=1)
-        self.turn(20)
+        self.pass_s(20)
         (letter,) = self.client.letters("a")
         self.assertEqual(AddOptions(retry_s=40, ttl_s=600, replicate=1), letter.add_options)
         self.stop(worker)
 
-    def test_letter_without_terms(self) -> None:
-        """A node that knows the job no longer, or refuses SHOW, does not keep a letter from being
-        written."""
+    def test_letter_without_options(self) -> None:
+        """A dead letter is written even if the node refuses SHOW or no longer knows the job."""
         job_id = self.client.put("a", b"1", retry_s=7)
         refused = Refused("SHOW", NODE, "ERR", "unknown command")
         self.client.broken = lambda command: refused if command == "SHOW" else None
         worker = self.worker({"a": boom}, retries_max=0)
-        self.turn(200)
+        self.pass_s(200)
         (letter,) = self.client.letters("a")
         self.assertEqual(AddOptions(retry_s=7), letter.add_options)
         self.assertEqual("acked", self.client.state(job_id))
         self.stop(worker)
 
     def test_letter_first(self) -> None:
-        """A job is acknowledged only when its letter is there, however long that takes."""
+        """A failed job is acknowledged only after its dead letter was added, however long that
+        takes."""
         self.client.broken = lambda command: lost("ADDJOB") if command == "ADDJOB" else None
         job_id = self.client.put("a", b"b", retry_s=1)
         worker = self.worker({"a": boom}, retries_max=0)
-        self.turn(200)
+        self.pass_s(200)
         self.assertEqual("active", self.client.state(job_id))
         self.assertLess(len(self.client.times("ADDJOB")), 60)
         self.client.broken = lambda command: None
-        self.turn(10)
+        self.pass_s(10)
         self.assertEqual(("acked", 1), (self.client.state(job_id), len(self.client.letters("a"))))
         self.stop(worker)
 
     def test_refused_lease(self) -> None:
-        """When WORKING is refused a failed job is given back at once, not after its backoff."""
+        """When WORKING is refused, a failed job is returned to the queue at once, without
+        backoff."""
 
         def too_late(command: str) -> Exception | None:
             return TooLate(command, NODE, "TOOLATE", "") if command == "WORKING" else None
@@ -387,56 +395,57 @@ class FailureTests(WorkerTestCase):
         self.client.broken = too_late
         job_id = self.client.put("a", b"1", retry_s=1000)
         worker = self.worker({"a": boom}, retries_max=1)
-        self.turn(1)
+        self.pass_s(1)
         self.assertEqual("acked", self.client.state(job_id))
         self.assertEqual(1, self.client.letters("a")[0].nacks)
         self.stop(worker)
 
     def test_lost_nack(self) -> None:
-        """When the NACK is lost the job comes back after its RETRY."""
+        """When a NACK is lost, the job is delivered again after its RETRY."""
         self.client.broken = lambda command: lost("NACK") if command == "NACK" else None
         job_id = self.client.put("a", b"1", retry_s=20)
         worker = self.worker({"a": boom}, retries_max=1)
-        self.turn(60)
+        self.pass_s(60)
         self.assertEqual(1, self.client.letters("a")[0].additional_deliveries)
         self.assertEqual("acked", self.client.state(job_id))
         self.stop(worker)
 
 
 class HangingTests(WorkerTestCase):
-    """Handlers that do not end."""
+    """Handlers that do not return."""
 
     def test_coroutine(self) -> None:
-        """A coroutine that takes too long is cancelled, and its job has failed."""
+        """A coroutine that exceeds its time limit is cancelled, and its job has failed."""
 
         async def hang(job: Context) -> None:
             await Deferred()
 
         self.client.put("a")
         worker = self.worker({"a": hang}, time_limit_s=3, retries_max=0)
-        self.turn(4)
+        self.pass_s(4)
         self.assertEqual(
             "TimeLimitPassed: It took longer than 3 s.", self.client.letters("a")[0].reason
         )
         self.stop(worker)
 
     def test_thread(self) -> None:
-        """A thread cannot be stopped: its job comes back by its RETRY, its slot is lost; when it
-        ends after all, the slot is back and the job done."""
+        """A hanging thread cannot be stopped: its job is delivered again after its RETRY, and its
+        slot is lost; when it returns later, the slot is free again and the job is acknowledged."""
         job_id = self.client.put("a", b"1", retry_s=20)
         worker = self.worker({"a": self.note}, HangingPool, concurrency=2, time_limit_s=3)
-        self.turn(4)
+        self.pass_s(4)
         working = len(self.client.times("WORKING"))
-        self.turn(10)
+        self.pass_s(10)
         self.assertEqual(working, len(self.client.times("WORKING")))
         self.pools[0].release()
-        self.turn(0.1)
+        self.pass_s(0.1)
         self.assertEqual("acked", self.client.state(job_id))
         self.assertEqual(2, worker._runner.free)
         self.stop(worker)
 
     def test_thread_at_last_try(self) -> None:
-        """A job that hangs at every delivery becomes a dead letter, not a thread more each time."""
+        """A job that hangs at every delivery becomes a dead letter, instead of blocking another
+        thread each time."""
         for retry_s in (20, 0):
             self.setUp()
             job_id = self.client.put("a", b"1", retry_s=retry_s)
@@ -444,28 +453,29 @@ class HangingTests(WorkerTestCase):
             worker = self.worker(
                 {"a": self.note}, HangingPool, time_limit_s=3, retries_max=retries_max
             )
-            self.turn(4)
+            self.pass_s(4)
             self.assertIn("TimeLimitPassed", self.client.letters("a")[0].reason)
             self.assertEqual("acked", self.client.state(job_id))
             self.stop(worker)
 
     def test_all_lost(self) -> None:
-        """A worker without slots reports this and fetches no more jobs."""
+        """A worker without slots reports an error and fetches no more jobs."""
         for _ in range(3):
             self.client.put("a")
         worker = self.worker({"a": self.note}, HangingPool, concurrency=2, time_limit_s=3)
         stopped = worker.when_stopped()
-        self.turn(5)
+        self.pass_s(5)
         self.failureResultOf(stopped, AllSlotsLost)
         self.assertEqual(1, len(self.client.queued("a")))
         self.stop(worker)
 
 
 class DrainingTests(WorkerTestCase):
-    """The end of a worker."""
+    """Stopping a worker."""
 
     def test_grace(self) -> None:
-        """Running handlers may finish; jobs that have not started are given back at once."""
+        """Running handlers may finish; jobs that have not started are returned to their queues at
+        once."""
         finish: list[Deferred[Any]] = []
 
         async def slow(job: Context) -> None:
@@ -475,43 +485,42 @@ class DrainingTests(WorkerTestCase):
         ids = [self.client.put("a") for _ in range(3)]
         worker = self.worker({"a": slow}, concurrency=2)
         worker._runner.mean_s = 0.001
-        self.turn(0.1)
+        self.pass_s(0.1)
         stopped = worker.stopService()
-        self.turn(1)
+        self.pass_s(1)
         self.assertEqual(1, len(self.client.queued("a")))
         finish[0].callback(None)
-        self.turn(10)
+        self.pass_s(10)
         self.successResultOf(stopped)
-        # The second one was cancelled when its time was over, and given back.
+        # The second job was cancelled after the grace period, and returned.
         states = [self.client.state(id_) for id_ in ids]
         self.assertEqual(["acked", "queued", "queued"], states)
         self.assertEqual([], self.clock.getDelayedCalls())
 
     def test_backoffs_end(self) -> None:
-        """Who waits for another try does not wait for the end of the worker."""
+        """A job in its backoff is returned at once when the worker stops."""
         self.client.put("a", b"1")
         worker = self.worker({"a": boom})
-        self.turn(1)
+        self.pass_s(1)
         self.assertEqual([], self.client.queued("a"))
         self.stop(worker, 1)
         self.assertEqual(1, len(self.client.queued("a")))
 
     def test_threads_are_left(self) -> None:
-        """A job that a thread still works on is not given back before its RETRY is over."""
+        """A job in a running thread is not returned before its RETRY is over."""
         job_id = self.client.put("a", retry_s=60)
         worker = self.worker({"a": self.note}, HangingPool)
         self.stop(worker, 20)
         self.assertEqual(([], "active"), (self.client.times("NACK"), self.client.state(job_id)))
-        self.turn(60)
+        self.pass_s(60)
         self.assertEqual("queued", self.client.state(job_id))
 
     def test_not_begun_at_most_once(self) -> None:
-        """A job with RETRY 0 that was not started cannot be given back: it becomes a dead
-        letter."""
+        """A job with RETRY 0 that was not started cannot be returned: it becomes a dead letter."""
 
         @batch(10, wait_s=60)
         def together(jobs: list[Context]) -> None:
-            self.fail("It must not begin.")
+            self.fail("The batch must not start.")
 
         self.client.put("a", b"once", retry_s=0)
         self.client.put("a", b"more")
@@ -521,7 +530,7 @@ class DrainingTests(WorkerTestCase):
         self.assertEqual([b"more"], [job.body for job in self.client.queued("a")])
 
     def test_node_is_gone(self) -> None:
-        """A worker ends although no node answers any more."""
+        """A worker stops even if no node answers."""
         self.client.put("a", b"1")
         worker = self.worker({"a": self.note}, HangingPool)
         self.client.broken = lost

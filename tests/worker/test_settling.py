@@ -1,4 +1,4 @@
-"""ACK and NACK on their way to a node that refuses them for a while."""
+"""ACKJOB and NACK when a node refuses them for a while."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class AckTests(WorkerTestCase):
     """Jobs that are done."""
 
     def test_refused_for_a_while(self) -> None:
-        """Refused acknowledgements are given up after many refusals in a row, not after many in
-        the life of a worker that always has some."""
+        """Refused acknowledgements are given up after many refusals in a row, not after many over
+        the life of a worker."""
         refused = 0
 
         def refuse_often(command: str) -> Exception | None:
@@ -24,7 +24,7 @@ class AckTests(WorkerTestCase):
         self.client.broken = refuse_often
         ids = [self.client.put("a") for _ in range(600)]
         worker = self.worker({"a": self.note}, concurrency=4)
-        self.turn(200)
+        self.pass_s(200)
         self.assertEqual({"acked"}, {self.client.state(id_) for id_ in ids})
         self.assertGreater(refused, 20)
         self.stop(worker)

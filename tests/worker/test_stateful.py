@@ -1,4 +1,5 @@
-"""Whatever fails when: no job is lost, and none is acknowledged that was neither done nor dead."""
+"""Whatever fails, no job is lost, and none is acknowledged unless it is done or has a dead
+letter."""
 
 from __future__ import annotations
 
@@ -27,10 +28,10 @@ _STEPS = st.lists(
 
 
 class AnythingTests(WorkerTestCase):
-    """A worker among faults."""
+    """A worker with random faults."""
 
     @given(_STEPS, st.sampled_from([InlinePool, HangingPool]))
-    # Done while no node took acknowledgements, for longer than a minute.
+    # Jobs that are done while no node accepts acknowledgements, for more than a minute.
     @example(
         [
             ("add_once", b"good"),
@@ -40,7 +41,7 @@ class AnythingTests(WorkerTestCase):
         ],
         HangingPool,
     )
-    # Failed while no node took letters, nor jobs that are given back.
+    # Jobs that fail while no node accepts dead letters or returned jobs.
     @example(
         [
             ("add_once", b"bad"),
@@ -51,10 +52,11 @@ class AnythingTests(WorkerTestCase):
         HangingPool,
     )
     def test_nothing_is_lost(self, steps: list[tuple[str, Any]], pool: type[InlinePool]) -> None:
-        """In the end every job is done, or has a letter; and only then it was acknowledged."""
+        """In the end every job is done or has a dead letter, and none was acknowledged before
+        that."""
         self.setUp()
         self.pool = pool
-        self.stopped_in_trouble = False
+        self.stopped_while_broken = False
         self.start()
         for name, argument in steps:
             getattr(self, f"step_{name}")(argument)
@@ -62,20 +64,20 @@ class AnythingTests(WorkerTestCase):
         self.step_heal(None)
         for _ in range(40):
             self.step_release(None)
-            self.turn(30, step_s=0.5)
+            self.pass_s(30, step_s=0.5)
         self.check()
         jobs = [stored for stored in self.client.jobs.values() if stored.job.queue == "q"]
         for stored in jobs:
-            if stored.retry_s or not self.stopped_in_trouble:
+            if stored.retry_s or not self.stopped_while_broken:
                 self.assertEqual("acked", stored.state, stored.job.id)
         self.stop(self.service)
 
     def start(self) -> None:
-        """A worker."""
+        """Start a worker."""
         self.service = self.worker({"q": self.handle}, self.pool, concurrency=3, retries_max=2)
 
     def handle(self, job: Context) -> None:
-        """Do what is good."""
+        """Process good jobs, and fail the others."""
         if job.body == b"hopeless":
             raise Hopeless("it is")
         if job.body == b"bad":
@@ -83,55 +85,55 @@ class AnythingTests(WorkerTestCase):
         self.done.append(job.id.encode())
 
     def check(self) -> None:
-        """Nothing is acknowledged that was not done."""
+        """Assert that only finished jobs are acknowledged."""
         written = {letter.id for letter in self.client.letters("q")}
         for job_id, stored in self.client.jobs.items():
             if stored.job.queue == "q" and stored.state == "acked":
                 self.assertTrue(job_id in written or job_id.encode() in self.done, job_id)
 
     def step_add(self, body: bytes) -> None:
-        """A job that comes again."""
+        """Add a job that is delivered again if necessary."""
         self.client.put("q", body, retry_s=20)
-        self.turn(0)
+        self.pass_s(0)
 
     def step_add_once(self, body: bytes) -> None:
-        """A job that does not, so that nothing may be lost on its way to the worker."""
+        """Add a job with RETRY 0, unless it could be lost on its way to the worker."""
         if self.client.broken("GETJOB") is None:
             self.client.put("q", body, retry_s=0)
-            self.turn(0)
+            self.pass_s(0)
 
     def step_break(self, commands: set[str]) -> None:
-        """From now on these are not executed."""
+        """From now on, these commands fail."""
         self.client.lossy = False
         self.client.broken = lambda command: lost(command) if command in commands else None
 
     @property
-    def troubled(self) -> bool:
-        """Whether anything is broken."""
+    def is_broken(self) -> bool:
+        """Whether any command fails."""
         return any(self.client.broken(command) for command in _COMMANDS)
 
     def step_lose(self, commands: set[str]) -> None:
-        """From now on these are executed, and their answers lost."""
+        """From now on, these commands are executed, but their replies lost."""
         self.step_break(commands)
         self.client.lossy = True
 
     def step_heal(self, _: None) -> None:
-        """All is well."""
+        """From now on, all commands work."""
         self.client.broken = lambda command: None
 
     def step_wait(self, seconds: float) -> None:
-        """Time passes."""
-        self.turn(seconds, step_s=0.25)
+        """Let time pass."""
+        self.pass_s(seconds, step_s=0.25)
 
     def step_release(self, _: None) -> None:
-        """What hangs ends."""
+        """Let hanging functions run."""
         self.pools[-1].release()
-        self.turn(0)
+        self.pass_s(0)
 
     def step_restart(self, _: None) -> None:
-        """The worker is drained, and another one comes. One that ends while no letter can be
-        written leaves what will not be delivered again."""
-        self.stopped_in_trouble |= self.troubled
+        """Stop the worker and start another one. When it stops while no dead letter can be written,
+        jobs with RETRY 0 may be left."""
+        self.stopped_while_broken |= self.is_broken
         self.step_release(None)
         self.stop(self.service)
         self.start()

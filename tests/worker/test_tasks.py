@@ -1,4 +1,4 @@
-"""Functions as tasks, and other bodies that may be in their queues."""
+"""Functions as tasks, and other bodies that their queues may contain."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _VALUES = st.recursive(
 
 
 def context(body: bytes) -> Context:
-    """A job with this body."""
+    """The context of a job with this body."""
     return Context(Job("q", "D-1", body), "w")
 
 
 class RecordingClient:
-    """Keeps what is added."""
+    """Records the jobs that are added."""
 
     def __init__(self) -> None:
         self.added: list[tuple[str, bytes, AddOptions]] = []
@@ -57,14 +57,14 @@ class TaskTests(SynchronousTestCase):
     """Calls that become jobs."""
 
     def setUp(self) -> None:
-        """A queue, connected to nothing that could fail."""
+        """A queue with a client that only records."""
         self.client = RecordingClient()
         self.queue = Queue("q", retry_s=9)
         self.queue.connect(self.client)
 
     @given(st.lists(_VALUES, max_size=4), st.dictionaries(st.text(), _VALUES, max_size=4))
     def test_arguments(self, args: list[Any], kwargs: dict[str, Any]) -> None:
-        """Values that JSON can represent arrive unchanged."""
+        """Arguments that JSON can represent are received unchanged."""
         queue = Queue("q")
         queue.connect(self.client)
 
@@ -77,8 +77,8 @@ class TaskTests(SynchronousTestCase):
         self.assertEqual((tuple(args), kwargs), call.handler.function(*call.args, **call.kwargs))
 
     @given(st.binary() | _VALUES.map(lambda value: json.dumps(value).encode()))
-    def test_strangers(self, body: bytes) -> None:
-        """A body is a call, or it is refused; it never raises anything else."""
+    def test_any_body(self, body: bytes) -> None:
+        """A body is either a call or refused with a documented error."""
         queue = Queue("q")
         queue.job(name="")(repr)
         try:
@@ -98,27 +98,27 @@ class TaskTests(SynchronousTestCase):
             {"task": "t", "reply": 1},
             [],
         ]
-        for asked in hostile:
-            self.assertRaises(Undecodable, self.queue.call, context(json.dumps(asked).encode()))
+        for body in hostile:
+            self.assertRaises(Undecodable, self.queue.call, context(json.dumps(body).encode()))
         self.assertRaises(Undecodable, self.queue.call, context(b"[" * 1_000_000))
         self.assertRaises(UnknownTask, self.queue.call, context(b'{"task":"other"}'))
 
     def test_options(self) -> None:
-        """Times come from the queue, the task, or the call, the nearest one first."""
+        """Options of a call override those of the task, which override those of the queue."""
 
         @self.queue.job(ttl_s=100)
         def task() -> None:
-            """Says nothing."""
+            """Does nothing."""
 
         task.delay()
         task.options(delay_s=5, retry_s=1).delay()
         self.assertEqual(AddOptions(retry_s=9, ttl_s=100), self.client.added[0][2])
         self.assertEqual(AddOptions(delay_s=5, retry_s=1, ttl_s=100), self.client.added[1][2])
-        self.assertEqual("Says nothing.", task.__doc__)
+        self.assertEqual("Does nothing.", task.__doc__)
         self.assertRaises(TypeError, task.options, color=1)
 
-    def test_results_are_asked_for(self) -> None:
-        """Only then is there a queue for them, one for each job."""
+    def test_results_on_request(self) -> None:
+        """Only tasks with results have result queues, one for each job."""
 
         @self.queue.job(result=True)
         def wanted() -> None: ...
@@ -134,7 +134,7 @@ class TaskTests(SynchronousTestCase):
         self.failureResultOf(pending.result(), NoResult)
 
     def test_raw(self) -> None:
-        """Bytes go through, and there is one task for them."""
+        """With the raw serializer, bytes are passed unchanged, and a queue has one task."""
         queue = Queue("q", serializer=Raw())
         queue.connect(self.client)
         self.assertRaises(UnknownTask, queue.call, context(b""))
@@ -147,7 +147,7 @@ class TaskTests(SynchronousTestCase):
         self.assertRaises(BadHandlers, queue.job(name="other"), repr)
 
     def test_refused_tasks(self) -> None:
-        """What could not work is refused when it is defined."""
+        """An impossible task is refused when it is defined."""
         self.queue.job(name="t")(repr)
         self.assertRaises(BadHandlers, self.queue.job(name="t"), repr)
         self.assertRaises(BadHandlers, self.queue.job(process=True), lambda: None)
@@ -166,10 +166,10 @@ class TaskTests(SynchronousTestCase):
 
 
 class ResultTests(WorkerTestCase):
-    """Results, with a worker on a node in memory."""
+    """Results, with a worker and a node in memory."""
 
     def setUp(self) -> None:
-        """A queue with tasks."""
+        """Create a queue with a task."""
         super().setUp()
         self.queue = Queue("q")
         self.queue.connect(self.client)
@@ -183,12 +183,12 @@ class ResultTests(WorkerTestCase):
         self.half = half
 
     def test_results(self) -> None:
-        """The result comes before the acknowledgement; so it is there when the job is gone."""
+        """The result is added before the job is acknowledged, so it exists when the job is gone."""
         pending = self.successResultOf(self.half.delay(4))
         result = pending.result()
         self.assertNoResult(result)
         worker = self.worker(self.queue)
-        self.turn(0.1)
+        self.pass_s(0.1)
         self.assertEqual(2, self.successResultOf(result))
         self.assertEqual(2, self.successResultOf(pending.result()))
         names = [name for name, _, _ in self.client.calls if name in ("ADDJOB", "ACKJOB")]
@@ -196,22 +196,22 @@ class ResultTests(WorkerTestCase):
         self.stop(worker)
 
     def test_failure(self) -> None:
-        """Waiting for the result of a dead job raises the reason."""
+        """Waiting for the result of a failed job raises the reason."""
         pending = self.successResultOf(self.half.delay(3))
         worker = self.worker(self.queue)
-        self.turn(0.1)
+        self.pass_s(0.1)
         error = self.failureResultOf(pending.result(), JobFailed).value
         self.assertEqual("Hopeless: odd", str(error))
         self.stop(worker)
 
     def test_none_yet(self) -> None:
-        """Time-outs say so, and the result can be asked for again."""
+        """A timeout is reported as such, and the result can be requested again."""
         pending = self.successResultOf(self.half.delay(4))
         self.failureResultOf(pending.result(0), ResultTimeout)
 
     @given(st.binary() | _VALUES.map(lambda value: json.dumps(value).encode()))
-    def test_strangers(self, body: bytes) -> None:
-        """What is no result is named so."""
+    def test_any_result(self, body: bytes) -> None:
+        """A body that is not a result is refused with a documented error."""
         try:
             decoded(body, JSON())
         except (BrokenResult, JobFailed, Undecodable):
@@ -219,6 +219,6 @@ class ResultTests(WorkerTestCase):
 
     @given(_VALUES)
     def test_round_trip(self, value: object) -> None:
-        """A result is what was returned."""
+        """A result is the value that the task returned."""
         self.assertEqual(value, decoded(encoded_result(JSON().dumps(value)), JSON()))
         self.assertRaises(JobFailed, decoded, encoded_failure("why"), JSON())

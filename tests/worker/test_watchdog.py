@@ -1,4 +1,4 @@
-"""Blocked reactors, and what workers say of themselves."""
+"""Detection of blocked reactors, and the status that workers report."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.worker.memory import HangingPool, WorkerTestCase
 
 
 class WatchdogTests(SynchronousTestCase):
-    """``Watchdog``, with a clock that the test turns, and without its thread."""
+    """``Watchdog``, with a clock that the test advances, and without its thread."""
 
     def setUp(self) -> None:
-        """A watchdog of a reactor that is this test's thread."""
+        """Create a watchdog for a reactor in the thread of this test."""
         self.clock = Clock()
         self.now_s = 0.0
         self.frame: FrameType | None = None
@@ -34,56 +34,56 @@ class WatchdogTests(SynchronousTestCase):
         self.addCleanup(self.dog.stop)
 
     def note(self, event: LogEvent) -> None:
-        """Keep its reports."""
+        """Record the reports of the watchdog."""
         if event.get("log_namespace") == "disque_tx.worker.watchdog":
             self.reports.append(event)
 
     async def computes(self) -> None:
-        """A handler that does not come back for a while."""
+        """A handler that blocks the reactor for a while."""
         self.frame = sys._getframe()
-        self.look_at(2.5)
+        self.check_at(2.5)
 
     async def other(self) -> None:
-        """A handler that waits meanwhile."""
+        """A handler that only waits."""
 
-    def look_at(self, now_s: float) -> None:
-        """The thread's look, at a time."""
+    def check_at(self, now_s: float) -> None:
+        """Run the check of the watchdog's thread at this time."""
         self.now_s = now_s
         self.dog.look()
 
     def pass_s(self, now_s: float) -> None:
-        """The reactor lives until then."""
+        """Let the reactor run until this time."""
         while self.now_s < now_s:
             self.now_s += 0.5
             self.clock.advance(0.5)
             self.dog.look()
 
     def test_named(self) -> None:
-        """The report names the handler that blocks the reactor, and the line, not others."""
+        """The report names the handler that blocks the reactor, with its line, and no other."""
         self.assertRaises(StopIteration, self.computes().send, None)
         (report,) = self.reports
         self.assertIn("computes", report["what"])
         self.assertNotIn("other", report["what"])
         self.assertEqual(2.5, report["s"])
-        self.assertIn("self.look_at(2.5)", report["stack"])
+        self.assertIn("self.check_at(2.5)", report["stack"])
 
     def test_healthy(self) -> None:
-        """A reactor that is busy and comes back in time is no news."""
+        """A reactor that is busy but returns in time is not reported."""
         self.pass_s(60)
-        self.look_at(61.9)
+        self.check_at(61.9)
         self.assertEqual([], self.reports)
 
     def test_rare(self) -> None:
-        """One that stays blocked is reported ever more rarely, and when it goes on; one that is
-        blocked again and again, every ten seconds at most."""
+        """A lasting block is reported at growing intervals, and at its end; repeated blocks are
+        reported at most every ten seconds."""
         for tenths in range(600):
-            self.look_at(tenths / 10)
+            self.check_at(tenths / 10)
         self.assertEqual([2, 4, 8, 16, 32], [round(event["s"]) for event in self.reports])
         self.pass_s(60.5)
         self.assertIn("runs again", self.reports[-1]["log_format"])
         self.reports.clear()
         for _ in range(20):
-            self.look_at(self.now_s + 3)
+            self.check_at(self.now_s + 3)
             self.pass_s(self.now_s + 0.5)
         blocked = [event for event in self.reports if "stack" in event]
         self.assertLessEqual(len(blocked), 8)
@@ -99,8 +99,8 @@ class WorkerStatusTests(SynchronousTestCase):
         st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1),
     )
     def test_round_trip(self, worker: str, slots: int, held: int, queues: list[str]) -> None:
-        """Whatever a worker and its queues are called, it is a name that CLIENT SETNAME takes, and
-        reports them; long lists are cut."""
+        """Any names of workers and queues can be encoded for CLIENT SETNAME, and decoded; long
+        lists are truncated."""
         name = WorkerStatus(worker, slots, held, tuple(queues)).encoded()
         self.assertTrue(all(33 <= ord(character) <= 126 for character in name), name)
         found = WorkerStatus.decoded(name)
@@ -110,24 +110,24 @@ class WorkerStatusTests(SynchronousTestCase):
         self.assertEqual(tuple(queues[: len(whole)]), whole)
 
     @given(st.text())
-    def test_strangers(self, name: str) -> None:
-        """Other names are no worker's."""
+    def test_other_names(self, name: str) -> None:
+        """Names of other clients are not decoded as workers."""
         self.assertIsNone(WorkerStatus.decoded(name))
 
 
 class NamedTests(WorkerTestCase):
-    """Workers on a node in memory."""
+    """Workers with a node in memory."""
 
     def test_held(self) -> None:
-        """The name contains how many jobs the worker has, soon after that changed."""
+        """The name contains the number of jobs that the worker holds, soon after it changed."""
         for _ in range(5):
             self.client.put("a")
         worker = self.worker({"a": self.note}, HangingPool, concurrency=3)
-        self.turn(2.1)
+        self.pass_s(2.1)
         self.assertEqual(WorkerStatus("w", 3, 3, ("a",)), WorkerStatus.decoded(self.client.name))
         self.pools[0].release()
-        self.turn(4)
+        self.pass_s(4)
         self.pools[0].release()
-        self.turn(4)
+        self.pass_s(4)
         self.assertEqual(WorkerStatus("w", 3, 0, ("a",)), WorkerStatus.decoded(self.client.name))
         self.stop(worker)

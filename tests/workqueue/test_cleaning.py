@@ -1,4 +1,4 @@
-"""The cleaning service, on a clock of its own."""
+"""The cleaning service, with a clock that the test advances."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from disque_tx.workqueue import CleaningService, RedisLost
 
 
 class Queue:
-    """Records what is cleaned; a clean ends when the test fires its Deferred."""
+    """Records cleans; a clean ends when the test fires its Deferred."""
 
     def __init__(self) -> None:
         self.cleaned: list[str] = []
         self.answer: Deferred[int] | None = None
 
     def light_clean(self) -> Deferred[int]:
-        """Recorded."""
+        """Record a light clean."""
         return self._clean("light")
 
     def deep_clean(self) -> Deferred[int]:
-        """Recorded."""
+        """Record a deep clean."""
         return self._clean("deep")
 
     def _clean(self, kind: str) -> Deferred[int]:
@@ -30,7 +30,7 @@ class Queue:
 
 
 class CleaningServiceTests(SynchronousTestCase):
-    """When queues are cleaned."""
+    """The times at which queues are cleaned."""
 
     def setUp(self) -> None:
         self.clock = Clock()
@@ -40,20 +40,20 @@ class CleaningServiceTests(SynchronousTestCase):
         self.service.startService()
 
     def tearDown(self) -> None:
-        """Nothing is left on the clock."""
+        """Check that no delayed call is left."""
         if self.service.running:
             self.service.stopService()
         self.assertEqual([], self.clock.getDelayedCalls())
 
     def test_times(self) -> None:
-        """Each queue is cleaned at once and every 10 s, deeply when it is time."""
+        """Each queue is cleaned at once and every 10 s, with a deep clean when it is due."""
         self.clock.pump([10] * 8)
         light, deep = ["light"], ["deep"]
         self.assertEqual(light * 4 + deep + light * 3 + deep, self.queue.cleaned)
         self.assertEqual(self.queue.cleaned, self.other.cleaned)
 
     def test_no_overlap(self) -> None:
-        """A clean that takes long is not overtaken by the next."""
+        """A slow clean does not overlap with the next one."""
         self.queue.answer = Deferred()
         self.clock.pump([10] * 3)
         self.assertEqual(2, len(self.queue.cleaned))
@@ -63,7 +63,7 @@ class CleaningServiceTests(SynchronousTestCase):
         self.assertEqual(3, len(self.queue.cleaned))
 
     def test_stop(self) -> None:
-        """Stopping waits for the clean under way, and begins no other."""
+        """Stopping waits for the running clean, and starts no other."""
         self.queue.answer = Deferred()
         self.clock.advance(10)
         ended = self.service.stopService()
@@ -74,10 +74,10 @@ class CleaningServiceTests(SynchronousTestCase):
         self.assertEqual((2, 1), (len(self.queue.cleaned), len(self.other.cleaned)))
 
     def test_failure(self) -> None:
-        """A queue whose server is down delays neither the other queues nor its own next turn."""
+        """A queue whose server is down does not delay other queues, or its own next clean."""
         self.queue.answer = Deferred()
         self.clock.advance(10)
-        self.queue.answer.errback(RedisLost("h:1", "it is away", False))
+        self.queue.answer.errback(RedisLost("h:1", "the server is down", False))
         self.queue.answer = None
         self.clock.advance(10)
         self.assertEqual((3, 3), (len(self.queue.cleaned), len(self.other.cleaned)))

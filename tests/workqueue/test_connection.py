@@ -9,10 +9,10 @@ from disque_tx.workqueue.connection import RedisAddress, parse
 
 
 class AddressTests(SynchronousTestCase):
-    """URLs."""
+    """URLs of Redis servers."""
 
     def test_forms(self) -> None:
-        """Each part but the host may be left out."""
+        """Every part except the host may be omitted."""
         for url, address in (
             ("redis://h", RedisAddress("h")),
             ("redis://h:7/", RedisAddress("h", 7)),
@@ -29,7 +29,7 @@ class AddressTests(SynchronousTestCase):
         self.assertEqual("url", parse("redis://:url@h", "env").password)
 
     def test_refused(self) -> None:
-        """An invalid URL is refused, and no part of it is in the error."""
+        """An invalid URL is refused, without showing any part of it."""
         for url in (
             "", "h:1", "http://h", "redis://", "redis://h:0", "redis://h:x", "redis://h/x",
             "redis://h/1?a=secret", "redis://secret@h", "redis://h/123456", "redis://[::1",
@@ -38,5 +38,5 @@ class AddressTests(SynchronousTestCase):
             self.assertNotIn("secret", str(error))
 
     def test_hidden_password(self) -> None:
-        """A password does not get into logs."""
+        """A password is not shown in logs."""
         self.assertNotIn("secret", repr(parse("redis://:secret@h")))

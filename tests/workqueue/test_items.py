@@ -24,41 +24,41 @@ class KeyPrefixTests(SynchronousTestCase):
     """Names of keys."""
 
     def test_names(self) -> None:
-        """Keys are what the other implementations call them."""
+        """Keys have the same names as in other implementations."""
         prefix = KeyPrefix("cv")
         self.assertEqual("cv:item:7", prefix.of(":item:7"))
         self.assertEqual("cv:item:7", prefix.concat(":item:").of("7"))
 
     def test_empty(self) -> None:
-        """A queue without a prefix could use the keys of other programs."""
+        """An empty prefix is refused, because its keys could be those of other programs."""
         self.assertRaises(ValueError, KeyPrefix, "")
 
 
 class ItemTests(SynchronousTestCase):
-    """Items, and what they are made from."""
+    """Creating items."""
 
     def test_new_ids(self) -> None:
-        """Items that are not named are different pieces of work."""
+        """Items without a given ID are different pieces of work."""
         self.assertNotEqual(Item.create("x").id, Item.create("x").id)
 
     def test_text_and_bytes(self) -> None:
-        """Text is stored as UTF-8, bytes as they are."""
+        """Text is stored as UTF-8, bytes unchanged."""
         self.assertEqual(b"\xc3\xbc", Item.create("ü").data)
         self.assertEqual("ü", Item.create("ü").text())
         self.assertRaises(UnicodeDecodeError, Item.create(b"\xff").text)
 
     def test_equal_work(self) -> None:
-        """Equal work gets equal IDs, other work others."""
+        """Equal work has equal IDs, and different work different ones."""
         self.assertEqual(Item.by_hash("x"), Item.by_hash(b"x"))
         self.assertNotEqual(Item.by_hash("x").id, Item.by_hash("y").id)
 
     @given(_JSON)
     def test_json(self, value: Any) -> None:
-        """A value comes back as it went in."""
+        """A JSON value is restored unchanged."""
         self.assertEqual(value, Item.from_json(value).json())
 
     def test_equal_values(self) -> None:
-        """Equal values give equal bytes, so that they can be hashed."""
+        """Equal values have equal bytes, so that they can be hashed."""
         one, other = ({"a": 1, "b": "ü"}, {"b": "ü", "a": 1})
         self.assertEqual(Item.from_json(one, "1"), Item.from_json(other, "1"))
 
@@ -70,32 +70,32 @@ class ItemTests(SynchronousTestCase):
             self.assertRaises(NotJson, Item.from_json, value)
 
     def test_bad_ids(self) -> None:
-        """An item needs an ID, or it could not be found again."""
+        """An item needs an ID that is text and not empty."""
         self.assertRaises(ValueError, Item.create, "x", "")
         self.assertRaises(ValueError, Item, 7, b"x")
 
     def test_hidden_data(self) -> None:
-        """Data does not come into logs by way of a repr."""
+        """The data of an item is not shown in logs."""
         self.assertNotIn("secret", repr(Item.create("secret")))
 
 
 class BodyTests(SynchronousTestCase):
-    """Items as bodies of jobs, and back."""
+    """Items as bodies of jobs."""
 
     @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.binary())
     def test_round_trip(self, name: str, data: bytes) -> None:
-        """ID and data come back as they went in."""
+        """ID and data are restored from the body."""
         self.assertEqual((name, data), parse_job_body(job_body(Item(name, data))))
 
     @given(st.binary())
     def test_others(self, body: bytes) -> None:
-        """No body is an error; one whose length field is wrong is not an item."""
+        """No body raises an exception; one with a wrong length is not an item."""
         parse_job_body(body)
         self.assertIsNone(parse_job_body(b"workqueue-item 5 abc" + body[:1]))
         self.assertIsNone(parse_job_body(b"workqueue-item 0 \n" + body))
         self.assertIsNone(parse_job_body(b"workqueue-item 99999999 " + body))
 
     def test_bytes_of_others(self) -> None:
-        """An ID of another program that is not UTF-8 survives."""
+        """An ID of another program that is not UTF-8 is restored."""
         item = Item(b"\xff".decode(errors="surrogateescape"), b"x")
         self.assertEqual((item.id, b"x"), parse_job_body(job_body(item)))

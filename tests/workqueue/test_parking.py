@@ -20,7 +20,7 @@ JOB_ID = "D-aaaaaaaa-I7AaGuir60UxcQsPD43BwS6e-05a1"
 
 
 def details(**changed: Any) -> JobDetails:
-    """A parked job, but for what is changed."""
+    """A parked job, with these changes."""
     job = JobDetails(
         id=JOB_ID,
         queue="q",
@@ -42,35 +42,35 @@ def details(**changed: Any) -> JobDetails:
 
 
 class OneNode:
-    """A client of a node with one job. ``enqueued``: IDs of jobs that were queued."""
+    """A client of a node with one job. ``enqueued``: the IDs of jobs sent with ENQUEUE."""
 
     def __init__(self, job: JobDetails) -> None:
         self.job = job
         self.enqueued: list[str] = []
 
     async def hello(self) -> Hello:
-        """Of a node that is alone."""
+        """The reply of a node that is alone."""
         return Hello(NODE_ID, (NodeInfo(NODE_ID, "", 7711, 1),))
 
     async def show(self, job_id: str) -> JobDetails | None:
-        """The job."""
+        """The details of the job."""
         return self.job if job_id == self.job.id else None
 
     async def enqueue_jobs(self, *ids: str) -> int:
-        """Queue it."""
+        """Record the IDs."""
         self.enqueued += ids
         return len(ids)
 
     async def job_scan(self, **filters: Any) -> AsyncIterator[JobDetails]:
-        """All jobs."""
+        """The only job."""
         yield self.job
 
 
 class ParkingTests(SynchronousTestCase):
-    """A job that was delivered must not be queued again: somebody works on it."""
+    """A delivered job must not be queued again, because a worker processes it."""
 
     def opened(self, job: JobDetails) -> tuple[Any, OneNode]:
-        """Parking at a node that has this job."""
+        """Open parking on a node with this job."""
         node = OneNode(job)
         client: Any = node
         parking = Parking(client, lambda address: client, "q", parking_options())
@@ -85,7 +85,8 @@ class ParkingTests(SynchronousTestCase):
 
     @given(st.integers(0, PARK_S // 2), st.integers(0, 999))
     def test_delivered(self, retry_s: int, jitter_ms: int) -> None:
-        """It is queued next within its RETRY, which may be up to half the time of parking."""
+        """A delivered job is queued again within its RETRY, which may be up to half the parking
+        time; it is not released."""
         delivered_ms = retry_s * 1000 + jitter_ms - 500
         self.assertFalse(self.is_released(details(retry_s=retry_s, next_requeue_ms=delivered_ms)))
         self.assertTrue(self.is_released(details(retry_s=retry_s)))
@@ -96,7 +97,7 @@ class ParkingTests(SynchronousTestCase):
             self.assertFalse(self.is_released(details(**changed)), changed)
 
     def test_found(self) -> None:
-        """Only jobs that a move has added are found: others may have added jobs with the same
+        """Only jobs added by a move are found, because others may have added jobs with the same
         item."""
         wanted = {"item": None}
         for job, expected in (

@@ -1,4 +1,4 @@
-"""Daemons that form a cluster, and tests that share one."""
+"""Daemons that form a cluster, and test cases that share one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.acceptance.cluster.proxy import Proxy
 from tests.acceptance.daemon import DaemonTestCase, wait_for
 from tests.acceptance.resp import ClosedError, Connection
 
-#: What a node may need to find another one failing, or well again, on a machine that is busy.
+#: A time limit for nodes to agree on failures or recoveries, for a busy machine.
 AGREE_S = 120.0
 _T = TypeVar("_T")
 
 
 class Fleet:
-    """``size`` nodes at 127.0.0.1, 127.0.0.2, and so on. ``proxy``: what lies between them, if
-    anything."""
+    """``size`` nodes at 127.0.0.1, 127.0.0.2, and so on. ``proxy``: between the nodes, if
+    requested."""
 
     def __init__(self, size: int, *directives: str, proxied: bool = False) -> None:
         root = Path(tempfile.mkdtemp(prefix="fleet-", dir=".")).resolve()
@@ -38,72 +38,73 @@ class Fleet:
                 node.announce(self.proxy.front(node.ip, node.bus_port))
 
     def start(self) -> Fleet:
-        """Start all nodes and make them a cluster."""
+        """Start all nodes and join them into a cluster."""
         self.each(Node.boot)
         first, *others = self.nodes
         for node in others:
             first.call("CLUSTER", "MEET", node.ip, node.port, node.bus_port)
-        return self.agreed()
+        return self.wait_until_agreed()
 
     def each(self, work: Callable[[Node], _T], nodes: Iterable[Node] | None = None) -> list[_T]:
-        """Do something with all nodes at the same time."""
+        """Call a function with each node, in parallel."""
         chosen = self.nodes if nodes is None else list(nodes)
         with ThreadPoolExecutor(max(1, len(chosen))) as pool:
             return list(pool.map(work, chosen))
 
     def living(self) -> list[Node]:
-        """The nodes that run."""
+        """The nodes that are running."""
         return [node for node in self.nodes if node.alive]
 
-    def agreed(self) -> Fleet:
-        """Wait until every node finds every other one well."""
+    def wait_until_agreed(self) -> Fleet:
+        """Wait until every node sees every other one as reachable."""
         wanted = {node.id for node in self.nodes}
-        wait_for(lambda: all(sees(node, wanted) for node in self.nodes), "all agree", AGREE_S)
+        wait_for(lambda: all(sees(node, wanted) for node in self.nodes), "all nodes agree", AGREE_S)
         return self
 
     def heal(self, node_timeout_s: float) -> Fleet:
-        """Make it as good as new: all run, all agree, no jobs."""
+        """Restore the initial state: all nodes run and agree, and there are no jobs."""
         if self.proxy is not None:
             self.proxy.heal()
         for node in self.nodes:
             ended = node.process is None or node.process.poll() is not None
             if not node.alive and not ended:
-                node.thaw()
+                node.resume()
             node.alive = not ended
         self.each(Node.boot)
         for node in self.nodes:
             node.call("CLUSTER", "LEAVING", "no")
             node.call("CONFIG", "SET", "maxmemory", "1gb")
             node.call("CONFIG", "SET", "cluster-node-timeout", round(node_timeout_s * 1000))
-        self.agreed()
-        # What one node sent before it was emptied may reach another one after that was.
+        self.wait_until_agreed()
+        # Messages sent before a node was flushed may arrive at another one after its flush.
         for _ in range(3):
             self.each(lambda node: node.call("DEBUG", "FLUSHALL"))
         return self
 
     def discard(self) -> None:
-        """End all processes."""
+        """Kill all processes."""
         for node in self.nodes:
             node.discard()
         if self.proxy is not None:
             self.proxy.close()
 
-    # -- over all nodes ----------------------------------------------------------------------
+    # -- on all nodes ------------------------------------------------------------------------
 
     def holders(self, job_id: str) -> list[Node]:
-        """The living nodes that know the job."""
+        """The running nodes that have the job."""
         return [node for node in self.living() if node.state(job_id)]
 
     def queued(self, queue: str) -> int:
-        """In how many places a job of the queue can be fetched."""
+        """The number of nodes on which a job of the queue can be fetched."""
         return sum(int(node.call("QLEN", queue)) for node in self.living())
 
     def jobs(self) -> int:
-        """How many jobs all nodes know."""
+        """The number of jobs, summed over all nodes."""
         return sum(node.jobs() for node in self.living())
 
     def fetch(self, queue: str, for_s: float, until: int = 1 << 30) -> list[tuple[Node, str]]:
-        """Ask all living nodes in turn for some time, or until there are so many deliveries."""
+        """Fetch from all running nodes in turn for some time, or until there were ``until``
+        deliveries."""
         deliveries: list[tuple[Node, str]] = []
         deadline = time.monotonic() + for_s
         while time.monotonic() < deadline and len(deliveries) < until:
@@ -112,16 +113,16 @@ class Fleet:
             time.sleep(0.02)
         return deliveries
 
-    def drained(self, timeout_s: float = 400.0) -> None:
-        """Wait until no node knows any job. What was tried in vain, as while a node stood still, is
-        tried again after up to three minutes."""
+    def wait_until_empty(self, timeout_s: float = 400.0) -> None:
+        """Wait until no node has any job. Attempts that failed, for example while a node was
+        suspended, are repeated after up to three minutes."""
         try:
             wait_for(lambda: self.jobs() == 0, "all nodes are empty", timeout_s)
         except AssertionError as error:
-            raise AssertionError(f"{error}: {self.left()}") from None
+            raise AssertionError(f"{error}: {self.remaining()}") from None
 
-    def left(self) -> list[tuple[str, dict[str, Any]]]:
-        """What is known of all jobs on all nodes: the name of the node, and SHOW."""
+    def remaining(self) -> list[tuple[str, dict[str, Any]]]:
+        """All jobs on all nodes: the ID of the node, and its reply to SHOW."""
         return [
             (node.id[:8], node.show(job_id.decode()))
             for node in self.living()
@@ -130,7 +131,8 @@ class Fleet:
 
 
 def sees(node: Node, others: set[str]) -> bool:
-    """Whether a node knows exactly these, finds them well and has links to them."""
+    """Whether a node knows exactly these nodes, sees all of them as reachable, and has links to
+    them."""
     table = node.table()
     return set(table) == others and all(
         linked and flags <= {"myself", "noflags"} for flags, linked in table.values()
@@ -151,7 +153,8 @@ atexit.register(_discard_shared)
 def shared(
     size: int, *directives: str, proxied: bool = False, node_timeout_s: float = NODE_TIMEOUT_S
 ) -> Fleet:
-    """A healed fleet of this kind. There is one at a time: test cases of the same kind share it."""
+    """A healed fleet of this kind. Test cases of the same kind share one; there is only one at a
+    time."""
     key = (size, proxied, *directives)
     if key not in _shared:
         _discard_shared()
@@ -163,8 +166,8 @@ def shared(
 class FleetTestCase(DaemonTestCase):
     """Tests with a fleet that is healed before each of them.
 
-    ``size``, ``directives``, ``proxied``: its kind. ``node_timeout_s``: where no node fails, so
-    long that none is found failing because the machine is busy. ``queue``: one for this test alone.
+    ``size``, ``directives``, ``proxied``: the kind of fleet. ``node_timeout_s``: by default so long
+    that no node is suspected because the machine is busy. ``queue``: a queue for this test only.
     """
 
     size = 7
@@ -185,23 +188,23 @@ class FleetTestCase(DaemonTestCase):
         return wait_for(condition, what, timeout_s)
 
     def proxy(self) -> Proxy:
-        """What lies between the nodes."""
+        """The proxy between the nodes."""
         assert self.fleet.proxy is not None
         return self.fleet.proxy
 
-    def holds(self, condition: Callable[[], Any], for_s: float, what: str) -> None:
-        """Something stays true for some time."""
+    def stays_true(self, condition: Callable[[], Any], for_s: float, what: str) -> None:
+        """Assert that a condition stays true for some time."""
         deadline = time.monotonic() + for_s
         while time.monotonic() < deadline:
             if not condition():
-                self.fail(f"Not any more: {what}")
+                self.fail(f"No longer true: {what}")
             time.sleep(0.02)
 
-    def reader(self, node: Node, queue: str, *options: str | int) -> Connection:
-        """A client that waits in GETJOB."""
+    def blocked_client(self, node: Node, queue: str, *options: str | int) -> Connection:
+        """A client that is blocked in GETJOB."""
         client = node.client()
         before = int(node.info()["blocked_clients"])
         client.send("GETJOB", *options, "FROM", queue)
         with contextlib.suppress(ClosedError):
-            wait_for(lambda: int(node.info()["blocked_clients"]) > before, "the client waits")
+            wait_for(lambda: int(node.info()["blocked_clients"]) > before, "the client is blocked")
         return client

@@ -1,4 +1,4 @@
-"""One daemon of a cluster, in a process of its own and at an address of its own."""
+"""One daemon of a cluster, with a process and an address of its own."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from typing import Any
 from tests.acceptance.daemon import BUS_OFFSET, Daemon
 from tests.acceptance.resp import Connection, ReplyError
 
-#: For clusters in which nodes fail, so that it is noticed soon.
+#: A short timeout for clusters in which nodes fail, so that failures are detected soon.
 NODE_TIMEOUT_S = 3.0
-#: How long ADDJOB is tried while nodes are wrongly found failing because the machine is busy.
+#: How long ADDJOB is repeated while nodes are suspected only because the machine is busy.
 _ADD_S = 60.0
 _TOO_FEW = "NOREPL Not enough reachable nodes"
 
 
 class Node(Daemon):
-    """One daemon of a fleet. ``bus_port``: where others are told to call.
-
-    ``alive``: the process is there and not stopped.
-    """
+    """One daemon of a fleet. ``bus_port``: the port to which other nodes connect. ``alive``: the
+    process exists and is not suspended."""
 
     def __init__(self, folder: Path, ip: str, *directives: str) -> None:
         timeout_ms = int(NODE_TIMEOUT_S * 1000)
@@ -33,14 +31,14 @@ class Node(Daemon):
         self._connection: Connection | None = None
 
     def announce(self, bus_port: int) -> None:
-        """Have others call at this port."""
+        """Let other nodes connect to this port."""
         self.bus_port = bus_port
         self.words += ["--cluster-announce-bus-port", str(bus_port)]
 
-    # -- life --------------------------------------------------------------------------------
+    # -- process -----------------------------------------------------------------------------
 
     def boot(self) -> None:
-        """Start, unless it runs."""
+        """Start the node unless it is running."""
         if not self.alive:
             self.start()
             self.alive = True
@@ -51,27 +49,27 @@ class Node(Daemon):
         self._hang_up()
         super().kill()
 
-    def freeze(self) -> None:
-        """Let the process stand still, with its connections open."""
+    def suspend(self) -> None:
+        """Suspend the process, with its connections open."""
         self.alive = False
         self._hang_up()
         os.kill(self.pid, signal.SIGSTOP)
 
-    def thaw(self) -> None:
-        """Let the process go on."""
+    def resume(self) -> None:
+        """Resume the process."""
         os.kill(self.pid, signal.SIGCONT)
         self.alive = True
 
-    # -- talking to it -----------------------------------------------------------------------
+    # -- commands ----------------------------------------------------------------------------
 
     def call(self, *words: bytes | str | int) -> Any:
-        """A request on the connection of the test; error replies raise :class:`ReplyError`."""
+        """Send a request on the test's own connection; error replies raise :class:`ReplyError`."""
         if self._connection is None:
             self._connection = Connection((self.ip, self.port))
         return self._connection.call(*words)
 
     def error(self, *words: bytes | str | int) -> str:
-        """The text of an error reply, or of the reply."""
+        """The text of the reply, or of the error reply."""
         try:
             return str(self.call(*words))
         except ReplyError as error:
@@ -84,7 +82,7 @@ class Node(Daemon):
 
     @property
     def id(self) -> str:
-        """Its node ID."""
+        """The ID of the node."""
         if not self._id:
             self._id = self.call("CLUSTER", "MYID").decode()
         return self._id
@@ -99,7 +97,7 @@ class Node(Daemon):
     ) -> str:
         """ADDJOB; options by their names, returns the ID.
 
-        Tried again while too few nodes are found well: nothing was added then.
+        Repeated while too few nodes are reachable: then nothing was added.
         """
         words = [word for name, value in options.items() for word in (name.upper(), value)]
         deadline_s = time.monotonic() + _ADD_S
@@ -119,7 +117,7 @@ class Node(Daemon):
         return [job[1].decode() for job in jobs]
 
     def show(self, job_id: str) -> dict[str, Any]:
-        """SHOW as a mapping; empty when the job is unknown."""
+        """The reply of SHOW as a mapping; empty when the job is unknown."""
         flat = self.call("SHOW", job_id) or []
         return {name.decode(): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
@@ -129,20 +127,20 @@ class Node(Daemon):
         return shown["state"].decode() if shown else ""
 
     def jobs(self) -> int:
-        """How many jobs it knows, acknowledgements included."""
+        """The number of jobs on the node, including those that are only acknowledgements."""
         text = self.call("INFO", "jobs").decode()
         return int(text.split("registered_jobs:")[1].split()[0])
 
     def table(self) -> dict[str, tuple[set[str], bool]]:
-        """Node ID → its flags and whether there is a link, by CLUSTER NODES."""
+        """Node ID → its flags and whether there is a link, from CLUSTER NODES."""
         rows = [line.split(" ") for line in self.call("CLUSTER", "NODES").decode().splitlines()]
         return {row[0]: (set(row[2].split(",")), row[5] == "connected") for row in rows}
 
     def flags(self, other: Node) -> set[str]:
-        """What it finds of another node; empty when it does not know it."""
+        """The flags that this node has for another one; empty when it does not know it."""
         return self.table().get(other.id, (set(), False))[0]
 
     def reachable(self) -> int:
-        """How many other nodes it would give copies."""
+        """The number of other nodes that can receive copies."""
         text = self.call("CLUSTER", "INFO").decode()
         return int(text.split("cluster_reachable_nodes:")[1].split()[0])

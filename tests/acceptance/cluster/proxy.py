@@ -1,4 +1,5 @@
-"""The network between the nodes of a fleet: every byte of the bus passes here, and can be held."""
+"""The network between the nodes of a fleet: all bytes of the bus pass this proxy, which can hold
+them."""
 
 from __future__ import annotations
 
@@ -9,16 +10,16 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
-#: From where to where, both as addresses.
+#: Source and target, both as IP addresses.
 Way = tuple[str, str]
 
 
 class Proxy:
-    """TCP between addresses of this machine. Whoever calls is told apart by its address, and the
-    other side sees that address too.
+    """A TCP proxy between addresses of this machine. Clients are distinguished by their address,
+    and the other side sees that address, too.
 
-    What is ``stalled`` keeps its bytes until :meth:`heal`, when they arrive all the same; on ways
-    that are ``broken`` connections are reset, and made in vain. The work is done by a thread.
+    On ways that are ``stalled`` bytes are held until :meth:`heal`, and then delivered; on ways that
+    are ``broken`` connections are reset, and new ones refused. A thread does the work.
     """
 
     def __init__(self) -> None:
@@ -35,26 +36,26 @@ class Proxy:
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
-    # -- what tests do -----------------------------------------------------------------------
+    # -- called by tests ----------------------------------------------------------------------
 
     def front(self, ip: str, port: int, outside: str = "") -> int:
-        """A new port, at ``ip`` or at ``outside``, that leads to ``port`` at ``ip``."""
+        """Open a new port, at ``ip`` or at ``outside``, that forwards to ``port`` at ``ip``."""
         return self._run(self._front(ip, port, outside or ip))
 
     def stall(self, ways: Iterable[Way]) -> None:
-        """Hold the bytes that go these ways; the connections stay up."""
+        """Hold the bytes on these ways; the connections stay open."""
         self._run(self._cut(self.stalled, ways))
 
     def reset(self, ways: Iterable[Way]) -> None:
-        """Reset the connections that these ways are part of, again and again."""
+        """Reset connections on these ways, existing and new ones."""
         self._run(self._cut(self.broken, ways))
 
     def heal(self) -> None:
-        """Let everything pass, what was held first."""
+        """Let everything pass again, beginning with the bytes held."""
         self._run(self._heal())
 
     def close(self) -> None:
-        """End all connections, and the thread."""
+        """Close all connections, and end the thread."""
         self._run(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -106,7 +107,7 @@ class Proxy:
                     await self._healed.wait()
                 writer.write(data)
                 await writer.drain()
-        while way in self.stalled:  # nor does the news that the sender is gone
+        while way in self.stalled:  # the end of the stream is held, too
             await self._healed.wait()
         self._drop(writer)
 

@@ -1,4 +1,4 @@
-"""What a stranger may send to the port of the bus, made without the code under test."""
+"""Messages that a stranger may send to the port of the bus, made without the code under test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUEUE_AT = _JOB_AT + 72
 
 
 def recorded(name: str, number: int = 0) -> bytearray:
-    """A message of the original."""
+    """A message recorded from the original."""
     rows: list[dict[str, Any]] = json.loads((VECTORS / f"{name}.json").read_text())
     return bytearray.fromhex(rows[number]["hex"])
 
@@ -35,20 +35,20 @@ def sent_by(message: bytearray, sender: str) -> bytearray:
 
 
 def relength(message: bytearray) -> bytearray:
-    """The message with its header's length put right."""
+    """The message with the correct length in its header."""
     _U32.pack_into(message, _LENGTH_AT, len(message))
     return message
 
 
 def huge_header(size: int) -> bytes:
-    """A header that announces ``size`` bytes, and nothing behind it."""
+    """A header that announces ``size`` bytes, without any of them."""
     message = recorded("PING")
     _U32.pack_into(message, _LENGTH_AT, size)
     return bytes(message)
 
 
 def node_count(count: int, sender: str) -> bytes:
-    """A REPLJOB whose job claims to be known by ``count`` nodes."""
+    """A REPLJOB whose job claims to be on ``count`` nodes."""
     message = sent_by(recorded("REPLJOB"), sender)
     queue = int(_LE32.unpack_from(message, _QUEUE_AT)[0])
     body_at = _QUEUE_AT + 4 + queue
@@ -58,7 +58,7 @@ def node_count(count: int, sender: str) -> bytes:
 
 
 def data_size(size: int, sender: str) -> bytes:
-    """A REPLJOB that claims to carry ``size`` bytes of jobs."""
+    """A REPLJOB that claims ``size`` bytes of jobs."""
     message = sent_by(recorded("REPLJOB"), sender)
     _U32.pack_into(message, _SIZE_AT, size)
     return bytes(message)
@@ -87,7 +87,8 @@ def many_jobs(count: int, sender: str) -> bytes:
 
 
 def truncated_jobs(sender: str) -> list[bytes]:
-    """A REPLJOB cut off behind every byte of its job; lengths of header and body are right."""
+    """A REPLJOB truncated after every byte of its job; the lengths of header and body are
+    correct."""
     whole = sent_by(recorded("REPLJOB"), sender)
     messages = []
     for end in range(_JOB_AT, len(whole)):
@@ -98,7 +99,7 @@ def truncated_jobs(sender: str) -> list[bytes]:
 
 
 def meet(sender: str = NOBODY) -> bytes:
-    """144 bytes that ask to be taken into the cluster."""
+    """A MEET, which asks to join the cluster."""
     return bytes(sent_by(recorded("MEET"), sender))
 
 

@@ -1,21 +1,21 @@
-"""Acknowledgements and their collection (cluster protocol, sections 10.8 to 10.10)."""
+"""Acknowledgements and their garbage collection (cluster protocol, sections 10.8 to 10.10)."""
 
 from __future__ import annotations
 
 from tests.acceptance.cluster.fleet import FleetTestCase
 from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 
-#: An ID that nobody made; the odd TTL field says that it may be delivered more than once.
+#: The ID of no existing job; its odd TTL field says that it may be delivered more than once.
 UNKNOWN = "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1"
 
 
 class AckTests(FleetTestCase):
-    """Seven nodes; when all is acknowledged, nobody keeps anything."""
+    """Seven nodes; when all jobs are acknowledged, no node keeps any."""
 
     node_timeout_s = NODE_TIMEOUT_S
 
     def test_all_empty(self) -> None:
-        """Jobs that were added, delivered and acknowledged anywhere leave nothing behind."""
+        """Jobs that were added, delivered and acknowledged on any node are removed from all."""
         count = 0
         for turn in range(100):
             self.nodes[turn % 7].add(self.queue, replicate=1 + turn % 3)
@@ -25,69 +25,72 @@ class AckTests(FleetTestCase):
             for node, job_id in got:
                 count += node.call("ACKJOB", job_id)
         self.assertEqual(100, count)
-        self.fleet.drained()
+        self.fleet.wait_until_empty()
         self.assertEqual([], self.fleet.fetch(self.queue, 1))
 
     def test_not_delivered_again(self) -> None:
-        """An acknowledged job does not come back when its RETRY passes on any holder."""
+        """An acknowledged job is not delivered again when its RETRY passes on any holder."""
         ids = [self.nodes[n].add(self.queue, replicate=3, retry=1) for n in range(7)]
         for node, job_id in self.fleet.fetch(self.queue, 0.8, until=7):
             node.call("ACKJOB", job_id)
-        # What was not fetched at once may be anywhere; it is not acknowledged a second time.
+        # Jobs that were not fetched at first may be on any node; they are acknowledged now.
         got = {job_id for _node, job_id in self.fleet.fetch(self.queue, 3)}
         self.assertLessEqual(got, set(ids))
         for job_id in got:
             self.nodes[0].call("ACKJOB", job_id)
-        self.fleet.drained()
+        self.fleet.wait_until_empty()
         self.assertEqual([], self.fleet.fetch(self.queue, 1.5))
 
-    def test_where_it_is_not_known(self) -> None:
-        """A node that never saw the job can be told; the holders hear of it."""
+    def test_unknown_job(self) -> None:
+        """A job can be acknowledged on a node that never had it; that node notifies the holders."""
         job_id = self.nodes[0].add(self.queue, replicate=3)
-        stranger = next(node for node in self.nodes if not node.state(job_id))
-        self.assertEqual(0, stranger.call("ACKJOB", job_id))
-        self.fleet.drained()
+        other = next(node for node in self.nodes if not node.state(job_id))
+        self.assertEqual(0, other.call("ACKJOB", job_id))
+        self.fleet.wait_until_empty()
         self.assertEqual(0, self.fleet.queued(self.queue))
 
-    def test_nobody_knows(self) -> None:
-        """An acknowledgement of a job that does not exist vanishes by itself."""
+    def test_nonexistent_job(self) -> None:
+        """An acknowledgement of a job that does not exist is removed from all nodes."""
         self.assertEqual(0, self.nodes[3].call("ACKJOB", UNKNOWN))
-        self.fleet.drained()
+        self.fleet.wait_until_empty()
 
     def test_holders_down(self) -> None:
-        """What was acknowledged while holders were down is collected when they are back."""
+        """Jobs acknowledged while holders were down are removed when these are back."""
         ids = [self.nodes[0].add(self.queue, replicate=3) for _ in range(20)]
         down = self.nodes[5:]
-        self.fleet.each(Node.freeze, down)
+        self.fleet.each(Node.suspend, down)
         self.assertEqual(20, self.nodes[0].call("ACKJOB", *ids))
-        self.wait(lambda: all("fail" in self.nodes[0].flags(n) for n in down), "they are missed")
-        self.fleet.each(Node.thaw, down)
-        self.fleet.agreed()
-        self.fleet.drained(60)
+        self.wait(
+            lambda: all("fail" in self.nodes[0].flags(n) for n in down), "the others have failed"
+        )
+        self.fleet.each(Node.resume, down)
+        self.fleet.wait_until_agreed()
+        self.fleet.wait_until_empty(60)
 
     def test_holders_lost(self) -> None:
-        """Holders that lost their memory do not keep the others from collecting."""
+        """Holders that lost their memory do not prevent the others from removing acknowledged
+        jobs."""
         ids = [self.nodes[0].add(self.queue, replicate=3) for _ in range(20)]
         self.fleet.each(Node.kill, self.nodes[5:])
         self.assertEqual(20, self.nodes[0].call("ACKJOB", *ids))
         self.fleet.each(Node.boot)
-        self.fleet.agreed()
-        self.fleet.drained(60)
+        self.fleet.wait_until_agreed()
+        self.fleet.wait_until_empty(60)
 
     def test_fast(self) -> None:
-        """FASTACK takes a job from all holders at once, wherever it is said."""
+        """FASTACK removes a job from all holders at once, on whichever node it is sent."""
         known = self.nodes[0].add(self.queue, replicate=3)
         self.assertEqual(1, self.nodes[0].call("FASTACK", known))
-        self.fleet.drained(5)
+        self.fleet.wait_until_empty(5)
         unknown = self.nodes[0].add(self.queue, replicate=3)
-        stranger = next(node for node in self.nodes if not node.state(unknown))
-        self.assertEqual(0, stranger.call("FASTACK", unknown))
-        self.fleet.drained(5)
+        other = next(node for node in self.nodes if not node.state(unknown))
+        self.assertEqual(0, other.call("FASTACK", unknown))
+        self.fleet.wait_until_empty(5)
 
     def test_imported(self) -> None:
-        """A job acknowledged where it was imported is not delivered again by its owner."""
+        """A job acknowledged on the node that imported it is not delivered again by its owner."""
         job_id = self.nodes[0].add(self.queue, replicate=1, retry=1)
         self.assertEqual([job_id], self.nodes[6].get(self.queue, 10_000))
         self.nodes[6].call("ACKJOB", job_id)
         self.assertEqual([], self.fleet.fetch(self.queue, 3))
-        self.fleet.drained()
+        self.fleet.wait_until_empty()

@@ -1,4 +1,4 @@
-"""``disque cluster`` with three nodes, and ``drain`` and ``move`` over them."""
+"""``disque cluster`` with three nodes, and ``drain`` and ``move`` on them."""
 
 from __future__ import annotations
 
@@ -11,58 +11,60 @@ from tests.acceptance.daemon import DaemonTestCase
 from tests.acceptance.disque import disque, started
 
 
-def at(*nodes: Node) -> list[str]:
+def addresses(*nodes: Node) -> list[str]:
     """The addresses of nodes."""
     return [f"{node.ip}:{node.port}" for node in nodes]
 
 
 class CreateTests(DaemonTestCase):
-    """Nodes that know nobody."""
+    """Nodes that have not met any other."""
 
-    def strangers(self, size: int) -> list[Node]:
-        """Nodes that run and have not met."""
+    def separate_nodes(self, size: int) -> list[Node]:
+        """Running nodes that have not met each other."""
         fleet = Fleet(size)
         self.addCleanup(fleet.discard)
         fleet.each(Node.boot)
         return fleet.nodes
 
     def test_create_meet_forget(self) -> None:
-        """A cluster is made, grows and shrinks; each step may be repeated and asks before."""
-        nodes = self.strangers(3)
+        """A cluster can be created, extended and reduced; each step may be repeated and asks for
+        confirmation."""
+        nodes = self.separate_nodes(3)
         first, second, third = nodes
-        status, _, error = disque("cluster", "create", *at(first, second))
+        status, _, error = disque("cluster", "create", *addresses(first, second))
         self.assertEqual(2, status)
         self.assertIn("--yes", error)
-        status, output, error = disque("cluster", "create", *at(first, second), "--yes")
+        status, output, error = disque("cluster", "create", *addresses(first, second), "--yes")
         self.assertEqual((0, "The 2 nodes know each other.\n"), (status, output), error)
         pair = {first.id, second.id}
         self.assertTrue(sees(first, pair) and sees(second, pair))
-        status, output, _ = disque("cluster", "create", *at(first, second))
+        status, output, _ = disque("cluster", "create", *addresses(first, second))
         self.assertEqual((0, "The 2 nodes already know each other.\n"), (status, output))
 
-        status, _, error = disque("cluster", "create", *at(first, third), "--yes")
+        status, _, error = disque("cluster", "create", *addresses(first, third), "--yes")
         self.assertEqual(1, status)
         self.assertIn("not named", error)
-        status, output, error = disque("cluster", "meet", *at(second, third), "--yes")
+        status, output, error = disque("cluster", "meet", *addresses(second, third), "--yes")
         self.assertEqual((0, "The 3 nodes know each other.\n"), (status, output), error)
-        self.wait_until_all_see(nodes, {node.id for node in nodes})
+        self.assert_all_know(nodes, {node.id for node in nodes})
 
         third.kill()
-        status, output, error = disque("cluster", "forget", *at(first), third.id, "--yes")
+        status, output, error = disque("cluster", "forget", *addresses(first), third.id, "--yes")
         self.assertEqual((0, f"2 nodes have forgotten {third.id}.\n"), (status, output), error)
         self.assertTrue(sees(first, pair) and sees(second, pair))
-        status, _, error = disque("cluster", "forget", *at(first), third.id, "--yes")
+        status, _, error = disque("cluster", "forget", *addresses(first), third.id, "--yes")
         self.assertEqual(2, status)
         self.assertIn("No node knows", error)
 
-    def wait_until_all_see(self, nodes: list[Node], ids: set[str]) -> None:
-        """Success means that it is so now."""
+    def assert_all_know(self, nodes: list[Node], ids: set[str]) -> None:
+        """Assert that every node knows exactly these; success of the command means that it is so
+        now."""
         for node in nodes:
             self.assertEqual(ids, set(node.table()))
 
     def test_bus_on_loopback(self) -> None:
-        """A cluster that cannot come about, since nodes let only their own host reach their bus:
-        this is said at once, and what to do; and again in the end."""
+        """When nodes let only their own host reach their bus, a cluster cannot be created: a note
+        says so at once, with the remedy, and the error repeats it."""
         first, second = self.running(), self.running("bind 0.0.0.0")
         places = (f"127.0.0.1:{first.port}", f"127.0.0.3:{second.port}")
         status, _, error = disque("cluster", "create", *places, "--yes", "--timeout", 0.5)
@@ -74,10 +76,10 @@ class CreateTests(DaemonTestCase):
         self.assertNotIn(places[0] + " listens", error)
 
     def test_not_all_answer(self) -> None:
-        """Nothing is changed when one cannot be reached, or is named twice."""
-        (node,) = self.strangers(1)
+        """Nothing is changed when one node cannot be reached, or is given twice."""
+        (node,) = self.separate_nodes(1)
         for other, reason in (("127.0.0.9:1", "127.0.0.9:1: "), (f"localhost:{node.port}", "same")):
-            status, _, error = disque("cluster", "create", *at(node), other, "--yes")
+            status, _, error = disque("cluster", "create", *addresses(node), other, "--yes")
             self.assertEqual(1, status)
             self.assertIn(reason, error)
             self.assertIn("Nothing was changed", error)
@@ -85,54 +87,54 @@ class CreateTests(DaemonTestCase):
 
 
 class ThreeNodesTests(FleetTestCase):
-    """A cluster of three."""
+    """A cluster of three nodes."""
 
     node_timeout_s = NODE_TIMEOUT_S
     size = 3
 
     def test_check_and_info(self) -> None:
-        """From one address all are found, and where they listen; with one killed both say so, with
-        status 1."""
+        """From one address, all nodes are found, with the addresses they listen on; when one is
+        killed, both commands report it, with status 1."""
         first, second, third = self.nodes
-        status, output, _ = disque("cluster", "check", *at(first))
+        status, output, _ = disque("cluster", "check", *addresses(first))
         *listening, verdict = output.splitlines()
         self.assertEqual((0, "3 nodes answered: no problem"), (status, verdict))
         expected = {
-            f"{at(node)[0]}: listens for clients on {at(node)[0]};"
+            f"{addresses(node)[0]}: listens for clients on {addresses(node)[0]};"
             f" for other nodes on {node.ip}:{node.bus_port}"
             for node in self.nodes
         }
         self.assertEqual(expected, set(listening))
-        status, output, _ = disque("cluster", "info", *at(first), "--json")
+        status, output, _ = disque("cluster", "info", *addresses(first), "--json")
         self.assertEqual(
-            (0, set(at(*self.nodes))), (status, {row["node"] for row in json.loads(output)})
+            (0, set(addresses(*self.nodes))), (status, {row["node"] for row in json.loads(output)})
         )
 
         second.kill()
-        status, output, _ = disque("cluster", "check", *at(first), "--json")
+        status, output, _ = disque("cluster", "check", *addresses(first), "--json")
         found = json.loads(output)
-        self.assertEqual((1, set(at(first, third))), (status, set(found["nodes"])))
-        silent = [each for each in found["findings"] if each["node"] == at(second)[0]]
+        self.assertEqual((1, set(addresses(first, third))), (status, set(found["nodes"])))
+        silent = [each for each in found["findings"] if each["node"] == addresses(second)[0]]
         self.assertEqual(["problem"], [each["severity"] for each in silent])
         self.assertIn("does not answer", silent[0]["what"])
-        status, output, _ = disque("cluster", "info", *at(first))
+        status, output, _ = disque("cluster", "info", *addresses(first))
         self.assertEqual(1, status)
-        (row,) = [line for line in output.splitlines() if line.startswith(at(second)[0])]
+        (row,) = [line for line in output.splitlines() if line.startswith(addresses(second)[0])]
         self.assertEqual("unreachable", row.split("\t")[2])
 
-    def test_check_of_what_is_meant(self) -> None:
-        """A leaving node and a paused queue are told, and are no problem."""
+    def test_check_of_intended_states(self) -> None:
+        """A leaving node and a paused queue are reported, but are no problem."""
         first, second, _ = self.nodes
         second.call("CLUSTER", "LEAVING", "yes")
         first.call("PAUSE", self.queue, "in")
-        status, output, _ = disque("cluster", "check", *at(first))
+        status, output, _ = disque("cluster", "check", *addresses(first))
         self.assertEqual(0, status, output)
-        self.assertIn(f"note: {at(second)[0]}: is leaving", output)
+        self.assertIn(f"note: {addresses(second)[0]}: is leaving", output)
         self.assertIn("1 of its first", output)
         first.call("PAUSE", self.queue, "none")
 
-    def test_names_of_nodes_are_no_verbs(self) -> None:
-        """The server's own CLUSTER commands are sent as they are, in either case."""
+    def test_server_commands(self) -> None:
+        """The server's own CLUSTER commands are sent unchanged, in upper or lower case."""
         first = self.nodes[0]
         for words in (("cluster", "nodes"), ("CLUSTER", "INFO"), ("cluster", "myid")):
             status, output, _ = disque("-h", first.ip, "-p", first.port, *words)
@@ -141,7 +143,7 @@ class ThreeNodesTests(FleetTestCase):
             self.assertIn(wanted, output)
 
     def test_drain_all_nodes(self) -> None:
-        """A queue is emptied wherever its jobs lie, from any node."""
+        """A queue is drained from all nodes, whichever node is given."""
         bodies = set()
         for number, node in enumerate(self.nodes):
             for body in (f"{number}-{each}" for each in range(30)):
@@ -155,18 +157,18 @@ class ThreeNodesTests(FleetTestCase):
         self.assertEqual("", output)
 
     def test_node_dies_under_a_move(self) -> None:
-        """It goes on at another node, and in the end each job is in the new queue."""
+        """A move continues with another node, and in the end each job is in the new queue."""
         first, second, third = self.nodes
         bodies = {str(number) for number in range(60)}
         for body in bodies:
             first.add(self.queue, body, replicate=3, retry=1)
         words = ("-h", first.ip, "-p", first.port, "move", self.queue, "moved", "--rate", 60)
         move = started(*words, "--timeout", 5, "--replicate", 2, stderr=subprocess.PIPE)
-        self.wait(lambda: first.call("QLEN", "moved") > 10, "it has begun")
+        self.wait(lambda: first.call("QLEN", "moved") > 10, "some jobs are moved")
         first.kill()
         _, error = move.communicate(timeout=60)
         self.assertEqual(0, move.returncode, error)
         first.boot()
-        self.wait(lambda: sees(second, {node.id for node in self.nodes}), "it is back")
+        self.wait(lambda: sees(second, {node.id for node in self.nodes}), "the killed node is back")
         words = ("-h", third.ip, "-p", third.port, "drain", "moved", "--raw", "--timeout", 3)
         self.assertEqual(bodies, set(disque(*words)[1].split()))

@@ -1,4 +1,4 @@
-"""Processes that end or stand still, with work going on (cluster protocol, sections 10 and 14)."""
+"""Processes that are killed or suspended under load (cluster protocol, sections 10 and 14)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _ROUNDS = 4
 
 
 class FleetLoad(Load):
-    """Clients that turn to another node when theirs is gone; ``refused``: ADDJOBs in vain."""
+    """Clients that connect to another node when theirs has ended; ``refused``: the number of
+    refused ADDJOBs."""
 
     def __init__(self, fleet: Fleet) -> None:
         super().__init__(lambda: self._any(fleet))
@@ -34,7 +35,7 @@ class FleetLoad(Load):
             time.sleep(0.05)
 
     def _produce(self, connection: Connection) -> None:
-        """Two kinds of jobs: at least once with three copies, at most once with one."""
+        """Add two kinds of jobs: at least once with three copies, at most once with one."""
         kinds = [random.choice((0, 1)) for _ in range(10)]
         words = {0: ("REPLICATE", 1, "RETRY", 0), 1: ("REPLICATE", 3, "RETRY", 1)}
         connection.send_raw(
@@ -53,14 +54,14 @@ class FleetLoad(Load):
 
 
 class KillTests(FleetTestCase):
-    """Three nodes that keep a log."""
+    """Three nodes that write a log."""
 
     node_timeout_s = NODE_TIMEOUT_S
     size = 3
     directives = ALWAYS
 
     def test_all_at_once(self) -> None:
-        """All nodes are killed at once and started again: every job is delivered."""
+        """When all nodes are killed at once and started again, every job is delivered."""
         ids = [
             node.add(self.queue, replicate=1 + n % 3, retry=2)
             for node in self.nodes
@@ -69,10 +70,13 @@ class KillTests(FleetTestCase):
         acked = ids[::5]
         for job_id in acked:
             self.nodes[0].call("ACKJOB", job_id)
-        self.wait(lambda: not any(self.fleet.holders(job_id) for job_id in acked), "they are gone")
+        self.wait(
+            lambda: not any(self.fleet.holders(job_id) for job_id in acked),
+            "the acknowledged jobs are removed",
+        )
         self.fleet.each(Node.kill)
         self.fleet.each(Node.boot)
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         got: set[str] = set()
         deadline = time.monotonic() + 120
         while len(got) < len(ids) - len(acked) and time.monotonic() < deadline:
@@ -80,10 +84,11 @@ class KillTests(FleetTestCase):
                 node.call("ACKJOB", job_id)
                 got.add(job_id)
         self.assertEqual(set(ids) - set(acked), got)
-        self.fleet.drained()
+        self.fleet.wait_until_empty()
 
     def test_under_load(self) -> None:
-        """One node after the other is killed: nothing accepted is lost, RETRY 0 comes once."""
+        """When one node after the other is killed, no accepted job is lost, and jobs with RETRY 0
+        are delivered at most once."""
         load = FleetLoad(self.fleet)
         load.begin(producers=3, consumers=3)
         try:
@@ -95,17 +100,17 @@ class KillTests(FleetTestCase):
                 victim.boot()
         finally:
             load.end()
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         self.drain(load)
         often = load.added - load.once
-        self.assertEqual(set(), often - load.asked - set(load.delivered), "never delivered")
+        self.assertEqual(set(), often - load.ack_sent - set(load.delivered), "never delivered")
         twice = {job_id for job_id in load.once if load.delivered.get(job_id, 0) > 1}
         self.assertEqual(set(), twice, "at most once, delivered twice")
         self.assertGreater(len(often), 20)
         self.assertGreater(len(load.acked), 10)
 
     def drain(self, load: FleetLoad) -> None:
-        """Take and acknowledge what is there, until nothing has come for four times RETRY."""
+        """Fetch and acknowledge jobs until none has been delivered for ten times RETRY."""
         connections = [node.client() for node in self.nodes]
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
@@ -113,22 +118,25 @@ class KillTests(FleetTestCase):
                 ids = load.fetch(connection, 1000)
                 if ids:
                     connection.call("ACKJOB", *ids)
-                    load.asked.update(ids)
+                    load.ack_sent.update(ids)
                     deadline = time.monotonic() + 10
 
 
-class StopTests(FleetTestCase):
-    """A process stands still for longer than the node time-out, and goes on."""
+class SuspendTests(FleetTestCase):
+    """A process is suspended for longer than the node timeout, and then resumed."""
 
     node_timeout_s = NODE_TIMEOUT_S
     size = 3
 
-    def test_others_go_on(self) -> None:
-        """Its jobs are delivered by others meanwhile; what is acknowledged is gone from it, too."""
-        frozen, *others = self.nodes
-        ids = {frozen.add(self.queue, replicate=3, retry=1) for _ in range(50)}
-        frozen.freeze()
-        self.wait(lambda: all("fail" in o.flags(frozen) for o in others), "it is missed")
+    def test_others_deliver(self) -> None:
+        """The others deliver the suspended node's jobs; those acknowledged meanwhile are removed
+        from it, too."""
+        suspended, *others = self.nodes
+        ids = {suspended.add(self.queue, replicate=3, retry=1) for _ in range(50)}
+        suspended.suspend()
+        self.wait(
+            lambda: all("fail" in o.flags(suspended) for o in others), "its failure is detected"
+        )
         got: set[str] = set()
         deadline = time.monotonic() + 120
         while got != ids and time.monotonic() < deadline:
@@ -136,34 +144,37 @@ class StopTests(FleetTestCase):
                 node.call("ACKJOB", job_id)
                 got.add(job_id)
         self.assertEqual(ids, got)
-        frozen.thaw()
-        self.fleet.agreed()
-        self.wait(lambda: frozen.call("QLEN", self.queue) == 0, "it heard of it")
-        self.fleet.drained()
+        suspended.resume()
+        self.fleet.wait_until_agreed()
+        self.wait(
+            lambda: suspended.call("QLEN", self.queue) == 0, "the acknowledgements arrive there"
+        )
+        self.fleet.wait_until_empty()
 
     def test_at_most_once(self) -> None:
-        """A job that only a frozen node has is delivered when it goes on, once."""
-        frozen = self.nodes[0]
-        ids = sorted(frozen.add(self.queue, replicate=1, retry=0) for _ in range(20))
-        client = self.reader(self.nodes[1], f"{self.queue}-none", "TIMEOUT", 60_000)
-        frozen.freeze()
+        """A job that only a suspended node has is delivered once, when the node is resumed."""
+        suspended = self.nodes[0]
+        ids = sorted(suspended.add(self.queue, replicate=1, retry=0) for _ in range(20))
+        client = self.blocked_client(self.nodes[1], f"{self.queue}-none", "TIMEOUT", 60_000)
+        suspended.suspend()
         self.assertEqual([], self.fleet.fetch(self.queue, 4))
-        frozen.thaw()
+        suspended.resume()
         got = self.fleet.fetch(self.queue, 120, until=20) + self.fleet.fetch(self.queue, 2)
         self.assertEqual(ids, sorted(job_id for _node, job_id in got))
         client.close()
 
     def test_clients_wait(self) -> None:
-        """A client of the frozen node is served when it goes on, its request is not lost."""
-        frozen = self.nodes[0]
-        client = frozen.client()
+        """A client of a suspended node receives its reply when the node is resumed; its request is
+        not lost."""
+        suspended = self.nodes[0]
+        client = suspended.client()
         self.assertEqual("PONG", client.call("PING"))
-        frozen.freeze()
+        suspended.suspend()
         client.send("ADDJOB", self.queue, "b", 0, "REPLICATE", 3)
-        self.wait(lambda: "fail" in self.nodes[1].flags(frozen), "it is missed")
-        frozen.thaw()
+        self.wait(lambda: "fail" in self.nodes[1].flags(suspended), "its failure is detected")
+        suspended.resume()
         answer = client.read()
         self.assertNotIsInstance(answer, GONE)
-        # The node may still find the others failing, for they did not answer in time.
+        # The node may still suspect the others, because it received no reply from them in time.
         self.assertRegex(str(answer), r"\AD-|\ANOREPL ")
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()

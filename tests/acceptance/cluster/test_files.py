@@ -1,4 +1,5 @@
-"""The files that a cluster writes, read and written again by the code that reads the original's."""
+"""The files that a cluster writes, read and rewritten with the code that also reads the
+original's."""
 
 from __future__ import annotations
 
@@ -10,20 +11,23 @@ from tests.acceptance.cluster.test_crashes import ALWAYS
 
 
 class FilesTests(FleetTestCase):
-    """Three nodes that keep a log."""
+    """Three nodes that write a log."""
 
     size = 3
     directives = ALWAYS
 
     def test_logs(self) -> None:
-        """Every record is understood, and written again it is the same, byte for byte."""
+        """Every record can be read, and is the same when written again, byte for byte."""
         ids = [self.nodes[n % 3].add(self.queue, replicate=1 + n % 3) for n in range(30)]
         ids.append(self.nodes[0].add(self.queue, "x" * 5000, replicate=2, delay=100, retry=7))
         ids.append(self.nodes[0].add(self.queue, "", replicate=1, retry=0))
         self.nodes[1].get(self.queue, 5000, count=3)
         self.nodes[2].call("ACKJOB", *ids[:10])
         self.nodes[1].call("NACK", *ids[10:20])
-        self.wait(lambda: not any(self.fleet.holders(i) for i in ids[:10]), "they are collected")
+        self.wait(
+            lambda: not any(self.fleet.holders(i) for i in ids[:10]),
+            "the acknowledged jobs are removed",
+        )
         for node in self.nodes:
             data = (node.folder / "disque.aof").read_bytes()
             decoder, encoder = LogDecoder(), LogEncoder()
@@ -41,7 +45,7 @@ class FilesTests(FleetTestCase):
             self.assertEqual({b"LOADJOB", b"DELJOB"}, commands)
 
     def test_holders_on_disk(self) -> None:
-        """The log names all holders, so that after a restart each knows whom to tell."""
+        """The log names all holders, so that after a restart each node knows whom to notify."""
         job_id = self.nodes[0].add(self.queue, replicate=3)
         for node in self.nodes:
             decoder = LogDecoder()
@@ -54,7 +58,7 @@ class FilesTests(FleetTestCase):
             self.assertIn({other.id for other in self.nodes}, found)
 
     def test_nodes(self) -> None:
-        """Every line of the nodes file is understood, and written again it says the same."""
+        """Every line of the nodes file can be read, and has the same content when written again."""
         ids = {node.id.encode() for node in self.nodes}
         for node in self.nodes:
             self.assertEqual("OK", node.call("CLUSTER", "SAVECONFIG"))
@@ -69,5 +73,5 @@ class FilesTests(FleetTestCase):
 
 
 def members(text: bytes) -> list[list[bytes]]:
-    """ID, address and flags of each line; times and links begin anew at every start."""
+    """ID, address and flags of each line; times and link states change with every start."""
     return [line.split()[:3] for line in text.splitlines()]

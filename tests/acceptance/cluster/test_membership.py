@@ -1,4 +1,4 @@
-"""Who belongs to the cluster, and who is well (cluster protocol, section 8)."""
+"""Membership and failure detection (cluster protocol, section 8)."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ class FailureTests(FleetTestCase):
     node_timeout_s = NODE_TIMEOUT_S
 
     def test_ids(self) -> None:
-        """Every node is somebody else, and all know all."""
+        """Every node has its own ID, and all nodes know each other."""
         ids = {node.id for node in self.nodes}
         self.assertEqual(7, len(ids))
         for node in self.nodes:
             self.assertEqual(ids, set(node.table()))
             self.assertEqual(6, node.reachable())
 
-    def opinions(self, victims: list[Node]) -> set[str]:
-        """All that the others find of these."""
+    def flags_of(self, victims: list[Node]) -> set[str]:
+        """All flags that the running nodes have for these nodes."""
         flags = [o.flags(v) for o in self.fleet.living() for v in victims]
         return set().union(*flags)
 
     def test_killed(self) -> None:
-        """Killed nodes are suspected, not too early, then failed for all; and well when back."""
+        """Killed nodes are suspected, but not too early, then marked as failed by all, and
+        reachable again when they are back."""
         victims, others = self.nodes[:2], self.nodes[2:]
         ids = [victim.id for victim in victims]
         self.fleet.each(Node.kill, victims)
         killed_s = time.monotonic()
-        first = self.wait(lambda: self.opinions(victims) - {"noflags"}, "somebody suspects")
+        first = self.wait(lambda: self.flags_of(victims) - {"noflags"}, "one node suspects them")
         self.assertEqual({"fail?"}, first)
         self.assertGreater(time.monotonic() - killed_s, NODE_TIMEOUT_S - 0.5)
-        self.wait(lambda: self.opinions(victims) == {"fail"}, "all know that they failed")
+        self.wait(lambda: self.flags_of(victims) == {"fail"}, "all nodes mark them as failed")
         for other in others:
             self.assertEqual(4, other.reachable())
             priorities = {row[0].decode(): row[3] for row in other.call("HELLO")[2:]}
             self.assertEqual([b"100", b"100"], [priorities[victim] for victim in ids])
         self.fleet.each(Node.boot, victims)
-        self.fleet.agreed()
-        self.assertEqual({"noflags"}, self.opinions(victims) - {"myself"})
+        self.fleet.wait_until_agreed()
+        self.assertEqual({"noflags"}, self.flags_of(victims) - {"myself"})

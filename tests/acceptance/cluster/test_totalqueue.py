@@ -1,4 +1,4 @@
-"""Jepsen's total queue on five nodes, while the network and the processes fail."""
+"""Jepsen's total queue test on five nodes, while the network and the processes fail."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ _RETRY_S = 1
 
 
 class TotalQueueTests(FleetTestCase):
-    """Every node has one client; RETRY 1, REPLICATE 3."""
+    """One client per node; RETRY 1, REPLICATE 3."""
 
     node_timeout_s = NODE_TIMEOUT_S
     size = 5
     proxied = True
 
     def run_with(self, *faults: str) -> None:
-        """Some of the faults, each for a while and with calm before it; then the verdict."""
+        """Cause these faults, each for a while and after a period without faults; then check the
+        result."""
         load = TotalQueue(self.nodes, self.queue, 3, _RETRY_S)
         load.begin()
         try:
@@ -36,9 +37,9 @@ class TotalQueueTests(FleetTestCase):
             time.sleep(_CALM_S)
         finally:
             load.end()
-        self.fleet.agreed()
+        self.fleet.wait_until_agreed()
         load.drain(10 * _RETRY_S, 180)
-        # For whoever runs the tests: the counts are the result, not only that nothing is wrong.
+        # The counts interest whoever runs the tests, also when nothing is wrong.
         print(f"\n      {load.report()}", file=sys.stderr, flush=True)
         self.assertEqual(set(), load.lost)
         self.assertEqual(set(), load.unexpected)
@@ -47,30 +48,30 @@ class TotalQueueTests(FleetTestCase):
     # -- faults ------------------------------------------------------------------------------
 
     def split(self) -> None:
-        """Two halves that hear nothing of each other."""
+        """Partition the nodes into two halves."""
         shuffled = random.sample(self.nodes, 5)
         few, many = [n.ip for n in shuffled[:2]], [n.ip for n in shuffled[2:]]
         random.choice((self.proxy().stall, self.proxy().reset))(between(few, many))
 
     def kill(self) -> None:
-        """As many as may fail at once with three copies; they forget everything."""
+        """Kill as many nodes as may fail at once with three copies; they lose all their jobs."""
         self.fleet.each(Node.kill, random.sample(self.nodes, 2))
 
-    def stop(self) -> None:
-        """Two processes stand still."""
-        self.fleet.each(Node.freeze, random.sample(self.nodes, 2))
+    def suspend(self) -> None:
+        """Suspend two processes."""
+        self.fleet.each(Node.suspend, random.sample(self.nodes, 2))
 
     def recover(self) -> None:
-        """End whatever fault there is."""
+        """End all faults."""
         self.proxy().heal()
         for node in self.nodes:
             if not node.alive and node.process is not None and node.process.poll() is None:
-                node.thaw()
+                node.resume()
         self.fleet.each(Node.boot)
 
     # -- tests -------------------------------------------------------------------------------
 
     def test_all_faults(self) -> None:
-        """Nothing accepted is lost, nothing comes out that was not put in."""
-        # Killed nodes forget their copies: only once, or the third copy may go, too.
-        self.run_with("split", "kill", "stop")
+        """No accepted job is lost, and nothing is delivered that was not added."""
+        # Killed nodes lose their copies: kill only once, or the third copy may be lost, too.
+        self.run_with("split", "kill", "suspend")

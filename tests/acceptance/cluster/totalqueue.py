@@ -1,4 +1,4 @@
-"""Jepsen's total queue: what clients put in and got out, and what must not be between the two."""
+"""Jepsen's total queue test: compares the values that clients added with those they received."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CLIENT_TIMEOUT_S = 2.0
 
 
 class TotalQueue:
-    """One client per node adds and takes values, each with equal chance.
+    """One client per node adds and fetches values, with equal probability.
 
     ``attempted``: values that may be in the queue. ``accepted``: those that ADDJOB confirmed.
-    ``delivered``: value → how often, noted before the acknowledgement is sent.
+    ``delivered``: value → number of deliveries, recorded before the acknowledgement is sent.
     """
 
     def __init__(self, nodes: list[Node], queue: str, replicate: int, retry_s: int) -> None:
@@ -36,12 +36,12 @@ class TotalQueue:
         self._threads = [threading.Thread(target=self._client, args=(node,)) for node in nodes]
 
     def begin(self) -> None:
-        """Let the clients loose."""
+        """Start the clients."""
         for thread in self._threads:
             thread.start()
 
     def end(self) -> None:
-        """Stop them."""
+        """Stop the clients."""
         self._stopping.set()
         for thread in self._threads:
             thread.join()
@@ -72,7 +72,7 @@ class TotalQueue:
         time.sleep(0.002)
 
     def take(self, connection: Connection, count: int = 1) -> int:
-        """Take and acknowledge; returns how many there were."""
+        """Fetch and acknowledge; returns the number of jobs."""
         words = ("TIMEOUT", _PATIENCE_MS, "COUNT", count, "FROM", self._queue)
         jobs = connection.call("GETJOB", *words) or []
         with self._lock:
@@ -82,29 +82,29 @@ class TotalQueue:
         return len(jobs)
 
     def drain(self, silence_s: float, timeout_s: float) -> None:
-        """Take all that is left, until nothing has come from any node for ``silence_s``."""
+        """Fetch all that is left, until no node has delivered anything for ``silence_s``."""
         connections = [node.client() for node in self._nodes]
         end = time.monotonic() + timeout_s
         deadline = time.monotonic() + silence_s
         while time.monotonic() < min(deadline, end):
-            # One after the other, so that one node's emptiness is no reason to stop.
+            # From all nodes in turn, so that one empty node does not end the loop.
             if sum(self.take(connection, 100) for connection in connections):
                 deadline = time.monotonic() + silence_s
 
-    # -- the verdict -------------------------------------------------------------------------
+    # -- the result --------------------------------------------------------------------------
 
     @property
     def lost(self) -> set[int]:
-        """Accepted, and never delivered."""
+        """Accepted, but never delivered."""
         return self.accepted - set(self.delivered)
 
     @property
     def unexpected(self) -> set[int]:
-        """Delivered, and never put in."""
+        """Delivered, but never added."""
         return set(self.delivered) - self.attempted
 
     def report(self) -> str:
-        """The numbers in one line."""
+        """All counts in one line."""
         deliveries = self.delivered.total()
         recovered = len(set(self.delivered) - self.accepted)
         return (

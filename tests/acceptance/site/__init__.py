@@ -1,1 +1,1 @@
-"""The documentation as a site, which ``make site`` built; not part of ``make test``."""
+"""Tests of the documentation as a site, built by ``make site``; not part of ``make test``."""

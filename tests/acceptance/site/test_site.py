@@ -1,4 +1,4 @@
-"""The site as its readers get it: from files, in a real browser, without a network."""
+"""The site as readers see it: from files, in a real browser, without a network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.acceptance.browser import BrowserCase
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _SITE: Final = _ROOT / "build" / "site"
 _HOME: Final = _SITE / "docs" / "index.html"
-#: Time that passes in the browser, not outside, until it prints the page.
+#: Virtual time in the browser before it prints the page.
 _WAIT: Final = "--virtual-time-budget=20000"
 
 
@@ -27,27 +27,28 @@ class ReaderTests(BrowserCase):
         """The page after its scripts ran."""
         return self.browse(page, "--dump-dom", _WAIT, query=query)[0].decode()
 
-    def test_quiet(self) -> None:
-        """No font, script or picture comes from elsewhere, and nothing fails in the browser."""
+    def test_no_requests(self) -> None:
+        """No font, script or picture is requested from the network, and the browser logs no
+        error."""
         for page in (_HOME, _SITE / "docs/how-to/run-workers.html", _SITE / "search.html"):
-            asked, log = self.asked_by(page)
-            self.assertEqual([], [url for url in asked if not url.startswith("file:")])
+            requested, log = self.addresses_requested_by(page)
+            self.assertEqual([], [url for url in requested if not url.startswith("file:")])
             self.assertNotIn("CONSOLE", log)
 
     def test_search(self) -> None:
-        """What a reader looks for is found on a machine without a network."""
+        """The search works on a machine without a network."""
         page = self.seen(_SITE / "search.html", "?q=replicate")
         found = re.findall(r'<a href="([^"]+)" data-score', page)
         self.assertEqual("docs/explanation/replication-and-delivery.html", found[0])
         self.assertIn("docs/how-to/run-a-cluster.html", found)
 
     def test_entry(self) -> None:
-        """Whoever opens the folder sees the home page."""
+        """A reader who opens the folder sees the home page."""
         self.assertTrue("<h1>Documentation of disque-tx" in self.seen(_SITE / "index.html"))
 
 
 class NavigationTests(SynchronousTestCase):
-    """What stands beside every page."""
+    """The navigation beside every page."""
 
     def test_groups(self) -> None:
         """A newcomer finds tutorials, guides, reference, explanation and the Python API."""
@@ -59,7 +60,7 @@ class NavigationTests(SynchronousTestCase):
         self.assertTrue(">Python API</a>" in page)
 
     def test_api(self) -> None:
-        """Public names are described, with methods that they inherit."""
+        """Public names are described, with inherited methods."""
         for page, name in (
             ("client", "disque_tx.Disque.add_job"),
             ("client", "disque_tx.client.DisqueClient.add_job"),
@@ -75,11 +76,11 @@ class NavigationTests(SynchronousTestCase):
 
 
 class StrictTests(SynchronousTestCase):
-    """Warnings are errors."""
+    """Warnings of the build are errors."""
 
     def test_warnings(self) -> None:
-        """A link that leads nowhere, a heading that is not there, and a page in no index are found
-        before readers meet them."""
+        """A broken link, a missing heading, and a page in no index fail the build, before readers
+        see them."""
         folder = Path(self.mktemp())
         (folder / "docs").mkdir(parents=True)
         shutil.copy(_ROOT / "docs" / "conf.py", folder / "docs")

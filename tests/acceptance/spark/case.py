@@ -1,4 +1,4 @@
-"""What the tests of Spark with daemons share."""
+"""Helpers for tests of Spark with daemons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STREAM_S = 60
 
 
 def address(daemon: Daemon) -> str:
-    """As the option ``disque.servers`` takes it."""
+    """The address of a daemon, for the option ``disque.servers``."""
     return f"{daemon.ip}:{daemon.port}"
 
 
@@ -34,13 +34,13 @@ def add_many(servers: str, queue: str, count: int, **options: Any) -> set[str]:
 
 
 class SparkTestCase(DaemonTestCase):
-    """Tests that use the shared session."""
+    """Tests that use the shared Spark session."""
 
     def setUp(self) -> None:
         self.spark = shared_session()
 
     def client(self, *daemons: Daemon) -> Disque:
-        """A client that ends with the test."""
+        """A client that is closed at the end of the test."""
         client = Disque([address(daemon) for daemon in daemons], discover=False)
         self.addCleanup(client.close)
         return client
@@ -52,22 +52,23 @@ class SparkTestCase(DaemonTestCase):
         )
 
     def write(self, table: DataFrame, servers: str, **options: str) -> None:
-        """Write a table to queues. In names of options, ``_`` stands for a point."""
+        """Write a table to queues. In option names, ``_`` stands for a dot."""
         writer = table.write.format("disque").mode("append").option("disque.servers", servers)
         writer.options(**dotted(options)).save()
 
     def read(self, servers: str, subscribe: str = "q", **options: str) -> DataFrame:
-        """Queues as a table."""
+        """Read queues as a table."""
         reader = self.spark.read.format("disque").option("disque.servers", servers)
         return reader.option("subscribe", subscribe).options(**dotted(options)).load()
 
     def stream(self, servers: str, subscribe: str = "q", **options: str) -> DataFrame:
-        """Queues as a stream."""
+        """Read queues as a stream."""
         reader = self.spark.readStream.format("disque").option("disque.servers", servers)
         return reader.option("subscribe", subscribe).options(**dotted(options)).load()
 
     def started(self, stream: DataFrame, folder: Path, once: bool = True) -> StreamingQuery:
-        """A query that stores a stream, stopped with the test. ``once``: what is available."""
+        """Start a query that stores a stream; it is stopped at the end of the test. ``once``: only
+        the jobs available now."""
         writer = stream.writeStream.format("parquet").option("path", str(folder / "out"))
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
         query = (writer.trigger(availableNow=True) if once else writer).start()
@@ -75,17 +76,17 @@ class SparkTestCase(DaemonTestCase):
         return query
 
     def stored(self, stream: DataFrame, folder: Path) -> StreamingQuery:
-        """Store what is available, to the end."""
+        """Store the jobs available now; returns the finished query."""
         query = self.started(stream, folder)
         self.assertTrue(query.awaitTermination(STREAM_S))
         return query
 
     def bodies(self, folder: Path) -> Sequence[int]:
-        """The bodies that were stored, in order."""
+        """The bodies that were stored, sorted."""
         rows = self.spark.read.parquet(str(folder / "out")).select("body").collect()
         return sorted(int(row.body) for row in rows)
 
 
 def dotted(options: dict[str, str]) -> dict[str, str]:
-    """Names of options with points for underscores."""
+    """Option names with dots in place of underscores."""
     return {name.replace("_", "."): value for name, value in options.items()}

@@ -1,4 +1,4 @@
-"""A process that stores a queue until it is killed: SERVERS QUEUE FOLDER JOBS."""
+"""A process that stores a queue until it is killed; arguments: SERVERS QUEUE FOLDER JOBS."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from disque_tx.spark import session
 
 
 def main(servers: str, queue: str, folder: str, jobs: str) -> None:
-    """Run for ever, in batches of so many jobs."""
+    """Run until killed, in batches of ``jobs`` jobs."""
     spark = session("killed", "local[2]", {"spark.local.dir": f"{folder}/local"})
     stream = spark.readStream.format("disque").option("disque.servers", servers)
     stream = stream.option("subscribe", queue).option("maxJobsPerTrigger", jobs)

@@ -1,4 +1,4 @@
-"""A table that is compacted, and whose process is killed again and again meanwhile."""
+"""A table that is compacted by a process that is killed again and again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.spark.pipeline.logs import Event, Node, job_id, write
 
 _KILLS = int(os.environ.get("SPARK_KILLS", "4"))
 _ROOT = Path(__file__).resolve().parents[3]
-#: Compacts for ever, a line per step, so that it can be killed at any of them.
+#: Compacts in an endless loop and prints a line per step, so that it can be killed at any of them.
 _COMPACTING = """
 import sys
 from disque_tx.spark import session
@@ -31,10 +31,11 @@ while True:
 
 
 class KillTests(PipelineCase):
-    """Driver and JVM die at once, without a word."""
+    """Driver and JVM are killed at once."""
 
     def test_nothing_is_lost(self) -> None:
-        """Killed at any step, each event is in the table once, whatever is ingested in between."""
+        """When compaction is killed at any step, each event is in the table once, whatever is
+        ingested in between."""
         random = Random(1)
         node = Node("a")
         for _ in range(_KILLS):
@@ -49,13 +50,13 @@ class KillTests(PipelineCase):
     def add(self, node: Node) -> None:
         """Ingest some more events of the node."""
         before = len(node.events)
-        node.tell(before, "delivered", job_id(before))
-        node.tell(before + 1, "acked", job_id(before))
+        node.log(before, "delivered", job_id(before))
+        node.log(before + 1, "acked", job_id(before))
         events: list[Event] = node.events[before:]
         ingest(self.spark, [str(write(self.folder / f"{before}.jsonl", events))], self.table)
 
     def compact_and_kill(self, steps: int, pause_s: float) -> None:
-        """Kill a process that compacts, so many steps and seconds after it began."""
+        """Kill a process that compacts, this many steps and seconds after its start."""
         paths = os.pathsep.join((environment()["PYTHONPATH"], str(_ROOT)))
         process = subprocess.Popen(
             [sys.executable, "-c", _COMPACTING, self.table],
@@ -68,7 +69,9 @@ class KillTests(PipelineCase):
         assert process.stdout is not None
         try:
             for _ in range(steps):
-                self.assertNotEqual("", process.stdout.readline(), "it ended by itself")
+                self.assertNotEqual(
+                    "", process.stdout.readline(), "the process ended before it was killed"
+                )
             try:
                 process.wait(pause_s)
             except subprocess.TimeoutExpired:

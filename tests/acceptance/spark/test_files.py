@@ -18,7 +18,7 @@ class LogTests(SparkTestCase):
     """``disque_aof``."""
 
     def test_of_the_original(self) -> None:
-        """Logs that the original wrote are tables: records, and the jobs that it would load."""
+        """Logs of the original can be read as tables: all records, or only the jobs to load."""
         files = [str(_VECTORS / f"node{number}.aof") for number in range(3)]
         reader = self.spark.read.format("disque_aof")
         records = reader.option("view", "records").load(files)
@@ -31,7 +31,7 @@ class LogTests(SparkTestCase):
         self.assertEqual(12, jobs.where("file LIKE '%node0.aof'").count())
 
     def test_of_this_daemon(self) -> None:
-        """What a daemon of ours wrote is read as well; acknowledged jobs are not in it."""
+        """The log of this daemon can be read as well; acknowledged jobs are not in it."""
         daemon = self.running("appendonly yes")
         client = self.client(daemon)
         kept = client.add_job("q", b"\0kept", retry_s=7)
@@ -43,7 +43,7 @@ class LogTests(SparkTestCase):
         )
 
     def test_wrong(self) -> None:
-        """A path without files and a view that is none are told."""
+        """A path without files and an unknown view are reported as errors."""
         for options, words in (({"view": "x"}, "jobs or records"), ({}, "no file at")):
             with self.assertRaises(PySparkException) as raised:
                 self.spark.read.format("disque_aof").options(**options).load("/none/such").count()
@@ -54,7 +54,7 @@ class EventTests(SparkTestCase):
     """``disque_events``."""
 
     def test_of_this_daemon(self) -> None:
-        """The events of a real log are rows, and a torn file costs its end alone."""
+        """The events of a real log are rows, and a truncated file loses only its end."""
         daemon = self.running("eventlog yes", "eventlog-dir events")
         client = self.client(daemon)
         ids = [client.add_job("q", "x") for _ in range(50)]

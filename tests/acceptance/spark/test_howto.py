@@ -1,4 +1,4 @@
-"""The examples of the documents."""
+"""The examples of the documentation."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 class HowToTests(SparkTestCase):
-    """What people copy."""
+    """Examples that readers copy."""
 
     def test_examples(self) -> None:
-        """All examples run, one after the other, beside a daemon with a log and events."""
+        """All examples run one after the other, with a daemon that writes a log and events."""
         daemon = self.running("appendonly yes", "eventlog yes", "eventlog-rotate-time 1")
         names: dict[str, object] = {}
         here = os.getcwd()

@@ -16,39 +16,41 @@ _KILLS = int(os.environ.get("SPARK_KILLS", "4"))
 _JOBS = 20_000
 _ROOT = Path(__file__).resolve().parents[3]
 _RUN_S = 90.0
-#: So that there are more batches than the kills need.
+#: Small enough that there are more batches than kills.
 _BATCH_JOBS = _JOBS // (4 * _KILLS)
 
 
 class KillTests(SparkTestCase):
-    """Driver and JVM die at once, without a word."""
+    """Driver and JVM are killed at once."""
 
     def test_each_job_is_stored(self) -> None:
-        """Killed in mid-batch again and again, the stream loses nothing, and stores nothing twice:
-        it renews its leases first of all, and acknowledges before it fetches."""
+        """A stream that is killed in the middle of batches loses no job and stores none twice: it
+        renews its leases at the start, and acknowledges before it fetches."""
         daemon = self.running()
         folder = self.folder()
         ids = add_many(address(daemon), "q", _JOBS, retry_s=5)
         random = Random(1)
         for _ in range(_KILLS):
             running = self.run_stream(address(daemon), folder)
-            wait_for(lambda: self.in_mid_batch(folder), "a batch is under way", _RUN_S)
+            wait_for(lambda: self.in_mid_batch(folder), "a batch is running", _RUN_S)
             os.killpg(running.pid, signal.SIGKILL)
             running.wait()
             self.committed = self.batches(folder, "commits") + random.randrange(3)
         running = self.run_stream(address(daemon), folder)
-        wait_for(lambda: daemon.info()["registered_jobs"] == "0", "all is acknowledged", _RUN_S)
+        wait_for(
+            lambda: daemon.info()["registered_jobs"] == "0", "all jobs are acknowledged", _RUN_S
+        )
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()
         stored = self.spark.read.parquet(str(folder / "out")).select("id").collect()
         self.assertEqual(ids, {row.id for row in stored})
         self.assertEqual(_JOBS, len(stored))
 
-    #: Batches that must be stored before the next kill.
+    #: The number of batches that must be stored before the next kill.
     committed = 0
 
     def run_stream(self, servers: str, folder: Path) -> subprocess.Popen[bytes]:
-        """Start it in a process group of its own."""
+        """Start the stream in a process group of its own."""
         words = [sys.executable, "-m", "tests.acceptance.spark.streaming"]
         paths = os.pathsep.join((environment()["PYTHONPATH"], str(_ROOT)))
         with open(folder / "stream.out", "ab") as output:
@@ -63,17 +65,17 @@ class KillTests(SparkTestCase):
         return running
 
     def end(self, running: subprocess.Popen[bytes]) -> None:
-        """Leave nothing behind."""
+        """Kill the process group."""
         if running.poll() is None:
             os.killpg(running.pid, signal.SIGKILL)
             running.wait()
 
     def in_mid_batch(self, folder: Path) -> bool:
-        """Whether some more batches are stored, and the next one is begun and not stored."""
+        """Whether enough batches are stored, and the next one is begun but not stored."""
         begun, stored = self.batches(folder, "offsets"), self.batches(folder, "commits")
         return self.committed < stored < begun
 
     def batches(self, folder: Path, log: str) -> int:
-        """How many batches stand in a log of the checkpoint."""
+        """The number of batches in a log of the checkpoint."""
         names = (path.name for path in (folder / "checkpoint" / log).glob("[0-9]*"))
         return sum(name.isdigit() for name in names)

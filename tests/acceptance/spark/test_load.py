@@ -1,4 +1,5 @@
-"""Jobs from tables into the queues of a real daemon: ``export``, ``load`` and ``replay``."""
+"""Jobs from tables are added to the queues of a real daemon: ``export``, ``load`` and
+``replay``."""
 
 from __future__ import annotations
 
@@ -14,27 +15,27 @@ from tests.acceptance.spark.case import SparkTestCase, address
 
 
 class PipelineTestCase(SparkTestCase):
-    """Tests that run commands as users do."""
+    """Runs commands as users do."""
 
     def run_command(self, *words: str, answer: str = "") -> Result:
-        """A command to its end."""
+        """Run a command to its end."""
         return CliRunner().invoke(cli.command, ["--no-progress", *words], input=answer)
 
     def ran(self, *words: str, answer: str = "") -> str:
-        """What a command that succeeds says."""
+        """The output of a command that must succeed."""
         result = self.run_command(*words, answer=answer)
         self.assertEqual(0, result.exit_code, result.output)
         return result.output
 
     def refused(self, *words: str, answer: str = "") -> str:
-        """What a command that fails says; no traceback."""
+        """The output of a command that must fail without a traceback."""
         result = self.run_command(*words, answer=answer)
         self.assertEqual(1, result.exit_code, result.output)
         self.assertNotIn("Traceback", result.output)
         return result.output
 
     def bodies_in(self, daemon: Daemon, queue: str) -> list[bytes]:
-        """What can be fetched from a queue, sorted."""
+        """The bodies that can be fetched from a queue, sorted."""
         jobs = self.client(daemon).get_jobs(queue, count=1000, no_hang=True)
         return sorted(job.body for job in jobs)
 
@@ -50,17 +51,17 @@ class LoadTests(PipelineTestCase):
         self.spark.createDataFrame(rows).write.parquet(self.source)
 
     def words(self, servers: str, *more: str) -> list[str]:
-        """The command."""
+        """The arguments of the command."""
         line = ["load", self.source, "--queue", "q", "--body-column", "line"]
         return [*line, "--servers", servers, *more]
 
     def test_load(self) -> None:
-        """Each row becomes a job, with what the options say; rows without a body do not."""
+        """Each row becomes a job with the given options; rows without a body are skipped."""
         daemon = self.running()
         words = self.words(address(daemon), "--retry", "7", "--ttl", "900", "--where", "number > 9")
-        told = self.ran(*words, "--dry-run")
-        self.assertIn("10 jobs for the queue 'q'", told)
-        self.assertIn("1 rows have no body", told)
+        output = self.ran(*words, "--dry-run")
+        self.assertIn("10 jobs for the queue 'q'", output)
+        self.assertIn("1 rows have no body", output)
         self.assertEqual("0", daemon.info()["registered_jobs"])
         self.assertIn("10 jobs were added", self.ran(*words, answer="y\n"))
         (first, *_) = self.client(daemon).job_scan("q")
@@ -69,20 +70,20 @@ class LoadTests(PipelineTestCase):
         self.assertEqual([b"job %d" % n for n in range(10, 20)], self.bodies_in(daemon, "q"))
 
     def test_not_confirmed(self) -> None:
-        """Without a yes, nothing is added."""
+        """Without a confirmation, no job is added."""
         daemon = self.running()
         self.assertIn("Aborted", self.refused(*self.words(address(daemon)), answer="n\n"))
         self.assertEqual("0", daemon.info()["registered_jobs"])
 
     def test_errors(self) -> None:
-        """What is wrong is said in a line: the node, the column, the table, an option."""
+        """Errors are one line that names the node, the column, the table, or the option."""
         daemon = self.running()
         self.client(daemon).pause("q", "in")
         self.assertIn("PAUSED", self.refused(*self.words(address(daemon), "--yes")))
         self.assertEqual("0", daemon.info()["registered_jobs"])
         gone = f"127.0.0.1:{free_port()}"
-        said = self.refused(*self.words(gone, "--yes"))
-        self.assertIn("No Disque node could be reached", said)
+        output = self.refused(*self.words(gone, "--yes"))
+        self.assertIn("No Disque node could be reached", output)
         self.assertIn(
             "Choose one of line, number", self.refused(*self.words(gone)[:4], *self.to(gone))
         )
@@ -94,12 +95,12 @@ class LoadTests(PipelineTestCase):
         self.assertIn("is not understood", self.refused(*self.words("no:address:at:all")))
 
     def to(self, servers: str) -> list[str]:
-        """The option for the nodes."""
+        """The option with the nodes."""
         return ["--servers", servers]
 
 
 class ReplayTests(PipelineTestCase):
-    """``replay``, and ``export`` before it."""
+    """``replay``, with events or after ``export``."""
 
     def history(self, bodies: str) -> tuple[Daemon, str]:
         """A daemon, and the table of its events: 5 jobs acknowledged, 3 deleted."""
@@ -115,35 +116,37 @@ class ReplayTests(PipelineTestCase):
             self.ran("ingest", str(events), "--into", table)
             return self.spark.read.parquet(table).where("kind = 'deleted'").count() == 3
 
-        wait_for(lambda: list(events.glob("dt=*/*/*.zst")), "events are told")
+        wait_for(lambda: list(events.glob("dt=*/*/*.zst")), "events are logged")
         wait_for(ingested, "all events are ingested", 60)
         return daemon, table
 
     def test_events(self) -> None:
-        """Jobs come back as they were, into their queue, and once, however often it is asked."""
+        """Jobs are added again with the same options, to their queue, and only once, however often
+        the command is run."""
         daemon, table = self.history("yes")
         words = ["replay", table, "--servers", address(daemon), "--yes", "--where"]
-        told = self.ran(*words, "outcome = 'deleted' AND queue = 'q'")
-        self.assertIn("3 jobs to replay", told)
+        output = self.ran(*words, "outcome = 'deleted' AND queue = 'q'")
+        self.assertIn("3 jobs to replay", output)
         (job, *_) = self.client(daemon).job_scan("q")
         self.assertIn(job.ttl_s, range(800, 901))
         self.assertEqual([b"\xff0", b"\xff1", b"\xff2"], self.bodies_in(daemon, "q"))
-        told = self.ran(*words, "true", "--queue", "again", "--retry", "9")
-        self.assertIn("5 jobs to replay", told)
-        self.assertIn("3 jobs were replayed before", told)
+        output = self.ran(*words, "true", "--queue", "again", "--retry", "9")
+        self.assertIn("5 jobs to replay", output)
+        self.assertIn("3 jobs were replayed before", output)
         (job, *_) = self.client(daemon).job_scan("again")
         self.assertEqual(9, job.retry_s)
         self.assertEqual(5, len(self.bodies_in(daemon, "again")))
         self.assertNotIn("were added", self.ran(*words, "true"))
 
     def test_bodies_not_logged(self) -> None:
-        """Without bodies nothing is added, and it is said how to have them."""
+        """Without bodies in the log, no job is added, and the error says how to log them."""
         daemon, table = self.history("hash")
         words = ["replay", table, "--servers", address(daemon), "--where", "outcome = 'acked'"]
         self.assertIn("eventlog-body yes", self.refused(*words))
 
     def test_append_only_file(self) -> None:
-        """The jobs of a node that is gone are exported, and come back from there."""
+        """The jobs of a node that no longer exists can be exported from its files and added
+        again."""
         old = self.running("appendonly yes")
         client = self.client(old)
         for number in range(4):
@@ -152,9 +155,9 @@ class ReplayTests(PipelineTestCase):
         with open(next(old.folder.glob("*.aof")), "ab") as log:
             log.write(b"*2\r\n$7\r\nLOADJOB\r\n$100\r\ncut")
         daemon, table = self.running(), str(self.folder() / "jobs")
-        told = self.ran("export", str(old.folder), "--into", table)
-        self.assertIn("4 jobs of 1 queues from 1 files", told)
-        self.assertIn("where it is cut", told)
+        output = self.ran("export", str(old.folder), "--into", table)
+        self.assertIn("4 jobs of 1 queues from 1 files", output)
+        self.assertIn("where it is cut", output)
         self.assertIn("--overwrite", self.refused("export", str(old.folder), "--into", table))
         self.assertIn("4 jobs", self.ran("export", str(old.folder), "--into", table, "--overwrite"))
         words = ["replay", table, "--servers", address(daemon), "--where"]
@@ -164,7 +167,8 @@ class ReplayTests(PipelineTestCase):
         self.assertIn("COLUMN", self.refused(*words, "colour = 'red'"))
 
     def test_unfinished(self) -> None:
-        """After a replay that failed, the next one asks whether its jobs are in the queues."""
+        """After a failed replay, the next one asks what to do with jobs that may have been
+        added."""
         table = str(self.folder() / "jobs")
         log = Path(__file__).resolve().parents[2] / "vectors" / "aof" / "node0.aof"
         self.ran("export", str(log), "--into", table)
@@ -179,8 +183,8 @@ class ReplayTests(PipelineTestCase):
         self.assertEqual(added, Ledger(self.spark, f"{table}/_replayed").known().count())
         self.assertNotIn("were added", self.ran(*words))
 
-    def test_neither(self) -> None:
-        """A table of something else, or none, is told."""
+    def test_wrong_table(self) -> None:
+        """A table with other content, or a missing one, is reported as an error."""
         table = str(self.folder() / "table")
         self.spark.range(3).write.parquet(table)
         words = ["--servers", "127.0.0.1:7711", "--where", "true"]

@@ -12,16 +12,16 @@ from tests.acceptance.spark.case import STREAM_S, SparkTestCase, add_many, addre
 
 
 class NodeTests(SparkTestCase):
-    """Each job is asked for where it was delivered, or at another holder."""
+    """Each job is acknowledged where it was delivered, or on another holder."""
 
     def fleet(self) -> list[str]:
-        """Three nodes that know each other; their addresses."""
+        """Start three nodes that know each other; returns their addresses."""
         self.nodes = Fleet(3, "appendonly yes")
         self.addCleanup(self.nodes.discard)
         return [address(node) for node in self.nodes.start().nodes]
 
     def broken_batch(self, servers: str, folder: Path) -> None:
-        """Leave a checkpoint with a batch that is begun and not stored."""
+        """Leave a checkpoint with a batch that is begun but not stored."""
         stream = self.stream(servers, minPartitions="3")
         writer = stream.selectExpr("*", "raise_error('x') AS error").writeStream.format("parquet")
         writer = writer.option("path", str(folder / "out"))
@@ -30,18 +30,18 @@ class NodeTests(SparkTestCase):
             query.awaitTermination(STREAM_S)
 
     def test_all_nodes(self) -> None:
-        """A stream takes the jobs of all the nodes it was given."""
+        """A stream reads the jobs of all given nodes."""
         servers = self.fleet()
         folder = self.folder()
         for server in servers:
             add_many(server, "q", 20, replicate=1)
         self.stored(self.stream(",".join(servers)), folder)
         self.assertEqual(60, len(self.bodies(folder)))
-        wait_for(lambda: self.nodes.jobs() == 0, "all is acknowledged")
+        wait_for(lambda: self.nodes.jobs() == 0, "all jobs are acknowledged")
 
     def test_other_holders(self) -> None:
-        """When a node dies under a batch whose jobs have copies, nothing is lost, and the query
-        does not even notice."""
+        """When a node dies during a batch whose jobs have copies, no job is lost, and the query
+        does not fail."""
         servers = self.fleet()
         folder = self.folder()
         ids = add_many(servers[0], "q", 30, replicate=3)
@@ -52,8 +52,9 @@ class NodeTests(SparkTestCase):
         self.assertEqual(ids, {row.id for row in stored})
 
     def test_only_holder(self) -> None:
-        """When the only holder dies under a batch, the query stops and names it; told to go on,
-        it stores what the others have. When the node is back, its jobs come again."""
+        """When the only holder dies during a batch, the query stops and names it; with
+        ``failOnDataLoss=false`` it stores the jobs of the others. When the node is back, its jobs
+        are delivered again."""
         servers = self.fleet()
         folder = self.folder()
         for server in servers:
@@ -70,6 +71,6 @@ class NodeTests(SparkTestCase):
         self.assertEqual(sorted([*range(10)] * 2), self.bodies(folder))
         dead.boot()
         client = self.client(dead)
-        wait_for(lambda: client.queue_length("q") == 10, "its jobs come again")
+        wait_for(lambda: client.queue_length("q") == 10, "its jobs are queued again")
         self.stored(self.stream(everywhere), folder)
         self.assertEqual(sorted([*range(10)] * 3), self.bodies(folder))

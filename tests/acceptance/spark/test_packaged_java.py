@@ -1,4 +1,4 @@
-"""A machine without Java, where pip is all there is."""
+"""A machine without Java, with nothing but pip."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ print(spark.sparkContext._jvm.System.getProperty("java.version"))
 
 
 class PackagedJavaTests(DaemonTestCase):
-    """The wheel's Java behind its script."""
+    """The wheel's Java, started by its script."""
 
     def test_session(self) -> None:
-        """A session starts and shuffles, and the script lies in the cache."""
+        """A session starts and shuffles data, and the script is in the cache."""
         folder = self.folder()
         programs = folder / "bin"
         programs.mkdir()

@@ -1,4 +1,4 @@
-"""The event log of a real daemon through the whole pipeline."""
+"""The event log of a real daemon, through the whole pipeline."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _EXAMPLE: Final = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 class PipelineTests(DaemonTestCase):
-    """What a daemon writes is what the pipeline reads."""
+    """The pipeline reads what a daemon writes."""
 
     def log(self) -> tuple[Path, dict[str, str]]:
-        """A daemon's events, of jobs that ended as their names say."""
+        """The events of a daemon, with jobs that ended as their names say."""
         daemon = self.running("eventlog yes")
         client = daemon.client()
         jobs = {
@@ -40,7 +40,8 @@ class PipelineTests(DaemonTestCase):
         return daemon.folder / "events", {str(job): name for name, job in jobs.items()}
 
     def test_chain(self) -> None:
-        """No line is rejected, no number missing, every job is told, and nothing is wrong."""
+        """No line is rejected, no number is missing, every job has its outcome, and the audit finds
+        nothing."""
         spark = shared_session()
         events, expected = self.log()
         table, out = str(self.folder() / "table"), str(self.folder() / "out")
@@ -56,7 +57,7 @@ class PipelineTests(DaemonTestCase):
         self.run_how_to(out)
 
     def run_how_to(self, out: str) -> None:
-        """What the how-to shows in Python works on these tables."""
+        """The Python example of the how-to guide works on these tables."""
         (example,) = _EXAMPLE.findall(_HOW_TO.read_text())
         output = io.StringIO()
         with contextlib.redirect_stdout(output):

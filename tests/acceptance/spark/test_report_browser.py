@@ -13,48 +13,49 @@ from tests.acceptance.browser import BrowserCase
 _REPORT: Final = (
     Path(__file__).parents[2] / "spark" / "pipeline" / "report" / "golden" / "report.html"
 )
-#: What the browser believes that the user prefers.
+#: The colour scheme that the user prefers, according to the browser.
 _DARK: Final = "--blink-settings=preferredColorScheme=0"
 _LIGHT: Final = "--blink-settings=preferredColorScheme=1"
 _ROWS_MIN: Final = 300
 
 
 class BrowserTests(BrowserCase):
-    """The report of the tests."""
+    """The golden report of the tests."""
 
     def screenshot(self, *words: str) -> tuple[tuple[int, ...], int]:
-        """The colour of the upper left corner, and how many different rows of pixels there are."""
-        # The browser takes no other name.
+        """The colour of the upper left corner, and the number of different rows of pixels."""
+        # The browser requires this suffix.
         file = Path(f"{self.mktemp()}.png").resolve()
         self.browse(_REPORT, f"--screenshot={file}", *words)
         rows = png_rows(file.read_bytes())
-        # The first byte of a row says what the others differ from: at the corner, from nothing.
+        # The first byte of a row is the PNG filter; the corner has no neighbours to differ from.
         return tuple(rows[0][1:4]), len(set(rows))
 
     def test_headings(self) -> None:
-        """Every part of the page is there for readers, and the hostile queue is a text."""
+        """Readers find every part of the page, and markup in the name of a queue is shown as
+        text."""
         page = self.browse(_REPORT, "--dump-dom")[0].decode()
         for heading in HEADINGS.values():
             self.assertIn(f">{heading}</h2>", page)
         self.assertIn('&lt;script&gt;alert("queue")&lt;/script&gt;', page)
         self.assertNotIn("<script", page)
 
-    def test_quiet(self) -> None:
-        """The page asks nobody for anything, and the browser has nothing to complain about."""
-        asked, log = self.asked_by(_REPORT)
+    def test_no_requests(self) -> None:
+        """The page requests nothing from the network, and the browser logs no error."""
+        requested, log = self.addresses_requested_by(_REPORT)
         self.assertNotIn("CONSOLE", log)
-        self.assertEqual([], asked)
+        self.assertEqual([], requested)
 
-    def test_not_quiet(self) -> None:
-        """Of another page the test above would notice both."""
+    def test_requests_are_noticed(self) -> None:
+        """With another page, the test above would notice both."""
         page = Path(f"{self.mktemp()}.html").resolve()
         page.write_text("<img src='http://a.invalid/b.png'><script>console.error('c')</script>")
-        asked, log = self.asked_by(page)
+        requested, log = self.addresses_requested_by(page)
         self.assertIn("CONSOLE", log)
-        self.assertEqual(["http://a.invalid/b.png"], asked)
+        self.assertEqual(["http://a.invalid/b.png"], requested)
 
     def test_colours(self) -> None:
-        """Light or dark, as the reader prefers it, and something is to be seen in both."""
+        """The page is light or dark, as the reader prefers, and has visible content in both."""
         light, rows = self.screenshot(_LIGHT, "--window-size=1100,4700")
         self.assertGreater(rows, _ROWS_MIN)
         dark, rows = self.screenshot(_DARK, "--window-size=1100,4700")
@@ -63,13 +64,13 @@ class BrowserTests(BrowserCase):
         self.assertLess(max(dark), 60)
 
     def test_phone(self) -> None:
-        """On the narrow screen of a phone, there is something to be seen, too."""
+        """On the narrow screen of a phone, the page has visible content, too."""
         _, rows = self.screenshot(_LIGHT, "--window-size=500,3000")
         self.assertGreater(rows, _ROWS_MIN)
 
 
 def png_rows(image: bytes) -> list[bytes]:
-    """The rows of an image of 8-bit RGB or RGBA, each with its filter, as the format has them."""
+    """The rows of an image of 8-bit RGB or RGBA, each with its filter byte, as in the file."""
     at, packed = 8, b""
     width = height = colours = 0
     while at < len(image):

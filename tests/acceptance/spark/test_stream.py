@@ -1,4 +1,4 @@
-"""Queues as a stream, and streams into queues."""
+"""Queues as streams, and streams written to queues."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class StreamSourceTests(SparkTestCase):
     """``readStream``."""
 
     def failure(self, query: StreamingQuery) -> str:
-        """What a query that fails says."""
+        """The error message of a query that fails."""
         with self.assertRaises(PySparkException) as raised:
             query.awaitTermination(STREAM_S)
         return str(raised.exception)
 
     def test_to_a_table_and_again(self) -> None:
-        """What is available is stored in batches of the wanted size, once, and acknowledged; a
-        second run of the query stores what came since."""
+        """Available jobs are stored once, in batches of the requested size, and acknowledged; a
+        second run of the query stores those that were added since."""
         daemon = self.running()
         folder = self.folder()
         add_many(address(daemon), "q", 250)
@@ -34,7 +34,7 @@ class StreamSourceTests(SparkTestCase):
         self.assertEqual("0", daemon.info()["registered_jobs"])
 
     def test_row(self) -> None:
-        """A row tells what the job was added with, and its counters."""
+        """A row contains the options the job was added with, and its counters."""
         daemon = self.running()
         client = self.client(daemon)
         job_id = client.add_job("q", b"\0\xff")
@@ -47,7 +47,8 @@ class StreamSourceTests(SparkTestCase):
         self.assertLess(abs(row.ctime.timestamp() - int(daemon.client().call("TIME")[0])), 60)
 
     def test_kept_while_a_batch_runs(self) -> None:
-        """Jobs whose RETRY is shorter than their batch are delivered to nobody else meanwhile."""
+        """Jobs whose RETRY is shorter than their batch are not delivered to other clients
+        meanwhile."""
         daemon = self.running()
         client = self.client(daemon)
         client.add_job("q", "1", retry_s=1)
@@ -69,7 +70,7 @@ class StreamSourceTests(SparkTestCase):
         self.assertEqual([0, 0, 0, 0], seen)
 
     def test_stopped(self) -> None:
-        """When a query is stopped, its leases run out and others get the jobs."""
+        """When a query is stopped, its leases expire and other clients get the jobs."""
         daemon = self.running()
         client = self.client(daemon)
         begun: list[int] = []
@@ -90,7 +91,8 @@ class StreamSourceTests(SparkTestCase):
         self.assertEqual(1, len(client.get_jobs("q", timeout_ms=20_000)))
 
     def test_paused_queue(self) -> None:
-        """A queue that is paused gives nothing; the query waits, and goes on when it is resumed."""
+        """Jobs of a paused queue are not read; the query waits, and continues when the queue is
+        resumed."""
         daemon = self.running()
         folder = self.folder()
         add_many(address(daemon), "q", 5)
@@ -100,27 +102,28 @@ class StreamSourceTests(SparkTestCase):
         wait_for(lambda: query.lastProgress, "the query looks for jobs", STREAM_S)
         self.assertEqual(5, client.queue_length("q"))
         client.pause("q", "none")
-        wait_for(lambda: daemon.info()["registered_jobs"] == "0", "all is stored", STREAM_S)
+        wait_for(lambda: daemon.info()["registered_jobs"] == "0", "all jobs are stored", STREAM_S)
         query.stop()
         self.assertEqual([0, 1, 2, 3, 4], self.bodies(folder))
 
     def test_taken_by_others(self) -> None:
-        """Jobs that somebody else acknowledged cannot be read again: the query stops and says so,
-        or is told to go on without them. So it is with a checkpoint that is too old."""
+        """Jobs acknowledged by another client cannot be read again: the query stops with an error,
+        or continues without them if ``failOnDataLoss`` is false. The same happens with an outdated
+        checkpoint."""
         daemon = self.running()
         folder = self.folder()
         ids = add_many(address(daemon), "q", 3)
         self.broken_batch(address(daemon), folder)
         self.client(daemon).ack_jobs(*ids)
-        said = self.failure(self.started(self.stream(address(daemon)), folder))
-        self.assertIn("3 jobs that", said)
-        self.assertIn("failOnDataLoss", said)
+        error = self.failure(self.started(self.stream(address(daemon)), folder))
+        self.assertIn("3 jobs that", error)
+        self.assertIn("failOnDataLoss", error)
         add_many(address(daemon), "q", 2)
         self.stored(self.stream(address(daemon), failOnDataLoss="false"), folder)
         self.assertEqual([0, 1], self.bodies(folder))
 
     def broken_batch(self, servers: str, folder: object) -> None:
-        """Leave a checkpoint with a batch that is begun and not stored."""
+        """Leave a checkpoint with a batch that is begun but not stored."""
         broken = self.stream(servers).selectExpr("*", "raise_error('broken') AS error")
         query = (
             broken.writeStream.format("parquet")
@@ -132,12 +135,13 @@ class StreamSourceTests(SparkTestCase):
         self.assertIn("broken", self.failure(query))
 
     def test_half_of_the_ttl(self) -> None:
-        """Jobs that are old are read all the same, though their leases cannot be renewed."""
+        """Jobs beyond half of their TTL can still be read, although their leases cannot be
+        renewed."""
         daemon = self.running()
         folder = self.folder()
         add_many(address(daemon), "q", 2, ttl_s=24, retry_s=60)
         client = self.client(daemon)
-        wait_for(lambda: all(job.ttl_s <= 11 for job in client.job_scan("q")), "they are old")
+        wait_for(lambda: all(job.ttl_s <= 11 for job in client.job_scan("q")), "the jobs are old")
         self.stored(self.stream(address(daemon)), folder)
         self.assertEqual([0, 1], self.bodies(folder))
 
@@ -145,15 +149,15 @@ class StreamSourceTests(SparkTestCase):
         """A wrong password ends the query; the message does not show it."""
         daemon = self.running("requirepass right")
         stream = self.stream(address(daemon), disque_password="wrong-one")
-        said = self.failure(self.started(stream, self.folder()))
-        self.assertIn("AuthenticationRefused", said)
-        self.assertNotIn("wrong-one", said)
+        error = self.failure(self.started(stream, self.folder()))
+        self.assertIn("AuthenticationRefused", error)
+        self.assertNotIn("wrong-one", error)
         table = self.read(address(daemon), disque_password="wrong-one")
         plan = str(table._jdf.queryExecution())
         self.assertNotIn("wrong-one", plan)
 
     def test_password(self) -> None:
-        """With the password of the daemon all is well."""
+        """With the right password, reading and writing work."""
         daemon = self.running("requirepass right")
         folder = self.folder()
         self.write(self.table(3), address(daemon), disque_password="right")
@@ -161,29 +165,29 @@ class StreamSourceTests(SparkTestCase):
         self.assertEqual([0, 1, 2], self.bodies(folder))
 
     def test_unreachable(self) -> None:
-        """Where no node answers the query ends and names the address."""
+        """When no node can be reached, the query fails and names the address."""
         servers = f"127.0.0.1:{free_port()}"
-        said = self.failure(self.started(self.stream(servers), self.folder()))
-        self.assertIn("No Disque node could be reached", said)
-        self.assertIn(servers, said)
+        error = self.failure(self.started(self.stream(servers), self.folder()))
+        self.assertIn("No Disque node could be reached", error)
+        self.assertIn(servers, error)
 
     def test_wrong_options(self) -> None:
-        """What the format does not know or cannot do is refused before anything runs."""
+        """Unknown or impossible options are refused before any task runs."""
         for options, words in (
             ({"maxOffsetsPerTrigger": "5"}, "maxJobsPerTrigger"),
             ({"startingOffsets": "earliest"}, "startingOffsets"),
             ({"maxJobsPerTrigger": "0"}, "whole number from 1 to 10000"),
             ({"mode": "peek"}, "no option 'mode' here"),
         ):
-            said = self.failure(self.started(self.stream("h:1", **options), self.folder()))
-            self.assertIn(words, said)
+            error = self.failure(self.started(self.stream("h:1", **options), self.folder()))
+            self.assertIn(words, error)
 
 
 class StreamSinkTests(SparkTestCase):
     """``writeStream``."""
 
     def test_both_ways(self) -> None:
-        """A stream from one queue into another moves all jobs, also staged."""
+        """A stream from one queue to another moves all jobs, in both delivery modes."""
         daemon = self.running()
         for queue, mode in (("direct", "direct"), ("staged", "staged")):
             add_many(address(daemon), "q", 20)

@@ -1,4 +1,4 @@
-"""Queues as tables, and tables into queues."""
+"""Queues as tables, and tables written to queues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ReadTests(SparkTestCase):
     """``read``."""
 
     def test_peek(self) -> None:
-        """Looking takes nothing, and can be done again."""
+        """Reading with mode ``peek`` leaves the jobs in their queues, and can be repeated."""
         daemon = self.running()
         add_many(address(daemon), "a", 3)
         add_many(address(daemon), "b", 2)
@@ -24,7 +24,7 @@ class ReadTests(SparkTestCase):
         self.assertEqual(3, self.client(daemon).queue_length("a"))
 
     def test_lease(self) -> None:
-        """Leased jobs are out of the queue, and not acknowledged."""
+        """Leased jobs are taken from the queue, but not acknowledged."""
         daemon = self.running()
         ids = add_many(address(daemon), "q", 3)
         rows = self.read(address(daemon), mode="lease").collect()
@@ -33,7 +33,7 @@ class ReadTests(SparkTestCase):
         self.assertEqual("3", daemon.info()["registered_jobs"])
 
     def test_drain(self) -> None:
-        """Drained jobs are gone."""
+        """Drained jobs are acknowledged."""
         daemon = self.running()
         ids = add_many(address(daemon), "q", 3)
         rows = self.read(address(daemon), mode="drain", minPartitions="2").collect()
@@ -46,13 +46,13 @@ class WriteTests(SparkTestCase):
     """``write``."""
 
     def refusal(self, table: DataFrame, servers: str, **options: str) -> str:
-        """What a write that fails says."""
+        """The error message of a write that fails."""
         with self.assertRaises(PySparkException) as raised:
             self.write(table, servers, **options)
         return str(raised.exception)
 
     def test_columns(self) -> None:
-        """Columns say what each job is added with; null is what the option says."""
+        """Columns give the options of each job; null means the default of the write."""
         daemon = self.running()
         table = self.spark.sql(
             "SELECT 'x' AS queue, X'00FF' AS body, 7 AS retry, CAST(NULL AS INT) AS ttl, 0 AS delay"
@@ -65,13 +65,13 @@ class WriteTests(SparkTestCase):
         self.assertEqual(1, self.client(daemon).queue_length("y"))
 
     def test_what_cannot_be_written(self) -> None:
-        """Foreign columns, wrong types and nulls are told, and nothing of them is written."""
+        """Unknown columns, wrong types and nulls are reported as errors, and no job is added."""
         daemon = self.running()
         servers = address(daemon)
         sql = self.spark.sql
-        said = self.refusal(sql("SELECT 1 AS body, 'a' AS ttl, 2 AS colour"), servers)
+        error = self.refusal(sql("SELECT 1 AS body, 'a' AS ttl, 2 AS colour"), servers)
         for words in ("'body' is int", "'ttl' is string", "'colour' is not known", "neither a col"):
-            self.assertIn(words, said)
+            self.assertIn(words, error)
         null = sql("SELECT 'q' AS queue, CAST(NULL AS STRING) AS body UNION ALL SELECT 'q', 'x'")
         self.assertIn("column 'body' is null", self.refusal(null.coalesce(1), servers))
         late = sql("SELECT 'q' AS queue, 'x' AS body, -1 AS delay")
@@ -79,7 +79,7 @@ class WriteTests(SparkTestCase):
         self.assertEqual("0", daemon.info()["registered_jobs"])
 
     def test_refusals(self) -> None:
-        """What a node refuses, and a node that is not there, fail the write."""
+        """A write fails when a node refuses a job, or when no node can be reached."""
         daemon = self.running()
         client = self.client(daemon)
         client.pause("q", "in")
@@ -91,7 +91,7 @@ class WriteTests(SparkTestCase):
         self.assertEqual(2, client.queue_length("other"))
 
     def test_overwrite(self) -> None:
-        """Jobs can only be added."""
+        """Overwriting is refused: jobs can only be added."""
         writer = self.table(1).write.format("disque").mode("overwrite")
         with self.assertRaises(PySparkException) as raised:
             writer.options(**dotted({"disque_servers": "h:1"})).save()
@@ -102,7 +102,7 @@ class StagedTests(SparkTestCase):
     """``deliveryMode=staged``."""
 
     def test_shown_at_once(self) -> None:
-        """When all tasks are done, all jobs can be fetched, with the RETRY and TTL asked for."""
+        """When all tasks are done, all jobs can be fetched, with the requested RETRY and TTL."""
         daemon = self.running()
         self.write(self.table(500), address(daemon), deliveryMode="staged", retry="9", ttl="1000")
         client = self.client(daemon)
@@ -113,7 +113,7 @@ class StagedTests(SparkTestCase):
         self.assertIn(job.ttl_s, range(900, 1001))
 
     def test_failing_task(self) -> None:
-        """One task that fails hides the jobs of all, and they are taken back."""
+        """When one task fails, no job of any task is delivered, and all can be deleted."""
         daemon = self.running()
         body = "IF(id = 999, CAST(raise_error('broken') AS STRING), CAST(id AS STRING)) AS body"
         table = self.spark.range(0, 1000, 1, 4).selectExpr("'q' AS queue", body)
@@ -126,7 +126,7 @@ class StagedTests(SparkTestCase):
         self.assertEqual("0", daemon.info()["registered_jobs"])
 
     def test_discard(self) -> None:
-        """What a killed write left is found and removed; other jobs stay."""
+        """The staged jobs of a killed write are found and deleted; other jobs stay."""
         daemon = self.running()
         client = self.client(daemon)
         add_many(address(daemon), "q", 3, ttl_s=1000, delay_s=999)

@@ -1,4 +1,4 @@
-"""Whom a join waits for."""
+"""Nodes that a join waits for."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from disque_tx.client.values import ClusterNode
 
 
 def node(name: str, *flags: str, connected: bool = True) -> ClusterNode:
-    """As CLUSTER NODES tells it."""
+    """A line of CLUSTER NODES."""
     return ClusterNode(name, f"10.0.0.1:{ord(name)}", frozenset(flags), 0, 0, connected)
 
 
 class OthersTests(SynchronousTestCase):
-    """Nodes that nobody named."""
+    """Members that were not given on the command line."""
 
-    def test_all_that_are_found_well(self) -> None:
-        """All nodes are said to know each other, so those that were not named are asked too; one
-        that cannot answer would be waited for in vain."""
+    def test_all_reachable_nodes(self) -> None:
+        """A join waits for all reachable members, given or not; it does not wait for one that
+        cannot answer."""
         table = [node("a", "myself"), node("b"), node("c"), node("d", "fail")]
         table += [node("e", "handshake"), node("f", connected=False)]
         view = NodeView("10.0.0.1:97", "a", {each.id: each for each in table}, {}, 0, 0, 0.0)

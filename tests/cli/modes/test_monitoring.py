@@ -1,4 +1,4 @@
-"""The endless modes, until a scripted server ends them."""
+"""The endless modes, ended by a scripted server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def info(commands: int, rewriting: int = 0) -> bytes:
 
 
 class Ticking:
-    """A clock that goes on by ``step_s`` seconds whenever it is read."""
+    """A clock that advances by ``step_s`` seconds whenever it is read."""
 
     def __init__(self, step_s: float) -> None:
         self.step_s = step_s
@@ -49,19 +49,19 @@ class MonitoringTests(SynchronousTestCase):
         self.clock = Clock()
 
     def serve(self, *answers: bytes) -> ScriptedServer:
-        """A server with a script."""
+        """A server with this script."""
         server = ScriptedServer(*answers)
         self.addCleanup(server.stop)
         return server
 
     def connect(self, server: ScriptedServer) -> Connection:
-        """A connection that the test closes."""
+        """A connection that is closed at the end of the test."""
         connection = Connection(server.address)
         self.addCleanup(connection.close)
         return connection
 
     def test_latency(self) -> None:
-        """The line is drawn anew after every round trip."""
+        """The line is redrawn after every round trip."""
         connection = self.connect(self.serve(b"+PONG\r\n", b"+PONG\r\n", CLOSE))
         with self.assertRaises(ConnectionLost):
             latency(connection, self.out, Ticking(0.002), self.clock.advance, None)
@@ -70,7 +70,7 @@ class MonitoringTests(SynchronousTestCase):
         self.assertEqual(3, len(lines))
 
     def test_latency_history(self) -> None:
-        """A window that is over keeps its line, and the next one starts from nothing."""
+        """When a period ends, its line stays, and the next one starts without samples."""
         connection = self.connect(self.serve(*[b"+PONG\r\n"] * 4, CLOSE))
         with self.assertRaises(ConnectionLost):
             latency(connection, self.out, Ticking(1.0), self.clock.advance, 3.0)
@@ -91,15 +91,15 @@ class MonitoringTests(SynchronousTestCase):
         self.assertEqual(["12/3", "1.50M", "4", "2", "130", "(+30)", "9", "AOF"], lines[3].split())
         self.assertEqual(lines[1].index("connections"), lines[3].index("9"))
 
-    def test_stat_header_comes_again(self) -> None:
-        """On a long screen the header is never far."""
+    def test_stat_header_is_repeated(self) -> None:
+        """On a long screen, the header is repeated so that it stays visible."""
         server = self.serve(*[info(1)] * 21, b"-ERR no\r\n")
         with self.assertRaises(RefusedError):
             stat(lambda: self.connect(server), self.out, self.clock.advance, 1.0)
         self.assertEqual(2, self.out.getvalue().count(b"keys "))
 
     def test_stat_reconnects(self) -> None:
-        """A server that restarts is waited for, once per second."""
+        """When the server restarts, the mode reconnects once per second."""
         server = self.serve(info(1), CLOSE, info(2), b"-ERR no\r\n")
         refusals = iter((False, True, True, False))
 
@@ -116,7 +116,7 @@ class MonitoringTests(SynchronousTestCase):
         self.assertEqual(3.0, self.clock.seconds())
 
     def test_intrinsic_latency(self) -> None:
-        """Longest gap and averages agree with the clock."""
+        """The longest gap and the averages are computed correctly."""
         ticks = iter([0, 1000, 501000, 502000, 2_000_000_000])
         intrinsic_latency(self.out, lambda: next(ticks), 2.0)
         text = self.out.getvalue().decode()
@@ -124,7 +124,7 @@ class MonitoringTests(SynchronousTestCase):
         self.assertIn("4 runs, on average 500000.0000 microseconds (500000000.00 nano", text)
 
     def test_human_size(self) -> None:
-        """Sizes have the unit that keeps them short."""
+        """Sizes are shown in the unit that keeps them short."""
         cases = {0: "0B", 1023: "1023B", 1536: "1.50K", 3 << 30: "3.00G", 2 << 50: "2048.00T"}
         for size, expected in cases.items():
             self.assertEqual(expected, human_size(size))

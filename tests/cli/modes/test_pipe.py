@@ -18,7 +18,7 @@ class PipeTests(SynchronousTestCase):
     """``Pipe``."""
 
     def pipe(self, data: bytes, *answers: bytes) -> Pipe:
-        """A pipe of ``data`` to a server with a script."""
+        """A pipe that sends ``data`` to a server with this script."""
         self.server = ScriptedServer(*answers)
         self.addCleanup(self.server.stop)
         connection = Connection(self.server.address)
@@ -31,7 +31,7 @@ class PipeTests(SynchronousTestCase):
         return Pipe(connection, reader, self.out, self.err, MARK)
 
     def test_counts(self) -> None:
-        """All requests are sent, all replies counted, and the mark is not one of them."""
+        """All requests are sent, all replies counted, and the final PING is not one of them."""
         pipe = self.pipe(encode([b"QLEN", b"a"]) + encode([b"PING"]), b":1\r\n", b"+PONG\r\n", ECHO)
         self.assertEqual(0, pipe.run(30.0, lambda: 0.0))
         self.assertEqual(
@@ -43,14 +43,14 @@ class PipeTests(SynchronousTestCase):
         self.assertEqual([[b"QLEN", b"a"], [b"PING"], [b"PING", MARK]], self.server.requests)
 
     def test_errors(self) -> None:
-        """Errors are shown, counted, and make the status 1."""
+        """Errors are printed and counted, and the exit status is 1."""
         pipe = self.pipe(encode([b"X"]) + encode([b"PING"]), b"-ERR no\r\n", b"+PONG\r\n", ECHO)
         self.assertEqual(1, pipe.run(30.0, lambda: 0.0))
         self.assertEqual("ERR no\n", self.err.getvalue())
         self.assertIn(b"errors: 1, replies: 2\n", self.out.getvalue())
 
     def test_silent_server(self) -> None:
-        """A server that keeps silent after the end of the input is given up."""
+        """When the server stops replying after the end of the input, the program gives up."""
         pipe = self.pipe(encode([b"PING"]), b"+PONG\r\n", b"$20\r\nnever")
         now_s = iter(range(0, 10_000, 10))
         pipe.poll_s = 0.0
@@ -59,6 +59,6 @@ class PipeTests(SynchronousTestCase):
         self.assertIn(b"errors: 1, replies: 1\n", self.out.getvalue())
 
     def test_lost_connection(self) -> None:
-        """A server that goes away in the middle is an error."""
+        """A connection closed by the server is an error."""
         pipe = self.pipe(encode([b"PING"]), CLOSE)
         self.assertRaises(ConnectionLost, pipe.run, 30.0, lambda: 0.0)

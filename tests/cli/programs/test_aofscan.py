@@ -1,4 +1,4 @@
-"""Scanning append only files."""
+"""Scans of append only files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def job(
     node_count: int | None = None,
     surplus: int = 0,
 ) -> bytes:
-    """A stored job, with lengths that lie when told so (cluster protocol, section 5)."""
+    """A stored job, with wrong lengths if requested (cluster protocol, section 5)."""
     fixed = struct.pack("<40sBBHIQIIHH", JOB_ID, 2, 0, 1, 2**31, 1, 0, 300, 0, 0)
     parts = (
         fixed,
@@ -52,7 +52,7 @@ class ScanTests(SynchronousTestCase):
     """``scan``."""
 
     def test_real_file(self) -> None:
-        """A file of a server is good to the last byte."""
+        """A complete file of a server is valid to its last byte."""
         report = check(NODE0)
         self.assertEqual(
             (len(NODE0), 0, 0, ""), (report.cut_at, report.damaged, report.foreign, report.problem)
@@ -60,7 +60,7 @@ class ScanTests(SynchronousTestCase):
 
     @given(st.integers(0, len(NODE0)))
     def test_any_cut(self, size: int) -> None:
-        """Wherever a file is torn, the good part ends at a record and holds no damage."""
+        """Wherever a file is truncated, the valid part ends with a record and is not damaged."""
         report = check(NODE0[:size])
         self.assertLessEqual(report.ok_up_to, size)
         self.assertEqual(report.ok_up_to, check(NODE0[: report.ok_up_to]).ok_up_to)
@@ -68,23 +68,24 @@ class ScanTests(SynchronousTestCase):
 
     @given(st.binary(max_size=60))
     def test_any_bytes(self, data: bytes) -> None:
-        """Nonsense ends the scan and never breaks it."""
+        """Arbitrary bytes end the scan without an exception."""
         report = check(NODE0 + data)
         self.assertGreaterEqual(report.ok_up_to, len(NODE0))
 
-    def test_lengths_are_not_believed(self) -> None:
-        """A record that claims a terabyte costs nothing."""
+    def test_huge_length(self) -> None:
+        """A record that claims to have a terabyte uses no memory for it."""
         report = check(b"*2\r\n$7\r\nLOADJOB\r\n$1099511627776\r\nx")
         expected = f"0x{33:16x}: Expected to read 1099511627778 bytes, got 1 bytes"
         self.assertEqual(expected, report.problem)
 
     def test_good_job(self) -> None:
-        """Queue, body and nodes of any size are fine when the lengths agree."""
+        """Queue, body and nodes of any size are valid when the lengths agree."""
         for good in (job(), job(b"", b"", 0), job(b"q" * 300, b"b" * 70000, 7)):
             self.assertEqual("", check(record(b"loadjob", good)).damage)
 
-    def test_lying_jobs(self) -> None:
-        """Each length that does not agree with the rest is reported with its record's offset."""
+    def test_wrong_lengths(self) -> None:
+        """Each length that does not agree with the rest is reported with the offset of its
+        record."""
         before = record(b"DELJOB", JOB_ID)
         cases = {
             "beyond the end": [
@@ -105,7 +106,7 @@ class ScanTests(SynchronousTestCase):
                 self.assertIn(words, report.damage)
 
     def test_argument_counts(self) -> None:
-        """A record with too few or too many arguments cannot be loaded."""
+        """A record with too few or too many arguments is reported, because it cannot be loaded."""
         report = check(record(b"LOADJOB") + record(b"DELJOB", JOB_ID, JOB_ID))
         self.assertEqual(2, report.damaged)
         self.assertEqual("LOADJOB has 0 arguments instead of one", report.damage)
@@ -115,7 +116,7 @@ class ScanTests(SynchronousTestCase):
         self.assertEqual(2, check(record(b"PING") + b"*0\r\n").foreign)
 
     def test_progress(self) -> None:
-        """A large file tells how far it is."""
+        """The progress of scanning a large file is reported."""
         data = record(b"LOADJOB", job(body=bytes(3 * 1024 * 1024))) * 4
         reported: list[int] = []
         scan(io.BytesIO(data), len(data), reported.append)
@@ -128,24 +129,24 @@ class NextGoodRecordTests(SynchronousTestCase):
     def find(self, data: bytes, start: int) -> int | None:
         return next_good_record(io.BytesIO(data), len(data), start)
 
-    def test_finds_records_behind_garbage(self) -> None:
-        """What could be loaded after a broken spot shows that the spot is no torn tail."""
+    def test_finds_records_after_garbage(self) -> None:
+        """A valid record after a damaged one shows that the damage is not just a torn tail."""
         garbage = b"garbage" * 10
         self.assertEqual(len(garbage), self.find(garbage + record(b"DELJOB", JOB_ID), 0))
 
     def test_across_pieces(self) -> None:
-        """A record is found also where two pieces of the file meet."""
+        """A record across two chunks of the file is found."""
         for shift in range(20):
             garbage = bytes(1024 * 1024 - shift)
             data = garbage + record(b"LOADJOB", job())
             self.assertEqual(len(garbage), self.find(data, 0))
 
     def test_torn_and_damaged_records_do_not_count(self) -> None:
-        """A beginning alone, or a job that contradicts itself, is no record."""
+        """A truncated or inconsistent record is not a valid one."""
         good = record(b"LOADJOB", job())
         self.assertIsNone(self.find(b"x" + good[:-1], 0))
         self.assertIsNone(self.find(b"x" + record(b"LOADJOB", job(surplus=1)), 0))
 
     def test_not_before_the_start(self) -> None:
-        """The search looks only ahead."""
+        """The search starts at the given offset."""
         self.assertIsNone(self.find(record(b"DELJOB", JOB_ID), 1))

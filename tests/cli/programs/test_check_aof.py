@@ -1,4 +1,4 @@
-"""``disque-check-aof`` on files that the original was shown too."""
+"""``disque-check-aof`` on files that were also checked with the original."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VECTORS = Path(__file__).parents[2] / "vectors" / "aof"
 NODE0 = (VECTORS / "node0.aof").read_bytes()
 TORN = 3693
 OK_UP_TO = 3640
-#: What the original prints here is memory behind the end of the file, or stops at a NUL.
+#: Here the original prints memory beyond the end of the file, or stops at a NUL.
 RANDOM = ("cut_after_star", "cut_after_star2", "cut_after_dollar", "trailing_nuls")
 
 
@@ -36,7 +36,7 @@ _USAGE = "Usage: disque-check-aof [--fix [--force]] <file.aof> | --version"
 
 
 class CheckAofTests(SynchronousTestCase):
-    """The program."""
+    """The program ``disque-check-aof``."""
 
     def setUp(self) -> None:
         self.directory = Path(self.mktemp())
@@ -44,7 +44,7 @@ class CheckAofTests(SynchronousTestCase):
         self.file = self.directory / "x.aof"
 
     def check(self, data: bytes, *argv: str, answer: bytes = b"") -> CompletedProcess[bytes]:
-        """Run the program in the directory of a file that holds ``data``."""
+        """Run the program in the directory of a file with this content."""
         self.file.write_bytes(data)
         module = "disque_tx.cli.programs.check_aof"
         return run(module, *argv, "x.aof", stdin=answer, cwd=str(self.directory))
@@ -54,7 +54,7 @@ class CheckAofTests(SynchronousTestCase):
         return sorted(os.listdir(self.directory))
 
     def test_like_the_original(self) -> None:
-        """Framing is judged in the words, and with the status, of the original."""
+        """Faults in the framing are reported with the text and status of the original."""
         path = str(self.file)
         for case in json.loads((VECTORS / "aof-cases.json").read_text())["cases"]:
             if case["name"] in (*RANDOM, "corrupt_loadjob"):
@@ -68,7 +68,7 @@ class CheckAofTests(SynchronousTestCase):
             self.assertEqual((case["name"], expected["exit_code"]), (case["name"], status))
 
     def test_random_bytes_of_the_original(self) -> None:
-        """Where the original shows random memory, the text is the same but for these bytes."""
+        """Where the original prints random memory, the rest of its text is the same."""
         cases = json.loads((VECTORS / "aof-cases.json").read_text())["cases"]
         for case in [case for case in cases if case["name"] in RANDOM]:
             result = self.check(edited(case["edit"]))
@@ -79,7 +79,7 @@ class CheckAofTests(SynchronousTestCase):
             self.assertEqual(1, result.returncode)
 
     def test_damaged_job(self) -> None:
-        """A job that servers refuse makes the file bad, although its framing is right."""
+        """A job that servers cannot load makes the file invalid, although its framing is valid."""
         result = self.check(NODE0 + b"*2\r\n$7\r\nLOADJOB\r\n$5\r\nhello\r\n")
         lines = result.stdout.decode().splitlines()
         self.assertEqual("AOF analyzed: size=3731, ok_up_to=3731, diff=0", lines[0])
@@ -87,14 +87,14 @@ class CheckAofTests(SynchronousTestCase):
         self.assertEqual("AOF is not valid", lines[-1])
         self.assertEqual(1, result.returncode)
 
-    def test_foreign_record_is_noted(self) -> None:
-        """A record no server can load is mentioned without a change of the original's output."""
+    def test_unknown_record_is_reported(self) -> None:
+        """A record that no server can load is reported, in addition to the original's output."""
         result = self.check(NODE0 + b"*1\r\n$4\r\nPING\r\n")
         self.assertTrue(result.stdout.endswith(b"AOF is valid\n"))
         self.assertIn(b"which servers refuse: 1", result.stderr)
 
     def test_fix(self) -> None:
-        """A torn end is cut, and what is cut stays beside the file."""
+        """A torn tail is cut off, and saved beside the file."""
         result = self.check(NODE0[:TORN], "--fix", answer=b"y\n")
         lines = result.stdout.decode().splitlines()
         self.assertEqual(
@@ -112,13 +112,13 @@ class CheckAofTests(SynchronousTestCase):
         self.assertEqual(NODE0[OK_UP_TO:TORN], kept.read_bytes())
 
     def test_kept_bytes_are_never_overwritten(self) -> None:
-        """A second repair at the same offset keeps both pieces."""
+        """A second repair at the same offset does not overwrite the bytes saved by the first."""
         self.check(NODE0[:TORN], "--fix", answer=b"y\n")
         self.check(NODE0[: TORN + 1], "--fix", answer=b"Y\n")
         self.assertEqual(["x.aof", "x.aof.cut-3640", "x.aof.cut-3640.2"], self.names())
 
     def test_fix_of_a_log_in_use(self) -> None:
-        """Nothing is cut off a file that a node writes to."""
+        """A file that a running node writes to is not truncated."""
         self.file.write_bytes(NODE0[:TORN])
         node = claim(RealFiles(), str(self.file))
         self.addCleanup(node.close)
@@ -128,7 +128,7 @@ class CheckAofTests(SynchronousTestCase):
         self.assertEqual(TORN, node.size())
 
     def test_fix_refused_by_the_user(self) -> None:
-        """Any answer but yes, and no answer, leaves everything as it is."""
+        """Without an explicit yes, the file stays unchanged."""
         for answer in (b"n\n", b"\n", b""):
             result = self.check(NODE0[:TORN], "--fix", answer=answer)
             self.assertTrue(result.stdout.endswith(b"Continue? [y/N]: Aborting...\n"))
@@ -137,13 +137,13 @@ class CheckAofTests(SynchronousTestCase):
             self.assertEqual(["x.aof"], self.names())
 
     def test_fix_of_a_good_file(self) -> None:
-        """Nothing to repair is no error."""
+        """A valid file is not an error."""
         result = self.check(NODE0, "--fix")
         self.assertTrue(result.stdout.endswith(b"diff=0\nAOF is valid\n"))
         self.assertEqual(0, result.returncode)
 
     def test_damage_in_the_middle(self) -> None:
-        """Cutting at damage with records behind it would drop good jobs, so it is refused."""
+        """Damage followed by valid records is not cut off, because valid jobs would be lost."""
         damaged = NODE0[:163] + b"garbage" + NODE0[163:]
         result = self.check(damaged, "--fix", answer=b"y\n")
         self.assertIn(b"Refused: the damage at offset 163 (0xa3)", result.stdout)
@@ -153,14 +153,14 @@ class CheckAofTests(SynchronousTestCase):
         self.assertEqual(["x.aof"], self.names())
 
     def test_damaged_job_in_the_middle(self) -> None:
-        """The same for a job that contradicts itself."""
+        """The same for an inconsistent job."""
         damaged = b"*2\r\n$7\r\nLOADJOB\r\n$5\r\nhello\r\n" + NODE0
         result = self.check(damaged, "--fix", answer=b"y\n")
         self.assertIn(b"Refused: the damage at offset 0 (0x0)", result.stdout)
         self.assertEqual(damaged, self.file.read_bytes())
 
     def test_force(self) -> None:
-        """Who insists may cut in the middle; the rest is kept in any case."""
+        """With ``--force`` damage in the middle is cut off; the rest is saved in any case."""
         damaged = NODE0[:163] + b"garbage" + NODE0[163:]
         result = self.check(damaged, "--fix", "--force", answer=b"y\n")
         self.assertEqual(0, result.returncode)
@@ -168,7 +168,7 @@ class CheckAofTests(SynchronousTestCase):
         self.assertEqual(damaged[163:], (self.directory / "x.aof.cut-163").read_bytes())
 
     def test_usage(self) -> None:
-        """Wrong words, a missing file and a directory are errors with a text."""
+        """Wrong arguments, a missing file and a directory are errors with a message."""
         cases = {
             (): _USAGE,
             ("--fix",): _USAGE,
@@ -188,18 +188,18 @@ class CheckAofTests(SynchronousTestCase):
 
 
 class Terminal(io.StringIO):
-    """A text device that is a terminal."""
+    """A text stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
-        """It is."""
+        """It claims to be a terminal."""
         return True
 
 
 class ProgressBarTests(SynchronousTestCase):
-    """The bar on the error output."""
+    """The progress bar on the error output."""
 
     def draw(self, terminal: bool) -> str:
-        """What half a file shows."""
+        """The output after half of a file."""
         device = Terminal() if terminal else io.StringIO()
         with contextlib.redirect_stderr(device):
             bar = check_aof.ProgressBar(200)
@@ -208,11 +208,11 @@ class ProgressBarTests(SynchronousTestCase):
         return device.getvalue()
 
     def test_on_a_terminal(self) -> None:
-        """A person sees how much is done, and at the end nothing is left of the bar."""
+        """A user sees how much is done, and the bar is removed at the end."""
         shown = self.draw(terminal=True)
         self.assertIn("[" + "#" * 20 + "-" * 20 + "]  50 %", shown)
         self.assertTrue(shown.endswith("\r\x1b[K"))
 
-    def test_elsewhere(self) -> None:
-        """A log file does not want it."""
+    def test_without_a_terminal(self) -> None:
+        """Without a terminal, for example in a log, there is no bar."""
         self.assertEqual("", self.draw(terminal=False))

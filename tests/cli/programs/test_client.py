@@ -1,4 +1,4 @@
-"""The program ``disque``, in processes of its own."""
+"""The program ``disque``, run in processes of its own."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.cli.program import run
 
 
 class ClientTests(SynchronousTestCase):
-    """Commands without a prompt."""
+    """Commands without the prompt."""
 
     def serve(self, *answers: bytes) -> ScriptedServer:
-        """A server with a script."""
+        """A server with this script."""
         server = ScriptedServer(*answers)
         self.addCleanup(server.stop)
         return server
@@ -30,25 +30,25 @@ class ClientTests(SynchronousTestCase):
         stdin: bytes = b"",
         environ: dict[str, str] | None = None,
     ) -> CompletedProcess[bytes]:
-        """Run the program against ``server``."""
+        """Run the program with the address of ``server``."""
         words = ("-p", str(server.port), *argv)
         return run("disque_tx.cli.programs.client", *words, stdin=stdin, environ=environ)
 
     def test_one_command(self) -> None:
-        """The usual case: a command, its reply, status 0."""
+        """A command prints its reply, with status 0."""
         server = self.serve(b"+D-1\r\n")
         result = self.disque(server, "ADDJOB", "q", "a body", "0")
         self.assertEqual((0, b"D-1\n", b""), (result.returncode, result.stdout, result.stderr))
         self.assertEqual([[b"ADDJOB", b"q", b"a body", b"0"]], server.requests)
 
     def test_error_reply_has_status_0(self) -> None:
-        """Scripts of the original rely on it: only a failing connection is a failure."""
+        """An error reply alone has status 0, which scripts for the original rely on."""
         result = self.disque(self.serve(b"-ERR no\r\n"), "FOO")
         self.assertEqual((0, b"ERR no\n\n"), (result.returncode, result.stdout))
 
     def test_error_has_status_1(self) -> None:
-        """With -e, and of PING without it, for who sends that asks whether all is well: with a
-        missing password, in protected mode, with a full disk."""
+        """Error replies have status 1 with ``-e``, and always for PING, because PING is sent to
+        check a server: with a missing password, in protected mode, or with a full disk."""
         for words in (("-e", "FOO"), ("PING",), ("ping",), ("-e", "-r", "2", "PING")):
             for reply in (b"-NOAUTH no\r\n", b"-DENIED no\r\n", b"-MISCONF no\r\n"):
                 result = self.disque(self.serve(reply, b"+PONG\r\n"), *words)
@@ -59,13 +59,13 @@ class ClientTests(SynchronousTestCase):
         self.assertEqual(1, self.disque(lines, "-e", stdin=b"FOO\nPING\n").returncode)
 
     def test_refused_password_has_status_1(self) -> None:
-        """With -e, even if the command itself was answered."""
+        """With ``-e`` a refused password has status 1, even if the command itself was answered."""
         for words, status in ((("-e", "QLEN", "q"), 1), (("QLEN", "q"), 0)):
             server = self.serve(b"-ERR invalid password\r\n", b":1\r\n")
             self.assertEqual(status, self.disque(server, "-a", "x", *words).returncode)
 
     def test_time_limit(self) -> None:
-        """A server that hangs does not hang who asks it."""
+        """With ``--timeout`` a server that does not reply does not block the client."""
         with socket.create_server(("127.0.0.1", 0)) as silent:
             port = str(silent.getsockname()[1])
             words = ("-p", port, "--timeout", "0.2", "PING")
@@ -73,8 +73,9 @@ class ClientTests(SynchronousTestCase):
         self.assertEqual(1, result.returncode)
         self.assertIn(b"no reply within --timeout", result.stderr)
 
-    def test_input_as_a_word(self) -> None:
-        """A body of any bytes comes from a file: in the place of a dash, or as the last word."""
+    def test_argument_from_input(self) -> None:
+        """With ``-x`` a body of any bytes is read from the input, in place of a dash or as the last
+        argument."""
         for words, expected in (
             (("-x", "ADDJOB", "q", "-", "0"), [b"ADDJOB", b"q", b"\xff\r\n\0", b"0"]),
             (("-x", "ECHO"), [b"ECHO", b"\xff\r\n\0"]),
@@ -83,15 +84,16 @@ class ClientTests(SynchronousTestCase):
             self.disque(server, *words, stdin=b"\xff\r\n\0")
             self.assertEqual([expected], server.requests)
 
-    def test_modes_without_forms(self) -> None:
-        """No program reads what is for people without being told."""
+    def test_modes_without_formats(self) -> None:
+        """Modes without machine-readable output refuse its options, so that no program reads the
+        wrong format."""
         for mode in ("--stat", "--latency", "--pipe"):
             result = run("disque_tx.cli.programs.client", "--json", mode)
             self.assertEqual((1, b""), (result.returncode, result.stdout))
             self.assertIn(b"no output as --json", result.stderr)
 
-    def test_forms(self) -> None:
-        """The form of output follows the options, and FAKETTY stands for a terminal."""
+    def test_formats(self) -> None:
+        """The format of the output follows the options; FAKETTY has the effect of a terminal."""
         reply = b"*2\r\n$1\r\na\r\n:1\r\n"
         cases: dict[tuple[str, ...], bytes] = {
             (): b"a\n1\n",
@@ -111,19 +113,20 @@ class ClientTests(SynchronousTestCase):
         result = self.disque(server, "-r", "3", "-i", "0.001", "QLEN", "q")
         self.assertEqual(b"1\n2\n3\n", result.stdout)
 
-    def test_repeat_for_ever(self) -> None:
-        """A negative count ends with the connection."""
+    def test_repeat_endlessly(self) -> None:
+        """A negative count repeats the command until the connection is closed."""
         result = self.disque(self.serve(b":1\r\n", b":2\r\n", CLOSE), "-r", "-1", "QLEN", "q")
         self.assertEqual((1, b"1\n2\n"), (result.returncode, result.stdout))
 
     def test_last_argument_from_input(self) -> None:
-        """``-x`` sends the input unchanged, whatever it holds."""
+        """``-x`` sends the input unchanged, whatever bytes it contains."""
         server = self.serve(b"+D-1\r\n")
         self.disque(server, "-x", "ADDJOB", "q", stdin=b"\x00\xff\n")
         self.assertEqual([[b"ADDJOB", b"q", b"\x00\xff\n"]], server.requests)
 
     def test_commands_from_input(self) -> None:
-        """Without a command each line of input is one; blank lines and bad quotes send nothing."""
+        """Without a command, each line of input is a command; blank lines and wrong quotes are not
+        sent."""
         server = self.serve(b":1\r\n", b":2\r\n")
         lines = b'QLEN "a b"\n\nPING "open\nqlen c\nquit\nQLEN never\n'
         result = self.disque(server, stdin=lines)
@@ -132,22 +135,23 @@ class ClientTests(SynchronousTestCase):
         self.assertEqual(b"Invalid argument(s)\n", result.stderr)
 
     def test_input_is_never_sent_twice(self) -> None:
-        """A program's command is not sent again after a lost connection: it may have been run."""
+        """A command from the input is not sent again after the connection was lost: it may have
+        been executed."""
         server = self.serve(b":1\r\n", CLOSE, b":2\r\n")
         result = self.disque(server, stdin=b"QLEN a\nQLEN b\nQLEN c\n")
         self.assertEqual((1, b"1\n"), (result.returncode, result.stdout))
         self.assertEqual(2, len(server.requests))
 
     def test_password(self) -> None:
-        """The password of the environment is sent first; a refusal is told, not fatal."""
+        """The password from the environment is sent first; a refusal is reported, but not fatal."""
         server = self.serve(b"-ERR invalid password\r\n", b"-NOAUTH Authentication required.\r\n")
         result = self.disque(server, "PING", environ={"DISQUE_PASSWORD": "secret"})
         self.assertEqual([[b"AUTH", b"secret"], [b"PING"]], server.requests)
         self.assertEqual(b"NOAUTH Authentication required.\n\n", result.stdout)
         self.assertIn(b"-a or DISQUE_PASSWORD): ERR invalid password", result.stderr)
 
-    def test_nobody_listens(self) -> None:
-        """No connection: a text that names the address, and status 1."""
+    def test_connection_refused(self) -> None:
+        """Without a server, the error names the address, with status 1."""
         port = unused_port()
         result = run("disque_tx.cli.programs.client", "-p", str(port), "PING")
         self.assertEqual(1, result.returncode)
@@ -155,19 +159,20 @@ class ClientTests(SynchronousTestCase):
         self.assertEqual(text.encode(), result.stderr)
 
     def test_lost_connection(self) -> None:
-        """A reply that never came is a failure, with a hint when there was no answer at all."""
+        """A connection closed before the reply is an error, with a hint when there was no reply at
+        all."""
         result = self.disque(self.serve(CLOSE), "PING")
         self.assertEqual(1, result.returncode)
         self.assertTrue(result.stderr.startswith(b"Error: Server closed the connection\n"))
         self.assertIn(b"try with --tls", result.stderr)
 
     def test_shutdown(self) -> None:
-        """A server that obeys SHUTDOWN goes without a word, and that is success."""
+        """A connection closed after SHUTDOWN is success."""
         result = self.disque(self.serve(CLOSE), "shutdown")
         self.assertEqual((0, b"", b""), (result.returncode, result.stdout, result.stderr))
 
     def test_monitor(self) -> None:
-        """MONITOR shows lines until the connection ends."""
+        """MONITOR prints lines until the connection is closed."""
         lines = b'+OK\r\n+1.000002 [127.0.0.1:5] "PING"\r\n'
         result = self.disque(self.serve(lines + THEN_CLOSE), "MONITOR")
         self.assertEqual(b'OK\n1.000002 [127.0.0.1:5] "PING"\n', result.stdout)
@@ -175,33 +180,34 @@ class ClientTests(SynchronousTestCase):
         self.assertEqual(b"Error: Server closed the connection\n", result.stderr)
 
     def test_latency(self) -> None:
-        """The figures of the round trips so far stand on one line."""
+        """The statistics of the round trips are on one line."""
         result = self.disque(self.serve(b"+PONG\r\n", b"+PONG\r\n", CLOSE), "--latency")
         self.assertIn(b"\x1b[0G\x1b[2Kmin: ", result.stdout)
         self.assertIn(b"(2 samples)", result.stdout)
         self.assertEqual(1, result.returncode)
 
     def test_stat_refused(self) -> None:
-        """Without the right to see figures the program says so and ends."""
+        """When INFO is refused, the program prints the error and ends."""
         result = self.disque(self.serve(b"-NOAUTH Authentication required.\r\n"), "--stat")
         self.assertEqual(1, result.returncode)
         self.assertIn(b"NOAUTH", result.stderr)
 
     def test_intrinsic_latency(self) -> None:
-        """The test of the machine needs no server."""
+        """The test of the machine itself needs no server."""
         result = run("disque_tx.cli.programs.client", "--intrinsic-latency", "0.01")
         self.assertEqual(0, result.returncode)
         self.assertIn(b"microseconds", result.stdout)
 
     def test_pipe(self) -> None:
-        """Requests go through as they are, and the counts come back at once."""
+        """Requests are sent unchanged, and the replies are counted."""
         server = self.serve(b":1\r\n", b"-ERR no\r\n", ECHO)
         result = self.disque(server, "--pipe", stdin=encode([b"QLEN", b"q"]) + encode([b"X"]))
         self.assertEqual((1, b"ERR no\n"), (result.returncode, result.stderr))
         self.assertTrue(result.stdout.endswith(b"errors: 1, replies: 2\n"))
 
     def test_help_version_usage(self) -> None:
-        """Help goes to the error output with status 1, the version to the output with 0."""
+        """Help goes to standard error with status 1, the version to standard output with status
+        0."""
         shown = run("disque_tx.cli.programs.client", "--help")
         self.assertEqual((1, b""), (shown.returncode, shown.stdout))
         self.assertTrue(shown.stderr.startswith(b"Usage: disque"))
@@ -214,15 +220,15 @@ class ClientTests(SynchronousTestCase):
         self.assertIn(b"Unrecognized option", wrong.stderr)
 
     def test_json_of_binary(self) -> None:
-        """Programs get every body whole."""
+        """In JSON, a body of any bytes is complete."""
         result = self.disque(self.serve(b"$2\r\n\xff\x00\r\n"), "--json", "PING", "x")
         self.assertEqual({"base64": "/wA="}, json.loads(result.stdout))
 
-    def test_starts_light(self) -> None:
-        """A one-shot command loads neither Twisted nor the prompt, so that it starts fast."""
+    def test_fast_start(self) -> None:
+        """A single command imports neither Twisted nor the prompt, so that it starts fast."""
         probe = "import sys; import disque_tx.cli.programs.client; print(*sys.modules)"
         loaded = run("timeit", "-n1", "-r1", probe).stdout.split()
         self.assertIn(b"disque_tx.cli.programs.client", loaded)
-        heavies = (b"twisted", b"prompt_toolkit", b"attr", b"rich", b"argparse", b"asyncio")
-        for heavy in (*heavies, b"click", b"redis", b"ssl", b"json"):
-            self.assertNotIn(heavy, loaded)
+        large_modules = (b"twisted", b"prompt_toolkit", b"attr", b"rich", b"argparse", b"asyncio")
+        for module in (*large_modules, b"click", b"redis", b"ssl", b"json"):
+            self.assertNotIn(module, loaded)

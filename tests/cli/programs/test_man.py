@@ -1,4 +1,4 @@
-"""The manual pages: complete, and of macros that are well used."""
+"""The manual pages are complete, and use macros correctly."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _FONTS: Final = {"B", "I", "BI", "BR", "IB", "IR", "RB", "RI"}
 
 
 def text(page: str) -> str:
-    """What a page says, without fonts; dashes as they are typed."""
+    """The text of a page without fonts; dashes as they are typed."""
     shown = _FONT.sub("", (_PAGES / page).read_text()).replace("\\-", "-")
     return shown.replace('"', "")
 
 
 def commands(command: click.Command) -> Iterator[click.Command]:
-    """A command and those below it."""
+    """A command and its subcommands."""
     yield command
     if isinstance(command, click.Group):
         for below in command.commands.values():
@@ -39,16 +39,16 @@ def commands(command: click.Command) -> Iterator[click.Command]:
 
 
 class ManTests(SynchronousTestCase):
-    """Against the programs."""
+    """The pages are compared with the programs."""
 
     def test_options(self) -> None:
-        """Every option of the usage has its place."""
+        """Every option of the usage is documented."""
         listed = "\n".join(line for line in USAGE.splitlines() if line.startswith("  -"))
         documented = set(_OPTION.findall(text("disque.1")))
         self.assertEqual(set(), set(_OPTION.findall(listed)) - documented)
 
     def test_verbs(self) -> None:
-        """So have every verb, every word below it, and every option of these."""
+        """Every verb, subcommand, and option of these is documented."""
         page = text("disque.1")
         documented = set(_OPTION.findall(page))
         for word, verb in VERBS.items():
@@ -60,12 +60,13 @@ class ManTests(SynchronousTestCase):
                         self.assertEqual(set(), set(parameter.opts) - documented, command.name)
 
     def test_check_aof(self) -> None:
-        """The other programs have pages of their own."""
+        """The other program has a page with its options."""
         wanted = set(_OPTION.findall(check_aof._USAGE)) - {"-check-aof"}
         self.assertEqual(set(), wanted - set(_OPTION.findall(text("disque-check-aof.1"))))
 
     def test_macros(self) -> None:
-        """A page without its title, or with an unknown or unbalanced macro, is shown badly."""
+        """Pages with a missing title, or an unknown or unbalanced macro, would be displayed
+        badly."""
         for path in _PAGES.glob("*.1"):
             lines = path.read_text().splitlines()
             macros = [line[1:].split(" ")[0] for line in lines if line.startswith(".")]
@@ -77,7 +78,7 @@ class ManTests(SynchronousTestCase):
                 self.assertNotRegex(line, r"(?<![\\\w])-[a-z-]", f"{path.name}: a bare dash")
 
     def test_groff(self) -> None:
-        """Where groff is at hand, it has nothing to complain about."""
+        """If groff is installed, it reports no warnings."""
         if shutil.which("groff") is None:
             raise SkipTest("groff is not installed")
         for path in sorted(_PAGES.glob("*.1")):

@@ -1,4 +1,4 @@
-"""Without what it needs, ``disque-pipeline`` says how to get it."""
+"""Without PySpark, ``disque-pipeline`` explains how to install it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MissingTests(SynchronousTestCase):
     """An installation without the extra."""
 
     def test_what_to_install(self) -> None:
-        """One line tells what to do, and the exit status that it was not done."""
+        """The error is one line with what to do, and the exit status shows the failure."""
         done = subprocess.run(
             [sys.executable, "-c", _WITHOUT_SPARK],
             env=environment(),

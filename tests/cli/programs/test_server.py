@@ -16,16 +16,17 @@ from disque_tx.services.host.log import DaemonLog
 
 
 class CommandLineTests(SynchronousTestCase):
-    """Calls that end before anything is served."""
+    """Calls that end before the server starts."""
 
     def setUp(self) -> None:
-        """Both outputs go to memory."""
+        """Redirect both outputs to memory."""
         self.out, self.err = io.StringIO(), io.StringIO()
         self.patch(sys, "stdout", self.out)
         self.patch(sys, "stderr", self.err)
 
     def test_version(self) -> None:
-        """One line, with the version whose behaviour clients may expect and our own."""
+        """One line shows the version of Disque that clients can expect, and that of this
+        package."""
         for word in ("-v", "--version"):
             self.assertEqual(0, server.main([word]))
         line, again = self.out.getvalue().splitlines()
@@ -34,19 +35,19 @@ class CommandLineTests(SynchronousTestCase):
         self.assertIn(__version__, line)
 
     def test_help(self) -> None:
-        """The usage is an error message, as it always was."""
+        """The usage goes to standard error with status 1, as in the original."""
         for word in ("-h", "--help"):
             self.assertEqual(1, server.main([word]))
         self.assertEqual("", self.out.getvalue())
         self.assertTrue(self.err.getvalue().startswith("Usage: disque-server "))
 
     def test_only_as_first_word(self) -> None:
-        """Behind other words they are directives, and there are none of these names."""
+        """After other arguments, ``--version`` is an unknown directive."""
         self.assertEqual(1, server.main(["--port", "7711", "--version"]))
         self.assertIn(">>> 'version'\nBad directive", self.err.getvalue())
 
     def test_memory_test(self) -> None:
-        """It says what it found; without a size it says what it needs."""
+        """The test prints its result; without a size, an error shows what is needed."""
         self.assertEqual(0, server.main(["--test-memory", "1"]))
         self.assertIn("passed", self.out.getvalue())
         self.assertEqual(1, server.main(["--test-memory"]))
@@ -54,7 +55,7 @@ class CommandLineTests(SynchronousTestCase):
         self.assertIn("megabytes", self.out.getvalue())
 
     def test_bad_line(self) -> None:
-        """Mistakes go to standard error, with the place."""
+        """Errors go to standard error, with the option."""
         self.assertEqual(1, server.main(["--hz", "10", "--loglevel", "loud"]))
         self.assertTrue(
             self.err.getvalue().startswith(
@@ -67,13 +68,13 @@ class CommandLineTests(SynchronousTestCase):
         )
 
     def test_missing_file(self) -> None:
-        """A file that is not there is told in the log."""
+        """A missing configuration file is reported in the log."""
         self.assertEqual(1, server.main(["/no/such.conf"]))
         self.assertIn("can't open config file '/no/such.conf'", self.out.getvalue())
 
 
 class PidFileTests(SynchronousTestCase):
-    """The file that names the process."""
+    """The file with the process ID."""
 
     def setUp(self) -> None:
         self.path = Path(self.mktemp())
@@ -81,20 +82,20 @@ class PidFileTests(SynchronousTestCase):
         self.log = DaemonLog("debug", str(self.log_path))
 
     def written(self, daemonize: bool, path: str) -> str:
-        """What has to be removed at the end."""
+        """The path that must be removed at the end."""
         return server._write_pid_file(Settings(daemonize=daemonize, pidfile=path), self.log)
 
     def test_daemon(self) -> None:
-        """A daemon writes its number and a line end."""
+        """A daemon writes its process ID and a line end."""
         self.assertEqual(str(self.path), self.written(True, str(self.path)))
         self.assertEqual(f"{os.getpid()}\n", self.path.read_text())
 
     def test_foreground(self) -> None:
-        """Others write none."""
+        """A process in the foreground writes no file."""
         self.assertEqual("", self.written(False, str(self.path)))
         self.assertFalse(self.path.exists())
 
     def test_impossible(self) -> None:
-        """A pid file that cannot be written is told, and not removed at the end."""
+        """A pid file that cannot be written is reported, and not removed at the end."""
         self.assertEqual("", self.written(True, "/no/such/folder/pid"))
         self.assertIn("/no/such/folder/pid: No such file", self.log_path.read_text())

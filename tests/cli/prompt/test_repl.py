@@ -1,4 +1,4 @@
-"""The prompt, with typed keys and without a terminal."""
+"""The prompt, with scripted keys and without a terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RunTests(SynchronousTestCase):
     """``run``."""
 
     def type(self, keys: str, *answers: bytes) -> int:
-        """Type ``keys`` at a prompt on a server with a script; returns the exit status."""
+        """Type ``keys`` at a prompt on a server with this script; returns the exit status."""
         self.server = ScriptedServer(*answers)
         self.addCleanup(self.server.stop)
         self.out, self.err = io.BytesIO(), io.StringIO()
@@ -39,7 +39,7 @@ class RunTests(SynchronousTestCase):
             return run(shell, self.history, device, DummyOutput())
 
     def test_commands(self) -> None:
-        """What is typed is sent, answered and remembered, until ``quit``."""
+        """Typed commands are sent, answered and added to the history, until ``quit``."""
         status = self.type("PING\rQLEN q\rquit\r", b"+PONG\r\n", b":3\r\n")
         self.assertEqual(0, status)
         self.assertEqual(b"PONG\n(integer) 3\n", self.out.getvalue())
@@ -50,12 +50,12 @@ class RunTests(SynchronousTestCase):
         self.assertEqual(0, self.type("\x04"))
 
     def test_interrupt_drops_the_line(self) -> None:
-        """Control-C forgets what was typed and stays."""
+        """Control-C discards the line and stays in the program."""
         self.type("DELJOB x\x03PING\rquit\r", b"+PONG\r\n")
         self.assertEqual([[b"PING"]], self.server.requests)
 
     def test_completion_by_tab(self) -> None:
-        """TAB completes a word that is unambiguous."""
+        """TAB completes an unambiguous word."""
         self.type("qle\t mail\rquit\r", b":1\r\n")
         self.assertEqual([[b"qlen", b"mail"]], self.server.requests)
 
@@ -64,12 +64,12 @@ class CommandCompleterTests(SynchronousTestCase):
     """``CommandCompleter``."""
 
     def complete(self, line: str) -> list[tuple[str, int]]:
-        """The texts for ``line``, and where they start."""
+        """The completions of ``line``, and where they start."""
         found = CommandCompleter().get_completions(Document(line), CompleteEvent())
         return [(completion.text, completion.start_position) for completion in found]
 
-    def test_case_follows_the_typist(self) -> None:
-        """Lower case stays lower case."""
+    def test_case_is_kept(self) -> None:
+        """Completions have the case of the typed letters."""
         self.assertEqual([("addjob", -3)], self.complete("add"))
         self.assertEqual([("REPLICATE", -4)], self.complete("addjob q b 0 REPL"))
 
@@ -77,7 +77,7 @@ class CommandCompleterTests(SynchronousTestCase):
 class LineHistoryTests(SynchronousTestCase):
     """``LineHistory``."""
 
-    def test_survives(self) -> None:
+    def test_is_stored(self) -> None:
         """The next session starts with the lines of the last one, newest first."""
         path = self.mktemp()
         history = LineHistory(path)
@@ -86,13 +86,13 @@ class LineHistoryTests(SynchronousTestCase):
         self.assertEqual(["QLEN é", "PING"], list(LineHistory(path).load_history_strings()))
 
     def test_private(self) -> None:
-        """Nobody else may read what was typed."""
+        """Other users cannot read the history."""
         path = self.mktemp()
         LineHistory(path).store_string("PING")
         self.assertEqual(0o600, stat.S_IMODE(os.stat(path).st_mode))
 
     def test_passwords_are_not_written(self) -> None:
-        """A password that was typed does not stay on the disk."""
+        """A typed password is not written to the history file."""
         path = self.mktemp()
         for line in ("AUTH secret", "3 auth secret", 'config set "requirepass" x', "auth 'open"):
             self.assertTrue(holds_password(line), line)
@@ -101,7 +101,7 @@ class LineHistoryTests(SynchronousTestCase):
         self.assertFalse(holds_password("ADDJOB auth-mail x 0"))
 
     def test_unusable_file(self) -> None:
-        """Without a place for the history the prompt works all the same."""
+        """Without a writable file for the history, the prompt still works."""
         history = LineHistory(os.path.join(self.mktemp(), "missing", "file"))
         history.store_string("PING")
         self.assertEqual([], list(history.load_history_strings()))

@@ -1,4 +1,4 @@
-"""Lines at the prompt, on a scripted server."""
+"""Lines at the prompt, with a scripted server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.cli.double import CLOSE, ScriptedServer, unused_port
 
 
 class ShellTests(SynchronousTestCase):
-    """``Shell`` with a person before it, unless a test says otherwise."""
+    """``Shell``, interactive unless a test says otherwise."""
 
     def setUp(self) -> None:
         self.clock = Clock()
@@ -23,27 +23,27 @@ class ShellTests(SynchronousTestCase):
         self.err = io.StringIO()
 
     def shell(self, *answers: bytes, interactive: bool = True) -> Shell:
-        """A shell on a server with a script."""
+        """A shell connected to a server with this script."""
         self.server = ScriptedServer(*answers)
         self.addCleanup(self.server.stop)
         return self.shell_at(self.server.address, interactive)
 
     def shell_at(self, address: Address, interactive: bool = True) -> Shell:
-        """A shell on an address."""
+        """A shell for this address."""
         style = Style("formatted")
         session = CommandSession(address, None, style, self.out, self.err, self.clock.advance)
         self.addCleanup(session.disconnect)
         return Shell(session, self.clock.seconds, interactive, 0.25)
 
-    def test_prompt_tells_the_connection(self) -> None:
-        """A person sees where the next command goes."""
+    def test_prompt_shows_the_connection(self) -> None:
+        """The prompt shows to which server the next command is sent."""
         shell = self.shell()
         self.assertEqual("not connected> ", shell.prompt())
         shell.greet()
         self.assertEqual(f"127.0.0.1:{self.server.port}> ", shell.prompt())
 
-    def test_server_is_away(self) -> None:
-        """Without a server the shell goes on and says why nothing happens."""
+    def test_server_is_down(self) -> None:
+        """Without a server the shell continues and prints why the command failed."""
         shell = self.shell_at(Address("127.0.0.1", unused_port()))
         shell.greet()
         shell.execute(b"PING")
@@ -51,7 +51,7 @@ class ShellTests(SynchronousTestCase):
         self.assertEqual("not connected> ", shell.prompt())
 
     def test_quoting(self) -> None:
-        """Words are split as everywhere else in Disque; bad quotes are told."""
+        """Words are quoted as everywhere in Disque; wrong quotes are reported."""
         shell = self.shell(b"+PONG\r\n")
         shell.execute(b'PING "a\\x41 b"')
         shell.execute(b'PING "a')
@@ -66,13 +66,14 @@ class ShellTests(SynchronousTestCase):
         self.assertEqual(0.5, self.clock.seconds())
 
     def test_lone_number_is_a_command(self) -> None:
-        """Nothing is repeated when nothing follows the number."""
+        """A number alone is sent as a command."""
         shell = self.shell(b"-ERR unknown command '5'\r\n")
         shell.execute(b"5")
         self.assertEqual([[b"5"]], self.server.requests)
 
     def test_one_retry(self) -> None:
-        """A connection that was closed while idle is opened again, and the command sent again."""
+        """When a connection was closed while idle, the shell reconnects and sends the command
+        again."""
         shell = self.shell(b"+PONG\r\n", CLOSE, b"+PONG\r\n")
         shell.execute(b"PING")
         shell.execute(b"PING")
@@ -80,20 +81,20 @@ class ShellTests(SynchronousTestCase):
         self.assertEqual("", self.err.getvalue())
 
     def test_only_one_retry(self) -> None:
-        """A command that breaks every connection is told and given up."""
+        """A command that closes every connection is reported and not sent again."""
         shell = self.shell(b"+PONG\r\n", CLOSE, CLOSE, b"+PONG\r\n")
         shell.execute(b"PING")
         shell.execute(b"PING")
         self.assertEqual("Error: Server closed the connection\n", self.err.getvalue())
         self.assertEqual("not connected> ", shell.prompt())
 
-    def test_programs_get_no_retry(self) -> None:
-        """When nobody is there a lost connection ends the shell."""
+    def test_no_retry_without_a_user(self) -> None:
+        """Without a user at the prompt, a lost connection ends the shell."""
         shell = self.shell(CLOSE, interactive=False)
         self.assertRaises(ConnectionLost, shell.execute, b"PING")
 
     def test_time_of_slow_commands(self) -> None:
-        """From half a second on the time is told, to people only."""
+        """From half a second on, the duration is shown, but only to users at the prompt."""
         for interactive, expected in ((True, b"1\n1\n1\n(0.50s)\n"), (False, b"1\n1\n1\n")):
             self.out.truncate(0)
             self.out.seek(0)
@@ -102,7 +103,8 @@ class ShellTests(SynchronousTestCase):
             self.assertEqual(expected, self.out.getvalue())
 
     def test_interrupt_keeps_the_shell(self) -> None:
-        """Control-C during a command closes the connection, which is out of step, and no more."""
+        """Control-C during a command closes the connection, whose replies are out of step, but not
+        the shell."""
         shell = self.shell(b"+PONG\r\n", b"+PONG\r\n")
 
         def interrupt(seconds: float) -> None:
@@ -116,7 +118,7 @@ class ShellTests(SynchronousTestCase):
         self.assertEqual(b"PONG\nPONG\n", self.out.getvalue())
 
     def test_help(self) -> None:
-        """``help`` and ``?`` answer without the server."""
+        """``help`` and ``?`` work without the server."""
         shell = self.shell()
         shell.execute(b"help qlen")
         shell.execute(b"?")
@@ -125,17 +127,17 @@ class ShellTests(SynchronousTestCase):
         self.assertEqual([], self.server.requests)
 
     def test_leave(self) -> None:
-        """``quit`` and ``exit`` end the shell in any case."""
+        """``quit`` and ``exit`` always end the shell."""
         for word in (b"quit", b"EXIT"):
             self.assertRaises(Quit, self.shell().execute, word)
 
     def test_clear(self) -> None:
-        """``clear`` empties the screen."""
+        """``clear`` clears the screen."""
         self.shell().execute(b"clear")
         self.assertEqual(b"\x1b[H\x1b[2J", self.out.getvalue())
 
     def test_connect(self) -> None:
-        """``connect`` goes to another server, and explains a bad port."""
+        """``connect`` connects to another server, and explains a wrong port."""
         shell = self.shell()
         other = ScriptedServer(b"+PONG\r\n")
         self.addCleanup(other.stop)
@@ -147,7 +149,7 @@ class ShellTests(SynchronousTestCase):
         self.assertIn("connect <host> <port>", self.err.getvalue())
 
     def test_quit_command_in_session(self) -> None:
-        """After QUIT with a repetition the connection is known to be gone."""
+        """After QUIT with a repetition the shell knows that the connection is closed."""
         shell = self.shell(b"+OK\r\n")
         shell.execute(b"1 QUIT")
         self.assertFalse(shell.session.connected)

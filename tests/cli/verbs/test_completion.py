@@ -1,4 +1,4 @@
-"""Completion by shells."""
+"""Completion in shells."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.cli.program import run
 
 
 class ScriptTests(SynchronousTestCase):
-    """The scripts, where the shell is at hand."""
+    """The scripts, tested with the shells that are installed."""
 
     def completed(self, line: str) -> set[str]:
-        """What bash offers for the last word of a line."""
+        """The completions that bash offers for the last word of a line."""
         bash = shutil.which("bash")
         if bash is None:
             raise SkipTest("bash is not installed")
@@ -32,7 +32,8 @@ class ScriptTests(SynchronousTestCase):
         return set(result.stdout.decode().split())
 
     def test_bash(self) -> None:
-        """Verbs, words below them, their options, commands, and options before all of them."""
+        """Verbs, subcommands, their options, commands of the server, and global options are
+        completed."""
         self.assertEqual({"drain"}, self.completed("disque dr"))
         self.assertEqual({"ADDJOB"}, self.completed("disque -p 1 ADD"))
         self.assertEqual({"--from-line"}, self.completed("disque fill --fr"))
@@ -41,7 +42,7 @@ class ScriptTests(SynchronousTestCase):
         self.assertIn("--all-nodes", self.completed("disque --a"))
 
     def test_others(self) -> None:
-        """Every verb and option is in the scripts of the other shells."""
+        """Every verb is in the scripts of the other shells."""
         for shell in ("zsh", "fish"):
             result = run("disque_tx.cli.programs.client", "completion", shell)
             self.assertEqual((0, b""), (result.returncode, result.stderr))
@@ -53,16 +54,16 @@ class ScriptTests(SynchronousTestCase):
                 subprocess.run(check, input=result.stdout, timeout=20, check=True)
 
     def test_words(self) -> None:
-        """All that the usage names, and all that click knows."""
+        """The completions include the options of the usage and those of the verbs."""
         self.assertTrue({"-h", "--tls", "--pipe-timeout", "-e", "--version"} <= set(options()))
         self.assertTrue({"", "list", "requeue"} <= set(below("dead")))
 
 
 class VersionTests(SynchronousTestCase):
-    """Versions of the other programs."""
+    """The versions of the other programs."""
 
     def test_check_aof(self) -> None:
-        """As the client says it."""
+        """The version is shown in the same form as by the client."""
         result = run("disque_tx.cli.programs.check_aof", "--version")
-        said = f"disque-check-aof {__version__}\n".encode()
-        self.assertEqual((0, said), (result.returncode, result.stdout))
+        expected = f"disque-check-aof {__version__}\n".encode()
+        self.assertEqual((0, expected), (result.returncode, result.stdout))

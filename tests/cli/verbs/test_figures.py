@@ -1,4 +1,4 @@
-"""Figures of queues over nodes and time."""
+"""Figures of queues, summed over nodes and compared over time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ STAT = QueueStat("q", 3, 10, 1, 2, (), 0, 100, 90, "none")
 
 
 class TotalsTests(SynchronousTestCase):
-    """What nodes tell of all their queues."""
+    """Totals over all queues of the nodes."""
 
     def test_summed(self) -> None:
-        """Jobs add up, the oldest is the oldest of all; nodes of the original tell nothing, and a
-        cluster of them has no totals."""
+        """Numbers of jobs are summed, and the oldest age is that of all nodes; nodes of the
+        original do not report them, and a cluster with only such nodes has no totals."""
         ours = [
             {"queued_jobs": "3", "jobs_in_hand": "1", "oldest_queued_job_age_seconds": "60"},
             {"queued_jobs": "4", "jobs_in_hand": "0", "oldest_queued_job_age_seconds": "5"},
@@ -32,21 +32,22 @@ class FiguresTests(SynchronousTestCase):
     """``total``, ``rates`` and ``cells``."""
 
     def test_total(self) -> None:
-        """A queue is what all nodes have of it; a node that does not know it adds nothing."""
+        """The figures of a queue are summed over all nodes; a node without the queue adds
+        nothing."""
         other = attrs.evolve(STAT, length=4, age_s=5, pause="out")
         expected = Figures("q", 7, 10, 4, 200, 180, "none/out")
         self.assertEqual(expected, total("q", [STAT, None, other]))
         self.assertEqual(Figures("q"), total("q", [None]))
 
     def test_rates(self) -> None:
-        """Per second; never negative when a node began anew; unknown at first."""
+        """Rates are per second, never negative when a node was restarted, and unknown at first."""
         before = Figures("q", jobs_in=100, jobs_out=50)
         after = Figures("q", jobs_in=110, jobs_out=20)
         self.assertEqual(Rates(5.0, 0.0), rates(before, after, 2.0))
         self.assertEqual(Rates(None, None), rates(None, after, 2.0))
 
-    def test_names_are_harmless(self) -> None:
-        """The name of a queue may be anything; a terminal must not obey it."""
+    def test_names_are_escaped(self) -> None:
+        """Control bytes in the name of a queue never reach the terminal."""
         self.assertEqual("a?[31m", cells(Figures("a\x1b[31m"), Rates())[0])
 
 
@@ -54,7 +55,7 @@ class LongestTests(SynchronousTestCase):
     """``Longest``."""
 
     def test_keeps_the_longest(self) -> None:
-        """Of many, the longest first; a queue that a scan returns twice counts once."""
+        """The longest queues come first; a queue that a scan returns twice counts once."""
         longest = Longest(3)
         for length in (5, 1, 9, 7, 9, 3, 7):
             longest.add(attrs.evolve(STAT, name=f"q{length}", length=length))

@@ -10,11 +10,11 @@ from tests.cli.double import ScriptedServer
 
 
 class HealthTests(SynchronousTestCase):
-    """What a node answers that does not serve."""
+    """Nodes that answer but do not serve clients."""
 
     def test_standing_aside(self) -> None:
-        """A node that shares its ID with an earlier process refuses jobs: no probe may keep it in
-        the rotation."""
+        """A node that shares its ID with an earlier process refuses jobs, so a probe must report it
+        as unhealthy."""
         fields = b"loading:0\r\ncluster_standing_aside:yes\r\n"
         info = b"$%d\r\n%b\r\n" % (len(fields), fields)
         refusal = b"-ERR REPLICATE must be at least 1\r\n"
@@ -24,4 +24,4 @@ class HealthTests(SynchronousTestCase):
         self.addCleanup(connection.close)
         error = self.assertRaises(Unhealthy, examine, connection)
         self.assertIn("stands aside", str(error))
-        self.assertIn([b"INFO", b"ALL"], server.requests)  # by default INFO lacks the field
+        self.assertIn([b"INFO", b"ALL"], server.requests)  # INFO without ALL lacks the field

@@ -1,4 +1,4 @@
-"""Jobs as lines."""
+"""Jobs as lines of text or JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LineTests(SynchronousTestCase):
 
     @given(st.text(), st.binary())
     def test_json_is_whole(self, queue: str, body: bytes) -> None:
-        """Whatever a job holds, a program gets it back from one line."""
+        """Any job can be restored from its line of JSON."""
         line = as_json(Job(queue, "D-1", body))
         self.assertEqual(1, line.count(b"\n"))
         found = json.loads(line)
@@ -43,8 +43,7 @@ class LineTests(SynchronousTestCase):
 
     @given(st.text(), st.binary(), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
     def test_inverse(self, queue: str, body: bytes, retry_s: int, ttl_s: int) -> None:
-        """What drain writes, fill reads: nothing of a job is lost on the way; and a TTL of which
-        nothing is left is a second."""
+        """``fill`` reads what ``drain`` writes, without loss; an expired TTL becomes one second."""
         known = attrs.evolve(details(1, retry_s, 0.0), ttl_s=ttl_s, replicate=3)
         found = parsed(as_json(Job(queue, "D-1", body, 1, 2), known))
         terms = AddOptions(retry_s=retry_s, ttl_s=max(1, ttl_s), replicate=3)
@@ -52,7 +51,7 @@ class LineTests(SynchronousTestCase):
 
     @given(st.binary() | st.text().map(str.encode) | _OBJECTS)
     def test_no_jobs(self, line: bytes) -> None:
-        """Whatever stands in a line, it is a job that ADDJOB can be asked to add, or refused."""
+        """Any line is either a job that can be added, or refused as malformed."""
         try:
             found = parsed(line)
         except NotAJob:
@@ -65,14 +64,14 @@ class LineTests(SynchronousTestCase):
 
     @given(st.text())
     def test_readable(self, text: str) -> None:
-        """On a terminal letters of any language are shown as they are, and what would command the
-        terminal, or hide, is not."""
+        """On a terminal, letters of any language are shown, and control or invisible characters are
+        escaped."""
         line = as_readable(Job("q", "D-1", text.encode("utf-8", "replace"))).decode()
         self.assertTrue(line.endswith("\n"))
         self.assertTrue(line[:-1].isprintable())
 
     def test_readable_examples(self) -> None:
-        """Bytes that are no text are escaped, all of them."""
+        """Bytes that are not text are all escaped."""
         for body, shown in (
             ("grüße 你好".encode(), '"grüße 你好"'),
             (b'a"\\\n\x1b[2J', '"a\\"\\\\\\n\\x1b[2J"'),
@@ -83,15 +82,15 @@ class LineTests(SynchronousTestCase):
 
     @given(st.binary())
     def test_text_is_harmless(self, body: bytes) -> None:
-        """A terminal obeys nothing that a stranger put into a job."""
+        """A job can contain nothing that controls the terminal."""
         line = as_text(Job("q", "D-1", body))
         self.assertTrue(line.endswith(b"\n"))
         self.assertTrue(line[:-1].decode("ascii").isprintable())
 
     def test_queue_of_any_bytes(self) -> None:
-        """A name that is not UTF-8 makes a line too."""
+        """A queue name that is not UTF-8 can be written, too."""
         self.assertIn(b'"\\udcff"', as_json(Job("\udcff", "D-1", b"")))
 
     def test_body(self) -> None:
-        """Bodies alone are unchanged."""
+        """Bodies alone are written unchanged."""
         self.assertEqual(b"\xff\x00\n", as_body(Job("q", "D-1", b"\xff\x00")))

@@ -1,4 +1,4 @@
-"""Reaching the nodes of a cluster."""
+"""Connections to the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class MembersTests(SynchronousTestCase):
     """``Members``."""
 
     def members(self, *addresses: str) -> Members:
-        """Of these addresses."""
+        """The members with these addresses."""
         members = Members(parse([], {}), addresses or ("127.0.0.1:1",))
         self.addCleanup(members.close)
         return members
 
     def test_some_are_silent(self) -> None:
-        """Who answers is heard; who does not, or is no node at all, is told with the reason."""
+        """Replies of reachable nodes are returned; for the others, the reason is reported."""
         server = ScriptedServer(_HELLO, b"+PONG\r\n")
         self.addCleanup(server.stop)
         here, dead, odd = str(server.address), f"127.0.0.1:{unused_port()}", "no address:x"
@@ -33,8 +33,8 @@ class MembersTests(SynchronousTestCase):
         self.assertIn("refused", found.silent[dead])
         self.assertIn("is not the address of a node", found.silent[odd])
 
-    def test_nobody_answers(self) -> None:
-        """Then there is nothing to go on with, and each reason is told."""
+    def test_no_node_answers(self) -> None:
+        """When no node answers, the error contains the reason for each."""
         address = f"127.0.0.1:{unused_port()}"
         members = self.members()
         error = self.assertRaises(NobodyAnswers, members.ask, [address], lambda node: node.ping())
@@ -42,15 +42,16 @@ class MembersTests(SynchronousTestCase):
         self.assertIn("refused", str(error))
 
     def test_other_nodes_than_the_options(self) -> None:
-        """A verb may name nodes itself."""
+        """A verb can use other nodes than the options give."""
         self.assertEqual(("a:1",), self.members("a:1").nodes)
 
 
 class AddressTests(SynchronousTestCase):
-    """What nodes say of where others are."""
+    """Addresses in the replies of nodes."""
 
     def test_hello(self) -> None:
-        """Who answers is where it was asked; who has no address is left out."""
+        """The node that replies has the address it was reached at; nodes without an address are
+        left out."""
         nodes = (
             NodeInfo("a", "10.0.0.1", 7711, 1),
             NodeInfo("b", "::1", 7712, 1),
@@ -59,7 +60,7 @@ class AddressTests(SynchronousTestCase):
         self.assertEqual(["name:7711", "[::1]:7712"], listed(Hello("a", nodes), "name:7711"))
 
     def test_cluster_nodes(self) -> None:
-        """IPv6 has no brackets there."""
+        """IPv6 addresses in CLUSTER NODES have no brackets."""
         for given, expected in (("::1:7711", "[::1]:7711"), ("10.0.0.1:7711", "10.0.0.1:7711")):
             node = ClusterNode("a", given, frozenset(), 0, 0, True)
             self.assertEqual(expected, place(node))
@@ -69,7 +70,7 @@ class HintTests(SynchronousTestCase):
     """``explained``."""
 
     def test_known(self) -> None:
-        """A text of the TLS library alone helps nobody."""
+        """A message of the TLS library gets a hint that helps."""
         shown = explained("[SSL: WRONG_VERSION_NUMBER] wrong version number.")
         self.assertTrue(
             shown.endswith(
@@ -78,5 +79,5 @@ class HintTests(SynchronousTestCase):
         )
 
     def test_unknown(self) -> None:
-        """Other texts stay as they are."""
+        """Other messages stay unchanged."""
         self.assertEqual("Connection refused", explained("Connection refused"))

@@ -1,4 +1,4 @@
-"""How fast ``disque move`` goes."""
+"""``disque move``: which jobs may be added again, and its rate."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from tests.client.scripted import (
 
 
 class AtMostOnceTests(ScriptedTestCase):
-    """A job with RETRY 0 on its way."""
+    """The move of a job with RETRY 0, when the target fails."""
 
     def moved(self, retry_s: int, *answers: bytes) -> tuple[Move, ScriptedNode, ScriptedNode, Any]:
-        """Move one job; the target answers ADDJOB so. What was raised is the last."""
+        """Move one job, with these replies of the target to ADDJOB; the last element is the
+        exception."""
         source = self.node(
             SHOW=_shown(retry_s),
             GETJOB=[array(job()), b"*-1\r\n"],
@@ -50,8 +51,9 @@ class AtMostOnceTests(ScriptedTestCase):
             error = raised
         return move, source, target, error
 
-    def test_answer_lost(self) -> None:
-        """It may be there: it is neither added again nor given back, and its ID is told."""
+    def test_reply_lost(self) -> None:
+        """When the reply is lost, the job may have been added: it is neither added again nor
+        returned, and its ID is reported."""
         move, source, target, error = self.moved(0, HANG_UP)
         self.assertIsInstance(error, OutcomeUnknown)
         self.assertEqual([JOB_ID], move.unknown)
@@ -59,21 +61,21 @@ class AtMostOnceTests(ScriptedTestCase):
         self.assertEqual(1, target.commands().count("ADDJOB"))
 
     def test_refused(self) -> None:
-        """It is certainly not there: it is given back."""
+        """A refused job was certainly not added: it is returned to its queue."""
         move, source, _, error = self.moved(0, b"-PAUSED no\r\n")
         self.assertIsInstance(error, Paused)
         self.assertEqual([], move.unknown)
         self.assertIn("ENQUEUE", source.commands())
 
-    def test_others(self) -> None:
-        """A job that may be delivered twice is added again, or given back."""
+    def test_at_least_once(self) -> None:
+        """A job that may be delivered twice is added again, or returned to its queue."""
         move, source, _, error = self.moved(5, HANG_UP)
         self.assertIsNotNone(error)
         self.assertEqual([], move.unknown)
         self.assertIn("ENQUEUE", source.commands())
 
     def test_moved(self) -> None:
-        """All is well, mostly."""
+        """Successfully moved jobs are acknowledged and counted."""
         for retry_s in (0, 5):
             move, source, target, error = self.moved(retry_s, ADDED)
             self.assertEqual((None, 1), (error, move.done))
@@ -83,7 +85,7 @@ class AtMostOnceTests(ScriptedTestCase):
 
 
 def _shown(retry_s: int) -> bytes:
-    """The answer to SHOW."""
+    """A reply to SHOW."""
     texts = {"id": JOB_ID, "queue": "q", "state": "active", "body": "b"}
     numbers = {"repl": 1, "ttl": 9, "ctime": 1, "delay": 0, "retry": retry_s, "nacks": 0}
     numbers |= {"additional-deliveries": 0, "next-requeue-within": 0, "next-awake-within": 0}
@@ -97,7 +99,7 @@ class PaceTests(SynchronousTestCase):
     """``Pace``."""
 
     def test_rate(self) -> None:
-        """So many a second, what the work itself takes included."""
+        """The rate includes the time of the work itself."""
         clock = Clock()
         pace = Pace(4.0, clock.advance, clock.seconds)
         for work_s in (0.0, 0.1, 0.25):
@@ -107,14 +109,14 @@ class PaceTests(SynchronousTestCase):
         self.assertAlmostEqual(0.75, clock.seconds())
 
     def test_behind(self) -> None:
-        """Work that takes longer is not made up for."""
+        """Time lost by slow work is not made up for by a higher rate."""
         clock = Clock()
         clock.advance(10)
         Pace(4.0, clock.advance, clock.seconds).rest(0.0)
         self.assertEqual(10.0, clock.seconds())
 
     def test_no_limit(self) -> None:
-        """Without a rate nobody waits."""
+        """Without a rate there is no pause."""
         clock = Clock()
         Pace(None, clock.advance, clock.seconds).rest(0.0)
         self.assertEqual(0.0, clock.seconds())

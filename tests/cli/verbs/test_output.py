@@ -17,7 +17,7 @@ class DrawnTests(SynchronousTestCase):
     """``drawn``."""
 
     def test_narrow(self) -> None:
-        """A row of the nodes fits into 80 columns: an address that is broken cannot be copied."""
+        """A row about a node fits into 80 columns, so that its address can be copied."""
         output = StringIO()
         Console(file=output, width=80).print(drawn(_HEADER, [_ROW]))
         words = [line.split() for line in output.getvalue().splitlines()]

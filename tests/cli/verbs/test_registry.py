@@ -1,4 +1,4 @@
-"""Which words are ours."""
+"""Which words are verbs of ``disque``, and which are commands of the server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class RecognisedTests(SynchronousTestCase):
     """``recognised``."""
 
     def test_for_the_server(self) -> None:
-        """Scripts of the original send these, in either case, and must reach the server."""
+        """Scripts for the original send these commands, in upper or lower case; they must reach the
+        server."""
         for line in (
             b"PING|cluster nodes|cluster info|CLUSTER INFO|cluster myid|cluster meet 10.0.0.1 7711"
             b"|cluster meet ::1 7711|cluster forget 69c576d01cbe51945a0084a3b612f98447ce6e79"
@@ -26,8 +27,8 @@ class RecognisedTests(SynchronousTestCase):
         ).split(b"|"):
             self.assertIsNone(recognised(line.split()), line)
 
-    def test_ours(self) -> None:
-        """An address with a port tells ours from the server's."""
+    def test_verbs(self) -> None:
+        """An address with a port distinguishes verbs from commands of the server."""
         for line in (
             b"cluster check a:1|cluster info [::1]:7711|cluster meet 10.0.0.1:7711 10.0.0.2:7711"
             b"|cluster forget a:1 id|cluster create a:1 b:2|cluster --help|cluster create --help"
@@ -40,12 +41,12 @@ class RecognisedTests(SynchronousTestCase):
             self.assertIs(VERBS[word], recognised([word.encode()]))
 
     def test_no_command_of_the_server_is_hidden(self) -> None:
-        """But for CLUSTER, no verb has the name of a command."""
+        """Except CLUSTER, no verb has the name of a command."""
         commands = {entry.name.split()[0].lower() for entry in ENTRIES}
         self.assertEqual({"cluster"}, commands & VERBS.keys())
 
     def test_modules(self) -> None:
-        """Each verb is what its module exposes, and is listed."""
+        """Each verb is the command of its module, and is listed in the help."""
         for word, verb in VERBS.items():
             command = import_module(verb.module).command
             self.assertIsInstance(command, click.Command)
@@ -54,10 +55,10 @@ class RecognisedTests(SynchronousTestCase):
 
 
 class RunTests(SynchronousTestCase):
-    """Verbs in processes of their own, as far as they need no node."""
+    """Verbs in processes of their own, where they need no node."""
 
     def test_raw_cluster(self) -> None:
-        """The original's forms travel as they are."""
+        """Commands of the original are sent unchanged."""
         server = ScriptedServer(b"+OK\r\n")
         self.addCleanup(server.stop)
         words = ("-p", str(server.port), "cluster", "meet", "10.0.0.1", "7711")
@@ -65,7 +66,7 @@ class RunTests(SynchronousTestCase):
         self.assertEqual([[b"cluster", b"meet", b"10.0.0.1", b"7711"]], server.requests)
 
     def test_help(self) -> None:
-        """Every verb explains itself, with status 0."""
+        """Every verb has a help text, with status 0."""
         for word in ("help", "drain"):
             result = run("disque_tx.cli.programs.client", word, "--help")
             self.assertEqual((0, b""), (result.returncode, result.stderr))
@@ -84,7 +85,7 @@ class RunTests(SynchronousTestCase):
         self.assertIn(b"ADDJOB queue body ms-timeout", shown)
 
     def test_bad_words(self) -> None:
-        """What a verb does not understand is said on the error output, with status 2."""
+        """Wrong arguments are reported on standard error, with status 2."""
         for words in (
             ("drain", "q", "--count", "x"),
             ("watch",),

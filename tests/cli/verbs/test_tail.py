@@ -1,4 +1,4 @@
-"""What ``disque tail`` remembers."""
+"""The jobs that ``disque tail`` has already shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SeenTests(SynchronousTestCase):
         self.assertEqual(jobs("c"), list(seen.new(jobs("b", "c"))))
 
     def test_bounded(self) -> None:
-        """For days of new jobs memory stays as it is; what is still there is not forgotten."""
+        """Memory does not grow over days of new jobs; jobs that are still queued are remembered."""
         seen = Seen(limit=3)
         list(seen.new(jobs("stays")))
         for number in range(100):
@@ -34,6 +34,6 @@ class SeenTests(SynchronousTestCase):
 
     @given(st.lists(st.sampled_from("abcdef"), max_size=30))
     def test_none_twice(self, ids: list[str]) -> None:
-        """Whatever comes, within the limit nothing is shown twice and nothing new is left out."""
+        """Within the limit, no job is shown twice and no new one is left out."""
         shown = [job.id for job in Seen(limit=6).new(jobs(*ids))]
         self.assertEqual(list(dict.fromkeys(ids)), shown)

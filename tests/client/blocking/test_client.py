@@ -1,4 +1,4 @@
-"""The short forms, and what importing the package brings along."""
+"""The short methods of the blocking client, and what importing the package loads."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tests.client.scripted import HANG_UP, JOB_ID, NO_ANSWER, array, bulk, job
 
 
 def subscriptions(*queues: str) -> bytes:
-    """QPEEK's answer."""
+    """A reply to QPEEK with these subscriptions."""
     return array(*(array(bulk("x"), bulk(JOB_ID), bulk(queue)) for queue in queues))
 
 
 class ShortFormTests(SessionTestCase):
-    """Adding and taking."""
+    """Adding and fetching jobs with the short methods."""
 
     def test_enqueue(self) -> None:
-        """Seconds, as everywhere in the short forms."""
+        """Short methods take times in seconds."""
         node = self.node(ADDJOB=ADDED)
         self.assertEqual(JOB_ID, self.client(node).enqueue("q", "é", delay=1, retry=2, ttl=3))
         self.assertEqual("ADDJOB q é 5000 DELAY 1 RETRY 2 TTL 3".encode().split(), node.requests[0])
 
     def test_dequeue(self) -> None:
-        """A job, its data and what can be done with it."""
+        """A fetched job has its data, and methods to acknowledge, return or extend it."""
         node = self.node(GETJOB=array(job()), WORKING=b":300\r\n", ACKJOB=b":1\r\n", NACK=b":1\r\n")
         delivered = self.client(node).dequeue("q", timeout=0.5)
         assert delivered is not None
@@ -40,20 +40,22 @@ class ShortFormTests(SessionTestCase):
         self.assertNotIn("body", repr(delivered))
 
     def test_dequeue_nothing(self) -> None:
-        """No job in time is no error; 0 does not wait."""
+        """When no job arrives in time, the result is None; with a timeout of 0 the request does not
+        wait."""
         node = self.node(GETJOB=b"*-1\r\n")
         self.assertIsNone(self.client(node).dequeue("q", timeout=0))
         self.assertIn(b"NOHANG", node.requests[0])
 
     def test_iteration(self) -> None:
-        """A queue ends when nothing comes."""
+        """Iterating over a queue ends when no job arrives."""
         node = self.node(GETJOB=[array(job(body=b"1")), array(job(body=b"2")), b"*-1\r\n"])
         self.assertEqual(
             [b"1", b"2"], [delivered.data for delivered in self.client(node).queue("q", timeout=0)]
         )
 
-    def test_near(self) -> None:
-        """Requests about a job go to the node that delivered it, wherever the client is now."""
+    def test_delivering_node(self) -> None:
+        """Requests about a job are sent to the node that delivered it, even if the client has moved
+        to another."""
         nodes = self.cluster(2, WORKING=b":5\r\n", NACK=HANG_UP, GETJOB=array(job()))
         client = self.client(nodes[0])
         delivered = client.dequeue("q")
@@ -68,7 +70,7 @@ class ShortFormTests(SessionTestCase):
         self.assertEqual(["WORKING"], nodes[1].commands())
 
     def test_context(self) -> None:
-        """The context manager closes; a later request opens again."""
+        """The context manager closes the client; a later request connects again."""
         node = self.node(GETJOB=b"*-1\r\n")
         with self.client(node) as client:
             client.dequeue("q", timeout=0)
@@ -80,7 +82,7 @@ class ChannelTests(SessionTestCase):
     """Subscriptions are jobs in a queue of the channel."""
 
     def test_subscribe(self) -> None:
-        """A new subscription is a job that lives for years; an old one is left as it is."""
+        """A new subscription is a job with a TTL of years; an existing one is not added again."""
         node = self.node(QPEEK=[subscriptions("other"), subscriptions("mail")], ADDJOB=ADDED)
         client = self.client(node)
         client.subscribe("news", "mail")
@@ -90,7 +92,8 @@ class ChannelTests(SessionTestCase):
         self.assertEqual(1, node.commands().count("ADDJOB"))
 
     def test_publish(self) -> None:
-        """Subscriptions at all nodes count, each queue once; nodes that do not answer are named."""
+        """Subscriptions on all nodes are used, each queue once; nodes that do not answer are
+        reported."""
         nodes = self.cluster(3, ADDJOB=ADDED)
         for node, reply in zip(
             nodes, (subscriptions("a", "b"), subscriptions("b", "c"), NO_ANSWER), strict=True
@@ -102,8 +105,8 @@ class ChannelTests(SessionTestCase):
         added = [words for node in nodes for words in node.requests if words[0] == b"ADDJOB"]
         self.assertEqual([b"a", b"b", b"c"], sorted(words[1] for words in added))
 
-    def test_half_published(self) -> None:
-        """When a queue refuses, the error names the queues with and without the message."""
+    def test_partly_published(self) -> None:
+        """When a queue refuses the message, the error lists the queues with and without it."""
         paused = b"-PAUSED Queue paused in input, try later\r\n"
         node = self.node(QPEEK=subscriptions("a", "b", "c"), ADDJOB=[ADDED, paused])
         error = self.assertRaises(PublicationIncomplete, self.client(node).publish, "news", "hi")
@@ -119,15 +122,15 @@ class ChannelTests(SessionTestCase):
 
 
 class PackageTests(SessionTestCase):
-    """``disque_tx.Disque``."""
+    """The name ``disque_tx.Disque``."""
 
-    def test_lazy(self) -> None:
-        """The daemon does not load a client's library."""
+    def test_lazy_import(self) -> None:
+        """The daemon does not import the client's library."""
         program = "import disque_tx.cli.programs.server, sys; sys.exit('redis' in sys.modules)"
         done = subprocess.run([sys.executable, "-c", program], env=environment(), check=False)
         self.assertEqual(0, done.returncode)
 
     def test_unknown(self) -> None:
-        """Other names are as unknown as ever."""
+        """Other names of the package raise AttributeError."""
         self.assertIs(Disque, disque_tx.Disque)
         self.assertFalse(hasattr(disque_tx, "Redis"))

@@ -1,4 +1,4 @@
-"""What each method sends, and gives back."""
+"""The request that each method sends, and its result."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ NODES_LINE = f"{NODE_IDS[0]} 10.0.0.1:7711 myself,leaving 0 17 connected\n"
 
 
 class CommandTests(SessionTestCase):
-    """One node, one request."""
+    """One node and one request each."""
 
     def sent(self, reply: bytes, call: Callable[[Any], Any]) -> tuple[list[str], Any]:
-        """The words of the request, and the method's result."""
+        """The words of the request, and the result of the method."""
         node = ScriptedNode()
         self.addCleanup(node.close)
         for name in ("ADDJOB", "GETJOB", "ACKJOB", "FASTACK", "NACK", "WORKING", "ENQUEUE"):
@@ -38,7 +38,7 @@ class CommandTests(SessionTestCase):
         return [word.decode() for word in node.requests[-1]], result
 
     def test_numbers(self) -> None:
-        """Commands on jobs that answer with how many."""
+        """Commands on jobs that return a number."""
         calls: dict[str, Callable[[Any], Any]] = {
             "ACKJOB": lambda client: client.ack_jobs(JOB_ID, "x"),
             "FASTACK": lambda client: client.fast_ack(JOB_ID, "x"),
@@ -56,7 +56,7 @@ class CommandTests(SessionTestCase):
             self.assertEqual((words, 2), self.sent(b":2\r\n", call))
 
     def test_add(self) -> None:
-        """All options, each with its value."""
+        """ADDJOB with all options and their values."""
         added = b"+" + JOB_ID.encode() + b"\r\n"
         self.assertEqual(
             (["ADDJOB", "q", "b", "5000"], JOB_ID), self.sent(added, lambda c: c.add_job("q", "b"))
@@ -65,7 +65,7 @@ class CommandTests(SessionTestCase):
         self.assertEqual(["ADDJOB", "q", "b", *EVERY_WORD.split()], words)
 
     def test_get(self) -> None:
-        """Jobs with their counters."""
+        """Jobs have their counters."""
         expected = [Job("q", JOB_ID, b"body", 1, 2)]
         head = ["GETJOB", "WITHCOUNTERS", "COUNT"]
         self.assertEqual(
@@ -78,19 +78,20 @@ class CommandTests(SessionTestCase):
         )
 
     def test_get_forever(self) -> None:
-        """A wait without limit is many waits, so that an unresponsive node is detected."""
+        """A GETJOB without a timeout is sent as many shorter ones, so that an unresponsive node is
+        detected."""
         node = ScriptedNode(GETJOB=[b"*-1\r\n", b"*-1\r\n", array(job())])
         self.addCleanup(node.close)
         self.assertEqual(1, len(self.client(node).get_jobs("q")))
         self.assertEqual(3, len(node.requests))
 
-    def test_nothing_known(self) -> None:
-        """Nil is no value."""
+    def test_nil(self) -> None:
+        """Nil becomes None."""
         self.assertEqual((["SHOW", JOB_ID], None), self.sent(b"$-1\r\n", lambda c: c.show(JOB_ID)))
         self.assertEqual((["QSTAT", "q"], None), self.sent(b"*-1\r\n", lambda c: c.queue_stat("q")))
 
     def test_scans(self) -> None:
-        """Scans go on at the cursor until it is 0."""
+        """Scans continue at the cursor until it is 0."""
         node = ScriptedNode(
             QSCAN=[array(bulk("9"), array(bulk("a"))), array(bulk("0"), array(bulk("b")))]
         )
@@ -124,7 +125,7 @@ class CommandTests(SessionTestCase):
         self.assertEqual([], found)
 
     def test_peek_and_pause(self) -> None:
-        """Looking at a queue, and stopping it."""
+        """QPEEK and PAUSE."""
         item = array(bulk("q"), bulk(JOB_ID), bulk("b"))
         self.assertEqual(
             (["QPEEK", "q", "-3"], [Job("q", JOB_ID, b"b")]),
@@ -148,14 +149,14 @@ class CommandTests(SessionTestCase):
         )
 
     def test_hello(self) -> None:
-        """The node that answers, and the nodes it knows."""
+        """HELLO returns the replying node, and the nodes it knows."""
         node = ScriptedNode()
         self.addCleanup(node.close)
         expected = Hello(NODE_IDS[0], (NodeInfo(NODE_IDS[0], "", node.port, 1),))
         self.assertEqual(expected, self.client(node).hello())
 
     def test_cluster(self) -> None:
-        """All of CLUSTER."""
+        """All subcommands of CLUSTER."""
         line = ClusterNode(
             NODE_IDS[0], "10.0.0.1:7711", frozenset({"myself", "leaving"}), 0, 17, True
         )

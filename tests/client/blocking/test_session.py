@@ -1,4 +1,4 @@
-"""Failing over, and what must not be done twice."""
+"""Failover of the blocking client, and requests that must not be repeated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ADDED = b"+" + JOB_ID.encode() + b"\r\n"
 
 
 class SessionTestCase(ScriptedTestCase):
-    """Clients of scripted nodes."""
+    """Starts scripted nodes and clients for them."""
 
     def client(
         self,
@@ -61,10 +61,10 @@ class SessionTestCase(ScriptedTestCase):
 
 
 class ConnectingTests(SessionTestCase):
-    """Finding a node."""
+    """How a client connects to a node."""
 
-    def test_nobody(self) -> None:
-        """The error names each node and why it failed; the backoff grows with each round."""
+    def test_no_node(self) -> None:
+        """The error lists each node with the reason; the backoff grows with each round."""
         gone, other = self.node(), self.node()
         gone.close()
         other.close()
@@ -77,31 +77,31 @@ class ConnectingTests(SessionTestCase):
         self.assertLess(self.time.s, 1000 + 5 + 5)
 
     def test_no_such_name(self) -> None:
-        """A name that nobody can have is an address that failed."""
+        """A malformed host name is treated as an address that failed."""
         self.assertRaises(CannotConnect, self.client("a..b:1", patience_s=0).ping)
 
     def test_one_of_many(self) -> None:
-        """One good address is enough."""
+        """One reachable address is enough."""
         gone = [self.node() for _ in range(3)]
         for node in gone:
             node.close()
         self.assertEqual("PONG", self.client(*gone, self.node(PING=PONG)).ping())
 
     def test_spread(self) -> None:
-        """Clients do not all come to the first address."""
+        """Clients are spread over all addresses."""
         nodes = [self.node(node_id, PING=PONG) for node_id in NODE_IDS]
         for _ in range(30):
             self.client(*nodes, discover=False).ping()
         self.assertTrue(all(node.connections for node in nodes))
 
     def test_not_disque(self) -> None:
-        """A server that answers HELLO with something else is no node."""
+        """A server with another reply to HELLO is not used."""
         client = self.client(self.node(HELLO=b"%1\r\n+server\r\n+other\r\n"), patience_s=1)
         error = self.assertRaises(CannotConnect, client.ping)
         self.assertIn("HELLO", str(error))
 
     def test_password_refused(self) -> None:
-        """It is no use to try on, and the password is nobody's business."""
+        """A refused password is not tried again, and not shown in errors."""
         for reply in (b"-ERR invalid password\r\n", b"-WRONGPASS no\r\n"):
             client = self.client(self.node(AUTH=reply), password="s3cret")
             error = self.assertRaises(AuthenticationRefused, client.ping)
@@ -120,8 +120,8 @@ class ConnectingTests(SessionTestCase):
         client.auth("late")
         self.assertEqual([[b"AUTH", b"late"], [b"PING"]], node.requests)
 
-    def test_crowded(self) -> None:
-        """A node without room for another client is passed over."""
+    def test_max_clients(self) -> None:
+        """A node that has reached its limit of clients is skipped."""
         full = self.node(HELLO=b"-ERR max number of clients reached\r\n")
         for _ in range(8):
             self.assertEqual("PONG", self.client(full, self.node(PING=PONG)).ping())
@@ -130,7 +130,7 @@ class ConnectingTests(SessionTestCase):
         self.assertIn("max number of clients", str(error))
 
     def test_discovered(self) -> None:
-        """When the only configured node is gone, the nodes it listed are used."""
+        """When the only configured node is down, the nodes it listed are used."""
         nodes = self.cluster(2, PING=PONG)
         client = self.client(nodes[0])
         client.ping()
@@ -138,22 +138,22 @@ class ConnectingTests(SessionTestCase):
         self.assertEqual("PONG", client.ping())
         self.assertEqual(nodes[1].address, str(client.address()))
 
-    def test_leaving_at_once(self) -> None:
-        """A node that reports itself as unusable is left for a better one."""
+    def test_low_priority(self) -> None:
+        """When a node lists itself with a low priority, the client moves to a better one."""
         nodes = self.cluster(2, PING=PONG)
         nodes[0].priorities[nodes[0].id] = 100
         client = self.client(nodes[0])
         client.ping()
         self.assertEqual(([], ["PING"]), (nodes[0].commands(), nodes[1].commands()))
 
-    def test_leaving_alone(self) -> None:
-        """When there is no better one, it still serves."""
+    def test_low_priority_alone(self) -> None:
+        """A node with a low priority is used when there is no better one."""
         node = self.node(PING=PONG)
         node.priorities[node.id] = 100
         self.assertEqual("PONG", self.client(node).ping())
 
     def test_fork(self) -> None:
-        """A child process opens connections of its own."""
+        """A child process opens its own connections."""
         node = self.node(PING=PONG)
         client = self.client(node)
         client.ping()
@@ -165,12 +165,12 @@ class ConnectingTests(SessionTestCase):
         self.assertEqual(2, node.connections)
 
 
-class NodeOfTheMomentTests(SessionTestCase):
-    """Which node commands are about."""
+class CurrentNodeTests(SessionTestCase):
+    """The node to which commands are sent."""
 
     def test_after_a_request_at_one_node(self) -> None:
-        """A job acknowledged where it came from, as a lost node's successor is not chosen yet:
-        scans and the address are of that node then, on the connection that is open."""
+        """After a request to the node that delivered a job, that node becomes the current one, with
+        its open connection, if there was none."""
         node = self.node(PING=PONG, ACKJOB=b":1\r\n", GETJOB=array(job()), QSCAN=_NO_QUEUES)
         client = self.client(node)
         delivered = client.dequeue("q")
@@ -183,7 +183,8 @@ class NodeOfTheMomentTests(SessionTestCase):
         self.assertEqual(1, node.connections)
 
     def test_many_at_once(self) -> None:
-        """Many jobs are looked at in one round trip; an error among the replies is no loss."""
+        """Many jobs are looked up in one round trip; after an error among the replies the
+        connection stays usable."""
         node = self.node(PING=PONG, SHOW=b"$-1\r\n")
         client = self.client(node)
         self.assertEqual([None] * 3, client.show_jobs(JOB_ID, JOB_ID, JOB_ID))
@@ -195,42 +196,42 @@ class NodeOfTheMomentTests(SessionTestCase):
 
 
 class RepeatingTests(SessionTestCase):
-    """A lost connection, by what was asked."""
+    """Repetition of requests after a lost connection, by command."""
 
     def test_reading(self) -> None:
-        """What only looks is asked at another node."""
+        """Commands that only read are repeated on another node."""
         nodes = self.cluster(2, QLEN=[HANG_UP, b":7\r\n"])
         nodes[1].answer("QLEN", b":7\r\n")
         self.assertEqual(7, self.client(nodes[0], discover=True).queue_length("q"))
 
     def test_silence(self) -> None:
-        """A node that does not answer in time is left."""
+        """When a node does not reply in time, the client moves to another one."""
         nodes = self.cluster(2, QLEN=b":7\r\n")
         nodes[0].answer("QLEN", NO_ANSWER)
         self.assertEqual(7, self.client(nodes[0], timeout_s=0.1).queue_length("q"))
 
     def test_blocked_silence(self) -> None:
-        """This includes a node that stops answering while a GETJOB waits there."""
+        """The same applies while a GETJOB waits on the unresponsive node."""
         nodes = self.cluster(2, GETJOB=array(job()))
         nodes[0].answer("GETJOB", NO_ANSWER)
         jobs = self.client(nodes[0], timeout_s=0.1).get_jobs("q", timeout_ms=100)
         self.assertEqual([JOB_ID], [found.id for found in jobs])
 
     def test_add_lost(self) -> None:
-        """ADDJOB is not repeated: the job may be there."""
+        """ADDJOB is not repeated, because the job may have been added."""
         nodes = self.cluster(2, ADDJOB=HANG_UP)
         error = self.assertRaises(OutcomeUnknown, self.client(nodes[0]).add_job, "q", "b")
         self.assertEqual(("ADDJOB", nodes[0].address), (error.command, error.address))
         self.assertEqual([], nodes[1].requests)
 
     def test_add_repeated(self) -> None:
-        """Unless the caller prefers two jobs to none."""
+        """ADDJOB is repeated if the caller prefers a duplicate to a lost job."""
         nodes = self.cluster(2, ADDJOB=ADDED)
         nodes[0].answer("ADDJOB", HANG_UP)
         self.assertEqual(JOB_ID, self.client(nodes[0]).add_job("q", "b", retry_adds=True))
 
     def test_add_after_restart(self) -> None:
-        """A connection that ended while it was idle is detected before anything is sent."""
+        """A connection that was closed while idle is detected before a request is sent."""
         node = self.node(PING=PONG, ADDJOB=ADDED)
         client = self.client(node)
         client.ping()
@@ -238,7 +239,7 @@ class RepeatingTests(SessionTestCase):
         self.assertEqual(JOB_ID, client.add_job("q", "b"))
 
     def test_changes_of_one_node(self) -> None:
-        """What changes a node must not happen to another one."""
+        """Commands that change one node are not repeated on another one."""
         for name in ("NACK", "PAUSE", "CLUSTER"):
             nodes = self.cluster(2, **{name: HANG_UP})
             client = self.client(nodes[0])
@@ -251,7 +252,7 @@ class RepeatingTests(SessionTestCase):
             self.assertEqual([], nodes[1].requests)
 
     def test_leaving(self) -> None:
-        """A refusal because the node leaves is a request to go elsewhere, also for ADDJOB."""
+        """A client moves to another node when its own is leaving, also for ADDJOB."""
         nodes = self.cluster(2, ADDJOB=ADDED)
         nodes[0].answer("ADDJOB", LEAVING)
         client = self.client(nodes[0])
@@ -259,20 +260,20 @@ class RepeatingTests(SessionTestCase):
         self.assertEqual(nodes[1].address, str(client.address()))
 
     def test_all_leave(self) -> None:
-        """When there is nowhere to go, the refusal is what the caller gets."""
+        """When all nodes are leaving or loading, the caller receives that error."""
         client = self.client(self.node(GETJOB=LEAVING), patience_s=1)
         self.assertRaises(Leaving, client.get_jobs, "q")
         client = self.client(self.node(QLEN=b"-LOADING soon\r\n"), patience_s=1)
         self.assertRaises(Loading, client.queue_length, "q")
 
-    def test_loading_passes(self) -> None:
-        """A node that reads its log is asked again when it is alone."""
+    def test_loading_ends(self) -> None:
+        """When the only node is loading its log, the request is repeated until it is done."""
         node = self.node(QLEN=[b"-LOADING soon\r\n", b"-LOADING soon\r\n", b":3\r\n"])
         self.assertEqual(3, self.client(node).queue_length("q"))
         self.assertEqual(2, len(self.time.sleeps_s))
 
     def test_refused(self) -> None:
-        """A plain refusal is final, and the connection stays."""
+        """Other error replies are final, and the connection stays open."""
         node = self.node(ADDJOB=[b"-MAXLEN Queue is already longer\r\n", ADDED])
         client = self.client(node)
         error = self.assertRaises(QueueFull, client.add_job, "q", "b", maxlen=1)
@@ -281,7 +282,7 @@ class RepeatingTests(SessionTestCase):
         self.assertEqual(1, node.connections)
 
     def test_refused_by_one_node(self) -> None:
-        """The same for what only one node can answer: refusals use up no connections."""
+        """Error replies to requests for one node leave the connection open, too."""
         page, refused = array(bulk("5"), array(bulk("one"))), b"-DENIED not any more\r\n"
         node = self.node(QSCAN=[page, refused] * 3)
         client = self.client(node)
@@ -290,13 +291,13 @@ class RepeatingTests(SessionTestCase):
         self.assertEqual(1, node.connections)
 
     def test_option_text(self) -> None:
-        """A refused option whose text begins like a code is not mistaken for that code."""
+        """An error text that begins with the name of another code is not mistaken for that code."""
         node = self.node(ADDJOB=b"-ERR MAXLEN must be a positive number\r\n")
         error = self.assertRaises(Refused, self.client(node).add_job, "q", "b", maxlen=0)
         self.assertEqual("ERR", error.code)
 
     def test_broken(self) -> None:
-        """What is no reply, and what is another command's, is named."""
+        """A malformed reply, or one of the wrong type, raises an error that names the command."""
         for reply in (b"hello\r\n", b"+text\r\n", array(), b":x\r\n", array(b"-LOADING\r\n")):
             error = self.assertRaises(
                 BrokenReply, self.client(self.node(QLEN=reply)).queue_length, "q"
@@ -304,7 +305,7 @@ class RepeatingTests(SessionTestCase):
             self.assertIn("QLEN", str(error))
 
     def test_scan_lost(self) -> None:
-        """A cursor is of no use at another node."""
+        """A scan is not continued on another node, where its cursor is invalid."""
         page = array(bulk("5"), array(bulk("one")))
         nodes = self.cluster(2, QSCAN=[page, HANG_UP])
         names = self.client(nodes[0]).queue_scan()
@@ -314,25 +315,25 @@ class RepeatingTests(SessionTestCase):
 
 
 class FollowingTests(SessionTestCase):
-    """Going where the jobs are made."""
+    """Moving to the node where most jobs come from."""
 
-    def foreign(self, number: int, share: float) -> bytes:
-        """Jobs of the second node, and others, of the first."""
+    def jobs_of_other_node(self, number: int, share: float) -> bytes:
+        """A reply of the first node with jobs of which this share was added on the second."""
         ids = [JOB_ID] * number
         for place in range(int(number * share)):
             ids[place] = JOB_ID.replace("aaaaaaaa", "b" * 8)
         return array(*map(job, ids))
 
     def test_most_from_elsewhere(self) -> None:
-        """A consumer goes to the node that most of its jobs come from."""
-        nodes = self.cluster(2, GETJOB=self.foreign(100, 0.6))
+        """A consumer moves to the node where most of its jobs were added."""
+        nodes = self.cluster(2, GETJOB=self.jobs_of_other_node(100, 0.6))
         client = self.client(nodes[0])
         client.get_jobs("q", count=100)
         self.assertEqual(nodes[1].address, str(client.address()))
 
     def test_few_from_elsewhere(self) -> None:
-        """It stays for the sake of a minority, or of unknown nodes."""
-        for reply in (self.foreign(100, 0.4), self.foreign(99, 1.0)):
+        """A consumer does not move because of a minority of jobs, or too few jobs."""
+        for reply in (self.jobs_of_other_node(100, 0.4), self.jobs_of_other_node(99, 1.0)):
             nodes = self.cluster(2, GETJOB=reply)
             client = self.client(nodes[0])
             client.get_jobs("q", count=100)

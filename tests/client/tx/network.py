@@ -1,4 +1,4 @@
-"""Nodes with scripted answers, on a network in memory with a clock of its own."""
+"""Nodes with scripted replies, on a network in memory with a clock of its own."""
 
 from __future__ import annotations
 
@@ -26,10 +26,8 @@ _T = TypeVar("_T")
 
 
 class Wire:
-    """The client's end of a connection. What is sent arrives when the network settles.
-
-    ``unresponsive``: the node answers nothing more here by itself, because it keeps the order.
-    """
+    """The client's end of a connection. Data is delivered when the network settles.
+    ``unresponsive``: the node sends no more replies here on its own."""
 
     def __init__(self, network: Network, node: MemoryNode, protocol: Any) -> None:
         self.writes = 0
@@ -40,13 +38,13 @@ class Wire:
         self._reader = hiredis.Reader()
 
     def setTcpNoDelay(self, enabled: bool) -> None:
-        """Twisted's; nothing is delayed."""
+        """Part of Twisted's interface; there is no delay here."""
 
     def setTcpKeepAlive(self, enabled: bool) -> None:
-        """Twisted's; nothing dies unseen."""
+        """Part of Twisted's interface; no connection is lost unnoticed here."""
 
     def write(self, data: bytes) -> None:
-        """Twisted's."""
+        """Part of Twisted's interface."""
         self.writes += 1
         self._network.soon(self._arrived, data)
 
@@ -57,24 +55,25 @@ class Wire:
                 self._node.respond(self, words)
 
     def loseWriteConnection(self) -> None:
-        """Twisted's: the node reads the end, and hangs up."""
+        """Part of Twisted's interface: the node reads the end of the stream, and closes the
+        connection."""
         self.half_closed = True
         if not self._node.ignores_eof:
             self._network.soon(self.end, ConnectionDone())
 
     def abortConnection(self) -> None:
-        """Twisted's."""
+        """Part of Twisted's interface."""
         self._network.soon(self.end, ConnectionLost())
 
     def end(self, reason: Exception) -> None:
-        """The connection is over."""
+        """Close the connection."""
         if not self.closed:
             self.closed = True
             self._node.wires.remove(self)
             self._protocol.connectionLost(Failure(reason))
 
     def send(self, data: bytes) -> None:
-        """The node sends."""
+        """Send data from the node."""
         self._network.soon(self._reply, data)
 
     def _reply(self, data: bytes) -> None:
@@ -85,9 +84,9 @@ class Wire:
 class MemoryNode:
     """A node of the network. It answers HELLO correctly unless scripted otherwise.
 
-    ``answers``: command → replies, one after the other, the last for ever. ``requests``: all
-    requests but HELLO. ``priorities``: by node ID, as HELLO lists them. ``ignores_eof``:
-    it does not notice when a client closes.
+    ``answers``: command → replies, in order, the last one repeatedly. ``requests``: all requests
+    except HELLO. ``priorities``: by node ID, as listed by HELLO. ``ignores_eof``: whether the node
+    ignores that a client closed its side.
     """
 
     def __init__(self, network: Network, node_id: str, port: int, **answers: Any) -> None:
@@ -107,7 +106,7 @@ class MemoryNode:
             self.answer(name, *([reply] if isinstance(reply, bytes) else reply))
 
     def answer(self, command: str, *reply: bytes) -> None:
-        """Answer a command with these from now on."""
+        """Use these replies to a command from now on."""
         self.answers[command] = deque(reply)
 
     def commands(self) -> list[str]:
@@ -120,12 +119,12 @@ class MemoryNode:
         self.hang_up()
 
     def hang_up(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         for wire in list(self.wires):
             wire.end(ConnectionLost())
 
     def respond(self, wire: Wire, words: list[bytes]) -> None:
-        """A request has come."""
+        """Handle a request."""
         name = words[0].decode()
         if name != "HELLO":
             self.requests.append(words)
@@ -184,18 +183,18 @@ class _Connector:
         protocol.makeConnection(wire)
 
     def getDestination(self) -> IPv4Address:
-        """Twisted's."""
+        """Part of Twisted's interface."""
         return self._address
 
     def stopConnecting(self) -> None:
-        """Twisted's."""
+        """Part of Twisted's interface."""
         if self._timer.active():
             self._timer.cancel()
 
 
 class Network(Clock):
-    """A reactor whose connections lead to nodes in memory. ``swallowing``: ports where packets are
-    lost, so that attempts to connect are neither accepted nor refused."""
+    """A reactor whose connections lead to nodes in memory. ``swallowing``: ports on which packets
+    are lost, so that attempts to connect are neither accepted nor refused."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -206,15 +205,15 @@ class Network(Clock):
     def connectTCP(
         self, host: str, port: int, factory: Any, timeout: float = 30, bindAddress: Any = None
     ) -> _Connector:
-        """Twisted's."""
+        """Part of Twisted's interface."""
         return _Connector(self, host, port, factory, timeout)
 
     def soon(self, function: Any, *arguments: Any) -> None:
-        """Call it when the network settles."""
+        """Call a function when the network settles."""
         self._soon.append((function, arguments))
 
     def settle(self) -> None:
-        """Let everything arrive that is on its way."""
+        """Deliver all data that is on its way."""
         for _ in range(10_000):
             if self._soon:
                 function, arguments = self._soon.popleft()
@@ -223,18 +222,18 @@ class Network(Clock):
                 self.advance(0)
             else:
                 return
-        raise AssertionError("the network does not come to rest")
+        raise AssertionError("the network does not settle")
 
 
 class NetworkTestCase(SynchronousTestCase):
-    """Tests with nodes in memory and known chance."""
+    """Tests with nodes in memory and random numbers from a seed."""
 
     def setUp(self) -> None:
         self.network = Network()
         self._clients: list[DisqueClient] = []
 
     def tearDown(self) -> None:
-        """Closing fires when all connections are closed, and no delayed call is left."""
+        """Check that closing a client leaves no connection and no delayed call."""
         closed = [client.close() for client in self._clients]
         self.network.settle()
         for done in closed:
@@ -243,7 +242,7 @@ class NetworkTestCase(SynchronousTestCase):
         self.assertEqual([], self.network.getDelayedCalls())
 
     def node(self, node_id: str = NODE_IDS[0], **answers: bytes | list[bytes]) -> MemoryNode:
-        """A node."""
+        """Add a node to the network."""
         port = 7001 + len(self.network.nodes)
         node = self.network.nodes[port] = MemoryNode(self.network, node_id, port, **answers)
         return node
@@ -264,18 +263,18 @@ class NetworkTestCase(SynchronousTestCase):
         return client
 
     def result(self, deferred: Deferred[_T]) -> _T:
-        """What it fires with, without time passing."""
+        """The result of a Deferred, without time passing."""
         self.network.settle()
         return self.successResultOf(deferred)
 
     def pass_s(self, seconds: float, step_s: float = 0.05) -> None:
-        """Let time pass, and everything arrive meanwhile."""
+        """Advance the clock, and deliver data meanwhile."""
         self.network.settle()
         for _ in range(round(seconds / step_s)):
             self.network.advance(step_s)
             self.network.settle()
 
     def failure(self, deferred: Deferred[Any], kind: type[Exception], after_s: float = 0) -> Any:
-        """The exception it fails with."""
+        """The exception of a Deferred that fails."""
         self.pass_s(after_s)
         return self.failureResultOf(deferred, kind).value

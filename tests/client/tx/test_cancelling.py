@@ -1,4 +1,4 @@
-"""What becomes of a request, and of jobs, when nobody waits for them any more."""
+"""Cancelled requests, and what happens to their jobs."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ class CancellingTests(NetworkTestCase):
     """One node."""
 
     def cancelled(self, deferred: Deferred[Any]) -> None:
-        """Cancel it, and check that it fails with CancelledError."""
+        """Cancel a request, and check that it fails with CancelledError."""
         deferred.cancel()
         self.failureResultOf(deferred, CancelledError)
 
     def waiting(self, **options: Any) -> tuple[MemoryNode, Wire, Deferred[Any], Any]:
-        """A take that waits at a node: the node, the connection, the take and the client."""
+        """Start a ``take`` that waits on a node; returns the node, the connection, the Deferred and
+        the client."""
         node = self.node(GETJOB=[NONE, NO_ANSWER], NACK=b":1\r\n", PING=PONG)
         client = self.client(node, **options)
         take = client.take("q", timeout_s=8)
         self.network.settle()
         return node, node.wires[-1], take, client
 
-    def test_nothing_came(self) -> None:
-        """A wait for jobs is ended by hanging up, so that the node delivers nothing to it."""
+    def test_no_job(self) -> None:
+        """Cancelling a wait for jobs closes its connection, so that the node delivers no job to
+        it."""
         node, wire, take, client = self.waiting()
         self.cancelled(take)
         self.network.settle()
@@ -40,8 +42,9 @@ class CancellingTests(NetworkTestCase):
         self.assertEqual("PONG", self.result(client.ping()))
         self.assertEqual(2, node.connections)
 
-    def test_crossing(self) -> None:
-        """A job that was sent before the node read the end of the stream is given back."""
+    def test_job_on_its_way(self) -> None:
+        """A job that was sent before the node read the end of the stream is returned to its
+        queue."""
         node, wire, take, _ = self.waiting()
         wire.send(JOB)
         self.cancelled(take)
@@ -49,8 +52,9 @@ class CancellingTests(NetworkTestCase):
         self.assertTrue(wire.closed)
         self.assertEqual([b"NACK", JOB_ID.encode()], node.requests[-1])
 
-    def test_deaf(self) -> None:
-        """A node that ignores the end is disconnected in time, and does not count as failed."""
+    def test_eof_ignored(self) -> None:
+        """A node that ignores the end of the stream is disconnected after a timeout, and not
+        treated as failed."""
         node, wire, take, client = self.waiting(timeout_s=2)
         node.ignores_eof = True
         self.cancelled(take)
@@ -61,8 +65,8 @@ class CancellingTests(NetworkTestCase):
         self.assertEqual("PONG", self.result(client.ping()))
         self.assertEqual(2, node.connections)
 
-    def test_place_in_line(self) -> None:
-        """The next in line waits when the connection is closed, not before."""
+    def test_next_in_line(self) -> None:
+        """When connections are limited, the next request waits until the connection is closed."""
         node, _, take, client = self.waiting(connections_max=1)
         node.answer("GETJOB", NONE, JOB)
         later = client.take("q")
@@ -71,8 +75,8 @@ class CancellingTests(NetworkTestCase):
         self.cancelled(take)
         self.assertEqual([JOB_ID], [delivered.id for delivered in self.result(later)])
 
-    def test_in_line(self) -> None:
-        """Who stands in line leaves it; nothing is sent."""
+    def test_waiting_for_a_connection(self) -> None:
+        """A cancelled request that waits for a connection is never sent."""
         node, _, take, client = self.waiting(connections_max=1)
         node.answer("GETJOB", NONE)
         later = client.take("q")
@@ -82,8 +86,9 @@ class CancellingTests(NetworkTestCase):
         self.assertEqual(3, len(node.requests))
         self.cancelled(take)
 
-    def test_first_look(self) -> None:
-        """Jobs in the answer to the first GETJOB, which does not wait, are given back as well."""
+    def test_first_request(self) -> None:
+        """Jobs in the reply to the first GETJOB, which does not wait, are returned to the queue,
+        too."""
         node = self.node(GETJOB=JOB, NACK=b":1\r\n", PING=PONG)
         client = self.client(node)
         self.result(client.ping())
@@ -93,8 +98,9 @@ class CancellingTests(NetworkTestCase):
         self.assertEqual(["PING", "GETJOB", "NACK"], node.commands())
         self.assertEqual(1, node.connections)
 
-    def test_giving_back_fails(self) -> None:
-        """When giving back does not succeed, the RETRY of the job brings it back; no noise."""
+    def test_nack_fails(self) -> None:
+        """When returning a job fails, it is delivered again after its RETRY, and no error is
+        logged."""
         node, wire, take, _ = self.waiting()
         node.answer("NACK", b"-ERR no\r\n")
         wire.send(JOB)
@@ -104,7 +110,7 @@ class CancellingTests(NetworkTestCase):
         self.assertEqual([], self.flushLoggedErrors())
 
     def test_add_sent(self) -> None:
-        """The connection goes on after an ADDJOB whose reply nobody wants."""
+        """After a cancelled ADDJOB the connection stays usable."""
         node = self.node(ADDJOB=ADDED, PING=PONG)
         client = self.client(node)
         self.result(client.add_job("q", "b"))
@@ -114,14 +120,14 @@ class CancellingTests(NetworkTestCase):
         self.assertEqual((["ADDJOB"] * 3, 1), (node.commands(), node.connections))
 
     def test_add_unsent(self) -> None:
-        """What waits for a connection is not sent."""
+        """A cancelled request that waits for a connection attempt is not sent."""
         node = self.node(ADDJOB=ADDED)
         self.cancelled(self.client(node).add_job("q", "b"))
         self.network.settle()
         self.assertEqual([], node.requests)
 
-    def test_at_rest(self) -> None:
-        """A request between two attempts makes no more of them."""
+    def test_between_attempts(self) -> None:
+        """A cancelled request makes no more attempts to connect."""
         node = self.node(PING=PONG)
         node.die()
         ping = self.client(node).ping()
@@ -143,7 +149,7 @@ class CancellingTests(NetworkTestCase):
         self.assertEqual([], nodes[1].requests)
 
     def test_iteration(self) -> None:
-        """A coroutine that iterates over a queue can be cancelled where it waits."""
+        """A coroutine that iterates over a queue can be cancelled while it waits."""
         _, wire, take, client = self.waiting()
         self.cancelled(take)
         jobs = client.jobs("q")

@@ -1,4 +1,5 @@
-"""The short forms, jobs in hand, channels, and how requests share connections."""
+"""The short methods of the Twisted client, delivered jobs, channels, and how requests share
+connections."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ OTHER_ID = JOB_ID.replace("aaaaaaaa", "b" * 8)
 
 
 class ShortFormTests(NetworkTestCase):
-    """Adding and taking."""
+    """Adding and fetching jobs with the short methods."""
 
     def test_take(self) -> None:
-        """A job, its data and what can be done with it."""
+        """A fetched job has its data, and methods to acknowledge, return or extend it."""
         one, five = b":1\r\n", b":5\r\n"
         node = self.node(GETJOB=array(job()), WORKING=five, ACKJOB=one, NACK=one, FASTACK=b":0\r\n")
         client = self.client(node)
@@ -40,8 +41,8 @@ class ShortFormTests(NetworkTestCase):
         self.assertEqual(["GETJOB", "WORKING", "NACK", "ACKJOB", "FASTACK"], node.commands())
         self.assertNotIn("body", repr(delivered))
 
-    def test_nothing(self) -> None:
-        """No job in time is no error, whichever way the time was given."""
+    def test_no_job(self) -> None:
+        """When no job arrives in time, the result is empty, however the timeout was given."""
         node = self.node(GETJOB=NONE)
         client = self.client(node)
         self.assertIsNone(self.result(client.dequeue("q", timeout=0)))
@@ -55,8 +56,8 @@ class ShortFormTests(NetworkTestCase):
         self.assertEqual([], self.result(take))
 
     def test_for_ever(self) -> None:
-        """A wait without limit is many waits, to detect an unresponsive node. One connection
-        serves for all of them."""
+        """A wait without a timeout is sent as many shorter ones, to detect an unresponsive node.
+        One connection is used for all of them."""
         node = self.node(GETJOB=[NONE, NONE, NONE, array(job())])
         job_ids = self.client(node).get_jobs("q")
         self.assertEqual(1, len(self.result(job_ids)))
@@ -64,13 +65,13 @@ class ShortFormTests(NetworkTestCase):
         self.assertEqual((4, 2), (len(node.requests), node.connections))
 
     def test_iteration(self) -> None:
-        """A queue ends when nothing comes."""
+        """Iterating over a queue ends when no job arrives."""
         node = self.node(GETJOB=[array(job(body=b"1")), array(job(body=b"2")), NONE])
         jobs = self.result(listed(self.client(node).jobs("q", timeout_s=0)))
         self.assertEqual([b"1", b"2"], [delivered.data for delivered in jobs])
 
     def test_many(self) -> None:
-        """Jobs of several nodes are acknowledged with one request to each."""
+        """Jobs of several nodes are acknowledged with one request to each node."""
         nodes = self.cluster(2, ACKJOB=b":2\r\n", NACK=b":1\r\n")
         nodes[0].answer("GETJOB", array(job(), job()))
         nodes[1].answer("GETJOB", array(job(OTHER_ID)))
@@ -89,10 +90,10 @@ class ShortFormTests(NetworkTestCase):
 
 
 class SharingTests(NetworkTestCase):
-    """Which request goes on which connection."""
+    """The connections that requests use."""
 
     def test_pipelining(self) -> None:
-        """Many short requests are under way on one connection."""
+        """Many short requests are pipelined on one connection."""
         node = self.node(PING=PONG)
         client = self.client(node)
         pings = [client.ping() for _ in range(50)]
@@ -101,7 +102,7 @@ class SharingTests(NetworkTestCase):
         self.assertEqual(1, node.connections)
 
     def test_writes(self) -> None:
-        """Requests made while replies are handled leave together."""
+        """Requests made while replies are handled are sent in one write."""
         node = self.node(PING=PONG)
         client = self.client(node)
         self.result(client.ping())
@@ -118,7 +119,8 @@ class SharingTests(NetworkTestCase):
         self.assertEqual(["PONG"] * 20, [self.successResultOf(ping) for ping in pings])
 
     def test_copying(self) -> None:
-        """An ADDJOB that waits for copies holds up no heartbeat; many share few connections."""
+        """ADDJOBs that wait for copies do not delay heartbeats; many of them share few
+        connections."""
         node = self.node(ADDJOB=NO_ANSWER, WORKING=b":5\r\n")
         client = self.client(node)
         for _ in range(200):
@@ -127,25 +129,25 @@ class SharingTests(NetworkTestCase):
         self.assertEqual(9, node.connections)
 
     def test_waiting(self) -> None:
-        """Each wait for jobs has a connection of its own, up to a number; others wait in order,
-        and no longer than they would have waited at the node."""
+        """Each wait for jobs has its own connection, up to a limit; further ones wait in order, and
+        no longer than their timeout."""
         node = self.node(GETJOB=[NONE] * 6 + [NO_ANSWER], PING=PONG)
         client = self.client(node, connections_max=2)
         takes = [client.take("q", timeout_s=4) for _ in range(4)]
-        hurried = client.take("q", timeout_s=1)
-        patient = client.take("q", timeout_s=3)
+        short = client.take("q", timeout_s=1)
+        longer = client.take("q", timeout_s=3)
         self.network.settle()
         waiting = [wire for wire in node.wires if wire.unresponsive]
         self.assertEqual((2, 3), (len(waiting), node.connections))
         self.pass_s(1.5)
-        self.assertEqual([], self.successResultOf(hurried))
+        self.assertEqual([], self.successResultOf(short))
         for wire in waiting:
             wire.unresponsive = False
             wire.send(array(job()))
         self.network.settle()
         self.assertEqual([1, 1], [len(self.successResultOf(take)) for take in takes[:2]])
         self.pass_s(2)
-        self.assertEqual([], self.successResultOf(patient))
+        self.assertEqual([], self.successResultOf(longer))
         self.assertEqual(3, node.connections)
         for take in takes[2:]:
             self.assertNoResult(take)
@@ -156,7 +158,7 @@ class ChannelTests(NetworkTestCase):
     """Subscriptions are jobs in a queue of the channel."""
 
     def test_subscribe(self) -> None:
-        """A new subscription is a job that lives for years; an old one is left as it is."""
+        """A new subscription is a job with a TTL of years; an existing one is not added again."""
         node = self.node(QPEEK=[subscriptions("other"), subscriptions("mail")], ADDJOB=ADDED)
         client = self.client(node)
         self.result(client.subscribe("news", "mail"))
@@ -165,7 +167,8 @@ class ChannelTests(NetworkTestCase):
         self.assertEqual(1, node.commands().count("ADDJOB"))
 
     def test_publish(self) -> None:
-        """Subscriptions at all nodes count, each queue once; nodes that do not answer are named."""
+        """Subscriptions on all nodes are used, each queue once; nodes that do not answer are
+        reported."""
         nodes = self.cluster(3, ADDJOB=ADDED)
         reply = (subscriptions("a", "b"), subscriptions("b", "c"), NO_ANSWER)
         for node, peeked in zip(nodes, reply, strict=True):
@@ -176,8 +179,8 @@ class ChannelTests(NetworkTestCase):
         self.assertEqual({"a", "b", "c"}, set(published.jobs))
         self.assertEqual((nodes[2].address,), published.unseen)
 
-    def test_half_published(self) -> None:
-        """When a queue refuses, the error names the queues with and without the message."""
+    def test_partly_published(self) -> None:
+        """When a queue refuses the message, the error lists the queues with and without it."""
         paused = b"-PAUSED Queue paused in input, try later\r\n"
         node = self.node(QPEEK=subscriptions("a", "b", "c"), ADDJOB=[ADDED, paused])
         error = self.failure(self.client(node).publish("news", "hi"), PublicationIncomplete)
@@ -193,10 +196,10 @@ class ChannelTests(NetworkTestCase):
 
 
 class PackageTests(NetworkTestCase):
-    """``disque_tx.client.DisqueClient``."""
+    """The name ``disque_tx.client.DisqueClient``."""
 
-    def test_lazy(self) -> None:
-        """Values, errors and the blocking client do not bring Twisted along, nor redis-py."""
+    def test_lazy_import(self) -> None:
+        """Values, errors and the blocking client import neither Twisted nor txredisapi."""
         program = (
             "import disque_tx.client, sys; from disque_tx import Disque;"
             "sys.exit(sum(name in sys.modules for name in ('twisted', 'txredisapi')))"
@@ -205,13 +208,13 @@ class PackageTests(NetworkTestCase):
         self.assertEqual(0, done.returncode)
 
     def test_names(self) -> None:
-        """What needs Twisted is found all the same; other names are as unknown as ever."""
+        """Names that need Twisted are imported when used; other names raise AttributeError."""
         self.assertIs(DisqueClient, disque_tx.client.DisqueClient)
         self.assertEqual("TakenJob", TakenJob.__name__)
         self.assertFalse(hasattr(disque_tx.client, "Redis"))
 
     def test_addresses(self) -> None:
-        """Addresses are those of the blocking client; a password stays out of sight."""
+        """Addresses have the format of the blocking client; the password is not shown."""
         self.assertRaises(BadAddress, DisqueClient, "not an address", reactor=self.network)
         client = DisqueClient("disque://:s3cret@[::1]:7712,b", reactor=self.network)
         self.assertEqual("<DisqueClient [::1]:7712,b:7711>", repr(client))

@@ -1,4 +1,4 @@
-"""What each method sends, and gives back."""
+"""The request that each method sends, and its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OK = b"+OK\r\n"
 
 
 def listed(items: AsyncIterator[Any]) -> Deferred[list[Any]]:
-    """All that comes."""
+    """All items of an iterator."""
 
     async def collect() -> list[Any]:
         return [item async for item in items]
@@ -28,10 +28,10 @@ def listed(items: AsyncIterator[Any]) -> Deferred[list[Any]]:
 
 
 class CommandTests(NetworkTestCase):
-    """One node, one request."""
+    """One node and one request each."""
 
     def check(self, words: str, reply: bytes, expected: Any, call: Callable[[Any], Any]) -> None:
-        """The method sends these words, and makes this of the reply."""
+        """Check the request of the method, and its result for this reply."""
         node = self.node()
         for command in (*COMMANDS, "CONFIG"):
             node.answer(command, reply)
@@ -51,7 +51,7 @@ class CommandTests(NetworkTestCase):
         self.check(f"SHOW {JOB_ID}", b"$-1\r\n", None, lambda c: c.show(JOB_ID))
 
     def test_add(self) -> None:
-        """All options, each with its value; the ID may come as a string or as a status."""
+        """ADDJOB with all options and their values; the ID may be a string or a status."""
         for added in (b"+" + JOB_ID.encode() + b"\r\n", bulk(JOB_ID)):
             self.check("ADDJOB q b 5000", added, JOB_ID, lambda c: c.add_job("q", "b"))
         self.check(
@@ -68,7 +68,7 @@ class CommandTests(NetworkTestCase):
         )
 
     def test_get(self) -> None:
-        """Jobs with their counters; the first look does not wait."""
+        """Jobs have their counters; the first request does not wait."""
         expected = [Job("q", JOB_ID, b"body", 1, 2)]
         self.check(
             "GETJOB WITHCOUNTERS COUNT 2 NOHANG FROM q r",
@@ -100,7 +100,7 @@ class CommandTests(NetworkTestCase):
         )
 
     def test_scan(self) -> None:
-        """Scans go on at the cursor until it is 0."""
+        """Scans continue at the cursor until it is 0."""
         pages = [array(bulk("9"), array(bulk("a"))), array(bulk("0"), array(bulk("b")))]
         node = self.node(QSCAN=pages)
         names = listed(self.client(node).queue_scan(count=1, minlen=1))
@@ -121,8 +121,8 @@ class CommandTests(NetworkTestCase):
             "CONFIG GET port", pair, [b"port", b"1"], lambda c: c.execute("CONFIG", "GET", "port")
         )
 
-    def test_numbers_stay(self) -> None:
-        """A body that looks like a number stays a body, and a name of digits a name."""
+    def test_digits_are_not_converted(self) -> None:
+        """Bodies and names that look like numbers stay bytes and text."""
         self.check(
             "QPEEK 12 10",
             array(array(bulk("12"), bulk(JOB_ID), bulk("1.5"))),
@@ -131,7 +131,7 @@ class CommandTests(NetworkTestCase):
         )
 
     def test_hello(self) -> None:
-        """The node that answers, and the nodes it knows."""
+        """HELLO returns the replying node, and the nodes it knows."""
         node = self.node()
         expected = Hello(NODE_IDS[0], (NodeInfo(NODE_IDS[0], "", node.port, 1),))
         client = self.client(node)
@@ -139,7 +139,7 @@ class CommandTests(NetworkTestCase):
         self.assertEqual(node.address, str(self.result(client.address())))
 
     def test_cluster(self) -> None:
-        """All of CLUSTER."""
+        """All subcommands of CLUSTER."""
         flags = frozenset({"myself", "leaving"})
         line = ClusterNode(NODE_IDS[0], "10.0.0.1:7711", flags, 0, 17, True)
         size = {"cluster_size": "3"}

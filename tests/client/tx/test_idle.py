@@ -11,7 +11,7 @@ from disque_tx.client.tx.idle import IdleTimeout
 
 
 class IdleTimeoutTests(SynchronousTestCase):
-    """A timeout that is checked once a second at least."""
+    """A timeout that is checked at least once a second."""
 
     def setUp(self) -> None:
         self.clock = Clock()
@@ -20,16 +20,16 @@ class IdleTimeoutTests(SynchronousTestCase):
         self.timeout = IdleTimeout(self.clock, 1.0, lambda: self.allowed_s, self.expired.append)
 
     def begin(self) -> None:
-        """A reply is expected from now on."""
+        """From now on, a reply is expected."""
         self.timeout.restart()
         self.timeout.start()
 
     def pass_s(self, seconds: int) -> None:
-        """Let so much time pass."""
+        """Advance the clock."""
         self.clock.pump([0.5] * (2 * seconds))
 
     def test_too_long(self) -> None:
-        """It counts from the latest reply, and expires once."""
+        """The timeout is measured from the latest reply, and expires once."""
         self.begin()
         self.pass_s(2)
         self.timeout.restart()
@@ -39,14 +39,15 @@ class IdleTimeoutTests(SynchronousTestCase):
         self.assertEqual([3.0], self.expired)
 
     def test_nothing_expected(self) -> None:
-        """A connection that is idle costs no timer."""
+        """A connection that expects no reply uses no timer."""
         self.begin()
         self.allowed_s = None
         self.pass_s(9)
         self.assertEqual(([], []), (self.expired, self.clock.getDelayedCalls()))
 
     def test_for_ever(self) -> None:
-        """An endless wait is checked again, because another request may follow it."""
+        """While a request without a timeout waits, the check continues, because another request may
+        follow."""
         self.begin()
         self.allowed_s = inf
         self.pass_s(9)
@@ -55,7 +56,7 @@ class IdleTimeoutTests(SynchronousTestCase):
         self.assertEqual([3.0], self.expired)
 
     def test_stopped(self) -> None:
-        """Stopped, it leaves no timer, may be stopped again, and started again."""
+        """Stopping leaves no timer; it may be repeated, and followed by a new start."""
         for _ in range(2):
             self.begin()
             self.timeout.start()

@@ -1,4 +1,4 @@
-"""Bytes to replies, with both parsers, and requests to bytes."""
+"""Parsing replies with both parsers, and encoding requests."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ REPLIES = st.recursive(SIMPLE, lambda inner: st.lists(inner, max_size=4), max_le
 WORDS = st.lists(st.binary(max_size=40) | st.text(max_size=20) | st.integers(), min_size=1)
 
 
-class Heard:
-    """What a protocol reports."""
+class Receiver:
+    """Records what a protocol reports."""
 
     def __init__(self) -> None:
         self.replies: list[Any] = []
-        self.complaints: list[str] = []
+        self.errors: list[str] = []
 
     def connected(self) -> None:
-        """Of no interest."""
+        """Not recorded."""
 
     def received(self, reply: Any) -> None:
-        """A reply."""
+        """Record a reply."""
         self.replies.append(reply)
 
     def broken(self, what: str) -> None:
-        """Not a reply."""
-        self.complaints.append(what)
+        """Record an error."""
+        self.errors.append(what)
 
     def disconnected(self, reason: BaseException | None) -> None:
-        """Of no interest."""
+        """Not recorded."""
 
 
 def encoded(reply: Any) -> bytes:
-    """As a node would send it."""
+    """A reply as a node would send it."""
     if reply is None:
         return b"$-1\r\n"
     if isinstance(reply, int):
@@ -54,13 +54,13 @@ def encoded(reply: Any) -> bytes:
     return b"*%d\r\n" % len(reply) + b"".join(map(encoded, reply))
 
 
-def requests(kind: Any, *pieces: bytes) -> Heard:
-    """What comes of these bytes."""
-    clock, receiver = Clock(), Heard()
+def parsed(kind: Any, *pieces: bytes) -> Receiver:
+    """What the protocol reports for these bytes."""
+    clock, receiver = Clock(), Receiver()
     parser = kind(clock, receiver)
     parser.makeConnection(StringTransport())
     for piece in pieces:
-        if receiver.complaints:
+        if receiver.errors:
             break
         parser.dataReceived(piece)
         while clock.getDelayedCalls():
@@ -69,34 +69,34 @@ def requests(kind: Any, *pieces: bytes) -> Heard:
 
 
 class ReplyTests(SynchronousTestCase):
-    """What a node may send."""
+    """Replies that a node may send."""
 
     @given(st.lists(REPLIES, max_size=4), st.integers(1, 30))
     def test_any_reply(self, replies: list[Any], size: int) -> None:
-        """Replies come out as they went in, however they are cut, and nothing is converted."""
+        """Replies are parsed correctly, however the data is split, and no value is converted."""
         data = b"".join(map(encoded, replies))
         pieces = [data[start : start + size] for start in range(0, len(data), size)]
         for kind in KINDS:
-            came = requests(kind, *pieces)
-            self.assertEqual(([], replies), (came.complaints, came.replies))
+            found = parsed(kind, *pieces)
+            self.assertEqual(([], replies), (found.errors, found.replies))
 
-    def test_alike(self) -> None:
+    def test_both_parsers(self) -> None:
         """Statuses, nil arrays and errors are the same with both parsers."""
         for kind in KINDS:
-            came = requests(kind, b"+OK\r\n*-1\r\n*2\r\n+a\r\n*0\r\n-LEAVING now\r\n")
-            *values, error = came.replies
+            found = parsed(kind, b"+OK\r\n*-1\r\n*2\r\n+a\r\n*0\r\n-LEAVING now\r\n")
+            *values, error = found.replies
             self.assertEqual([b"OK", None, [b"a", []]], values)
             self.assertIsInstance(error, txredisapi.ResponseError)
             self.assertEqual("LEAVING now", str(error))
 
     @given(st.lists(st.binary(max_size=20), max_size=5))
-    def test_noise(self, pieces: list[bytes]) -> None:
-        """Whatever comes, nothing is raised."""
+    def test_any_bytes(self, pieces: list[bytes]) -> None:
+        """No input raises an exception."""
         for kind in KINDS:
-            requests(kind, *pieces)
+            parsed(kind, *pieces)
 
-    def test_impossible(self) -> None:
-        """Headers that cannot be meant are found out before anything is kept for them."""
+    def test_invalid_headers(self) -> None:
+        """Invalid headers are detected before memory is allocated for them."""
         for data in (
             b"hello\r\n",
             b"$99999999999999999999999\r\n",
@@ -105,25 +105,25 @@ class ReplyTests(SynchronousTestCase):
             b"*-5\r\n",
         ):
             for kind in KINDS:
-                self.assertEqual(1, len(requests(kind, data).complaints), (data, kind))
+                self.assertEqual(1, len(parsed(kind, data).errors), (data, kind))
         for data in (b"\r\n", b"*1\r\n" * 50, b"*99999999\r\n", b"+\xff\r\n", b"+" + b"a" * 20_000):
-            self.assertEqual(1, len(requests(PlainProtocol, data).complaints), data[:20])
+            self.assertEqual(1, len(parsed(PlainProtocol, data).errors), data[:20])
 
-    def test_endless(self) -> None:
+    def test_size_limit(self) -> None:
         """A reply above the size limit is an error; many small ones are not."""
         self.patch(protocols, "REPLY_BYTES_MAX", 100)
         for kind in KINDS:
-            endless = requests(kind, b"*9\r\n", *[b"$30\r\n" + b"x" * 30 + b"\r\n"] * 4)
-            self.assertIn("more than 100 bytes", endless.complaints[0])
-            self.assertEqual([], requests(kind, *[b"+PONG\r\n"] * 50).complaints)
+            large = parsed(kind, b"*9\r\n", *[b"$30\r\n" + b"x" * 30 + b"\r\n"] * 4)
+            self.assertIn("more than 100 bytes", large.errors[0])
+            self.assertEqual([], parsed(kind, *[b"+PONG\r\n"] * 50).errors)
 
 
 class RequestTests(SynchronousTestCase):
-    """What a node is sent."""
+    """Requests sent to a node."""
 
     @given(WORDS)
     def test_packing(self, words: list[Any]) -> None:
-        """A node reads the same words, whichever way they were packed."""
+        """A node reads the same words, with either encoder."""
         expected = [w if isinstance(w, bytes) else str(w).encode() for w in words]
         for way in (pack, pack_in_python):
             reader = hiredis.Reader()
@@ -131,7 +131,7 @@ class RequestTests(SynchronousTestCase):
             self.assertEqual(expected, reader.gets())
 
     def test_without_hiredis(self) -> None:
-        """The parser is the one that is possible."""
-        self.assertIsInstance(protocols.new_protocol(Clock(), Heard()), FastProtocol)
+        """Without hiredis, the parser in Python is used."""
+        self.assertIsInstance(protocols.new_protocol(Clock(), Receiver()), FastProtocol)
         self.patch(txredisapi, "hiredis", None)
-        self.assertIsInstance(protocols.new_protocol(Clock(), Heard()), PlainProtocol)
+        self.assertIsInstance(protocols.new_protocol(Clock(), Receiver()), PlainProtocol)

@@ -1,4 +1,4 @@
-"""Failing over, and what must not be done twice."""
+"""Failover of the Twisted client, and requests that must not be repeated."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ NONE = b"*-1\r\n"
 
 
 class ConnectingTests(NetworkTestCase):
-    """Finding a node."""
+    """How a client connects to a node."""
 
-    def test_nobody(self) -> None:
-        """The error comes after patience_s, not before, and names each node and why it failed."""
+    def test_no_node(self) -> None:
+        """The error is raised after patience_s, not earlier, and lists each node with the
+        reason."""
         nodes = [self.node(), self.node()]
         for node in nodes:
             node.die()
@@ -44,7 +45,8 @@ class ConnectingTests(NetworkTestCase):
         self.assertIn("refused", error.tried[nodes[0].address])
 
     def test_backoff(self) -> None:
-        """Attempts at a dead node become rarer, however many requests want it, and go on."""
+        """Attempts to connect to a dead node become less frequent, independent of the number of
+        requests, but never stop."""
         node = self.node(PING=PONG)
         node.die()
         attempts: list[float] = []
@@ -65,8 +67,8 @@ class ConnectingTests(NetworkTestCase):
         self.pass_s(6)
         self.assertEqual(["PONG"] * 50, [self.successResultOf(ping) for ping in pings])
 
-    def test_no_answer(self) -> None:
-        """An attempt that is neither accepted nor refused has the time-out of any other."""
+    def test_connect_timeout(self) -> None:
+        """An attempt that is neither accepted nor refused ends after the usual timeout."""
         lost, node = self.node(), self.node(PING=PONG)
         self.network.swallowing.add(lost.port)
         pings = [self.client(lost, node, seed=seed, timeout_s=2).ping() for seed in range(6)]
@@ -76,14 +78,14 @@ class ConnectingTests(NetworkTestCase):
         self.assertEqual(["PONG"] * 6, [self.successResultOf(ping) for ping in pings])
 
     def test_spread(self) -> None:
-        """Clients do not all come to the first address."""
+        """Clients are spread over all addresses."""
         nodes = [self.node(node_id, PING=PONG) for node_id in NODE_IDS]
         for seed in range(30):
             self.result(self.client(*nodes, discover=False, seed=seed).ping())
         self.assertTrue(all(node.connections for node in nodes))
 
-    def test_silent_hello(self) -> None:
-        """A server that accepts and never answers is abandoned in time."""
+    def test_hello_timeout(self) -> None:
+        """A server that accepts the connection but never replies is abandoned after the timeout."""
         nodes = [self.node(HELLO=NO_ANSWER), self.node(PING=PONG)]
         pings = [self.client(*nodes, seed=seed, timeout_s=1).ping() for seed in range(6)]
         self.pass_s(1.5)
@@ -91,13 +93,13 @@ class ConnectingTests(NetworkTestCase):
         self.assertGreater(nodes[0].connections, 0)
 
     def test_not_disque(self) -> None:
-        """A server that answers HELLO with something else is no node."""
+        """A server with another reply to HELLO is not used."""
         for reply in (b"*2\r\n+server\r\n+other\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"):
             ping = self.client(self.node(HELLO=reply), patience_s=0).ping()
             self.assertIn("HELLO", str(self.failure(ping, CannotConnect)))
 
     def test_password_refused(self) -> None:
-        """It is no use to try on, and the password is nobody's business."""
+        """A refused password is not tried again, and not shown in errors."""
         for reply in (b"-ERR invalid password\r\n", b"-WRONGPASS no\r\n"):
             client = self.client(self.node(AUTH=reply), password="s3cret")
             error = self.failure(client.ping(), AuthenticationRefused)
@@ -117,18 +119,18 @@ class ConnectingTests(NetworkTestCase):
         self.assertEqual([[b"PING"], [b"AUTH", b"late"], [b"PING"]], node.requests)
         self.assertEqual(1, len(node.wires))
 
-    def test_crowded(self) -> None:
-        """A node without room for another client is passed over."""
+    def test_max_clients(self) -> None:
+        """A node that has reached its limit of clients is skipped."""
         full = self.node(HELLO=b"-ERR max number of clients reached\r\n")
-        well = self.node(PING=PONG)
+        other = self.node(PING=PONG)
         for seed in range(8):
-            self.assertEqual("PONG", self.result(self.client(full, well, seed=seed).ping()))
+            self.assertEqual("PONG", self.result(self.client(full, other, seed=seed).ping()))
         self.assertGreater(full.connections, 0)
         error = self.failure(self.client(full, patience_s=0).ping(), Refused)
         self.assertIn("max number of clients", str(error))
 
     def test_discovered(self) -> None:
-        """When the only configured node is gone, the nodes it listed are used."""
+        """When the only configured node is down, the nodes it listed are used."""
         nodes = self.cluster(2, PING=PONG)
         client = self.client(nodes[0])
         self.result(client.ping())
@@ -136,9 +138,9 @@ class ConnectingTests(NetworkTestCase):
         self.assertEqual("PONG", self.result(client.ping()))
         self.assertEqual(["PING"], nodes[1].commands())
 
-    def test_many_leave_at_once(self) -> None:
-        """However many calls were made before the node reply that it leaves, each goes to the
-        better one, once, and cancelled ones to none."""
+    def test_many_move_at_once(self) -> None:
+        """All requests made before the client learns of the low priority are sent to the better
+        node, once each, and cancelled ones are not sent."""
         nodes = self.cluster(2, PING=PONG)
         nodes[0].priorities[nodes[0].id] = 100
         client = self.client(nodes[0])
@@ -152,8 +154,8 @@ class ConnectingTests(NetworkTestCase):
         self.assertEqual(2500, len(nodes[1].commands()))
 
     def test_name(self) -> None:
-        """Connections are named before anything else is asked for, also while they are open; and a
-        node that has no such command serves all the same."""
+        """A connection sends its name before any other request, also when the name is changed
+        later; a node without that command still works."""
         for answer in (b"+OK\r\n", b"-ERR unknown command 'CLIENT'\r\n"):
             node = self.node(PING=PONG, CLIENT=answer)
             client = self.client(node)
@@ -166,8 +168,8 @@ class ConnectingTests(NetworkTestCase):
             self.assertEqual(b"CLIENT", node.requests[0][0])
 
     def test_search_is_logged(self) -> None:
-        """That no node serves is logged at once, with what is tried and for how long; once, however
-        many requests wait; and again when it happens again."""
+        """A search for a node is logged at once, with what is tried and for how long; only once for
+        many requests, and again for the next search."""
         events = warnings(self)
         node = self.node(PING=PONG)
         client = self.client(node)
@@ -182,23 +184,24 @@ class ConnectingTests(NetworkTestCase):
             self.pass_s(10)
             self.assertEqual(["PONG"] * 10, [self.successResultOf(ping) for ping in pings])
 
-    def test_leaving_at_once(self) -> None:
-        """A node that reports itself as unusable is left for a better one."""
+    def test_low_priority(self) -> None:
+        """When a node lists itself with a low priority, the client moves to a better one."""
         nodes = self.cluster(2, PING=PONG)
         nodes[0].priorities[nodes[0].id] = 100
         self.result(self.client(nodes[0]).ping())
         self.assertEqual(([], ["PING"]), (nodes[0].commands(), nodes[1].commands()))
 
-    def test_sent_in_circles(self) -> None:
-        """Nodes that each name the other as the better one are not followed for ever."""
+    def test_contradicting_priorities(self) -> None:
+        """When two nodes each list the other as better, the client does not switch between them
+        endlessly."""
         nodes = self.cluster(2, PING=PONG)
         for node in nodes:
             node.priorities[node.id] = 100
         self.assertEqual("PONG", self.result(self.client(nodes[0]).ping()))
         self.assertLess(sum(node.connections for node in nodes), 5)
 
-    def test_names_nonsense(self) -> None:
-        """A node that names others which cannot be is used itself, and only itself."""
+    def test_invalid_addresses(self) -> None:
+        """Invalid addresses in the reply of a node are ignored, and the node itself is used."""
         rows = [array(bulk(NODE_IDS[1]), bulk("no ip"), bulk("99999"), bulk("1"))] * 3000
         own = array(bulk(NODE_IDS[0]), bulk(""), bulk("7001"), bulk("1"))
         node = self.node(HELLO=array(b":1\r\n", bulk(NODE_IDS[0]), own, *rows), PING=PONG)
@@ -208,16 +211,17 @@ class ConnectingTests(NetworkTestCase):
 
 
 class RepeatingTests(NetworkTestCase):
-    """A lost connection, by what was asked."""
+    """Repetition of requests after a lost connection, by command."""
 
     def test_reading(self) -> None:
-        """What only looks is asked at another node."""
+        """Commands that only read are repeated on another node."""
         nodes = self.cluster(2, QLEN=b":7\r\n")
         nodes[0].answer("QLEN", HANG_UP)
         self.assertEqual(7, self.result(self.client(nodes[0]).queue_length("q")))
 
     def test_silence(self) -> None:
-        """A node that does not answer in time is left; those before the time are not hurried."""
+        """When a node does not reply before its timeout, and not earlier, the client moves to
+        another one."""
         nodes = self.cluster(2, QLEN=b":7\r\n")
         nodes[0].answer("QLEN", NO_ANSWER)
         length = self.client(nodes[0], timeout_s=2).queue_length("q")
@@ -227,7 +231,7 @@ class RepeatingTests(NetworkTestCase):
         self.assertEqual(7, self.successResultOf(length))
 
     def test_progress(self) -> None:
-        """A slow answer does not take the time of those that come after it."""
+        """A slow reply does not shorten the time of the requests behind it."""
         node = self.node(ADDJOB=NO_ANSWER, PING=PONG)
         client = self.client(node, timeout_s=2)
         self.result(client.ping())
@@ -240,7 +244,7 @@ class RepeatingTests(NetworkTestCase):
         self.assertIn("12.0 s", str(self.failure(added[1], OutcomeUnknown, 2)))
 
     def test_blocked_silence(self) -> None:
-        """This includes a node that stops answering while a GETJOB waits there."""
+        """The same applies while a GETJOB waits on the unresponsive node."""
         nodes = self.cluster(2, GETJOB=array(job()))
         nodes[0].answer("GETJOB", NONE, NO_ANSWER)
         jobs = self.client(nodes[0], timeout_s=1).get_jobs("q", timeout_ms=3000)
@@ -250,21 +254,21 @@ class RepeatingTests(NetworkTestCase):
         self.assertEqual([JOB_ID], [found.id for found in self.successResultOf(jobs)])
 
     def test_add_lost(self) -> None:
-        """ADDJOB is not repeated: the job may be there."""
+        """ADDJOB is not repeated, because the job may have been added."""
         nodes = self.cluster(2, ADDJOB=HANG_UP)
         error = self.failure(self.client(nodes[0]).add_job("q", "b"), OutcomeUnknown)
         self.assertEqual(("ADDJOB", nodes[0].address), (error.command, error.address))
         self.assertEqual([], nodes[1].requests)
 
     def test_add_repeated(self) -> None:
-        """Unless the caller prefers two jobs to none."""
+        """ADDJOB is repeated if the caller prefers a duplicate to a lost job."""
         nodes = self.cluster(2, ADDJOB=ADDED)
         nodes[0].answer("ADDJOB", HANG_UP)
         client = self.client(nodes[0])
         self.assertEqual(JOB_ID, self.result(client.add_job("q", "b", retry_adds=True)))
 
     def test_add_unsent(self) -> None:
-        """A job that could not be sent is added elsewhere."""
+        """A job whose ADDJOB could not be sent is added on another node."""
         nodes = self.cluster(2, ADDJOB=ADDED, PING=PONG)
         client = self.client(nodes[0])
         self.result(client.ping())
@@ -273,7 +277,7 @@ class RepeatingTests(NetworkTestCase):
         self.assertEqual(["ADDJOB"], nodes[1].commands())
 
     def test_add_after_restart(self) -> None:
-        """A connection that ended while it was idle is replaced, at the same node."""
+        """A connection that was closed while idle is replaced by another one to the same node."""
         node = self.node(PING=PONG, ADDJOB=ADDED)
         client = self.client(node)
         self.result(client.ping())
@@ -282,7 +286,7 @@ class RepeatingTests(NetworkTestCase):
         self.assertEqual(JOB_ID, self.result(client.add_job("q", "b")))
 
     def test_changes_of_one_node(self) -> None:
-        """What changes a node must not happen to another one."""
+        """Commands that change one node are not repeated on another one."""
         calls: dict[str, Callable[[DisqueClient], Any]] = {
             "NACK": lambda client: client.nack(JOB_ID),
             "PAUSE": lambda client: client.pause("q", "in"),
@@ -294,7 +298,8 @@ class RepeatingTests(NetworkTestCase):
             self.assertEqual([], nodes[1].requests)
 
     def test_many_under_way(self) -> None:
-        """Each of many requests on a connection that is lost gets its own treatment, once."""
+        """When a connection with many requests is lost, each is repeated or fails by its own
+        rule."""
         nodes = self.cluster(2, QLEN=b":7\r\n", NACK=b":1\r\n", PING=PONG)
         nodes[0].answer("QLEN", NO_ANSWER)
         client = self.client(nodes[0])
@@ -309,7 +314,7 @@ class RepeatingTests(NetworkTestCase):
         self.assertEqual(["QLEN"] * 5, nodes[1].commands())
 
     def test_leaving(self) -> None:
-        """A refusal because the node leaves is a request to go elsewhere, also for ADDJOB."""
+        """A client moves to another node when its own is leaving, also for ADDJOB."""
         nodes = self.cluster(2, ADDJOB=ADDED, GETJOB=array(job()))
         nodes[0].answer("ADDJOB", LEAVING)
         nodes[0].answer("GETJOB", NONE, LEAVING)
@@ -319,21 +324,21 @@ class RepeatingTests(NetworkTestCase):
         self.assertEqual([], nodes[0].wires)
 
     def test_all_leave(self) -> None:
-        """When there is nowhere to go, the refusal is what the caller gets."""
+        """When all nodes are leaving or loading, the caller receives that error."""
         leaving = self.client(self.node(GETJOB=LEAVING), patience_s=1).get_jobs("q")
         self.failure(leaving, Leaving, 2)
         loading = self.client(self.node(QLEN=b"-LOADING soon\r\n"), patience_s=1)
         self.failure(loading.queue_length("q"), Loading, 2)
 
-    def test_loading_passes(self) -> None:
-        """A node that reads its log is asked again when it is alone."""
+    def test_loading_ends(self) -> None:
+        """When the only node is loading its log, the request is repeated until it is done."""
         node = self.node(QLEN=[b"-LOADING soon\r\n", b"-LOADING soon\r\n", b":3\r\n"])
         length = self.client(node).queue_length("q")
         self.pass_s(1)
         self.assertEqual(3, self.successResultOf(length))
 
     def test_refused(self) -> None:
-        """A plain refusal is final, and the connection stays."""
+        """Other error replies are final, and the connection stays open."""
         node = self.node(ADDJOB=[b"-MAXLEN Queue is already longer\r\n", ADDED])
         client = self.client(node)
         error = self.failure(client.add_job("q", "b", maxlen=1), QueueFull)
@@ -342,7 +347,8 @@ class RepeatingTests(NetworkTestCase):
         self.assertEqual(1, node.connections)
 
     def test_broken(self) -> None:
-        """What is no reply, and what is another command's, is named, and the connection closed."""
+        """A malformed reply, or one of the wrong type, raises an error that names the command, and
+        closes the connection."""
         for reply in (b"hello\r\n", b"+text\r\n", array(), b":x\r\n", array(b"-LOADING\r\n")):
             node = self.node(QLEN=reply)
             error = self.failure(self.client(node).queue_length("q"), BrokenReply)
@@ -350,8 +356,9 @@ class RepeatingTests(NetworkTestCase):
             self.network.settle()
             self.assertEqual([], node.wires)
 
-    def test_unasked(self) -> None:
-        """A node that speaks without being asked is hung up on, before it is misunderstood."""
+    def test_unexpected_reply(self) -> None:
+        """A reply without a request closes the connection, before it is mistaken for the next
+        reply."""
         node = self.node(QLEN=b":1\r\n")
         client = self.client(node)
         self.result(client.queue_length("q"))
@@ -361,14 +368,15 @@ class RepeatingTests(NetworkTestCase):
         self.assertEqual(1, self.result(client.queue_length("q")))
 
     def test_scan_lost(self) -> None:
-        """A cursor is of no use at another node."""
+        """A scan is not continued on another node, where its cursor is invalid."""
         page = array(bulk("5"), array(bulk("one")))
         nodes = self.cluster(2, QSCAN=[page, HANG_UP])
         self.failure(listed(self.client(nodes[0]).queue_scan()), ScanInterrupted)
         self.assertEqual([], nodes[1].requests)
 
-    def test_near_lost(self) -> None:
-        """What is asked near a node that is gone is asked at another; NACK only if unsent."""
+    def test_delivering_node_lost(self) -> None:
+        """When the node that delivered a job is down, requests about the job are sent to another;
+        NACK only if it was not sent before."""
         nodes = self.cluster(2, GETJOB=array(job()), WORKING=b":5\r\n", NACK=HANG_UP)
         client = self.client(nodes[0])
         (delivered,) = self.result(client.take("q"))
@@ -382,10 +390,10 @@ class RepeatingTests(NetworkTestCase):
 
 
 class ClosingTests(NetworkTestCase):
-    """The end of a client, which may be followed by a new beginning."""
+    """Closing a client, and using it again."""
 
     def test_under_way(self) -> None:
-        """Every request, sent or queued, fails with an error that says whether it was sent."""
+        """Every request, sent or queued, fails with an error that shows whether it was sent."""
         node = self.node(QLEN=NO_ANSWER, ADDJOB=NO_ANSWER, GETJOB=[NONE, NONE, NO_ANSWER])
         client = self.client(node, connections_max=1)
         takes = [client.take("q"), client.take("q")]
@@ -399,7 +407,7 @@ class ClosingTests(NetworkTestCase):
         for lost in (length, *takes):
             self.assertIn("closed", str(self.failureResultOf(lost, ConnectionLost).value))
 
-    def test_at_rest(self) -> None:
+    def test_between_attempts(self) -> None:
         """A request that waits for its next attempt fails at once."""
         node = self.node()
         node.die()
@@ -411,7 +419,7 @@ class ClosingTests(NetworkTestCase):
         self.assertEqual([], self.network.getDelayedCalls())
 
     def test_connecting(self) -> None:
-        """A connection that is not there yet does not hold up the end."""
+        """A connection attempt does not delay closing."""
         node = self.node()
         self.network.swallowing.add(node.port)
         client = self.client(node)
@@ -430,10 +438,11 @@ class ClosingTests(NetworkTestCase):
 
 
 class FollowingTests(NetworkTestCase):
-    """Going where the jobs are made."""
+    """Moving to the node where most jobs come from."""
 
-    def asked(self, number: int, share: float) -> list[str]:
-        """The requests of the first node after it has delivered jobs of the second."""
+    def commands_after(self, number: int, share: float) -> list[str]:
+        """The requests to the first node, after it has delivered jobs of which this share was added
+        on the second."""
         ids = [JOB_ID] * number
         for place in range(int(number * share)):
             ids[place] = JOB_ID.replace("aaaaaaaa", "b" * 8)
@@ -444,16 +453,16 @@ class FollowingTests(NetworkTestCase):
         return nodes[0].commands()
 
     def test_most_from_elsewhere(self) -> None:
-        """A consumer goes to the node that most of its jobs come from."""
-        self.assertEqual(["GETJOB"], self.asked(100, 0.6))
+        """A consumer moves to the node where most of its jobs were added."""
+        self.assertEqual(["GETJOB"], self.commands_after(100, 0.6))
 
     def test_few_from_elsewhere(self) -> None:
-        """It stays for the sake of a minority, or of too few to know."""
-        self.assertEqual(["GETJOB", "PING"], self.asked(100, 0.4))
-        self.assertEqual(["GETJOB", "PING"], self.asked(99, 1.0))
+        """A consumer does not move because of a minority of jobs, or too few jobs."""
+        self.assertEqual(["GETJOB", "PING"], self.commands_after(100, 0.4))
+        self.assertEqual(["GETJOB", "PING"], self.commands_after(99, 1.0))
 
     def test_idle(self) -> None:
-        """Connections for waiting that nobody uses are not left behind."""
+        """After moving, unused connections for waiting are closed."""
         nodes = self.cluster(2, PING=PONG)
         nodes[0].answer("GETJOB", NONE, array(job()))
         client = self.client(nodes[0])

@@ -1,4 +1,4 @@
-"""Whose certificate is accepted, by handshakes in memory."""
+"""Verification of certificates, tested with handshakes in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = [x509.DNSName("node.example"), x509.IPAddress(ip_address("10.0.0.1"))]
 
 
 def self_signed(names: list[x509.GeneralName]) -> tuple[crypto.X509, crypto.PKey]:
-    """A certificate that names these hosts."""
+    """A self-signed certificate for these hosts."""
     key = ec.generate_private_key(ec.SECP256R1())
     name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "node.example")]), datetime.now()
     builder = (
@@ -46,7 +46,7 @@ class HandshakeTests(SynchronousTestCase):
     def is_accepted(
         self, host: str, names: list[x509.GeneralName] = NAMES, trusted: bool = True, **tls: Any
     ) -> bool:
-        """Whether the client finishes the handshake."""
+        """Whether the client completes the handshake."""
         certificate, key = self_signed(names)
         ca_file = Path(self.mktemp())
         shown = certificate if trusted else self_signed(names)[0]
@@ -58,37 +58,37 @@ class HandshakeTests(SynchronousTestCase):
         node.set_accept_state()
         client = creator(host, TLS(str(ca_file), **tls)).clientConnectionForTLS(None)
         client.set_connect_state()
-        return self.shake(client, node)
+        return self.handshake(client, node)
 
-    def shake(self, client: SSL.Connection, node: SSL.Connection) -> bool:
-        """Pass their bytes back and forth."""
+    def handshake(self, client: SSL.Connection, node: SSL.Connection) -> bool:
+        """Exchange the bytes of both sides."""
         for _ in range(4):
-            for speaker, listener in ((client, node), (node, client)):
+            for sender, receiver in ((client, node), (node, client)):
                 try:
-                    speaker.do_handshake()
+                    sender.do_handshake()
                 except SSL.WantReadError:
                     pass
                 except Exception:
                     return False
                 try:
-                    listener.bio_write(speaker.bio_read(1 << 16))
+                    receiver.bio_write(sender.bio_read(1 << 16))
                 except SSL.WantReadError:
                     pass
         return client.get_peer_certificate() is not None
 
     def test_named(self) -> None:
-        """A certificate for the name or the address that was asked for."""
+        """A certificate for the requested name or address is accepted."""
         for host in ("node.example", "10.0.0.1"):
             self.assertTrue(self.is_accepted(host), host)
 
     def test_others(self) -> None:
-        """Not one for somebody else, nor one that names nobody."""
+        """A certificate for another host, or without any host, is refused."""
         for host in ("other.example", "10.0.0.2", "::1"):
             self.assertFalse(self.is_accepted(host), host)
         self.assertFalse(self.is_accepted("node.example", names=[]))
 
     def test_unchecked(self) -> None:
-        """Names and issuers count only where they are to be checked."""
+        """Host names and issuers are checked only if the options require it."""
         self.assertTrue(self.is_accepted("other.example", check_hostname=False))
         self.assertFalse(self.is_accepted("node.example", trusted=False))
         self.assertFalse(self.is_accepted("x", trusted=False, check_hostname=False))

@@ -1,4 +1,4 @@
-"""Append only files, whole, cut and damaged."""
+"""Append only files, complete, truncated and damaged."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from disque_tx.spark.schema import AOF_RECORDS_DDL, arrow_schema, batches
 from disque_tx.wire.aoflog import load_record
 
 _VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "aof"
-#: One job of the original's file expired before it was loaded, all others live for years.
+#: One job in the original's file expired before it was loaded; all others have a TTL of years.
 _EXPIRED_US = 2_000_000_000_000_000
 _DELETE = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n%s\r\n"
 
 
 def job_id(number: int) -> bytes:
-    """A job."""
+    """The ID of a job."""
     return b"D-60776864-%024d-05a1" % number
 
 
 def load(number: int, body: bytes = b"x") -> bytes:
-    """A record that brings a job."""
+    """A record that loads a job."""
     nodes = (b"a" * 40,)
     return load_record(
         JobRecord(job_id(number), b"q", body, nodes, 10**18, 2_000_000_000, 0, 60, 1)
@@ -32,16 +32,16 @@ def load(number: int, body: bytes = b"x") -> bytes:
 
 
 class LogTests(SynchronousTestCase):
-    """Records and jobs."""
+    """Records, and the jobs they leave."""
 
     def file(self, data: bytes) -> str:
-        """A file with this in it."""
+        """A file with this content."""
         path = Path(self.mktemp())
         path.write_bytes(data)
         return str(path.resolve())
 
     def records(self, file: str, size: int) -> tuple[int, list[tuple[str, int, str | None]]]:
-        """Tasks, and what they read together."""
+        """The number of tasks, and the rows they read together."""
         options = {"path": file, "view": "records", "rangebytes": str(size)}
         reader = LogReader(log_options(options))
         tasks = reader.partitions()
@@ -49,7 +49,7 @@ class LogTests(SynchronousTestCase):
         return len(tasks), [(row["op"], row["offset"], row["id"]) for row in rows]
 
     def test_alive(self) -> None:
-        """A job is there from its first LOADJOB until its DELJOB, and may come again."""
+        """A job exists from its first LOADJOB until its DELJOB, and may be loaded again."""
         log = load(1, b"first") + load(2) + load(1, b"second") + _DELETE % job_id(2)
         log += _DELETE % job_id(3) + load(3) + _DELETE % job_id(3) + load(3, b"again")
         rows = list(live_jobs(self.file(log)))
@@ -59,8 +59,8 @@ class LogTests(SynchronousTestCase):
         )
 
     def test_ranges(self) -> None:
-        """Whatever the size of the ranges, each record is read once, also when bodies hold what
-        looks like records."""
+        """With ranges of any size, each record is read once, even if bodies contain what looks like
+        records."""
         log = b"".join(load(number, load(99) * 3) + _DELETE % job_id(number) for number in range(9))
         file = self.file(log)
         one, whole = self.records(file, 1 << 30)
@@ -70,8 +70,8 @@ class LogTests(SynchronousTestCase):
             self.assertEqual(whole, rows)
             self.assertGreater(tasks, 1)
 
-    def test_cut_and_damaged(self) -> None:
-        """What is whole is read; then comes one row with the place."""
+    def test_truncated_and_damaged(self) -> None:
+        """Complete records are read, followed by one row with the offset of the damage."""
         whole = load(1) + load(2)
         for rest in (
             load(3)[:-5],
@@ -89,7 +89,8 @@ class LogTests(SynchronousTestCase):
             self.assertEqual(2, len(alive))
 
     def test_of_the_original(self) -> None:
-        """However a file of the original is cut, the table has the jobs that the original loads."""
+        """However a file of the original is truncated, the table has the jobs that the original
+        loads."""
         cases = json.loads((_VECTORS / "aof-cases.json").read_text())
         whole = (_VECTORS / cases["base"]).read_bytes()
         compared = 0
@@ -102,7 +103,7 @@ class LogTests(SynchronousTestCase):
         self.assertGreater(compared, 1)
 
     def test_batches(self) -> None:
-        """Big bodies make small batches."""
+        """Large bodies are read in small batches."""
         file = self.file(b"".join(load(number, b"x" * (3 << 20)) for number in range(6)))
         reader = LogReader(log_options({"path": file, "view": "records"}))
         sizes = [part.num_rows for task in reader.partitions() for part in reader.read(task)]

@@ -1,4 +1,4 @@
-"""Segments of event logs, whole and damaged."""
+"""Segments of event logs, complete and damaged."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from disque_tx.spark.files.events import EventReader
 
 
 def event(number: int, **more: Any) -> bytes:
-    """A line."""
-    told = {
+    """A line of an event log."""
+    fields = {
         "specversion": "1.0",
         "id": f"1.{number}",
         "source": "disque:aa",
@@ -25,7 +25,7 @@ def event(number: int, **more: Any) -> bytes:
         "messaging.destination.name": "q",
         "wait_ms": number,
     }
-    return json.dumps({**told, **more}).encode() + b"\n"
+    return json.dumps({**fields, **more}).encode() + b"\n"
 
 
 class EventTests(SynchronousTestCase):
@@ -36,19 +36,19 @@ class EventTests(SynchronousTestCase):
         self.root.mkdir()
 
     def rows(self, data: bytes, name: str = "events.jsonl") -> list[dict[str, Any]]:
-        """What a file with this in it holds."""
+        """The rows of a file with this content."""
         (self.root / name).write_bytes(data)
         return self.read(str(self.root / name))
 
     def read(self, path: str) -> list[dict[str, Any]]:
-        """What a path holds."""
+        """The rows of all files at a path."""
         reader = EventReader((path,))
         parts = [part for task in reader.partitions() for part in reader.read(task)]
         return [row for part in parts for row in part.to_pylist()]
 
     def test_whole(self) -> None:
-        """Values have their types, what does not apply is null, and names of tomorrow are passed
-        by; blocks begin and end anywhere."""
+        """Values have their types, fields that do not apply are null, and unknown names are
+        ignored; blocks of compressed data may begin anywhere."""
         data = b"".join(event(number, tomorrow=1) for number in range(20_000))
         rows = self.rows(data)
         self.assertEqual([f"1.{number}" for number in range(20_000)], [row["id"] for row in rows])
@@ -60,8 +60,8 @@ class EventTests(SynchronousTestCase):
         self.assertEqual({None}, {row["_corrupt"] for row in rows})
         self.assertEqual(rows, self.rows(zstandard.compress(data), "events.jsonl.zst"))
 
-    def test_foreign_lines(self) -> None:
-        """A line that is no event is kept as it is, and costs no other line."""
+    def test_invalid_lines(self) -> None:
+        """A line that is not an event is kept in ``_corrupt``, and no other line is lost."""
         foreign = [b"rubbish", b"[1]", b"{}", b'{"id":1}', b'{"wait_ms":"x"}', b"\xff{"]
         foreign += [event(1).strip() + event(2).strip(), event(5, wait_ms=1.5).strip()]
         data = b"\n".join([event(0).strip(), *foreign, event(9).strip(), b""])
@@ -70,8 +70,8 @@ class EventTests(SynchronousTestCase):
         kept = [row["_corrupt"] for row in rows if row["_corrupt"] is not None]
         self.assertEqual([line.decode("utf-8", "backslashreplace") for line in foreign], kept)
 
-    def test_torn(self) -> None:
-        """A torn end costs the lines that are not whole, whether it is compressed or not."""
+    def test_truncated(self) -> None:
+        """A truncated file loses only its incomplete lines, compressed or not."""
         data = b"".join(event(number) for number in range(3000))
         rows = self.rows(data[:-10])
         self.assertEqual(2999, sum(row["_corrupt"] is None for row in rows))
@@ -82,14 +82,14 @@ class EventTests(SynchronousTestCase):
         self.assertEqual(3000, len(self.rows(torn[: len(first)], "torn.jsonl.zst")))
 
     def test_damaged(self) -> None:
-        """A damaged file is read up to the damage, which is said."""
+        """A damaged file is read up to the damage, which is logged."""
         data = zstandard.compress(b"".join(event(number) for number in range(3000)))
         with self.assertLogs("disque_tx.spark.files.events", "WARNING") as logged:
             self.assertEqual([], self.rows(b"rubbish" + data, "bad.jsonl.zst"))
         self.assertIn("bad.jsonl.zst", logged.output[0])
 
     def test_folder(self) -> None:
-        """Of a folder the finished files are read; a path without files is told."""
+        """Only finished files of a folder are read; a path without files is an error."""
         day = self.root / "dt=2026-11-20" / "hour=19"
         day.mkdir(parents=True)
         for name in ("a.jsonl", "_open-1.jsonl", ".hidden.jsonl", "a.txt"):

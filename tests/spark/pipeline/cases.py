@@ -1,4 +1,4 @@
-"""What tests of the pipeline share: one session, folders, and tables of given events."""
+"""A shared session, folders, and tables of given events, for tests of the pipeline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from disque_tx.spark.pipeline.tables.table import Table
 from tests.spark.pipeline.logs import Event, Node, write
 from tests.spark.shared import shared_session
 
-#: To compile queries takes longer than a few hundred rows.
+#: For a few hundred rows, compiling a query would take longer than running it.
 _SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",
@@ -23,7 +23,7 @@ _SMALL = {
 
 
 class PipelineCase(SynchronousTestCase):
-    """Tests with a session, which has the settings of the pipeline, but fewer partitions."""
+    """Tests with a session that has the settings of the pipeline, but fewer partitions."""
 
     spark: SparkSession
     settings: Mapping[str, str] = {**SETTINGS, **_SMALL}
@@ -45,23 +45,23 @@ class PipelineCase(SynchronousTestCase):
             self.spark.conf.set(key, value)
 
     def write(self, *nodes: Node) -> Path:
-        """The log of each node as one file; returns their folder."""
+        """Write the log of each node to one file; returns their folder."""
         for at, node in enumerate(nodes):
             write(self.folder / "events" / "dt=2026-11-20" / f"{at}.jsonl.zst", node.events)
         return self.folder / "events"
 
     def ingested(self, *nodes: Node) -> str:
-        """The table of what these nodes tell."""
+        """The table of the events of these nodes."""
         ingest(self.spark, [str(self.write(*nodes))], self.table)
         return self.table
 
     def ids(self) -> list[tuple[str, str]]:
-        """What is in the table: source and ID of each event, sorted."""
+        """The source and ID of each event in the table, sorted."""
         events = Table(self.spark, self.table).events()
         rows = events.select("node", "boot", "seq").collect()
         return sorted((f"disque:{row.node}", f"{row.boot}.{row.seq}") for row in rows)
 
     def assert_each_once(self, events: Iterable[Event]) -> None:
-        """The table holds these events and no others, each once."""
+        """Assert that the table contains exactly these events, each once."""
         expected = sorted({(event["source"], event["id"]) for event in events})
         self.assertEqual(expected, self.ids())

@@ -1,4 +1,4 @@
-"""Event logs for tests: what nodes would have written, and files of it."""
+"""Event logs for tests: the events of nodes, and files of them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def node_id(letter: str) -> str:
 
 
 def job_id(number: int, letter: str = "a") -> str:
-    """The ID of a job that a node made."""
+    """The ID of a job created by a node."""
     return f"D-{letter * 8}-{number:024d}-05a1"
 
 
 class Node:
-    """A node that tells events. ``ahead_s``: of its clock."""
+    """A node that logs events. ``ahead_s``: how far its clock is ahead."""
 
     def __init__(self, letter: str, boot: int = BOOT, ahead_s: float = 0) -> None:
         self.letter = letter
@@ -34,8 +34,8 @@ class Node:
         self._boot = boot
         self._ahead_s = ahead_s
 
-    def tell(self, at_s: float, kind: str, job: str | None, **more: Any) -> Event:
-        """Something happens to a job."""
+    def log(self, at_s: float, kind: str, job: str | None, **more: Any) -> Event:
+        """Log an event."""
         scope = {"paused": "queue", "flushed": "node"}.get(kind, "job")
         time = EPOCH + timedelta(seconds=at_s + self._ahead_s)
         event = {
@@ -57,22 +57,22 @@ class Node:
         return event
 
     def add(self, at_s: float, job: str, **more: Any) -> None:
-        """A job is added and queued."""
+        """Log that a job is added and queued."""
         given = {"retry_s": 60, "ttl_s": 86_400, "delay_s": 0, "replicate": 1, **more}
         queue = {"queue": given.pop("queue")} if "queue" in given else {}
-        self.tell(at_s, "added", job, **given, **queue)
+        self.log(at_s, "added", job, **given, **queue)
         if given["replicate"] > 1 and given.get("reason") != "async":
-            self.tell(at_s, "replicated", job, copies=given["replicate"], **queue)
-        self.tell(at_s, "queued", job, **queue)
+            self.log(at_s, "replicated", job, copies=given["replicate"], **queue)
+        self.log(at_s, "queued", job, **queue)
 
     def work(self, at_s: float, job: str, run_ms: int = 20, **more: Any) -> None:
-        """A job is delivered and acknowledged."""
-        self.tell(at_s, "delivered", job, wait_ms=40, **more)
-        self.tell(at_s + run_ms / 1000, "acked", job, run_ms=run_ms, **more)
+        """Log that a job is delivered and acknowledged."""
+        self.log(at_s, "delivered", job, wait_ms=40, **more)
+        self.log(at_s + run_ms / 1000, "acked", job, run_ms=run_ms, **more)
 
 
 def write(path: Path, events: Iterable[Event], tail: bytes = b"") -> Path:
-    """A finished segment. ``tail``: more bytes, before it is compressed."""
+    """Write a finished segment. ``tail``: more bytes, before compression."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = b"".join(json.dumps(event).encode() + b"\n" for event in events) + tail
     path.write_bytes(zstandard.ZstdCompressor().compress(text) if path.suffix == ".zst" else text)

@@ -1,4 +1,4 @@
-"""What the pipeline should say, worked out in plain Python, one event after the other."""
+"""The results of the pipeline, computed in plain Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENDS = ("expired", "evicted", "deleted")
 
 
 def kind_of(event: Event) -> str:
-    """The last word of the type."""
+    """The last part of the type."""
     return str(event["type"]).rpartition(".")[2]
 
 
@@ -28,12 +28,12 @@ def unique(events: Iterable[Event]) -> list[Event]:
 
 
 def jobs(events: Iterable[Event]) -> dict[str, dict[str, Any]]:
-    """Job ID → what became of it, and how often it was delivered, nacked, requeued, moved."""
-    told: dict[str, list[Event]] = defaultdict(list)
+    """Job ID → its outcome, and how many times it was delivered, nacked, requeued and moved."""
+    by_job: dict[str, list[Event]] = defaultdict(list)
     for event in unique(events):
         if "subject" in event:
-            told[event["subject"]].append(event)
-    return {job: _job(steps) for job, steps in told.items()}
+            by_job[event["subject"]].append(event)
+    return {job: _job(steps) for job, steps in by_job.items()}
 
 
 def _job(steps: list[Event]) -> dict[str, Any]:
@@ -49,6 +49,6 @@ def _job(steps: list[Event]) -> dict[str, Any]:
 
 
 def backlog(events: Iterable[Event]) -> dict[str, int]:
-    """Queue → jobs that nobody has ended."""
+    """Queue → number of jobs that have not ended."""
     open_jobs = (job for job in jobs(events).values() if job["outcome"] == "pending")
     return dict(Counter(job["queue"] for job in open_jobs))

@@ -1,4 +1,4 @@
-"""The program, as people call it."""
+"""The program, as users run it."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tests.spark.pipeline.logs import Node, job_id, write
 
 
 class CommandTests(PipelineCase):
-    """Output, and exit status."""
+    """Output and exit status."""
 
     def run_command(self, *words: object) -> Result:
-        """In this process, with the session that is there."""
+        """Run the program in this process, with the shared session."""
         return CliRunner().invoke(
             cli.command, ["--master", "local[2]", "--no-progress", *map(str, words)]
         )
 
     def logged(self) -> Path:
-        """A log with a job that was delivered twice in spite of RETRY 0."""
+        """A log with a job that was delivered twice despite RETRY 0."""
         node = Node("a")
         node.add(0, job_id(1), retry_s=0)
         node.work(1, job_id(1))
-        node.tell(0.5, "delivered", job_id(1), wait_ms=3)
+        node.log(0.5, "delivered", job_id(1), wait_ms=3)
         node.events.insert(2, node.events.pop())
         return write(self.folder / "x.jsonl", node.events, b"torn")
 
     def test_whole(self) -> None:
-        """Ingest, lifecycle and audit follow each other; audit says by its status that something
-        is wrong, and which job."""
+        """Ingest, lifecycle and audit work in sequence; the status of the audit shows a violation,
+        and its output the job."""
         ingested = self.run_command("ingest", self.logged(), "--into", self.table)
         self.assertIn(
             "1 new files: 5 events, 5 of them new, 0 known already; 1 lines", ingested.output
@@ -43,14 +43,14 @@ class CommandTests(PipelineCase):
         audited = self.run_command("audit", self.table)
         self.assertEqual(1, audited.exit_code)
         self.assertIn(f"retry0-twice: violated: 1 jobs\n  {job_id(1)}  mail", audited.output)
-        told = json.loads(self.run_command("audit", self.table, "--json").output)
+        audit = json.loads(self.run_command("audit", self.table, "--json").output)
         self.assertIn(
             {"check": "retry0-twice", "verdict": "violated", "job_id": job_id(1), "queue": "mail"},
-            told["suspects"],
+            audit["suspects"],
         )
 
     def test_compact(self) -> None:
-        """Two ingests become one file, in words and as JSON."""
+        """Two ingests become one file; the result is printed as text or as JSON."""
         self.run_command("ingest", self.logged(), "--into", self.table)
         more = Node("b")
         more.add(0, job_id(2))
@@ -59,11 +59,11 @@ class CommandTests(PipelineCase):
         )
         done = self.run_command("compact", self.table)
         self.assertIn("2 files became 1; the table has 1 now.", done.output)
-        told = json.loads(self.run_command("compact", self.table, "--json", "--keep", 0).output)
-        self.assertEqual({"merged": 0, "new": 0, "removed": 2, "files": 1}, told)
+        result = json.loads(self.run_command("compact", self.table, "--json", "--keep", 0).output)
+        self.assertEqual({"merged": 0, "new": 0, "removed": 2, "files": 1}, result)
 
     def test_mistakes(self) -> None:
-        """What cannot be done is said in a line, with what to do, and without a traceback."""
+        """An error is one line with what to do, without a traceback."""
         wrong = self.run_command("audit", self.folder / "nothing")
         self.assertEqual(1, wrong.exit_code)
         self.assertIn("does not exist or is empty. 'disque-pipeline ingest' creates one", wrong.output)

@@ -1,4 +1,4 @@
-"""Bars per stage."""
+"""Progress bars per stage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from disque_tx.spark.pipeline.runner import StageBars, stages_shown
 
 @attrs.frozen
 class Stage:
-    """What Spark says of a stage."""
+    """Spark's information about a stage."""
 
     name: str
     numTasks: int
@@ -36,11 +36,11 @@ class Tracker:
 
 
 class BarTests(SynchronousTestCase):
-    """What people see while they wait."""
+    """The progress that users see while they wait."""
 
     def test_stages(self) -> None:
-        """Each stage has a bar that follows its tasks, and goes with it; one that Spark has
-        forgotten in between has none."""
+        """Each stage has a bar that shows its tasks, and disappears with it; a stage without
+        information has none."""
         tracker, progress = Tracker(), Progress(console=Console(file=io.StringIO()))
         bars = StageBars(tracker, progress)  # type: ignore[arg-type]
         tracker.stages = {3: Stage("parquet at Native.java:0", 10, 2), 4: None}
@@ -55,7 +55,7 @@ class BarTests(SynchronousTestCase):
         self.assertEqual([], progress.tasks)
 
     def test_only_on_terminals(self) -> None:
-        """In a log file bars would be noise, unless somebody asks for them."""
+        """Without a terminal there are no bars, unless they are requested."""
         for wanted, expected in ((None, False), (True, True)):
             output = io.StringIO()
             with stages_shown(Tracker(), Console(file=output), wanted):  # type: ignore[arg-type]

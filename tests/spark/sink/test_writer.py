@@ -1,4 +1,4 @@
-"""What tasks of a write say to nodes."""
+"""The requests of the tasks of a write."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from disque_tx.spark.options import WriteOptions, write_options
 from disque_tx.spark.sink import columns
 from disque_tx.spark.sink.writer import JobWriter
 from tests.client.scripted import HANG_UP, ScriptedNode, bulk
-from tests.spark.nodes import IDS, NodesTestCase, at, shown
+from tests.spark.nodes import IDS, NodesTestCase, address_of, shown
 
 _STAGED = {"ttl": b":900\r\n", "delay": b":899\r\n", "next_requeue_within": b":899000\r\n"}
 
 
 def batch(**values: list[object]) -> pa.RecordBatch:
-    """Rows as Spark hands them over."""
+    """Rows as Spark passes them."""
     return pa.RecordBatch.from_pydict(values)
 
 
 class WriterTests(NodesTestCase):
-    """ADDJOB, by the script."""
+    """ADDJOB requests to scripted nodes."""
 
     def options(self, node: ScriptedNode, **options: str) -> WriteOptions:
-        """Of a write to this node."""
+        """The options of a write to this node."""
         return write_options({"disque.servers": node.address, **options})
 
     def test_words(self) -> None:
-        """Columns go before options, the option queue before its column; nothing that nobody
-        asked for is said."""
+        """Columns override options, but the option queue overrides its column; options that are not
+        set are not sent."""
         node = self.node(ADDJOB=bulk(IDS[0]))
         writer = JobWriter(self.options(node, queue="o", ttl="50"))
         rows = batch(queue=["a", "b"], body=["\u00e9", "y"], retry=[None, 3], ttl=[7, None])
@@ -41,19 +41,19 @@ class WriterTests(NodesTestCase):
         self.assertEqual(b"ADDJOB o y 5000 RETRY 3 TTL 50", second)
 
     def test_staged(self) -> None:
-        """A staged job is hidden for all its TTL but a second; the driver learns which it is."""
+        """A staged job is delayed for all its TTL except one second; the driver receives its ID."""
         node = self.node(ADDJOB=[bulk(IDS[0]), bulk(IDS[1])])
         written = JobWriter(self.options(node, deliverymode="staged")).add(
             [batch(queue=["q", "q"], body=["x", "y"], ttl=[None, 10])], 0
         )
         self.assertEqual(
-            (at(node), 2, tuple(IDS[:2])), (written.node, written.jobs, written.staged)
+            (address_of(node), 2, tuple(IDS[:2])), (written.node, written.jobs, written.staged)
         )
         self.assertIn(b"DELAY 86399 TTL 86400", b" ".join(node.requests[0]))
         self.assertIn(b"DELAY 9 TTL 10", b" ".join(node.requests[1]))
 
     def test_refused(self) -> None:
-        """A refusal fails the task and says how many jobs are there already."""
+        """An error reply fails the task, with the number of jobs that were added before."""
         node = self.node(ADDJOB=[bulk(IDS[0]), b"-PAUSED try later\r\n"])
         with self.assertRaises(WriteRefused) as raised:
             JobWriter(self.options(node)).add([batch(queue=["q"] * 2, body=["x"] * 2)], 0)
@@ -61,14 +61,14 @@ class WriterTests(NodesTestCase):
             self.assertIn(words, str(raised.exception))
 
     def test_lost(self) -> None:
-        """A node that is lost fails the task; no request is sent twice."""
+        """When the connection is lost, the task fails; no request is sent twice."""
         node = self.node(ADDJOB=HANG_UP)
         with self.assertRaises(WriteRefused):
             JobWriter(self.options(node)).add([batch(queue=["q"], body=["x"])], 0)
         self.assertEqual(["ADDJOB"], node.commands())
 
     def test_staged_and_failed(self) -> None:
-        """A task that fails half-way takes back what it staged."""
+        """A task that fails halfway removes the jobs that it staged."""
         node = self.node(ADDJOB=bulk(IDS[0]), SHOW=shown(IDS[0], **_STAGED), ACKJOB=b":1\r\n")
 
         def rows() -> Iterator[pa.RecordBatch]:
@@ -80,7 +80,7 @@ class WriterTests(NodesTestCase):
         self.assertEqual(["ADDJOB", "SHOW", "ACKJOB"], node.commands())
 
     def test_bad_values(self) -> None:
-        """A batch with a null or a number that cannot be is refused as a whole."""
+        """A batch with a null or an impossible number is refused as a whole."""
         node = self.node()
         for rows in (
             batch(queue=["q", None], body=["x", "y"]),
@@ -93,7 +93,7 @@ class WriterTests(NodesTestCase):
         self.assertEqual([], node.requests)
 
     def test_bad_columns(self) -> None:
-        """What is wrong with a table is said all at once."""
+        """All errors in the columns of a table are reported together."""
         options = self.options(self.node(), deliverymode="staged")
         schema = StructType().add("body", IntegerType()).add("x", StringType())
         with self.assertRaises(BadColumn) as raised:

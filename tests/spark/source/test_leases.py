@@ -1,4 +1,4 @@
-"""Which jobs are renewed, and how often."""
+"""The jobs whose leases are renewed, and the interval."""
 
 from __future__ import annotations
 
@@ -9,60 +9,61 @@ from disque_tx.client.options import ConnectionOptions
 from disque_tx.spark.connections import Servers
 from disque_tx.spark.source.leases import Leases
 from tests.client.scripted import ScriptedNode
-from tests.spark.nodes import GONE, IDS, NodesTestCase, at
+from tests.spark.nodes import GONE, IDS, NodesTestCase, address_of
 
 _LATE = b"-TOOLATE Half of job TTL already elapsed\r\n"
 
 
 class LeasesTests(NodesTestCase):
-    """WORKING, by the script."""
+    """WORKING requests to scripted nodes."""
 
     def renewed(self, node: ScriptedNode) -> list[bytes]:
-        """The jobs it was asked to postpone; forgets them."""
+        """The jobs in the requests to the node; clears the requests."""
         ids = [words[1] for words in node.requests]
         node.requests.clear()
         return ids
 
     def test_shortest_retry(self) -> None:
-        """Three beats fall into the shortest RETRY of the batch; jobs with RETRY 0 need none."""
+        """Leases are renewed three times within the shortest RETRY of the batch; jobs with RETRY 0
+        need no renewal."""
         node = self.node(WORKING=[b":60\r\n", b":6\r\n", b":0\r\n", b":60\r\n"])
         servers = self.servers(node)
         leases = Leases()
-        leases.replace({at(node): IDS[:3]}, servers)
+        leases.replace({address_of(node): IDS[:3]}, servers)
         self.assertEqual(2.0, leases.interval_s)
         self.renewed(node)
         leases.renew(servers)
         self.assertEqual([job_id.encode() for job_id in IDS[:2]], self.renewed(node))
 
     def test_nothing_to_renew(self) -> None:
-        """Without jobs, or with RETRY 0 alone, nothing beats."""
+        """Without jobs, or only with RETRY 0, there are no renewals."""
         node = self.node(WORKING=b":0\r\n")
         leases = Leases()
-        leases.replace({at(node): IDS[:2]}, self.servers(node))
+        leases.replace({address_of(node): IDS[:2]}, self.servers(node))
         self.assertIsNone(leases.interval_s)
         leases.replace({}, self.servers(node))
         self.assertIsNone(leases.interval_s)
 
     def test_refused(self) -> None:
-        """Jobs that are old, done or unknown are not asked for again; that they are old is said
+        """Jobs that are old, done or unknown are not renewed again; that they are old is logged
         once."""
         node = self.node(WORKING=[_LATE, GONE, b"-ACKED done\r\n", b":60\r\n", _LATE])
         servers = self.servers(node)
         leases = Leases()
         with self.assertLogs("disque_tx.spark.source.leases", "WARNING") as logged:
-            leases.replace({at(node): IDS[:4]}, servers)
+            leases.replace({address_of(node): IDS[:4]}, servers)
             self.renewed(node)
             leases.renew(servers)
         self.assertEqual([IDS[3].encode()], self.renewed(node))
         self.assertEqual(1, len(logged.output))
         self.assertIn("half of the TTL", logged.output[0])
 
-    def test_away(self) -> None:
-        """When the node is away for a while, its jobs are renewed when it is back."""
+    def test_node_down(self) -> None:
+        """After a node was down for a while, its jobs are renewed again."""
         node = self.node(WORKING=b":60\r\n")
         servers = self.servers(node)
         leases = Leases()
-        leases.replace({at(node): IDS[:1]}, servers)
+        leases.replace({address_of(node): IDS[:1]}, servers)
         node.answer("WORKING", b"<hang up>")
         leases.renew(servers)
         self.assertEqual(20.0, leases.interval_s)
@@ -70,14 +71,16 @@ class LeasesTests(NodesTestCase):
         leases.renew(servers)
         self.assertEqual(2.0, leases.interval_s)
 
-    def test_next_batch_meanwhile(self) -> None:
-        """A renewal that is overtaken by the next batch, as it runs in a thread of its own, does
-        not bring the jobs of the last one back."""
+    def test_next_batch_during_renewal(self) -> None:
+        """When the next batch begins during a renewal, which runs in another thread, the jobs of
+        the last one are not renewed again."""
         node = self.node(WORKING=b":60\r\n")
         leases = Leases()
-        leases.replace({at(node): IDS[:1]}, self.servers(node))
+        leases.replace({address_of(node): IDS[:1]}, self.servers(node))
         leases.renew(
-            Overtaken(node, lambda: leases.replace({at(node): IDS[1:3]}, self.servers(node)))
+            Overtaken(
+                node, lambda: leases.replace({address_of(node): IDS[1:3]}, self.servers(node))
+            )
         )
         self.renewed(node)
         leases.renew(self.servers(node))
@@ -87,10 +90,10 @@ class LeasesTests(NodesTestCase):
 
 
 class Overtaken(Servers):
-    """While it asks a node, something else happens, once."""
+    """Calls a function during its first request."""
 
     def __init__(self, node: ScriptedNode, meanwhile: Callable[[], object]) -> None:
-        super().__init__([at(node)], ConnectionOptions())
+        super().__init__([address_of(node)], ConnectionOptions())
         self._meanwhile = [meanwhile]
 
     def ask_holders(self, *words: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Offsets: kept by Spark, read back, cut into tasks."""
+"""Offsets: stored by Spark, parsed, and divided into tasks."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _offsets = st.builds(
 
 
 class OffsetTests(SynchronousTestCase):
-    """What the checkpoint holds."""
+    """The content of the checkpoint."""
 
     @given(_offsets)
-    def test_there_and_back(self, offset: Offset) -> None:
-        """What Spark keeps as JSON is the same batch afterwards."""
+    def test_round_trip(self, offset: Offset) -> None:
+        """An offset that Spark stores as JSON is restored as the same batch."""
         self.assertEqual(offset, from_json(json.loads(json.dumps(offset.as_json()))))
 
     @given(_offsets, st.none() | st.integers(1, 50))
     def test_shares(self, offset: Offset, wanted: int | None) -> None:
-        """Each job is in one task, with its node, and there are as many tasks as wanted if there
-        are as many jobs, and hardly more."""
+        """Each job is in one task, with its node, and the number of tasks is the requested one, or
+        slightly more."""
         cut = shares(offset, wanted)
         for node, ids in offset.jobs.items():
             found = [job_id for other, some in cut if other == node for job_id in some]
@@ -41,14 +41,14 @@ class OffsetTests(SynchronousTestCase):
         self.assertTrue(least <= len(cut) <= least + len(offset.jobs), len(cut))
 
     def test_number_of_tasks(self) -> None:
-        """Big batches are cut even if nobody asks for it."""
+        """Large batches are divided even without a requested number of tasks."""
         ids = tuple(f"D-60776864-{number:024d}-05a1" for number in range(9000))
         offset = Offset(1, {Address("a", 1): ids})
         self.assertEqual([2250] * 4, [len(some) for _, some in shares(offset, None)])
         self.assertEqual(9, len(shares(offset, 9)))
 
     def test_foreign(self) -> None:
-        """A checkpoint of another source is refused, whatever it holds."""
+        """A checkpoint of another source is refused, whatever it contains."""
         long_list = [f"D-60776864-{number:024d}-05a1" for number in range(10_001)]
         foreign: list[Any] = [None, [], {}, {"seq": 1}, {"seq": "1", "jobs": {}}]
         foreign += [{"seq": 1, "jobs": {"a:1": ["x"]}}, {"seq": 1, "jobs": {"a:1": [1]}}]

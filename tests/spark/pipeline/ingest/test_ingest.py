@@ -1,4 +1,4 @@
-"""Event logs into a table, each event once, whatever happens."""
+"""Event logs are ingested into a table, each event once, whatever fails."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ingest(session("killed", "local[1]"), [sys.argv[2]], sys.argv[3], step)
 
 
 class Killed(Exception):
-    """The process is gone."""
+    """The process was killed."""
 
 
 def busy_node(letter: str = "a", jobs: int = 20, boot: int = BOOT) -> Node:
@@ -45,17 +45,17 @@ def busy_node(letter: str = "a", jobs: int = 20, boot: int = BOOT) -> Node:
 
 
 class IngestTests(PipelineCase):
-    """What is in the table afterwards."""
+    """The content of the table after an ingest."""
 
     def ingest(self, *paths: Path) -> Report:
-        """Into the table of this test."""
+        """Ingest into the table of this test."""
         return ingest(self.spark, map(str, paths), self.table)
 
     def test_values(self) -> None:
-        """What a line says stands in columns with short names and types."""
+        """The fields of a line become columns with short names and types."""
         node = Node("a")
-        node.tell(0.000_007, "delivered", job_id(1), wait_ms=25, **{"messaging.client.id": "2"})
-        node.tell(1, "paused", None, paused="in")
+        node.log(0.000_007, "delivered", job_id(1), wait_ms=25, **{"messaging.client.id": "2"})
+        node.log(1, "paused", None, paused="in")
         self.ingest(self.write(node))
         delivered, paused = self.spark.read.parquet(self.table).orderBy("seq").collect()
         self.assertEqual(
@@ -69,8 +69,8 @@ class IngestTests(PipelineCase):
         self.assertEqual("2026-11-20", delivered.dt.isoformat())
         self.assertEqual(("paused", None, "in"), (paused.kind, paused.job_id, paused.paused))
 
-    def test_again(self) -> None:
-        """The same folders can be given every hour: only what is new is read."""
+    def test_repeated(self) -> None:
+        """The same folders can be ingested every hour: only new files are read."""
         one, two = busy_node("a"), busy_node("b")
         folder = self.write(one)
         self.assertEqual(80, self.ingest(folder).new)
@@ -80,12 +80,12 @@ class IngestTests(PipelineCase):
         self.assert_each_once(one.events + two.events)
 
     def counts(self, report: Report) -> tuple[int, int, int]:
-        """Files, new events, known events."""
+        """The numbers of files, new events and known events."""
         return report.files, report.new, report.duplicates
 
     def test_copies(self) -> None:
-        """A log that comes under another path, twice in one run, or longer than before brings
-        nothing twice; what is new in it is taken."""
+        """A log under another path, twice in one run, or longer than before adds no event twice;
+        its new events are added."""
         node = busy_node()
         first = write(self.folder / "a" / "x.jsonl.zst", node.events[:50])
         self.assertEqual((1, 50, 0), self.counts(self.ingest(first)))
@@ -99,7 +99,7 @@ class IngestTests(PipelineCase):
         self.assert_each_once(node.events + busy_node("b").events)
 
     def test_missing(self) -> None:
-        """Numbers that no log tells are counted per node, until a log tells them."""
+        """Sequence numbers that no log contains are counted per node, until a log contains them."""
         node = busy_node()
         part = write(self.folder / "a" / "x.jsonl", node.events[5:30] + node.events[40:])
         self.assertEqual({node_id("a"): 15}, self.ingest(part).missing)
@@ -108,8 +108,8 @@ class IngestTests(PipelineCase):
         self.assert_each_once(node.events)
 
     def test_bad_lines(self) -> None:
-        """What is torn or foreign is counted and kept with its file and the reason, and costs no
-        other line."""
+        """Truncated and invalid lines are counted and kept with their file and the reason, and no
+        other line is lost."""
         node = busy_node()
         foreign = [{"specversion": "1.0", "id": "1", "type": "com.example"}, {"jobs": "many"}]
         tail = "".join(json.dumps(line) + "\n" for line in foreign) + '\n[1]\n{"specversion":"1.'
@@ -124,7 +124,7 @@ class IngestTests(PipelineCase):
         self.assert_each_once(node.events)
 
     def test_half_a_file(self) -> None:
-        """A file that ends in the middle is named and left out; it is read when it is whole."""
+        """A truncated file is reported and skipped; it is read when it is complete."""
         node, other = busy_node("a"), busy_node("b")
         path = write(self.folder / "a b" / "1.jsonl.zst", node.events)
         write(self.folder / "a b" / "2.jsonl.zst", other.events)
@@ -139,7 +139,7 @@ class IngestTests(PipelineCase):
         self.assert_each_once(node.events + other.events)
 
     def test_names(self) -> None:
-        """Work in progress and other files are passed by, and a folder may be empty."""
+        """Unfinished and other files are skipped, and a folder may be empty."""
         (self.folder / "empty").mkdir()
         self.assertEqual(0, self.ingest(self.folder / "empty").files)
         for name in ("_open-1.jsonl", ".x.jsonl", "x.txt", "_tmp/x.jsonl"):
@@ -147,8 +147,8 @@ class IngestTests(PipelineCase):
         self.assertEqual(0, self.ingest(self.folder / "empty").files)
         self.assertRaises(NothingToRead, self.ingest, self.folder / "no such folder")
 
-    def test_foreign_table(self) -> None:
-        """Nothing is written into a folder with something else, or of another version."""
+    def test_other_table(self) -> None:
+        """Nothing is written to a folder with other content, or with a table of another version."""
         folder = self.write(busy_node())
         other = str(self.folder / "events")
         self.assertRaises(BadTable, ingest, self.spark, [str(folder)], other)
@@ -163,12 +163,12 @@ class InterruptedTests(PipelineCase):
     """Killed between any two steps."""
 
     def test_every_step(self) -> None:
-        """Run again, each event is there once."""
+        """When the ingest is repeated, each event is in the table once."""
         for at, name in enumerate(STEPS):
             node, late = busy_node("a"), busy_node("b")
             folder = self.write(node)
             self.table = str(self.folder / f"table-{at}")
-            # What comes twice makes the step in between do something.
+            # Duplicates, so that the step that removes them has something to do.
             write(folder / "copy.jsonl", node.events[:30])
 
             def step(done: str, name: str = name) -> None:
@@ -182,7 +182,8 @@ class InterruptedTests(PipelineCase):
             (folder / "late.jsonl").unlink()
 
     def test_half_moved(self) -> None:
-        """Files of a committed batch that were not moved yet are, by whoever opens the table."""
+        """Files of a committed batch that were not moved yet are moved when the table is opened
+        next."""
         node = busy_node()
 
         def step(done: str) -> None:
@@ -194,8 +195,8 @@ class InterruptedTests(PipelineCase):
         self.assert_each_once(node.events)
 
     def test_left_behind(self) -> None:
-        """What a killed process staged is removed after a day; lines that it rejected are kept
-        once."""
+        """Files that a killed process staged are removed after a day; lines that it rejected are
+        kept once."""
         node = busy_node()
         path = write(self.folder / "x.jsonl", node.events, b"torn")
 
@@ -212,7 +213,8 @@ class InterruptedTests(PipelineCase):
         self.assertEqual([], list(staging.iterdir()))
 
     def test_two_at_once(self) -> None:
-        """Of two that work at the same time, one is told to try again, and then all is there."""
+        """Of two ingests at the same time, one fails and can be repeated; then all events are in
+        the table."""
         one, two = busy_node("a"), busy_node("b")
         first = write(self.folder / "1.jsonl", one.events)
         second = write(self.folder / "2.jsonl", one.events + two.events)

@@ -1,4 +1,4 @@
-"""What became of jobs, queues and nodes, beside a model in plain Python."""
+"""The outcome of jobs, queues and nodes, compared with a model in plain Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.spark.pipeline.logs import Node, job_id, node_id
 
 
 def random_nodes(seed: int, jobs: int) -> list[Node]:
-    """Three nodes whose jobs meet all kinds of ends, and sometimes move."""
+    """Three nodes whose jobs have all kinds of outcomes, and sometimes move."""
     chance = random.Random(seed)
     nodes = [Node(letter) for letter in "abc"]
     for number in range(jobs):
@@ -27,24 +27,24 @@ def random_nodes(seed: int, jobs: int) -> list[Node]:
         home.add(at_s, job, **queue, replicate=chance.choice([1, 2]))
         if chance.random() < 0.3:
             other = chance.choice([node for node in nodes if node is not home])
-            home.tell(at_s + 1, "exported", job, peer=node_id(other.letter), **queue)
-            other.tell(at_s + 1.001, "imported", job, peer=node_id(home.letter), **queue)
+            home.log(at_s + 1, "exported", job, peer=node_id(other.letter), **queue)
+            other.log(at_s + 1.001, "imported", job, peer=node_id(home.letter), **queue)
             home = other
         for _ in range(chance.choice([0, 0, 1, 3])):
-            home.tell(at_s + 2, "delivered", job, wait_ms=chance.randrange(90), **queue)
-            home.tell(at_s + 3, "nacked", job, run_ms=9, **queue)
-            home.tell(at_s + 3, "requeued", job, reason="nack", **queue)
+            home.log(at_s + 2, "delivered", job, wait_ms=chance.randrange(90), **queue)
+            home.log(at_s + 3, "nacked", job, run_ms=9, **queue)
+            home.log(at_s + 3, "requeued", job, reason="nack", **queue)
         end = chance.choice(["acked", "acked", "acked", "expired", "deleted", "none"])
         if end == "acked":
             home.work(at_s + 4, job, chance.randrange(1, 90), **queue)
         elif end != "none":
             more = {"reason": "command"} if end == "deleted" else {}
-            home.tell(at_s + 4, end, job, **queue, **more)
+            home.log(at_s + 4, end, job, **queue, **more)
     return nodes
 
 
 class LifecycleTests(PipelineCase):
-    """The tables below OUT."""
+    """The tables that ``lifecycle`` writes."""
 
     def made(self, *nodes: Node, window_s: int = 60) -> dict[str, list[Row]]:
         """The rows of each table."""
@@ -54,7 +54,7 @@ class LifecycleTests(PipelineCase):
         return {part: self.spark.read.parquet(path).collect() for part, path in paths.items()}
 
     def test_model(self) -> None:
-        """Hundreds of jobs on three nodes end as the model says."""
+        """The outcomes of hundreds of jobs on three nodes are those of the model."""
         nodes = random_nodes(5, 400)
         events = [event for node in nodes for event in node.events]
         out = self.made(*nodes)
@@ -75,8 +75,8 @@ class LifecycleTests(PipelineCase):
         self.assertEqual(len(moved), sum(row.exported for row in out["flow"]))
 
     def test_times(self) -> None:
-        """Percentiles are those of the waits and runs, rates are per second of the window, and a
-        window begins at a round time."""
+        """Percentiles are computed from waits and runs, rates are per second of the window, and
+        windows begin at round times."""
         node = Node("a")
         for number in range(100):
             node.add(number / 100, job_id(number))
@@ -95,7 +95,7 @@ class LifecycleTests(PipelineCase):
         self.assertEqual(5_000, (row.first_delivered_at - row.added_at).total_seconds() * 1000)
 
     def test_clock_jump(self) -> None:
-        """A clock that goes back spoils differences of times, and no counts."""
+        """A clock that jumps back affects differences of times, but no counts."""
         node = Node("a")
         node.add(100, job_id(1))
         node.work(40, job_id(1))
@@ -106,24 +106,24 @@ class LifecycleTests(PipelineCase):
         self.assertEqual(0, last.backlog)
 
     def test_findings(self) -> None:
-        """What is planted is found, with the number to choose, and nothing else."""
+        """Planted problems are found, with a recommended value, and nothing else."""
         one, two = Node("a"), Node("b", ahead_s=5)
         for number in range(50):
             one.add(number, job_id(number), queue="slow", retry_s=2)
             one.work(number, job_id(number), 3_000 + number, queue="slow")
         for number in range(50, 100):
             one.add(number, job_id(number), queue="flaky")
-            for again in range(1 + number % 2):
-                one.tell(number + again, "delivered", job_id(number), wait_ms=1, queue="flaky")
-            one.tell(number + 2, "acked", job_id(number), run_ms=5, queue="flaky")
+            for attempt in range(1 + number % 2):
+                one.log(number + attempt, "delivered", job_id(number), wait_ms=1, queue="flaky")
+            one.log(number + 2, "acked", job_id(number), run_ms=5, queue="flaky")
         one.add(100, job_id(100), queue="poison")
-        for again in range(6):
-            one.tell(101 + again, "delivered", job_id(100), wait_ms=1, queue="poison")
-        for number, (out_of, into) in enumerate([(one, two), (two, one)], 101):
-            out_of.tell(number, "added", job_id(number, out_of.letter), replicate=1, ttl_s=9_999)
-            for way, at, other in (("exported", out_of, into), ("imported", into, out_of)):
+        for attempt in range(6):
+            one.log(101 + attempt, "delivered", job_id(100), wait_ms=1, queue="poison")
+        for number, (source, target) in enumerate([(one, two), (two, one)], 101):
+            source.log(number, "added", job_id(number, source.letter), replicate=1, ttl_s=9_999)
+            for way, at, other in (("exported", source, target), ("imported", target, source)):
                 peer = node_id(other.letter)
-                at.tell(number + 0.01, way, job_id(number, out_of.letter), peer=peer)
+                at.log(number + 0.01, way, job_id(number, source.letter), peer=peer)
         found = {row.finding: row for row in self.made(one, two)["findings"]}
         expected = {"retry-too-short", "redelivered", "dead-letter-candidate", "clock-skew"}
         self.assertEqual(expected, set(found))
@@ -138,7 +138,7 @@ class LifecycleTests(PipelineCase):
         self.assertEqual(5_000, skew.measured)
 
     def test_out_exists(self) -> None:
-        """Results of another day are not overwritten by accident, and an empty table is none."""
+        """Earlier results are not overwritten by accident, and an empty table is an error."""
         table = self.ingested(*random_nodes(6, 5))
         (self.folder / "out").mkdir()
         out = str(self.folder / "out")

@@ -1,4 +1,4 @@
-"""Places of shapes, and words for numbers."""
+"""Coordinates of shapes, and text for numbers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _VALUES = st.lists(st.integers(-(10**9), 10**12), min_size=1, max_size=60)
 
 
 class LineTests(SynchronousTestCase):
-    """Series over time."""
+    """Line plots over time."""
 
     @given(_VALUES)
     def test_in_sight(self, values: list[int]) -> None:
-        """Every value, and 0, is between the ends of the axis, whatever the values are."""
+        """Every value, and 0, is within the axis, whatever the values are."""
         plot = plots.lines({"a": values}, Axis(0, 60, len(values)))
         places = [float(point.split(",")[1]) for point in plot.lines[0].points.split(" ")]
         highest, lowest = plot.y_ticks[-1].at, plot.y_ticks[0].at
@@ -28,13 +28,13 @@ class LineTests(SynchronousTestCase):
         self.assertLess(len(plot.y_ticks), 9)
 
     def test_one_step(self) -> None:
-        """One step alone is a line that can be seen."""
+        """A single step is drawn as a visible line."""
         (line,) = plots.lines({"a": [3]}, Axis(0, 60, 1)).lines
         self.assertEqual(2, len(line.points.split(" ")))
         self.assertEqual(["3"], line.values)
 
     def test_labels(self) -> None:
-        """Times of a day are hours; of many days, dates."""
+        """Times within a day are labelled as hours, and those over many days as dates."""
         day = plots.lines({"a": [1, 2]}, Axis(1_795_201_200, 60, 2))
         self.assertEqual(["19:00:00", "19:01:00"], [tick.label for tick in day.x_ticks])
         week = plots.lines({"a": [0] * 4}, Axis(1_795_201_200, 86_400, 4))
@@ -42,11 +42,11 @@ class LineTests(SynchronousTestCase):
 
 
 class HeatMapTests(SynchronousTestCase):
-    """Time and latency."""
+    """Heat maps of time and latency."""
 
     @given(st.dictionaries(st.tuples(st.integers(0, 9), st.integers(0, 35)), st.integers(1)))
     def test_in_sight(self, cells: dict[tuple[int, int], int]) -> None:
-        """Every cell is in the plot, and has a colour."""
+        """Every cell is inside the plot, and has a colour."""
         plot = plots.heat_map(cells, Axis(0, 60, 10))
         self.assertEqual(len(cells), len(plot.boxes))
         for box in plot.boxes:
@@ -55,17 +55,17 @@ class HeatMapTests(SynchronousTestCase):
             self.assertIn(box.level, range(1, plots.LEVELS + 1))
 
     def test_bands(self) -> None:
-        """The table beside it says the same in words."""
+        """The table beside the plot has the same numbers as text."""
         plot = plots.heat_map({(0, 3): 2, (1, 3): 1, (1, 6): 5}, Axis(0, 60, 2))
         self.assertEqual([("10 ms to 21.5 ms", "3"), ("100 ms to 215 ms", "5")], plot.bands)
         self.assertEqual(["10 ms", "100 ms", "1 s"], [tick.label for tick in plot.y_ticks])
 
 
 class RangesTests(SynchronousTestCase):
-    """Percentiles of queues."""
+    """Plots of percentiles per queue."""
 
     def test_unknown(self) -> None:
-        """A queue of which nothing was measured has a name and no bars."""
+        """A queue without measurements has a name and no bars."""
         ranks = [f"{kind}_{rank}_ms" for kind in ("wait", "run") for rank in ("p50", "p95", "p99")]
         plot = plots.ranges([Row(queue="mail", **dict.fromkeys(ranks))])
         self.assertEqual(["mail"], [tick.label for tick in plot.names])
@@ -76,22 +76,22 @@ class WordingTests(SynchronousTestCase):
     """Numbers with their units."""
 
     def test_spans(self) -> None:
-        """Lengths of time are in the unit that people would say them in."""
-        told = {0: "0 ms", 999: "999 ms", 1500: "1.5 s", 100_000: "100 s", 150_000: "2.5 min"}
-        told |= {7_200_000: "2 h", 200_000_000: "2.31 d", -5: "-5 ms"}
-        self.assertEqual(told, {value: wording.span(value) for value in told})
+        """Durations are shown in the unit that people would use."""
+        spans = {0: "0 ms", 999: "999 ms", 1500: "1.5 s", 100_000: "100 s", 150_000: "2.5 min"}
+        spans |= {7_200_000: "2 h", 200_000_000: "2.31 d", -5: "-5 ms"}
+        self.assertEqual(spans, {value: wording.span(value) for value in spans})
         self.assertEqual(wording.NOTHING, wording.span(None))
 
     def test_counts(self) -> None:
-        """Large numbers are grouped, small rates keep three digits."""
-        told = {0: "0", 1234567: "1,234,567", 0.05912: "0.0591", 123.4: "123"}
-        self.assertEqual(told, {value: wording.count(value) for value in told})
+        """Large numbers are grouped, and small rates keep three digits."""
+        counts = {0: "0", 1234567: "1,234,567", 0.05912: "0.0591", 123.4: "123"}
+        self.assertEqual(counts, {value: wording.count(value) for value in counts})
         self.assertEqual("1.5 KiB", wording.size(1536))
         self.assertEqual("–", wording.share(1, 0))  # noqa: RUF001
 
     @given(st.text(max_size=200))
     def test_names(self, text: str) -> None:
-        """Names are short, and hold only what can be seen."""
+        """Names are short, and contain only visible characters."""
         name = wording.name(text)
         self.assertLessEqual(len(name), wording.NAME_CHARACTERS_MAX)
         self.assertTrue(name.isprintable())

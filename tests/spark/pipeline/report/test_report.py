@@ -22,16 +22,16 @@ from tests.spark.pipeline import shop
 from tests.spark.pipeline.cases import PipelineCase
 
 GOLDEN = Path(__file__).with_name("golden") / "report.html"
-#: What makes a browser ask somebody for something.
+#: Everything that makes a browser request something.
 _LOADS = re.compile(r"""https?:|\b(?:src|srcset|poster|action)=|@import|url\(|<script|<iframe""")
 _HOW_TO = Path(__file__).resolve().parents[4] / "docs" / "how-to" / "report-on-queues.md"
 _EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
-_NAMES = ("week", "history", "told.html")
+_NAMES = ("week", "history", "report.html")
 _RANKS = ("p50", "p95", "p99", "p999")
 
 
 def nothing() -> Figures:
-    """What tables without rows tell."""
+    """The figures of tables without rows."""
     summary = Row(
         jobs=0,
         bytes=None,
@@ -69,7 +69,7 @@ def total(queue: str) -> Row:
 
 
 def named(name: str, advice: str = "Look.") -> Figures:
-    """A report in which this name is everywhere."""
+    """Figures with this name in every place."""
     finding = Row(queue=name, job_id=name, node=name, peer=name, advice=advice)
     suspect = Suspect("lost", "violated", name, name)
     return attrs.evolve(
@@ -88,10 +88,10 @@ def named(name: str, advice: str = "Look.") -> Figures:
 
 
 class PageTests(SynchronousTestCase):
-    """What the page is made of."""
+    """The content of the page."""
 
     def test_nothing(self) -> None:
-        """Where there is nothing, the page says so, in every part."""
+        """Every part without data says so."""
         page = rendered(nothing())
         for words in ("There are no jobs in this table", "Nothing happened in any queue"):
             self.assertIn(words, page)
@@ -100,28 +100,28 @@ class PageTests(SynchronousTestCase):
         self.assertNotIn("<svg", page)
 
     def test_hostile_names(self) -> None:
-        """Names are texts wherever they stand, also within plots: anybody can name a queue."""
+        """Names are shown as text everywhere, also in plots, because anybody can name a queue."""
         for name in ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a&b"):
             page = rendered(named(name, advice=name))
             self.assertNotIn("<script", page)
             self.assertNotIn("<img", page)
             self.assertIn(escape(name), page)
 
-    def test_unseen_characters(self) -> None:
-        """Characters that cannot be seen do not reach the page, nor names of any length."""
+    def test_invisible_characters(self) -> None:
+        """Invisible characters and names of any length do not reach the page."""
         hidden = "a\0\x1b[31m\u202ereversed"
         page = rendered(named(hidden, advice=hidden))
         for character in ("\0", "\x1b", "\u202e"):
             self.assertNotIn(character, page)
         self.assertNotIn("y" * 61, rendered(named("y" * 5000)))
 
-    def test_loads_nothing(self) -> None:
-        """The page can be read without a network, and tells nobody that it is read."""
+    def test_no_requests(self) -> None:
+        """The page can be read without a network, and makes no request."""
         for page in (rendered(nothing()), rendered(named("mail"))):
             self.assertEqual([], _LOADS.findall(page))
 
     def test_plots_have_titles(self) -> None:
-        """Who cannot see a plot hears what it shows, and finds its numbers in a table."""
+        """A reader who cannot see a plot finds its title, and its numbers in a table."""
         page = rendered(named("mail"))
         plots = re.findall(r"<svg[^>]*>\s*<title id=[^>]*>[^<]+</title>", page)
         self.assertEqual(page.count("<svg"), len(plots))
@@ -129,14 +129,14 @@ class PageTests(SynchronousTestCase):
         self.assertGreaterEqual(page.count("<caption>"), len(plots))
 
     def test_verdict(self) -> None:
-        """A violation is said at the top of the audit, with the jobs."""
+        """A violation is shown at the top of the audit, with the jobs."""
         self.assertIn("Something happened that should not have", rendered(named("mail")))
         fine = attrs.evolve(named("mail"), checked=Checked(Audit(3, {}, []), {}))
         self.assertIn("Nothing is wrong with 3 jobs", rendered(fine))
         self.assertIn("No number is missing", rendered(fine))
 
     def test_flow_is_bounded(self) -> None:
-        """Of many nodes the busiest are shown, and it is said that there are others."""
+        """With many nodes, the busiest are shown, and the number of the others."""
         pairs = {(f"{node:040x}", "f" * 40): (node, node) for node in range(1, 31)}
         flow = Flow.of(pairs)
         self.assertEqual((12, 19), (len(flow.nodes), flow.left_out))
@@ -148,7 +148,7 @@ class ReportTests(PipelineCase):
     """From tables to a page."""
 
     def test_golden(self) -> None:
-        """The same events give the same page, to the byte."""
+        """The same events give the same page, byte for byte."""
         table, out = self.ingested(*shop.nodes()), str(self.folder / "out")
         lifecycle(self.spark, table, out)
         html = self.folder / "report.html"
@@ -167,22 +167,22 @@ class ReportTests(PipelineCase):
         self.assertIn("No such file or directory", str(raised.exception))
 
     def test_no_lifecycle(self) -> None:
-        """A folder of something else is told, with what makes the right one."""
+        """A folder with other content is an error, with the command that makes the right one."""
         with self.assertRaises(BadTable) as raised:
             report(self.spark, str(self.folder), self.folder / "report.html")
         self.assertIn("has no jobs, queues", str(raised.exception))
         self.assertFalse((self.folder / "report.html").exists())
 
     def test_how_to(self) -> None:
-        """The program in the guide makes the page, and the command makes the same one."""
+        """The program in the guide writes the page, and the command writes the same one."""
         self.write(*shop.nodes())
         (program,) = _EXAMPLE.findall(_HOW_TO.read_text())
         for name in ("events", "history", "week", "week.html"):
             program = program.replace(f'"{name}"', f'"{self.folder / name}"')
         exec(program, {})
-        words = ["report", "week", "--events", "history", "--html", "told.html"]
+        words = ["report", "week", "--events", "history", "--html", "report.html"]
         paths = [str(self.folder / word) if word in _NAMES else word for word in words]
-        told = CliRunner().invoke(command, ["--master", "local[2]", "--no-progress", *paths])
-        self.assertEqual((0, f"{self.folder}/told.html\n"), (told.exit_code, told.output))
-        pages = [(self.folder / name).read_text() for name in ("week.html", "told.html")]
+        result = CliRunner().invoke(command, ["--master", "local[2]", "--no-progress", *paths])
+        self.assertEqual((0, f"{self.folder}/report.html\n"), (result.exit_code, result.output))
+        pages = [(self.folder / name).read_text() for name in ("week.html", "report.html")]
         self.assertTrue(pages[0] == pages[1])

@@ -1,4 +1,4 @@
-"""Tables that are written every hour: small files are merged, and nothing is lost or doubled."""
+"""Tables that grow every hour: small files are merged, and no event is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ STEPS = ("merged", "committed", "settled", "removed", "checkpointed")
 
 
 class Killed(Exception):
-    """The process is gone."""
+    """The process was killed."""
 
 
 class CompactionCase(PipelineCase):
-    """A table of several small ingests. ``events``: all that was ever ingested."""
+    """A table of several small ingests. ``events``: all events that were ingested."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -35,17 +35,17 @@ class CompactionCase(PipelineCase):
         self.events: list[Event] = self.node.events
 
     def grow(self, times: int, day_s: int = 0) -> None:
-        """Ingest some more, ten events each time; ``day_s``: when they happened."""
+        """Ingest more events, ten each time; ``day_s``: when they happened."""
         for _ in range(times):
             before = len(self.events)
             for number in range(5):
-                self.node.tell(day_s + number, "delivered", job_id(before + number))
-                self.node.tell(day_s + number, "acked", job_id(before + number))
+                self.node.log(day_s + number, "delivered", job_id(before + number))
+                self.node.log(day_s + number, "acked", job_id(before + number))
             path = write(self.folder / "logs" / f"{before}.jsonl", self.events[before:])
             ingest(self.spark, [str(path)], self.table)
 
     def compact(self, later_s: float = 0.0, kept_ms: int = compaction.KEPT_MS) -> Compacted:
-        """Now, or later."""
+        """Compact the table, now or later."""
         return compact(self.spark, self.table, clock=lambda: time.time() + later_s, kept_ms=kept_ms)
 
     def commits(self) -> list[str]:
@@ -53,26 +53,27 @@ class CompactionCase(PipelineCase):
         return sorted(path.name for path in Path(self.table, "_commits").glob("[!._]*"))
 
     def files(self) -> list[Path]:
-        """The files with events that lie in the table."""
+        """The files with events in the table."""
         return sorted(Path(self.table).glob("dt=*/*.parquet"))
 
 
 class CompactionTests(CompactionCase):
-    """What it does."""
+    """The effects of a compaction."""
 
     def test_merged(self) -> None:
-        """Small files of a day become one, the commits become one, and each event is there once."""
+        """Small files of a day become one, the commits become one, and each event is in the table
+        once."""
         self.grow(3)
         self.grow(2, day_s=86_400)
         self.assertEqual(Compacted(merged=5, new=2, removed=0, files=2), self.compact())
         self.assertEqual(["checkpoint-000000000005.json"], self.commits())
         self.assert_each_once(self.events)
 
-    def test_ingest_goes_on(self) -> None:
-        """After it, files that were read are still known, new ones are taken, and numbers that are
-        missing are still counted."""
+    def test_ingest_afterwards(self) -> None:
+        """After a compaction, files that were read are still known, new ones are added, and missing
+        numbers are still counted."""
         self.grow(3)
-        lost = self.node.tell(9, "acked", job_id(999))
+        lost = self.node.log(9, "acked", job_id(999))
         self.events.remove(lost)
         self.compact()
         report = ingest(self.spark, [str(self.folder / "logs")], self.table)
@@ -85,7 +86,7 @@ class CompactionTests(CompactionCase):
         self.assert_each_once(self.events)
 
     def test_nothing_to_do(self) -> None:
-        """A table with one file a day is left as it is."""
+        """A table with one file per day is not changed."""
         self.grow(2)
         self.compact()
         before = self.files()
@@ -93,7 +94,7 @@ class CompactionTests(CompactionCase):
         self.assertEqual(before, self.files())
 
     def test_readers(self) -> None:
-        """Who reads the table as it was can go on doing so for a day; then the files go."""
+        """A reader of the old files can continue for a day; then they are removed."""
         self.grow(3)
         reader = Table(self.spark, self.table).events()
         self.compact()
@@ -105,9 +106,9 @@ class CompactionTests(CompactionCase):
         self.assertEqual(0, self.compact(later_s=90_000).removed)
         self.assert_each_once(self.events)
 
-    def test_by_itself(self) -> None:
-        """An ingest merges when there is much to merge, so that what the next one has to look at
-        does not grow."""
+    def test_automatic(self) -> None:
+        """An ingest compacts when there is much to merge, so that the next one does not have to
+        read more and more files."""
         self.patch(compaction, "_FILES_MAX", 3)
         self.patch(compaction, "_COMMITS_MAX", 4)
         commits, files = 0, 0
@@ -120,13 +121,13 @@ class CompactionTests(CompactionCase):
         self.assert_each_once(self.events)
 
     def test_large_files_stay(self) -> None:
-        """What is large already is not written again and again."""
+        """Files that are already large are not written again."""
         self.patch(compaction, "_SMALL_BYTES", 1)
         self.grow(3)
         self.assertEqual(0, self.compact().merged)
 
     def test_no_table(self) -> None:
-        """A folder with something else is left alone."""
+        """A folder with other content is not changed."""
         self.assertRaises(BadTable, compact, self.spark, str(self.folder))
 
 
@@ -134,7 +135,7 @@ class InterruptedTests(CompactionCase):
     """Killed, or disturbed, between any two steps."""
 
     def test_every_step(self) -> None:
-        """Nothing is lost, nothing comes twice, and the next run does the rest."""
+        """No event is lost or duplicated, and the next run completes the work."""
         for name in STEPS:
             self.grow(2)
 
@@ -149,7 +150,7 @@ class InterruptedTests(CompactionCase):
             self.assert_each_once(self.events)
 
     def test_ingest_meanwhile(self) -> None:
-        """Somebody who ingests while files are merged goes first; the merge is given up."""
+        """An ingest during the merge wins, and the merge is abandoned."""
         self.grow(3)
 
         def step(done: str) -> None:
@@ -160,9 +161,9 @@ class InterruptedTests(CompactionCase):
         self.assert_each_once(self.events)
         self.assertEqual([], list(Path(self.table, "_staging").iterdir()))
 
-    def test_writer_of_yesterday(self) -> None:
-        """Who opened the table before commits were put together can't add under a number that was
-        removed, where nobody would look."""
+    def test_outdated_writer(self) -> None:
+        """A writer that opened the table before commits were merged cannot add a commit under a
+        removed number, where it would be overlooked."""
         self.grow(3)
         old = Table(self.spark, self.table)
         self.grow(2)
@@ -171,7 +172,7 @@ class InterruptedTests(CompactionCase):
         self.assertEqual(["checkpoint-000000000005.json"], self.commits())
 
     def test_reader_meanwhile(self) -> None:
-        """Who opens the table while commits are put together sees all of it."""
+        """A reader that opens the table while commits are merged sees all events."""
         self.grow(3)
         test = self
 
@@ -189,14 +190,14 @@ class InterruptedTests(CompactionCase):
         self.assertEqual(30, sum(s.events for commit in log.commits for s in commit.spans))
 
     def test_missing_commit(self) -> None:
-        """A commit that somebody removed is noticed: its events would be missing silently."""
+        """A commit that somebody deleted is noticed, because its events would be missing."""
         self.grow(3)
         Path(self.table, "_commits", "000000000001.json").unlink()
         error = self.assertRaises(BadTable, Table, self.spark, self.table)
         self.assertIn("commit 1 of", str(error))
 
     def test_earlier_version(self) -> None:
-        """A table that the version before wrote is read, ingested into, and merged."""
+        """A table of the previous version can be read, extended, and merged."""
         self.grow(3)
         for path in Path(self.table, "_commits").glob("*.json"):
             fields = json.loads(path.read_text())
@@ -210,17 +211,17 @@ class InterruptedTests(CompactionCase):
 
 
 class JoinedTests(SynchronousTestCase):
-    """Spans that are put together say the same."""
+    """Merged spans contain the same numbers."""
 
     @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30), st.integers(0, 5))))
     def test_same(self, given: list[tuple[str, int, int]]) -> None:
-        """Every number that was in one of them is in one of them still, and no number more; so
-        what is known is found, and what is missing is counted."""
+        """Merged spans contain exactly the same numbers, so that known events are found and missing
+        ones counted."""
         spans = [Span(node, 1, first, first + more, more + 1) for node, first, more in given]
         numbers = {(s.node, n) for s in spans for n in range(s.first, s.last + 1)}
         found = joined(spans)
-        told = [(s.node, n) for s in found for n in range(s.first, s.last + 1)]
-        self.assertEqual(sorted(numbers), sorted(told))
+        merged = [(s.node, n) for s in found for n in range(s.first, s.last + 1)]
+        self.assertEqual(sorted(numbers), sorted(merged))
         before = Commit(0, "", [], [], spans, 0, 0)
         after = Commit(0, "", [], [], found, 0, 0)
         self.assertEqual(missing([before]), missing([after]))

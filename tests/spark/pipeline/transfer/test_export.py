@@ -17,7 +17,7 @@ class ExportTests(PipelineCase):
     """``export``."""
 
     def test_of_the_original(self) -> None:
-        """Files that the original wrote become one table, in which each says where it is from."""
+        """Files of the original become one table, in which each row names its file."""
         logs = [str(_LOGS / f"node{number}.aof") for number in range(3)]
         exported = export(self.spark, logs, self.table)
         rows = self.spark.read.parquet(self.table)
@@ -27,7 +27,7 @@ class ExportTests(PipelineCase):
         self.assertGreater(exported.bytes, 0)
 
     def test_damaged(self) -> None:
-        """A file is read up to where it is cut; which one, and where, is told."""
+        """A truncated file is read up to the damage, and its name and the offset are reported."""
         whole = (_LOGS / "node0.aof").read_bytes()
         cut = self.folder / "cut.aof"
         cut.write_bytes(whole[:-5])
@@ -37,14 +37,14 @@ class ExportTests(PipelineCase):
         self.assertIn("cut", damage.what)
 
     def test_empty(self) -> None:
-        """A node that never had a job gives a table without rows."""
+        """The file of a node that never had a job gives a table without rows."""
         (self.folder / "new.aof").touch()
         exported = export(self.spark, [str(self.folder / "new.aof")], self.table)
         self.assertEqual((0, 0, 0), (exported.jobs, exported.files, exported.bytes))
         self.assertIn("body", self.spark.read.parquet(self.table).columns)
 
     def test_existing(self) -> None:
-        """A table that exists is replaced if that is wished, when the new one is whole."""
+        """An existing table is replaced only on request, and only after the new one is complete."""
         log = str(_LOGS / "node0.aof")
         export(self.spark, [log], self.table)
         with self.assertRaises(OutputExists):

@@ -1,4 +1,4 @@
-"""Which rows of a table become jobs, and with which options."""
+"""The rows of a table that become jobs, and their options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.spark.pipeline.cases import PipelineCase
 
 
 class BodiesTests(PipelineCase):
-    """Rows."""
+    """Rows and their bodies."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -21,7 +21,7 @@ class BodiesTests(PipelineCase):
         self.spark.createDataFrame(rows).write.json(self.table)
 
     def test_counts(self) -> None:
-        """Rows without a body are counted and left out; sizes are those of UTF-8."""
+        """Rows without a body are counted and skipped; sizes are those in UTF-8."""
         rows = bodies(self.spark, self.table, "a line", form="json")
         self.assertEqual((1, 1, 2), (rows.count, rows.nulls, rows.bytes))
         self.assertEqual([Row(body="ä")], rows.jobs.collect())
@@ -29,27 +29,28 @@ class BodiesTests(PipelineCase):
         self.assertEqual(0, bodies(self.spark, self.table, "a line", "number > 1", "json").count)
 
     def test_errors(self) -> None:
-        """A column that is not there, one that is no text, and a table that is not there."""
-        for column, said in (("line", "a line, number"), ("number", "bigint")):
+        """A missing column, a column that is not text, and a missing table are errors."""
+        for column, words in (("line", "a line, number"), ("number", "bigint")):
             with self.assertRaises(BadColumn) as raised:
                 bodies(self.spark, self.table, column, form="json")
-            self.assertIn(said, str(raised.exception))
+            self.assertIn(words, str(raised.exception))
         with self.assertRaises(NothingToRead):
             bodies(self.spark, f"{self.table}-no")
 
 
 class TargetTests(PipelineCase):
-    """Options of the nodes."""
+    """The options about nodes."""
 
     def given(self, **words: Any) -> Target:
-        """As the command line gives them."""
+        """A target with options as given on the command line."""
         names = ("password", "cacert", "cert", "key", "replicate", "retry_s", "ttl_s")
         return Target.from_options(
             **{"servers": "h:1", "tls": False, **dict.fromkeys(names), **words}
         )
 
     def test_options(self) -> None:
-        """What is given reaches the sink, what is not does not; jobs show when all are there."""
+        """Given options are passed to the sink, and others are not; jobs become visible when all
+        were added."""
         target = self.given(retry_s=0, replicate=2, tls=True)
         self.assertEqual(
             {"retry": "0", "disque.replicate": "2", "disque.tls": "true"}, target.options
@@ -57,14 +58,14 @@ class TargetTests(PipelineCase):
         self.assertEqual("staged", target.all_options()["deliveryMode"])
 
     def test_password(self) -> None:
-        """Nobody reads it in a traceback or a log."""
+        """The password is not shown in tracebacks or logs."""
         self.assertNotIn("secret", repr(self.given(password="secret")))
         with self.assertRaises(BadOption) as raised:
             self.given(servers="disque://:secret@h:1")
         self.assertNotIn("secret", str(raised.exception))
 
     def test_wrong(self) -> None:
-        """What cannot be is refused before anything is read."""
+        """Impossible options are refused before anything is read."""
         for words in ({"servers": "h:x"}, {"ttl_s": 0}):
             with self.assertRaises(BadOption):
                 self.given(**words)
