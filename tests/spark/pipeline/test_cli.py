@@ -66,7 +66,9 @@ class CommandTests(PipelineCase):
         """An error is one line with what to do, without a traceback."""
         wrong = self.run_command("audit", self.folder / "nothing")
         self.assertEqual(1, wrong.exit_code)
-        self.assertIn("does not exist or is empty. 'disque-pipeline ingest' creates one", wrong.output)
+        self.assertIn(
+            "does not exist or is empty. 'disque-pipeline ingest' creates one", wrong.output
+        )
         wrong = self.run_command("ingest", self.folder / "nothing", "--into", self.table)
         self.assertIn("nothing does not exist. Name folders or files", wrong.output)
         wrong = CliRunner().invoke(cli.command, ["--conf", "x", "audit", "t"])
