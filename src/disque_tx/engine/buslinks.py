@@ -142,8 +142,8 @@ class BusLinks:
             self._execute(connection, link, parser)
         except PeerError as error:
             connection.drop(str(error))
-        except Exception as error:
-            connection.faulty(error)
+        except Exception as fault:  # a name of its own: compiled, a name has one type
+            connection.faulty(fault)
         membership = self._node.membership
         membership.messages_received += parser.received
         membership.messages_ignored += parser.ignored
