@@ -83,6 +83,7 @@ class JobRecord(Keyed):
         nodes: tuple[bytes, ...],
         ctime: i64,
         etime_s: i64,
+        *,
         delay_s: i64,
         retry_s: i64,
         repl: i64,

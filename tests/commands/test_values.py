@@ -46,7 +46,7 @@ class ValueRepliesTests(SynchronousTestCase):
 
     def test_jobs(self) -> None:
         """Jobs have the form of a GETJOB reply."""
-        job = JobRecord(b"D-id", b"q", b"body", (b"n",), 1, 2, 0, 1, 1)
+        job = JobRecord(b"D-id", b"q", b"body", (b"n",), 1, 2, delay_s=0, retry_s=1, repl=1)
         job.nacks, job.deliveries = 3, 4
         replies = ValueReplies()
         replies.jobs([job], False)

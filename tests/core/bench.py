@@ -57,9 +57,9 @@ def copied(job: JobRecord) -> JobRecord:
         job.nodes,
         job.ctime,
         job.etime_s,
-        job.delay_s,
-        job.retry_s,
-        int(job.repl),
+        delay_s=job.delay_s,
+        retry_s=job.retry_s,
+        repl=int(job.repl),
     )
     record.state = job.state
     record.flags = job.flags
@@ -85,7 +85,9 @@ def add_request(queue: bytes = b"q", body: bytes = b"body", **options: int) -> A
 def make_job(number: int, ctime: int = 1, queue: bytes = b"q") -> Job:
     """A job that is not registered anywhere."""
     job_id = b"D-aaaaaaaa-%024d-05a1" % number
-    return Job(job_id, queue, b"body", (ME,), ctime, UNIX_S + 86_400, 0, 300, 1)
+    return Job(
+        job_id, queue, b"body", (ME,), ctime, UNIX_S + 86_400, delay_s=0, retry_s=300, repl=1
+    )
 
 
 class NodeCase(SynchronousTestCase):

@@ -210,7 +210,17 @@ def peer_job(
     """A job of another node, as it arrives at this one."""
     job_id = b"D-bbbbbbbb-%024d-%s" % (number, b"003c" if once else b"003d")
     ctime = UNIX_S * 1_000_000_000 + number
-    return Job(job_id, queue, b"body", nodes, ctime, 0, delay_s, 0 if once else retry_s, len(nodes))
+    return Job(
+        job_id,
+        queue,
+        b"body",
+        nodes,
+        ctime,
+        0,
+        delay_s=delay_s,
+        retry_s=0 if once else retry_s,
+        repl=len(nodes),
+    )
 
 
 # -- recorded conversations ------------------------------------------------------------------
@@ -285,9 +295,9 @@ class FlowCase(PeerCase):
             tuple(self._node_id(node) for node in recorded["nodes"]),
             1,
             0,
-            recorded["delay"],
-            recorded["retry"],
-            len(recorded["nodes"]),
+            delay_s=recorded["delay"],
+            retry_s=recorded["retry"],
+            repl=len(recorded["nodes"]),
         )
         job.flags = recorded["flags"]
         return job

@@ -184,9 +184,9 @@ class LoadTests(NodeCase):
                 (ME, b"b" * 40),
                 (unix_s + made_s) * 10**9,
                 unix_s + got_s + 86_400,
-                1_800,
-                1,
-                2,
+                delay_s=1_800,
+                retry_s=1,
+                repl=2,
             )
             record.state = ACTIVE
             record.flags = BCAST_QUEUED

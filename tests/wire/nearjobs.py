@@ -35,7 +35,9 @@ def _record(random: Random) -> JobRecord:
     job_id, ctime = random.randbytes(_ID), random.getrandbits(63)
     etime_s, delay_s, retry_s = (random.getrandbits(32) for _ in range(3))
     repl = random.getrandbits(16)
-    job = JobRecord(job_id, queue, body, nodes, ctime, etime_s, delay_s, retry_s, repl)
+    job = JobRecord(
+        job_id, queue, body, nodes, ctime, etime_s, delay_s=delay_s, retry_s=retry_s, repl=repl
+    )
     job.state, job.flags = random.getrandbits(4), random.getrandbits(8)
     job.nacks, job.deliveries = random.getrandbits(16), random.getrandbits(16)
     return job

@@ -196,5 +196,5 @@ def _record(*words: bytes) -> bytes:
 
 
 def _loadjob(body: bytes) -> bytes:
-    job = JobRecord(_ID, b"q", body, (b"n" * 40,), 1, 2, 0, 1, 1)
+    job = JobRecord(_ID, b"q", body, (b"n" * 40,), 1, 2, delay_s=0, retry_s=1, repl=1)
     return _record(b"LOADJOB", encode_stored(job))

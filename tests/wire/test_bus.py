@@ -58,7 +58,17 @@ def from_me(message: Message, port: int = 7711, flags: int = 4) -> Message:
 
 def job(body: bytes = b"body") -> JobRecord:
     """A job that was delivered."""
-    made = JobRecord(JOB_ID, b"queue", body, (ME, b"b" * 40), 1_795_176_613_496_000_000, 9, 1, 2, 3)
+    made = JobRecord(
+        JOB_ID,
+        b"queue",
+        body,
+        (ME, b"b" * 40),
+        1_795_176_613_496_000_000,
+        9,
+        delay_s=1,
+        retry_s=2,
+        repl=3,
+    )
     made.flags = DELIVERED | 1
     return made
 

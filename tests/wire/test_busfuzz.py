@@ -63,7 +63,17 @@ def jobs(draw: st.DrawFn) -> JobRecord:
     """A job with arbitrary values."""
     queue, body = draw(st.binary(max_size=20)), draw(st.binary(max_size=40))
     nodes = tuple(draw(st.lists(NAME, max_size=3)))
-    made = JobRecord(draw(NAME), queue, body, nodes, draw(U63), 0, draw(U32), draw(U32), draw(U16))
+    made = JobRecord(
+        draw(NAME),
+        queue,
+        body,
+        nodes,
+        draw(U63),
+        0,
+        delay_s=draw(U32),
+        retry_s=draw(U32),
+        repl=draw(U16),
+    )
     made.state, made.flags = draw(st.integers(0, 15)), draw(U8)
     made.nacks, made.deliveries = draw(U16), draw(U16)
     return made

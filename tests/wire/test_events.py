@@ -33,7 +33,9 @@ JOB_ID = b"D-3c0f1d52-h1Py8rZLS8EpKdeg4Nd6eoOF-05a1"
 def job(queue: bytes = b"mail", body: bytes = b"hello", job_id: bytes = JOB_ID) -> JobRecord:
     """A job as ADDJOB makes it."""
     ctime = BOOT_MS * 1_000_000
-    return JobRecord(job_id, queue, body, (), ctime, BOOT_MS // 1000 + 60, 2, 5, 3)
+    return JobRecord(
+        job_id, queue, body, (), ctime, BOOT_MS // 1000 + 60, delay_s=2, retry_s=5, repl=3
+    )
 
 
 def recorder(bodies: bool = False) -> EventRecorder:

@@ -31,7 +31,9 @@ NODE = b"n" * 40
 
 def record(queue: bytes = b"queue", body: bytes = b"body", nodes: int = 2) -> JobRecord:
     """A job with a different value in each field."""
-    made = JobRecord(b"D" * 40, queue, body, (NODE,) * nodes, 2**62 + 5, 2**32 - 1, 7, 8, 3)
+    made = JobRecord(
+        b"D" * 40, queue, body, (NODE,) * nodes, 2**62 + 5, 2**32 - 1, delay_s=7, retry_s=8, repl=3
+    )
     made.state, made.flags, made.nacks, made.deliveries = 2, 5, 11, 12
     return made
 

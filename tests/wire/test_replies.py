@@ -18,7 +18,7 @@ ID = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-05a1"
 
 def job(queue: bytes, body: bytes, nacks: int = 0, deliveries: int = 0) -> JobRecord:
     """A job as GETJOB delivers it."""
-    record = JobRecord(ID, queue, body, (), 1, 2, 0, 300, 1)
+    record = JobRecord(ID, queue, body, (), 1, 2, delay_s=0, retry_s=300, repl=1)
     record.nacks = nacks
     record.deliveries = deliveries
     return record

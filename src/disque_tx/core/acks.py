@@ -114,7 +114,9 @@ class Acks:
         if membership.size < 2 or membership.leaving or not may_repeat(job_id):
             return
         life_s = life_minutes(job_id) * 60
-        job = Job(job_id, b"", b"", (), 0, wall_us // 1_000_000 + life_s, 0, 0, 0)
+        job = Job(
+            job_id, b"", b"", (), 0, wall_us // 1_000_000 + life_s, delay_s=0, retry_s=0, repl=0
+        )
         job.expire_ms = now_ms + life_s * 1000
         job.dummy = True
         self._outbox.note(events.ACKED, job, events.NOT_HELD)

@@ -114,9 +114,9 @@ class Adding:
             () if outside else membership.only_me,
             self._next_ctime(wall_us),
             etime_s,
-            request.delay_s,
-            retry_s,
-            repl,
+            delay_s=request.delay_s,
+            retry_s=retry_s,
+            repl=repl,
         )
         job.life_ms = ttl_s * 1000
         job.expire_ms = now_ms + job.life_ms

@@ -40,9 +40,9 @@ class Arrivals:
             self.shared(record.nodes),
             record.ctime,
             min(wall_us // 1_000_000 + life_s, ETIME_MAX),
-            record.delay_s,
-            record.retry_s,
-            i64(record.repl),
+            delay_s=record.delay_s,
+            retry_s=record.retry_s,
+            repl=i64(record.repl),
         )
         job.state = ACTIVE
         job.flags = (record.flags & ~BCAST_WILLQUEUE) | BCAST_QUEUED

@@ -82,11 +82,14 @@ class Job(JobRecord):
         nodes: tuple[bytes, ...],
         ctime: i64,
         etime_s: i64,
+        *,
         delay_s: i64,
         retry_s: i64,
         repl: i64,
     ) -> None:
-        super().__init__(job_id, queue, body, nodes, ctime, etime_s, delay_s, retry_s, repl)
+        super().__init__(
+            job_id, queue, body, nodes, ctime, etime_s, delay_s=delay_s, retry_s=retry_s, repl=repl
+        )
         self.expire_ms: i64 = 0
         self.life_ms: i64 = 0
         self.qtime_ms: i64 = 0

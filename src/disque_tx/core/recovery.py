@@ -53,9 +53,9 @@ def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
         record.nodes,
         record.ctime,
         record.etime_s,
-        record.delay_s,
-        record.retry_s,
-        i64(record.repl),
+        delay_s=record.delay_s,
+        retry_s=record.retry_s,
+        repl=i64(record.repl),
     )
     job.state = ACTIVE
     job.flags = record.flags & ~BCAST_WILLQUEUE

@@ -118,7 +118,17 @@ def _decode(data: bytes, at: i64, limit: i64) -> tuple[JobRecord, i64]:
     queue, body_at = _field(data, at + _FIXED.size, int(fixed[11]), end)
     body, nodes_at = _counted(data, body_at, end, "body")
     nodes = _nodes(data, nodes_at, end)
-    job = JobRecord(fixed[1], queue, body, nodes, fixed[6], fixed[5], fixed[7], fixed[8], fixed[4])
+    job = JobRecord(
+        fixed[1],
+        queue,
+        body,
+        nodes,
+        fixed[6],
+        fixed[5],
+        delay_s=fixed[7],
+        retry_s=fixed[8],
+        repl=fixed[4],
+    )
     job.state = fixed[2] & 15
     job.flags = fixed[3]
     job.nacks = fixed[9]

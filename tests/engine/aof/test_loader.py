@@ -60,7 +60,7 @@ def expected(name: str) -> dict[str, dict[str, Any]]:
     return jobs
 
 
-_KEYS = _shown(Job(b"", b"", b"", (), 0, 0, 0, 0, 0)).keys()
+_KEYS = _shown(Job(b"", b"", b"", (), 0, 0, delay_s=0, retry_s=0, repl=0)).keys()
 
 
 class OriginalFilesTests(SynchronousTestCase):

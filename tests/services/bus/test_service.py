@@ -113,7 +113,9 @@ class InboundTests(BusCase):
         good, bad = self.call(), self.call()
         self.node.outbox.log = LogSink()  # every record raises
         job_id = b"D-22222222-%024d-003d" % 1
-        job = JobRecord(job_id, b"q", b"body", (OTHER, self.node.id), 10**18, 0, 0, 60, 2)
+        job = JobRecord(
+            job_id, b"q", b"body", (OTHER, self.node.id), 10**18, 0, delay_s=0, retry_s=60, repl=2
+        )
         message = JobsMessage(REPLJOB, [job], [60])
         message.sender = OTHER
         self.send(bad, message)

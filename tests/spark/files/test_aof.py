@@ -27,7 +27,9 @@ def load(number: int, body: bytes = b"x") -> bytes:
     """A record that loads a job."""
     nodes = (b"a" * 40,)
     return load_record(
-        JobRecord(job_id(number), b"q", body, nodes, 10**18, 2_000_000_000, 0, 60, 1)
+        JobRecord(
+            job_id(number), b"q", body, nodes, 10**18, 2_000_000_000, delay_s=0, retry_s=60, repl=1
+        )
     )
 
 
