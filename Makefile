@@ -104,9 +104,9 @@ demo: $(VENV)/.made
 demo-pipeline: $(VENV)/.made-spark
 	@$(BIN)/python examples/pipeline/run.py
 
-# Those joined by + run at the same time: clusters wait for most of theirs.
-STAGES = lint types docs unit mutants acceptance acceptance-cluster+spark sim-some \
-    $(if $(filter 1,$(CAN_COMPILE)),unit-compiled acceptance-compiled)
+# Two of these run at the same time, and Spark, which takes longest, from the beginning.
+LONG_STAGES = spark acceptance-cluster unit acceptance mutants sim-some \
+    $(if $(filter 1,$(CAN_COMPILE)),acceptance-compiled unit-compiled)
 
 ifdef T
 # Only these tests, with the environment that they need, and shown one by one.
@@ -114,24 +114,20 @@ test: override JOBS :=
 test: $(VENV)/.made-$(if $(findstring spark,$(T)),test,quick)
 	PYTHONPATH=$(CURDIR)/src; export PYTHONPATH; $(if $(findstring mutants,$(T)),PYTHONHASHSEED=0; export PYTHONHASHSEED;) $(call TRIAL,build/trial-some,$(T))
 else
-# Goes on to its end, and then lists what failed.
+# Goes on to its end, and then lists what failed. Each stage shows its output when it ends.
 test: $(VENV)/.made-test $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made)
 	@mkdir -p build; rm -f build/*.tally build/failed; \
-	run() { $(MAKE) --no-print-directory $$1 || echo $$1 >> build/failed; }; \
-	for stage in $(STAGES); do \
-	    begun=$$(date +%s); parts=$$(echo $$stage | tr + ' '); \
-	    if test "$$parts" = "$$stage"; then \
-	        run $$stage; \
-	    else \
-	        for part in $$parts; do run $$part > build/$$part.log 2>&1 & done; wait; \
-	        for part in $$parts; do cat build/$$part.log; done; \
-	    fi; \
-	    echo "$$stage: $$(($$(date +%s) - begun)) s"; \
-	done; \
+	$(MAKE) --no-print-directory --keep-going stage-lint stage-types stage-docs; \
+	$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target $(LONG_STAGES:%=stage-%); \
 	$(if $(filter 1,$(CAN_COMPILE)),,echo "No C compiler or no Python headers here: the compiled package was not tested.";) \
 	$(BIN)/python -m tests.tally || status=1; \
 	test ! -e build/failed || { echo "These stages failed:" $$(cat build/failed); exit 1; }; \
 	exit $${status:-0}
+
+stage-%:
+	@begun=$$(date +%s); \
+	$(MAKE) --no-print-directory $* || echo $* >> build/failed; \
+	echo "$*: $$(($$(date +%s) - begun)) s"
 endif
 
 lint: $(VENV)/.made-test
