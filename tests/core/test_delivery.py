@@ -22,6 +22,13 @@ class RequeueTests(NodeCase):
         self.assertEqual([job_id], self.get(b"q"))
         self.assertEqual((1, 0), (self.job(job_id).deliveries, self.job(job_id).nacks))
 
+    def test_shortest_retry(self) -> None:
+        """RETRY 1 is a RETRY like any other."""
+        job_id = self.add(retry_s=1)
+        self.assertEqual([job_id], self.get(b"q"))
+        self.pass_ms(1_000)
+        self.assertEqual([job_id], self.get(b"q"))
+
     def test_clock_starts_at_queueing(self) -> None:
         """Time spent in the queue counts, so a job that was delivered late comes back soon."""
         job_id = self.add(retry_s=10)

@@ -299,6 +299,13 @@ class OrderTests(HolderCase):
         self.receive_enqueue(job)
         self.assertEqual((ACTIVE, 10_000), (job.state, self.left_ms(job)))
 
+    def test_working_on_a_delayed_retry_0(self) -> None:
+        """WORKING does not move the end of a DELAY: a job with RETRY 0 would come early."""
+        job = self.copy(once=True)
+        self.receive_enqueue(job, aux=30)
+        self.receive_signal(C, WORKING, job.id)
+        self.assertEqual(30_000, self.left_ms(job))
+
     def test_delay_of_a_delivered_job(self) -> None:
         """ENQUEUE with a delay for a RETRY 0 job that was already delivered here: nothing happens
         when the delay ends, and the next deadline is the end of its TTL."""

@@ -124,6 +124,7 @@ class ReplacedLinkTests(PeerCase):
         its sender kept a copy, which it queues again if necessary."""
         self.replaced()
         self.receive_jobs(B, YOURJOBS, peer_job(1, (B, ME)))
+        self.receive_jobs(B, YOURJOBS, peer_job(2, (B, ME), retry_s=1))
         self.assertEqual([], self.get(b"q"))
         self.accepted[B] = self.new
         self.receive_jobs(B, YOURJOBS, peer_job(1, (B, ME)))

@@ -76,6 +76,7 @@ class IdTests(SynchronousTestCase):
             (b"FfFf", 65_535),
             (b"g1@`", 0x0100),
             (b"\xff\0-1", 1),
+            (b"/:@G", 0),
         ):
             self.assertEqual(minutes, life_minutes(b"D-" + b"x" * 34 + digits), digits)
 

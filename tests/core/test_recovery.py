@@ -170,6 +170,22 @@ class LoadTests(NodeCase):
         self.pass_ms(20)
         self.assertEqual([job_id], self.get(b"q"))
 
+    def test_delay_of_a_copy_near_the_end(self) -> None:
+        """The same for a copy, whose TTL is known by its ID only, in minutes."""
+        job_id = b"D-bbbbbbbb-%024d-0003" % 1
+        record = JobRecord(
+            *(job_id, b"q", b"body", (ME, b"b" * 40), UNIX_S * 10**9, UNIX_S + 120),
+            delay_s=60,
+            retry_s=5,
+            repl=2,
+        )
+        record.state = ACTIVE
+        record.flags = BCAST_QUEUED
+        self.begin(90_000, (UNIX_S + 70) * 1_000_000)
+        self.assertTrue(load(self.node, record, False))
+        self.pass_ms(49_900)
+        self.assertEqual([job_id], self.get(b"q"))
+
     def test_delay_with_other_clocks(self) -> None:
         """Whatever the clocks were, of the node that added the job, of this one when it received
         the copy, and of this one now: the copy is not queued before DELAY + RETRY, and not long

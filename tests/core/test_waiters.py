@@ -23,6 +23,14 @@ class FairnessTests(NodeCase):
         self.assertEqual([[[b"q", two, b"body"]]], self.replies(second))
         self.assertEqual([three], self.get(b"q"))
 
+    def test_answered_at_once(self) -> None:
+        """The reply to a client that waited leaves with the turn in which it got a job."""
+        waiting = self.wait(b"q")
+        self.node.outbox.touched.clear()
+        waiting.touched = False
+        self.add()
+        self.assertIn(waiting, self.node.outbox.touched)
+
     def test_wait_lists_of_several_queues(self) -> None:
         """A client in several wait lists keeps its place in each, and leaves all when it is
         served."""
