@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.campaign import checked_run
@@ -89,6 +90,11 @@ class PausedTests(CheckerCase):
         self.history.pauses.append(made)
         return made
 
+    def accept(self) -> None:
+        """An ADDJOB is sent at 2 s and answered at 3 s; its client has the answer at 4 s."""
+        added = Added(b"D", b"q", HERE, 2 * _S, 1, 1, 9, 0, False, 3 * _S, 4 * _S)
+        self.history.added[b"D"] = added
+
     def test_here(self) -> None:
         """Between PAUSE out and PAUSE none the node delivers nothing from the queue."""
         self.pause(1, 2)
@@ -110,9 +116,27 @@ class PausedTests(CheckerCase):
         """A queue with paused input accepts no job, and delivers those it has."""
         self.pause(1, 1)
         self.deliver(2)
-        added = Added(b"D", b"q", HERE, 2 * _S, 1, 1, 9, 0, False, accepted_us=3 * _S)
-        self.history.added[b"D"] = added
+        self.accept()
         self.assertEqual(1, self.found(PauseRespected()))
+
+    def test_released_in_time(self) -> None:
+        """A slow ADDJOB may be executed after a PAUSE that was sent later and ends the first one;
+        any other PAUSE excuses nothing."""
+        self.pause(1, 3)
+        self.accept()
+        cases = (
+            (self.pause(2.5, 2), 0),
+            (self.pause(2.9, 0, everywhere=True), 0),
+            (self.pause(2.5, 0, THERE, everywhere=True), 0),
+            (self.pause(2.5, 0, b""), 0),
+            (self.pause(2.5, 0, THERE), 1),
+            (self.pause(2.5, 1), 1),
+            (self.pause(3, 0), 1),
+            (attrs.evolve(self.pause(2.5, 0), queue=b"other"), 1),
+        )
+        for paused, breaches in cases:
+            self.history.pauses[1:] = [paused]
+            self.assertEqual(breaches, self.found(PauseRespected()), paused)
 
     def test_excuses(self) -> None:
         """A request without a reply may take effect late, and a restart forgets the flags."""

@@ -104,6 +104,7 @@ class Producer(Actor):
             if self.random.random() < 0.5:
                 self.client.leave()
         else:
+            added.answered_us = self.client.sent_us
             self.run.accepted(added, self.client.node, reply)
         self.rest(self.run.pace_us)
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class Added:
     """One ADDJOB. Times are true time in microseconds, -1 for never.
 
-    ``asked_us``: sent. ``accepted_us``: its ID came back. ``refused``: the error that came back.
+    ``asked_us``: sent. ``answered_us``: when the node sent the ID. ``accepted_us``: the ID came
+    back. ``refused``: the error that came back.
     ``node``: address of the node asked. ``outside``: that node kept no copy itself at that time.
     ``holders``: addresses of the nodes that had a copy when the client was answered.
     """
@@ -36,6 +37,7 @@ class Added:
     ttl_s: int
     delay_s: int
     asynchronous: bool
+    answered_us: int = -1
     accepted_us: int = -1
     job_id: bytes = b""
     refused: str = ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.events import DELIVERED, EXPORTED, EventSink
 from disque_tx.messages import JobRecord
-from disque_tx.sim.history import Paused
+from disque_tx.sim.history import Added, Paused
 from disque_tx.sim.run import Checker
 
 if TYPE_CHECKING:
@@ -116,7 +116,9 @@ class PauseRespected(Checker):
 
     Excused: a node that was restarted since, for the flags are not stored; and whatever happens
     after another PAUSE of that queue may have reached the node, be it its own or one that
-    another node broadcasts. One whose answer was lost may arrive at any later time.
+    another node broadcasts. One whose answer was lost may arrive at any later time. An ADDJOB is
+    executed at some time before its answer, perhaps after a PAUSE that was asked for later than the
+    ADDJOB and lets jobs in.
     """
 
     def judge(self, run: Run) -> list[str]:
@@ -131,7 +133,7 @@ class PauseRespected(Checker):
                 )
         for added in run.history.accepted():
             paused = _in_force(run, added.queue, added.node, added.asked_us, _IN)
-            if paused is not None:
+            if paused is not None and not _let_in(run, added):
                 breaches.append(
                     f"{added.job_id.decode('latin-1')}: accepted by {added.node.decode()} after"
                     f" {added.asked_us / 1e6:.3f} s, {_reason(paused)}"
@@ -168,3 +170,15 @@ def _in_force(run: Run, queue: bytes, node: bytes, at_us: int, flag: int) -> Pau
     if last is None or last.answered_us < started_us or not last.flags & flag:
         return None
     return last if before_us < last.asked_us and since_us < at_us else None
+
+
+def _let_in(run: Run, added: Added) -> bool:
+    """Whether a PAUSE that was sent after the ADDJOB and before its answer may have ended one that
+    stopped it."""
+    return any(
+        paused.queue == added.queue
+        and added.asked_us < paused.asked_us < added.answered_us
+        and (paused.everywhere or paused.node in (added.node, b""))
+        and not paused.flags & _IN
+        for paused in run.history.pauses
+    )
