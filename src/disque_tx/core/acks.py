@@ -8,7 +8,9 @@
 3. So does a node that never knew the job: it keeps a dummy acknowledgement, and sends to all nodes.
 4. A node that knows fewer holders than the sender of SETACK just confirms; one that knows more goes
    on by itself. Of two that hold nothing, the one with the greater ID goes on.
-5. A holder that is not in the node table any more is waited for until the attempts are at their
+5. Only the node that made a job withdraws it, and its DELJOB may be late: it confirms, and does not
+   end, what is collected here.
+6. A holder that is not in the node table any more is waited for until the attempts are at their
    slowest, and then no longer.
 """
 
@@ -176,7 +178,7 @@ class Acks:
         """Whether it may be an original that made the job and, since a restart, knows of no other
         holder. It would crash if it confirmed, and then waited for us (section 19)."""
         entry = self._peers.entry(node)
-        return entry is not None and not entry.numbers and node[:8] == job.id[2:10]
+        return entry is not None and not entry.numbers and _made(node, job)
 
     def _known_holders(self, job: Job) -> i64:
         """0 when it is for others to finish this: no original may wait for us (section 19)."""
@@ -246,8 +248,22 @@ class Acks:
                 self._peers.send_to_holders(job, JobSignal(DELJOB, job.id))
             self._delivery.remove(job)
 
-    def deleted(self, message: JobSignal) -> None:
-        """DELJOB: no node needs to remember the job any more (section 7.11)."""
+    def deleted(self, sender: NodeEntry, message: JobSignal) -> None:
+        """DELJOB: the sender forgets the job, and so does this node; but if the sender made the
+        job, not before all confirmations that this node collects are there (section 7.11)."""
         job = self._jobs.get(message.job_id)
-        if job is not None:
-            self._deleted(job, events.BY_PEER)
+        if job is None:
+            return
+        confirmed = job.confirmed
+        if job.state == ACKED and confirmed is not None and _made(sender.id, job):
+            # It may have withdrawn the job when it knew of no acknowledgement: a holder that
+            # received neither would deliver the job.
+            confirmed.add(sender.id)
+            if self._missing(job):
+                return
+        self._deleted(job, events.BY_PEER)
+
+
+def _made(node: bytes, job: Job) -> bool:
+    """Whether the job's ID says that the node made it (section 15.2)."""
+    return node[:8] == job.id[2:10]

@@ -94,7 +94,7 @@ class Inbox:
         elif kind == GOTACK:
             self._acks.confirmed(sender, message)
         elif kind == DELJOB:
-            self._acks.deleted(message)
+            self._acks.deleted(sender, message)
         else:
             self._holders.receive(sender, message, now_ms)
 
