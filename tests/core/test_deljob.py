@@ -30,8 +30,8 @@ class CollectingTests(AckCase):
         self.assert_nothing_left()
 
     def test_last_confirmation(self) -> None:
-        """The node that withdrew the job does not deliver it, so nobody waits for it any longer. The
-        others were sent the same DELJOB, and get no second one."""
+        """The node that withdrew the job does not deliver it, so nobody waits for it any longer.
+        The others were sent the same DELJOB, and get no second one."""
         job = self.copy(B, C, ME)
         self.node.acknowledge([job.id])
         self.receive_signal(C, GOTACK, job.id, 1)
