@@ -19,14 +19,14 @@
 #   make lint                 ruff: 2 s
 #   make types                mypy --strict: 20 s
 #   make docs                 the links of the documentation: 1 s
-#   make unit                 unit tests on the plain package: 1 min
+#   make unit                 unit tests on the plain package: 2 min
 #   make mutants              planted defects, which the simulator must find: 40 s
-#   make acceptance           real processes: 4 min
+#   make acceptance           real processes: 1.5 min
 #   make acceptance-cluster   clusters of real processes: 7 to 9 min
-#   make spark                everything with Spark: 5 to 12 min
+#   make spark                everything with Spark: up to 17 min
 #   make sim-some             50 simulated clusters: 1 min
-#   make unit-compiled        unit tests on the compiled package: 1 min
-#   make acceptance-compiled  real processes, compiled: 3 min
+#   make unit-compiled        unit tests on the compiled package: 2 min
+#   make acceptance-compiled  real processes, compiled: 5 min
 #
 # To measure it:
 #   make bench                speed and memory beside redis-server (needs cc and redis-server)

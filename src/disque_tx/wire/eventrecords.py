@@ -138,14 +138,8 @@ class EventRecorder(EventSink):
 
     def _bare(self, kind: i64, queue: bytes, number: i64) -> None:
         """A record that is not about a job."""
-        self._head(
-            kind,
-            0,
-            PLAIN,
-            JobRecord(b"", queue, b"", (), 0, 0, delay_s=0, retry_s=0, repl=0),
-            number,
-            -1,
-        )
+        nothing = JobRecord(b"", queue, b"", (), 0, 0, delay_s=0, retry_s=0, repl=0)
+        self._head(kind, 0, PLAIN, nothing, number, -1)
 
     def _bytes(self, data: bytes) -> None:
         write_i32_le(self._writer, i32(len(data)))
