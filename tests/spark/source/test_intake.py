@@ -128,6 +128,19 @@ class IntakeTests(NodesTestCase):
         """The number of available jobs is that of all nodes."""
         self.assertEqual(10, self.intake(*self.cluster(2, QLEN=b":5\r\n")).waiting())
 
+    def test_on_the_way(self) -> None:
+        """A job that is on its way from one node to another is found when it has arrived; one that
+        another consumer took is not looked for without an end."""
+        node = self.node(GETJOB=[_NONE, _NONE, fetched(IDS[0]), _NONE], WORKING=b":60\r\n")
+        intake = self.intake(node)
+        pauses: list[float] = []
+        end = intake.advance_to_queued(Offset(), 1, pauses.append)
+        self.assertEqual(Offset(1, {address_of(node): IDS[:1]}), end)
+        self.assertEqual(2, len(pauses))
+        node.answer("ACKJOB", b":1\r\n")
+        self.assertEqual(end, intake.advance_to_queued(end, 1, pauses.append))
+        self.assertEqual(end, intake.advance_to_queued(end, 0, self.fail))
+
     def test_refused(self) -> None:
         """A node that requires a password ends the query."""
         node = self.node(GETJOB=b"-NOAUTH Authentication required.\r\n")

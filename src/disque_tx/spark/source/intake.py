@@ -16,7 +16,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from disque_tx.client import requests
@@ -31,6 +32,9 @@ _LOG: Final = logging.getLogger(__name__)
 #: GETJOB returns bodies, too, which are not kept: jobs per request, and bytes per batch.
 _AT_ONCE: Final = 500
 _BYTES_MAX: Final = 256 << 20
+#: How long a job may be on its way from one node to another, and how often to look for it.
+_ON_THE_WAY_S: Final = 1.0
+_PAUSE_S: Final = 0.05
 
 
 class Intake:
@@ -81,6 +85,20 @@ class Intake:
             return start
         end = Offset(start.seq + 1, jobs)
         self.hold(end)
+        return end
+
+    def advance_to_queued(
+        self, start: Offset, limit: int, sleep: Callable[[float], None] = time.sleep
+    ) -> Offset:
+        """Like :meth:`advance`, when it is known that jobs are queued. None may be found for a
+        moment: a node without jobs asks the others for theirs, and such a job is queued nowhere
+        while it is on its way."""
+        end = self.advance(start, limit)
+        waited_s = 0.0
+        while limit and end is start and waited_s < _ON_THE_WAY_S:
+            sleep(_PAUSE_S)
+            waited_s += _PAUSE_S
+            end = self.advance(start, limit)
         return end
 
     def hold(self, offset: Offset) -> None:

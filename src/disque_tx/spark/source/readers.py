@@ -76,13 +76,13 @@ class JobStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Acknowledge the batch that ended at ``start``, and fetch the next one."""
         driver = self._started()
         room = min(self._options.jobs_max, getattr(limit, "max_rows", self._options.jobs_max))
-        if driver.left is not None:
-            room = min(room, driver.left)
         begun = from_json(start)
-        end = driver.intake.advance(begun, room)
+        if driver.left is None:
+            end = driver.intake.advance(begun, room)
+        else:
+            end = driver.intake.advance_to_queued(begun, min(room, driver.left))
+            driver.left = max(0, driver.left - len(end)) if end is not begun else 0
         driver.heartbeat.changed()
-        if driver.left is not None and end is not begun:
-            driver.left = max(0, driver.left - len(end))
         return end.as_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
