@@ -4,13 +4,25 @@
 from __future__ import annotations
 
 from disque_tx.busmessages import DELJOB, GOTACK, REPLJOB, SETACK, YOURJOBS
+from disque_tx.core.job import Job
 from disque_tx.messages import ACKED
 from tests.core.bench import ME
 from tests.core.peerbench import B, C, peer_job
 from tests.core.test_acks import UNKNOWN, AckCase
 
 
-class CollectingTests(AckCase):
+class DeljobCase(AckCase):
+    """Jobs that a DELJOB ends."""
+
+    def assert_ended_by(self, peer: bytes, job: Job) -> None:
+        """DELJOB of this peer ends the job here, and no further message is sent."""
+        self.clear_sent()
+        self.receive_signal(peer, DELJOB, job.id)
+        self.assertEqual([], self.signals(B) + self.signals(C))
+        self.assert_nothing_left()
+
+
+class CollectingTests(DeljobCase):
     """This node collects the confirmations of an acknowledgement, and some are missing."""
 
     def test_withdrawn_late(self) -> None:
@@ -35,10 +47,7 @@ class CollectingTests(AckCase):
         job = self.copy(B, C, ME)
         self.node.acknowledge([job.id])
         self.receive_signal(C, GOTACK, job.id, 1)
-        self.clear_sent()
-        self.receive_signal(B, DELJOB, job.id)
-        self.assertEqual([], self.signals(B) + self.signals(C))
-        self.assert_nothing_left()
+        self.assert_ended_by(B, job)
 
     def test_not_held(self) -> None:
         """A node that does not hold the job goes on looking for those that do."""
@@ -72,17 +81,14 @@ class CollectingTests(AckCase):
         self.assert_nothing_left()
 
 
-class NotCollectingTests(AckCase):
+class NotCollectingTests(DeljobCase):
     """Another node collects the confirmations."""
 
     def test_collected_elsewhere(self) -> None:
         """DELJOB ends the job here: an acknowledgement costs no further messages."""
         job = self.copy(B, C, ME)
         self.receive_signal(B, SETACK, job.id, 3)
-        self.clear_sent()
-        self.receive_signal(B, DELJOB, job.id)
-        self.assertEqual([], self.signals(B) + self.signals(C))
-        self.assert_nothing_left()
+        self.assert_ended_by(B, job)
 
     def test_not_acknowledged(self) -> None:
         """A withdrawn job that nobody acknowledged is not delivered."""
