@@ -57,6 +57,17 @@ class HolderTests(AckCase):
         self.assertEqual([[(DELJOB, 0)]] * 2, [self.signals(B), self.signals(C)])
         self.assert_nothing_left()
 
+    def test_maker_without_a_copy(self) -> None:
+        """A node that leaves makes jobs on others only, and asks those that did not answer again.
+        It gets the acknowledgement, or its last copy would bring the job back."""
+        job = self.copy(C, ME)
+        self.node.acknowledge([job.id])
+        self.assertEqual([[(SETACK, 2)]] * 2, [self.signals(B), self.signals(C)])
+        self.receive_signal(C, GOTACK, job.id, 1)
+        self.assertEqual(ACKED, self.job(job.id).state)
+        self.receive_signal(B, GOTACK, job.id, 0)
+        self.assert_nothing_left()
+
     def test_original_that_made_the_job(self) -> None:
         """Section 19: an original that believes it is the only holder is not told of others, or it
         would crash while waiting for us."""

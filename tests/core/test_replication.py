@@ -462,6 +462,28 @@ class OutsideTests(CopiesCase):
         self.begin_add(1)
         self.assertNotIn(ME, self.waiting().nodes)
 
+    def test_called_back(self) -> None:
+        """A node that takes jobs again keeps a copy itself of those for which it still seeks a
+        place: the others may be leaving now, and the ID of an ASYNC job is given."""
+        job_id = self.status(self.begin_add(2, asynchronous=True))
+        self.receive_signal(B, GOTJOB, job_id)
+        self.node.membership.set_leaving(False)
+        self.clear_sent()
+        self.pass_ms(60)
+        job = self.job(job_id)
+        self.assertEqual({ME, B, C}, set(job.nodes))
+        self.assertEqual(job.nodes, self.sent_jobs(C).jobs[0].nodes)
+        self.assertEqual((QUEUED, [("load", job_id)]), (job.state, self.log.lines))
+
+    def test_called_back_at_most_once(self) -> None:
+        """Then no other node may deliver a job with RETRY 0."""
+        job_id = self.status(self.begin_add(1, retry_s=0, asynchronous=True))
+        (peer,) = self.job(job_id).nodes
+        self.node.membership.set_leaving(False)
+        self.pass_ms(60)
+        self.assertEqual("DELJOB", self.sent_names(peer)[-1])
+        self.assertEqual(((ME,), QUEUED), (self.job(job_id).nodes, self.job(job_id).state))
+
 
 class KeepTests(PeerCase):
     """REPLJOB (section 7.3)."""

@@ -8,9 +8,11 @@
 3. So does a node that never knew the job: it keeps a dummy acknowledgement, and sends to all nodes.
 4. A node that knows fewer holders than the sender of SETACK just confirms; one that knows more goes
    on by itself. Of two that hold nothing, the one with the greater ID goes on.
-5. Only the node that made a job withdraws it, and its DELJOB may be late: it confirms, and does not
-   end, what is collected here.
-6. A holder that is not in the node table any more is waited for until the attempts are at their
+5. DELJOB confirms, and does not end, what is collected here: it may be that of a refused ADDJOB,
+   and late; and what a holder sent before it confirmed may still be under way on its own link.
+6. The node that made a job, but keeps no copy, may still ask others to: it is notified like a
+   holder.
+7. A holder that is not in the node table any more is waited for until the attempts are at their
    slowest, and then no longer.
 """
 
@@ -201,7 +203,24 @@ class Acks:
                 if not entry.flags & HANDSHAKE and entry.id not in confirmed
             ]
         patient = job.gc_retry < _ATTEMPTS_MAX
-        return [node for node in job.nodes if node not in confirmed and (patient or node in table)]
+        found = [node for node in job.nodes if node not in confirmed and (patient or node in table)]
+        maker = self._maker_elsewhere(job)
+        if maker and maker not in confirmed:
+            found.append(maker)
+        return found
+
+    def _maker_elsewhere(self, job: Job) -> bytes:
+        """The node that made the job and may still look for holders: another one, which is none
+        itself; empty otherwise."""
+        if job.repl < 2:
+            return b""
+        for node in job.nodes:  # it is the first of them, unless it keeps no copy
+            if _made(node, job):
+                return b""
+        for entry in self._membership.nodes.values():
+            if _made(entry.id, job) and not entry.flags & HANDSHAKE:
+                return b"" if entry is self._membership.myself else entry.id
+        return b""
 
     # -- messages ----------------------------------------------------------------------------
 
@@ -249,15 +268,13 @@ class Acks:
             self._delivery.remove(job)
 
     def deleted(self, sender: NodeEntry, message: JobSignal) -> None:
-        """DELJOB: the sender forgets the job, and so does this node; but if the sender made the
-        job, not before all confirmations that this node collects are there (section 7.11)."""
+        """DELJOB: the sender forgets the job, and so does this node, but not before all
+        confirmations that it collects itself are there (section 7.11)."""
         job = self._jobs.get(message.job_id)
         if job is None:
             return
         confirmed = job.confirmed
-        if job.state == ACKED and confirmed is not None and _made(sender.id, job):
-            # It may have withdrawn the job when it knew of no acknowledgement: a holder that
-            # received neither would deliver the job.
+        if job.state == ACKED and confirmed is not None:
             confirmed.add(sender.id)
             if self._missing(job):
                 return

@@ -8,7 +8,8 @@
    they do or the job ends, and after a while others are drawn in their place.
 4. A node that may not keep the job itself (it leaves, or is short of memory) lets others keep all
    copies, and orders one that confirmed to queue it (ENQUEUE): external replication. With ASYNC
-   the client has its answer by then, and nothing waits.
+   the client has its answer by then, and nothing waits. When it may keep jobs again, it keeps a
+   copy of those that still seek a place.
 5. A node that is asked to keep a copy does so and answers; or it is silent, and another is drawn.
 """
 
@@ -154,6 +155,9 @@ class Replication:
         wait = self._waiters.copies[job.id]
         confirmed = job.confirmed
         assert confirmed is not None
+        mine = self._membership.myself.id
+        if mine not in confirmed and self._takes_jobs():
+            self._keep_too(job, confirmed, now_ms)
         if len(confirmed) >= job.repl:
             self.achieved(job, now_ms)  # no holder could be ordered to queue it before
             if job.state != WAIT_REPL or self._jobs.get(job.id) is not job:
@@ -168,6 +172,17 @@ class Replication:
             wait.resend_ms = now_ms + min(pause_ms, _RESEND_MS_MAX)
         job.qtime_ms = now_ms + RETRY_MS
         self._jobs.reschedule(job)
+
+    def _keep_too(self, job: Job, confirmed: set[bytes], now_ms: i64) -> None:
+        """Keep a copy of a job that was to be kept by others only."""
+        only_me = self._membership.only_me
+        confirmed.add(self._membership.myself.id)
+        if job.retry_s == 0:
+            self._peers.send_to_holders(job, JobSignal(DELJOB, job.id))
+            self._jobs.set_holders(job, only_me)
+        else:
+            self._jobs.set_holders(job, self._arrivals.shared(job.nodes + only_me))
+            self._send(job, confirmed, now_ms)
 
     # -- copies that no client waits for -----------------------------------------------------
 
@@ -304,11 +319,14 @@ class Replication:
 
     # -- keeping copies ----------------------------------------------------------------------
 
+    def _takes_jobs(self) -> bool:
+        return not self._membership.leaving and self._memory.level() == 0
+
     def keep(self, sender: NodeEntry, message: JobsMessage, now_ms: i64, wall_us: i64) -> None:
         """REPLJOB: keep a copy and confirm it, or do nothing (section 7.3)."""
         if message.announced != 1 or not message.jobs:
             return
-        if self._membership.leaving or self._memory.level() > 0:
+        if not self._takes_jobs():
             return
         record = message.jobs[0]
         if not valid_id(record.id):

@@ -48,12 +48,14 @@ class NotAfterAck(Checker):
     again, and no other node does, as soon as messages sent then have gone from there to a holder
     and from one holder to the next.
 
-    Excused: deliveries before that time; and on other nodes whatever happens in a run with faults
-    other than those of clocks, since a holder that cannot receive it delivers again. The node
-    itself is excused only where jobs or acknowledgements can come back from the dead: when its
-    memory was broken, when memory was short (acknowledgements are evicted), or when some disk or
-    memory was lost, an old disk returned, or bus messages were lost or late. No node waits
-    for a holder that forgot everything; it may get the job from one that never received the ACKJOB.
+    Excused: deliveries before that time; after the job's TTL, when a copy that was on its way for
+    long may arrive, and no node knows any more that the job is done; and on other nodes whatever
+    happens in a run with faults other than those of clocks, since a holder that cannot receive it
+    delivers again. The node itself is excused only where jobs or acknowledgements can come back
+    from the dead: when its memory was broken, when memory was short (acknowledgements are evicted),
+    or when some disk or memory was lost, an old disk returned, or bus messages were lost or late.
+    No node waits for a holder that forgot everything; it may get the job from one that never
+    received the ACKJOB.
     """
 
     def judge(self, run: Run) -> list[str]:
@@ -71,11 +73,18 @@ class NotAfterAck(Checker):
             for delivery in run.history.delivered
             for request in acked.get(delivery.job_id, ())
             if request.reply == 1
+            and not _after_ttl(run, delivery)
             and (
                 _by_same_node(run, request, delivery)
                 or (everywhere and request.answered_us + arrived_us < delivery.sent_us)
             )
         ]
+
+
+def _after_ttl(run: Run, delivery: Delivered) -> bool:
+    """Whether the life of the job was over, by the clock of the node that made it."""
+    added = run.history.added.get(delivery.body)
+    return added is not None and added.asked_us + added.ttl_s * 1_000_000 < delivery.sent_us
 
 
 def _by_same_node(run: Run, request: JobRequest, delivery: Delivered) -> bool:
