@@ -262,7 +262,7 @@ def _reason(error: BaseException | None) -> str:
     if isinstance(error, OSError):
         text = os_error_text(error)
         return f"{text}: {os.fsdecode(error.filename)}" if error.filename else text
-    damage = openssl_text(error) if error is not None else ""
+    damage = openssl_text(error)
     return f"The certificate or the key is damaged: {damage}" if damage else str(error)
 
 
