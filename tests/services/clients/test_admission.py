@@ -41,6 +41,11 @@ class AdmissionTests(NodeCase):
         self.assertEqual(1, self.server.stats.rejected_connections)
         self.assertEqual(b"", self.admission.refuse(UNIXAddress(None), HERE))
 
+    def test_refusal_is_logged(self) -> None:
+        """The log names the refused client by address and port, as CLIENT LIST would."""
+        self.admission.refuse(OUTSIDE, HERE)
+        self.assertIn("Refused 192.0.2.7:4000 in protected mode", self.logged())
+
     def test_protected_on_own_host(self) -> None:
         """A local client that used the network address gets an error that names the right
         address."""

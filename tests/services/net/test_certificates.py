@@ -12,6 +12,7 @@ from typing import Any
 from twisted.internet import tcp
 from twisted.protocols.tls import TLSMemoryBIOFactory
 
+from disque_tx.errors import ConfigError
 from disque_tx.services.bus.tls import tls_options
 from disque_tx.services.net.certificates import Certificates, Identity
 from disque_tx.services.root import NodeRoot
@@ -155,6 +156,33 @@ class ReloadTests(RootCase):
             f"ssl:{self.port}:privateKey={self.key}:certKey={self.certificate}:interface=127.0.0.1"
         )
         self.check(self.port)
+        self.assertIn(
+            "interface=127.0.0.1: the old certificate stays in use: The certificate or the key is"
+            " damaged: no start line\n",
+            self.logged(),
+        )
+
+    def refused(self) -> str:
+        """Why a node with the certificate as it is does not start."""
+        endpoint = f"ssl:{self.port}:privateKey={self.key}:certKey={self.certificate}"
+        self.settings = self.make_settings(listen=[("resp", endpoint)])
+        root = self.make()
+        with self.assertRaises(ConfigError) as caught:
+            root.privilegedStartService()
+        self.successResultOf(root.stopService())
+        directive, reason = str(caught.exception).split(": this endpoint cannot be used: ")
+        self.assertEqual(f"listen resp {endpoint}", directive)
+        return reason
+
+    def test_unusable_at_start(self) -> None:
+        """A listener's certificate that cannot be used ends the start with a reason in words,
+        which names a file that is missing."""
+        shutil.copy(self.second.issue("other")[0], self.certificate)
+        self.assertEqual("Certificate public and private keys do not match.", self.refused())
+        Path(self.certificate).write_text("nonsense")
+        self.assertEqual("The certificate or the key is damaged: no start line", self.refused())
+        Path(self.certificate).unlink()
+        self.assertEqual(f"No such file or directory: {self.certificate}", self.refused())
 
     def test_bus(self) -> None:
         """The bus."""

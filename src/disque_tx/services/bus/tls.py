@@ -17,7 +17,7 @@ from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 
 from disque_tx.errors import ConfigError
-from disque_tx.services.net.certificates import Identity
+from disque_tx.services.net.certificates import Identity, openssl_text
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
@@ -109,7 +109,4 @@ class TlsAdopter:
 
 def tls_trouble(reason: Failure) -> str:
     """Why TLS failed, in the words of its library."""
-    error = reason.value
-    if isinstance(error, SSL.Error) and error.args and isinstance(error.args[0], list):
-        return "; ".join(str(entry[-1]) for entry in error.args[0]) or "unknown reason"
-    return str(error)
+    return openssl_text(reason.value) or str(reason.value)

@@ -10,6 +10,7 @@ from twisted.internet.interfaces import IAddress
 from twisted.python.failure import Failure
 
 from disque_tx.core.client import Client
+from disque_tx.services.net.listening import shown_host
 from disque_tx.services.net.transport import FastTransport
 from disque_tx.services.pump import Session
 
@@ -55,7 +56,7 @@ class Admission:
             return _FULL
         if self._settings.protected_mode and not self.guarded() and not is_local(peer):
             server.stats.rejected_connections += 1
-            self._log.verbose(f"Refused {peer} in protected mode")
+            self._log.verbose(f"Refused {shown_host(peer)} in protected mode")
             return _PROTECTED + (_BY_LOOPBACK if _is_same_host(peer, host) else b"")
         return b""
 

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from disque_tx.config.paths import os_error_text
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.errors import ConfigError
-from disque_tx.services.net.certificates import Identity
+from disque_tx.services.net.certificates import Identity, openssl_text
 from disque_tx.services.net.hub import Hub
 from disque_tx.services.net.listening import UnixPort, listen_on, listen_unix, shown_host
 from disque_tx.services.net.sockets import FastPort, listen_tcp
@@ -95,7 +95,7 @@ class FastReactor:
     def _reader(self, first: Any) -> Callable[[], Any]:
         """Returns the certificate that was read first, and later reads the endpoint's files
         again."""
-        purpose, endpoint = self.purpose, self.endpoint
+        endpoint = self.endpoint
         unread = [first]
 
         def read() -> Any:
@@ -106,7 +106,7 @@ class FastReactor:
                 parsed = server_endpoint(_RecordingReactor(found), endpoint)
                 parsed.listen(Factory())
             except Exception as error:  # whatever a parser makes of a bad file
-                raise ConfigError(f"{purpose}: {error}") from error
+                raise ConfigError(_reason(error)) from error
             return found[0]
 
         return read
@@ -201,7 +201,7 @@ class Listeners(Service):
         try:
             self._reactor.purpose, self._reactor.endpoint = where, endpoint
             listening = server_endpoint(self._reactor, endpoint).listen(factory)
-        except (ValueError, TypeError, LookupError, OSError) as error:
+        except Exception as error:  # whatever a parser makes of its words and files
             why = _reason(error)
             if endpoint.startswith("systemd:") and isinstance(error, LookupError):
                 why = "systemd has passed no such socket to this process"
@@ -259,7 +259,11 @@ class Listeners(Service):
 
 
 def _reason(error: BaseException | None) -> str:
-    return os_error_text(error) if isinstance(error, OSError) else str(error)
+    if isinstance(error, OSError):
+        text = os_error_text(error)
+        return f"{text}: {os.fsdecode(error.filename)}" if error.filename else text
+    damage = openssl_text(error)
+    return f"The certificate or the key is damaged: {damage}" if damage else str(error)
 
 
 def _first_error(failure: Failure) -> Failure:

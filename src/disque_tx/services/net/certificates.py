@@ -28,6 +28,14 @@ _DAY_S: Final = 86_400
 _SOON_DAYS: Final = 30
 
 
+def openssl_text(error: BaseException | None) -> str:
+    """What an error of OpenSSL says; empty for any other error."""
+    entries = error.args[0] if error is not None and error.args else None
+    if not isinstance(entries, list):
+        return ""
+    return "; ".join(str(entry[-1]) for entry in entries) or "unknown reason"
+
+
 @implementer(IOpenSSLContextFactory)
 class Identity:
     """The certificate of one endpoint, ``name``, and the context factory of its TLS. ``read``:

@@ -102,7 +102,7 @@ def outgoing_ports(path: str = _PORT_RANGE) -> tuple[int, int]:
 
 
 def shown_host(address: IAddress) -> str:
-    """Where a port listens, as people write it."""
+    """Where a port listens or a client is, as people write it."""
     if isinstance(address, IPv4Address | IPv6Address):
         return shown_address(address.host, address.port)
     if isinstance(address, UNIXAddress) and address.name:
