@@ -276,6 +276,18 @@ class DrainTests(VerbTestCase):
         _, error = drain.communicate(timeout=START_S)
         self.assertEqual((130, b"0 jobs drained"), (drain.returncode, error.strip()))
 
+    def test_keep_interrupted(self) -> None:
+        """Whoever ends a copy that waits for more jobs finds all jobs in the queue: the GETJOB that
+        was interrupted gets none of those that are given back."""
+        self.add("q", *map(str, range(5)))
+        words = ("drain", "q", "--raw", "--keep", "--timeout", 60)
+        copy = started("-p", self.node.port, *words, stderr=subprocess.PIPE)
+        wait_for(lambda: int(self.node.info()["blocked_clients"]), "drain waits for jobs")
+        copy.terminate()
+        _, error = copy.communicate(timeout=START_S)
+        self.assertEqual((143, b"5 jobs copied"), (copy.returncode, error.strip()))
+        self.assertEqual(5, self.length("q"))
+
     def test_progress(self) -> None:
         """On a terminal the progress is shown."""
         self.add("q", "a", "b")

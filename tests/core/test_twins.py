@@ -131,6 +131,16 @@ class PeerTests(TwinCase):
         self.later(TIMEOUT_MS + 1_000)
         self.assertEqual((False, 0), (self.entry.doubled, self.node.cluster.twins()))
 
+    def test_copy_takes_over(self) -> None:
+        """When the node is stopped and its copy takes its place, the conflict is no longer
+        reported: an operator who stopped the wrong one of the two is done."""
+        self.both_ping(3)
+        self.unlink(B)
+        self.ping(self.copy, SECOND)
+        self.assertEqual(COPY_IP, self.entry.ip)
+        self.later(1_000)
+        self.assertEqual((False, 0), (self.entry.doubled, self.node.cluster.twins()))
+
     def test_original(self) -> None:
         """Nodes of the original do not number their starts, and may move as always."""
         self.entry.start = 0

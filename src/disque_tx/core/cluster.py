@@ -92,8 +92,7 @@ class Cluster:
             self._each_second(entries, now_ms)
         self._ticks += 1
         for entry in entries:
-            if entry.twin_first_ms:
-                entry.doubled = has_twin(entry, now_ms, self.node_timeout_ms)
+            entry.doubled = has_twin(entry, now_ms, self.node_timeout_ms)
             if not entry.flags & (MYSELF | NOADDR | HANDSHAKE):
                 self._watch(entry, now_ms)
         membership.standing.tick(now_ms, self.node_timeout_ms)

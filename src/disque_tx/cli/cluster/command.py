@@ -214,7 +214,7 @@ def create(options: Options, nodes: tuple[str, ...], yes: bool, timeout_s: float
     It may be repeated: nodes that already know each other stay as they are.
     """
     with Members(options) as members:
-        views = _views(members, nodes)
+        views = _views(members, nodes, timeout_s)
         ids = {view.id for view in views}
         for view in views:
             strangers = view.met - ids
@@ -243,7 +243,7 @@ def create(options: Options, nodes: tuple[str, ...], yes: bool, timeout_s: float
 def meet(options: Options, node: str, nodes: tuple[str, ...], yes: bool, timeout_s: float) -> None:
     """Add the other nodes, and all that they know, to the cluster of the first."""
     with Members(options) as members:
-        views = _views(members, (node, *(each for each in nodes if each != node)))
+        views = _views(members, (node, *(each for each in nodes if each != node)), timeout_s)
         ids = set().union(*(view.met for view in views))
         question = f"Make one cluster of the {len(ids)} nodes that these know?"
         # With TLS, nodes do not know each other's ports for clients.
@@ -251,9 +251,9 @@ def meet(options: Options, node: str, nodes: tuple[str, ...], yes: bool, timeout
         _join(members, views, others, ids, question, yes=yes, timeout_s=timeout_s)
 
 
-def _views(members: Members, nodes: tuple[str, ...]) -> list[NodeView]:
+def _views(members: Members, nodes: tuple[str, ...], timeout_s: float) -> list[NodeView]:
     """The state of the nodes to join, in the order of ``nodes``."""
-    found = joining.answering(members, nodes, lambda text: click.echo(text, err=True))
+    found = joining.answering(members, nodes, timeout_s, lambda text: click.echo(text, err=True))
     if found.silent:
         asked = "; ".join(f"{silent}: {why}" for silent, why in found.silent.items())
         raise NotJoined(f"Not all nodes answer ({asked}). Nothing was changed.")

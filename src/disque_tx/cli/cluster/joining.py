@@ -78,8 +78,8 @@ def causes(members: Members, places: Mapping[str, str]) -> list[str]:
 
 _CONNECT_S: Final = 3.0
 _POLL_S: Final = 0.2
-#: How long a node that was just started may take until it answers.
-_START_S: Final = 5.0
+#: How long a node that was just started may take until it answers, on a busy machine.
+_START_S: Final = 15.0
 #: A MEET without success is repeated after this time.
 _AGAIN_S: Final = 5.0
 
@@ -183,20 +183,23 @@ class Joining:
 def answering(
     members: Members,
     nodes: tuple[str, ...],
+    timeout_s: float,
     say: Callable[[str], object],
     sleep: Callable[[float], object] = time.sleep,
     now_s: Callable[[], float] = time.monotonic,
 ) -> Answers[NodeView]:
-    """The state of the nodes. Those that were just started have :data:`_START_S` to answer."""
+    """The state of the nodes. Those that were just started have :data:`_START_S` to answer, or
+    ``timeout_s`` if that is less."""
+    patience_s = min(timeout_s, _START_S)
     began_s = now_s()
     said = False
     while True:
         found = members.try_to_ask(nodes, basic_view)
-        if not found.silent or now_s() - began_s > _START_S:
+        if not found.silent or now_s() - began_s > patience_s:
             return found
         if not said:
             said = True
-            say(f"Waiting for {', '.join(found.silent)} to answer, up to {_START_S:g} s")
+            say(f"Waiting for {', '.join(found.silent)} to answer, up to {patience_s:g} s")
         sleep(_POLL_S)
 
 

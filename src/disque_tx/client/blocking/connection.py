@@ -116,7 +116,13 @@ class NodeConnection:
             raise self._lost(error, sent=True) from error
 
     def _wait(self, timeout_s: float | None) -> None:
-        if not self._connection.can_read(timeout_s):
+        try:
+            arrived = self._connection.can_read(timeout_s)
+        except BaseException:
+            # Interrupted: a GETJOB that goes on waiting would get a job that nobody reads.
+            self.close()
+            raise
+        if not arrived:
             raise redis.TimeoutError(f"no reply in {timeout_s:.1f} s")
 
     def _lost(self, error: Exception, sent: bool) -> ConnectionLost:
