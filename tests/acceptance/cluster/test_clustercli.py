@@ -79,8 +79,9 @@ class CreateTests(DaemonTestCase):
         """Nothing is changed when one node cannot be reached, or is given twice."""
         (node,) = self.separate_nodes(1)
         for other, reason in (("127.0.0.9:1", "127.0.0.9:1: "), (f"localhost:{node.port}", "same")):
-            words = (*addresses(node), other, "--yes", "--timeout", 0.5)
-            status, _, error = disque("cluster", "create", *words)
+            status, _, error = disque(
+                *("cluster", "create", *addresses(node), other), "--yes", "--timeout", 0.5
+            )
             self.assertEqual(1, status)
             self.assertIn(reason, error)
             self.assertIn("Nothing was changed", error)
