@@ -8,7 +8,7 @@
 #   make quick                the fast unit tests, without Spark and lint: 1 min
 #   make test T=MODULES       only these tests, such as T=tests.core.test_acks
 #   make test                 all stages below; goes on to the end, then lists what failed
-#   make coverage             branches that the tests of the inner packages never took: 2 min
+#   make coverage             branches that the tests of the inner packages never took: 3 min
 #   make sim                  simulated clusters with faults, 200 of them; SEEDS=1-5000 for others
 #   make mutation             small defects, and whether tests notice; MUTANTS=, SEED=, FILES=
 #   make fuzz                 guided fuzzing of what strangers send and what lies on disk; FUZZ_S=60
@@ -155,7 +155,7 @@ quick: $(VENV)/.made-quick
 
 coverage: $(VENV)/.made-quick
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m twisted.trial --temp-directory build/trial-coverage $(if $(JOBS),--jobs $(JOBS)) $(INNER:%=tests.%) tests.stateful
+	$(BIN)/coverage run -m twisted.trial --temp-directory build/trial-coverage $(if $(JOBS),--jobs $(JOBS)) $(INNER:%=tests.%) tests.stateful tests.services
 	$(BIN)/coverage combine --quiet
 	@status=0; for package in $(INNER); do \
 	    $(BIN)/coverage report --include="src/disque_tx/$$package/*" --fail-under=$(COVERED_MIN) || status=1; \
