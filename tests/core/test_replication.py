@@ -475,6 +475,16 @@ class OutsideTests(CopiesCase):
         self.assertEqual(job.nodes, self.sent_jobs(C).jobs[0].nodes)
         self.assertEqual((QUEUED, [("load", job_id)]), (job.state, self.log.lines))
 
+    def test_called_back_after_the_delay(self) -> None:
+        """A job whose delay has passed meanwhile is queued soon after, without a busy loop."""
+        job_id = self.status(self.begin_add(2, delay_s=1, asynchronous=True))
+        self.receive_signal(B, GOTJOB, job_id)
+        self.pass_slowly(2_000)
+        self.node.membership.set_leaving(False)
+        self.pass_ms(60)
+        self.pass_ms(20)
+        self.assertEqual(QUEUED, self.job(job_id).state)
+
     def test_called_back_at_most_once(self) -> None:
         """Then no other node may deliver a job with RETRY 0."""
         job_id = self.status(self.begin_add(1, retry_s=0, asynchronous=True))

@@ -276,7 +276,8 @@ class Replication:
         job.qtime_ms = 0
         if job.delay_s > 0:
             job.step(HOLD)
-            job.qtime_ms = wait.created_ms + job.delay_s * 1000
+            # Its delay may be over by now; it is queued in the next turn then.
+            job.qtime_ms = max(wait.created_ms + job.delay_s * 1000, now_ms + 1)
         else:
             self._outbox.note(events.QUEUED, job)
             self._delivery.first_queueing(job, now_ms)
