@@ -81,7 +81,6 @@ class Adding:
         self._delivery = delivery
         self._replication = replication
         self._membership = state.membership
-        self._memory = state.memory
         self._totals = state.totals
         self._ids = ids
         self._ctime: i64 = 0
@@ -99,7 +98,7 @@ class Adding:
             raise CommandError("ERR", _NEVER_DELIVERED)
         if retry_s < 0:
             retry_s = max(1, min(ttl_s // 10, 300))
-        outside = membership.leaving or self._memory.level() > 0
+        outside = not self._replication.takes_jobs()
         elsewhere = repl if outside else repl - 1
         if elsewhere > len(membership.reachable):
             raise self._too_few(elsewhere, outside)

@@ -156,7 +156,7 @@ class Replication:
         confirmed = job.confirmed
         assert confirmed is not None
         mine = self._membership.myself.id
-        if mine not in confirmed and self._takes_jobs():
+        if mine not in confirmed and self.takes_jobs():
             self._keep_too(job, confirmed, now_ms)
         if len(confirmed) >= job.repl:
             self.achieved(job, now_ms)  # no holder could be ordered to queue it before
@@ -320,14 +320,15 @@ class Replication:
 
     # -- keeping copies ----------------------------------------------------------------------
 
-    def _takes_jobs(self) -> bool:
+    def takes_jobs(self) -> bool:
+        """Whether this node may keep jobs: it is not leaving, and not short of memory."""
         return not self._membership.leaving and self._memory.level() == 0
 
     def keep(self, sender: NodeEntry, message: JobsMessage, now_ms: i64, wall_us: i64) -> None:
         """REPLJOB: keep a copy and confirm it, or do nothing (section 7.3)."""
         if message.announced != 1 or not message.jobs:
             return
-        if not self._takes_jobs():
+        if not self.takes_jobs():
             return
         record = message.jobs[0]
         if not valid_id(record.id):

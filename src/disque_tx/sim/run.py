@@ -107,7 +107,7 @@ class Run:
         machine = next(machine for machine in self.machines if machine.ip == node)
         if machine.process is not None:
             asked = machine.process.node
-            added.outside = asked.membership.leaving or asked.memory.level() > 0
+            added.outside = not asked.replication.takes_jobs()
         added.holders = self.copies.seen.get(job_id) or self.copies.holders(self, job_id)
 
     def execute(self, drain_s: int = DRAIN_S_MAX) -> list[str]:
