@@ -23,6 +23,8 @@ COMPILED = [
     "core/*.py",
     "commands/*.py",
     "engine/buslinks.py",
+    "engine/buspump.py",
+    "engine/linkend.py",
     "engine/turns.py",
     "services/pump.py",
 ]

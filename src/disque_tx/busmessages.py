@@ -1,7 +1,11 @@
 """The messages of the cluster bus as values, and the sink they leave through.
 
 Cluster protocol, sections 3, 4 and 7. There are 16 types with five kinds of body, a class each;
-``type`` tells which of the types it is. ``wire.bus`` turns them into bytes and back.
+``type`` tells which of the types it is. ``wire.bus`` turns them into bytes and back. Types from 32
+on are ours: the original ignores them, and is never sent one (cluster protocol, section 21).
+
+Five types are most of the traffic: REPLJOB, GOTJOB, SETACK, GOTACK, DELJOB. Where they are sent and
+received in numbers, they are no objects, but calls with their fields.
 """
 
 from __future__ import annotations
@@ -29,6 +33,9 @@ NEEDJOBS: Final = 12
 YOURJOBS: Final = 13
 WORKING: Final = 14
 PAUSE: Final = 15
+#: The first type that is ours. 32 to 34 are reserved for tables that all nodes share.
+OWN_TYPES: Final = 32
+BULK: Final = 35
 TYPE_NAMES: Final = (
     *("PING", "PONG", "MEET", "FAIL", "REPLJOB", "GOTJOB", "ENQUEUE", "QUEUED", "SETACK"),
     *("WILLQUEUE", "GOTACK", "DELJOB", "NEEDJOBS", "YOURJOBS", "WORKING", "PAUSE"),
@@ -39,6 +46,16 @@ NOREPLY: Final = 1
 INCR_NACKS: Final = 2
 INCR_DELIV: Final = 4
 
+# Feature bits (section 21.1). Bit 0 is reserved for tables that all nodes share.
+CAN_BULK: Final = 2
+
+
+def type_name(kind: i64) -> str:
+    """The name of a message type, for people."""
+    if kind < len(TYPE_NAMES):
+        return TYPE_NAMES[kind]
+    return "BULK" if kind == BULK else f"type {kind}"
+
 
 @mypyc_attr(acyclic=True)
 class Message:
@@ -48,8 +65,9 @@ class Message:
     ``bus_port``: where others should connect to the sender, empty and 0 when that is the address it
     connects from and ``port`` + 10000. ``epoch`` and ``serial``: the number of the sender's
     connection, and the sequence number, on that connection, of a message that must not be processed
-    twice; 0 when it is not numbered. The original leaves ``ip`` to ``serial`` zero, and ignores
-    them. ``encoded``: its bytes, once they were needed; a message that was sent does not change.
+    twice; 0 when it is not numbered. ``features``: in PING, PONG and MEET, what the sender can do.
+    The original leaves ``ip`` to ``features`` zero, and ignores them. ``encoded``: its bytes, once
+    they were needed; a message that was sent does not change.
     """
 
     __slots__ = (
@@ -62,6 +80,7 @@ class Message:
         "bus_port",
         "epoch",
         "serial",
+        "features",
         "encoded",
     )
 
@@ -75,6 +94,7 @@ class Message:
         self.bus_port: i64 = 0
         self.epoch: i64 = 0
         self.serial: i64 = 0
+        self.features: i64 = 0
         self.encoded: bytes = b""
 
 
@@ -167,11 +187,80 @@ class QueueSignal(Message):
         self.aux: i64 = aux
 
 
+@mypyc_attr(acyclic=True)
+class Bulk(Message):
+    """BULK: messages about jobs of one turn, in order; each has the header of the bulk, but for
+    type and message flags. Of REPLJOB, GOTJOB, SETACK, GOTACK and DELJOB only."""
+
+    __slots__ = ("messages",)
+
+    def __init__(self, messages: list[Message]) -> None:
+        super().__init__(BULK)
+        self.messages: list[Message] = messages
+
+
+@mypyc_attr(acyclic=True)
+class Sender:
+    """What every message reports about the node that sends it; see ``Message``. It never changes:
+    when the node does, there is another one. ``headers``: finished headers, for whoever encodes
+    messages."""
+
+    __slots__ = ("bus_port", "flags", "headers", "id", "ip", "port")
+
+    def __init__(self, node_id: bytes, port: i64, flags: i64, ip: bytes, bus_port: i64) -> None:
+        self.id: bytes = node_id
+        self.port: i64 = port
+        self.flags: i64 = flags
+        self.ip: bytes = ip
+        self.bus_port: i64 = bus_port
+        self.headers: dict[int, bytes] = {}
+
+    def sign(self, message: Message) -> None:
+        """Make the message one of this sender."""
+        message.sender = self.id
+        message.port = self.port
+        message.flags = self.flags
+        message.ip = self.ip
+        message.bus_port = self.bus_port
+
+
+@mypyc_attr(acyclic=True)
+class JobCopy:
+    """A job on its way to several nodes, by REPLJOB. ``life_s``: seconds it has left. ``record``:
+    its bytes, once they were needed; it must not change while it is sent."""
+
+    __slots__ = ("job", "life_s", "record")
+
+    def __init__(self, job: JobRecord, life_s: i64) -> None:
+        self.job: JobRecord = job
+        self.life_s: i64 = life_s
+        self.record: bytes = b""
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class BusSink:
     """Where messages to one node go, in order; they leave at the end of the turn, or never: the bus
-    promises nothing."""
+    promises nothing.
+
+    ``bulk``: the node at the other end can take many of them as one (``CAN_BULK``).
+    """
+
+    def __init__(self) -> None:
+        self.bulk: bool = False
 
     def send(self, message: Message) -> None:
         """Say it to the node at the other end."""
         raise NotImplementedError
+
+    def signal(self, sender: Sender, kind: i64, job_id: bytes, aux: i64) -> None:
+        """Send a message about one job; ``aux`` as in ``JobSignal``."""
+        message = JobSignal(kind, job_id, aux)
+        sender.sign(message)
+        self.send(message)
+
+    def copy(self, sender: Sender, copy: JobCopy, mflags: i64) -> None:
+        """Send REPLJOB with one job."""
+        message = JobsMessage(REPLJOB, [copy.job], [int(copy.life_s)])
+        message.mflags = mflags
+        sender.sign(message)
+        self.send(message)

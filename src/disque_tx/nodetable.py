@@ -130,8 +130,9 @@ class Link:
     that we know has sent a message. ``peer_ip``, ``local_ip``: its two ends. ``created_ms``: steady
     clock, when it was up. ``epoch``, ``serial``: its number among all links of this node, and how
     many numbered messages were sent on it (see ``busmessages``). ``number``: the other side's
-    number of a link that it made, 0 if it gave none. ``muted``: the other side is another process
-    than the node whose ID it uses.
+    number of a link that it made, 0 if it gave none. ``features``: what it can do besides what the
+    original can, see ``busmessages``; 0 until it has shown that. ``muted``: the other side is
+    another process than the node whose ID it uses.
     """
 
     __slots__ = (
@@ -144,6 +145,7 @@ class Link:
         "epoch",
         "serial",
         "number",
+        "features",
         "muted",
     )
 
@@ -165,6 +167,7 @@ class Link:
         self.epoch: i64 = epoch
         self.serial: i64 = 0
         self.number: i64 = 0
+        self.features: i64 = 0
         self.muted: bool = False
 
 

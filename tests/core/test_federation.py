@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from disque_tx.busmessages import NEEDJOBS, PAUSE, REPLJOB, YOURJOBS, JobsMessage, QueueSignal
+from disque_tx.busmessages import (
+    DELJOB,
+    NEEDJOBS,
+    PAUSE,
+    REPLJOB,
+    SETACK,
+    YOURJOBS,
+    JobsMessage,
+    QueueSignal,
+)
 from disque_tx.commands.values import Error
 from disque_tx.core.client import BLOCKED_GETJOB
 from disque_tx.core.federation import BYTES_MAX, JOBS_MAX
+from disque_tx.core.given import GIVEN_MS
 from disque_tx.core.queues import PAUSE_ALL, PAUSE_IN, PAUSE_OUT
 from disque_tx.messages import ACTIVE, QUEUED, WAIT_REPL
 from tests.core.bench import ME
@@ -180,6 +190,36 @@ class GiveTests(FederationCase):
         self.receive_request(C)
         (message,) = [m for m in self.sent_to(C) if isinstance(m, JobsMessage)]
         self.assertEqual([4_294_967_295], message.lives_s)
+
+    def test_done_meanwhile(self) -> None:
+        """A job that was acknowledged elsewhere while it was on its way is not queued again for
+        long: the receiver, which may have forgotten it by then, gets the acknowledgement after the
+        job."""
+        for ends in (SETACK, DELJOB):
+            job = self.replicated(B, C)
+            self.receive_request(B)
+            self.assertEqual([job.id], self.sent_ids(B))
+            self.receive_signal(C, ends, job.id, 3)
+            message = self.sent_signal(B)
+            self.assertEqual((SETACK, job.id, 0), (message.type, message.job_id, message.aux))
+            self.receive_signal(C, DELJOB, job.id)
+            self.assertEqual([], self.sent_to(B))
+            self.clear_sent()
+
+    def test_done_long_ago(self) -> None:
+        """Jobs that were given are remembered for as long as a message may be on its way, and no
+        more than a bounded number of them."""
+        jobs = [self.replicated(B, C) for _ in range(3)]
+        self.node.federation.given.limit = 1
+        for _ in jobs:
+            self.receive_request(B)
+        given = self.sent_ids(B)
+        self.receive_signal(C, DELJOB, given[0])
+        self.assertEqual([], self.sent_to(B))
+        self.pass_ms(GIVEN_MS + 1)
+        self.clear_sent()
+        self.receive_signal(C, DELJOB, given[1])
+        self.assertEqual([], self.sent_to(B))
 
     def test_giver_stays_holder(self) -> None:
         """The receiver becomes a holder on both sides; the sender starts its retry timer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from disque_tx.busmessages import GOTJOB, INCR_DELIV, INCR_NACKS, NOREPLY, WORKING, JobSignal
+from disque_tx.busmessages import GOTJOB, INCR_DELIV, INCR_NACKS, NOREPLY, WORKING
 from disque_tx.core.holders import wins
 from disque_tx.messages import ACTIVE, DELIVERED, QUEUED, WAIT_REPL
 
@@ -41,20 +41,20 @@ def forget_some_acks(right: Any) -> Any:
 
 
 def answer_early(right: Any) -> Any:
-    def confirmed(self: Any, sender: Any, message: Any, now_ms: int) -> None:
-        job = self._jobs.get(message.job_id)
+    def confirmed(self: Any, sender: Any, job_id: bytes, now_ms: int) -> None:
+        job = self._jobs.get(job_id)
         if job is not None and job.state == WAIT_REPL:
             self.achieved(job, now_ms)
         else:
-            right(self, sender, message, now_ms)
+            right(self, sender, job_id, now_ms)
 
     return confirmed
 
 
 def confirm_without_copy(right: Any) -> Any:
-    def keep(self: Any, sender: Any, message: Any, now_ms: int, wall_us: int) -> None:
-        if not message.mflags & NOREPLY and message.jobs:
-            self._peers.send(sender.id, JobSignal(GOTJOB, message.jobs[0].id))
+    def keep(self: Any, sender: Any, job: Any, life_s: int, mflags: int, *times: int) -> None:
+        if not mflags & NOREPLY:
+            self._peers.signal(sender.id, GOTJOB, job.id, 0)
 
     return keep
 

@@ -31,7 +31,8 @@ from disque_tx.busmessages import (
 )
 from disque_tx.errors import LocalError, PeerError
 from disque_tx.messages import DELIVERED, JobRecord
-from disque_tx.wire.bus import PEER_BYTES_MAX, STRANGER_BYTES_MAX, BusParser, BusWriter, encode
+from disque_tx.wire.bus import PEER_BYTES_MAX, STRANGER_BYTES_MAX, BusParser, encode
+from disque_tx.wire.buswriter import BusWriter
 from tests.fuzz.checks import VECTORS, message_fields
 
 ME = b"a" * 40

@@ -165,7 +165,7 @@ class MovingTests(NearlyValidCase):
     """Message form."""
 
     def moving(self, life_s: int = 7, nodes: int = 2) -> bytes:
-        return b"".join(encode_moving(record(nodes=nodes), life_s))
+        return encode_moving(record(nodes=nodes), life_s)
 
     def test_difference(self) -> None:
         """Only the expiry and the flag of a local delivery differ from the storage form."""

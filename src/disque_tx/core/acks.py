@@ -14,6 +14,7 @@
    holder.
 7. A holder that is not in the node table any more is waited for until the attempts are at their
    slowest, and then no longer.
+8. A node to which this one just gave the job is notified in any case (see ``given``).
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Acks:
         self._peers = state.peers
         self._random = state.random
         self._totals = state.totals
+        self._given = state.given
 
     # -- commands ----------------------------------------------------------------------------
 
@@ -83,7 +85,7 @@ class Acks:
             if job.state != WAIT_REPL:  # taking that back makes the event
                 if job.state != ACKED:
                     self._count(events.FAST_ACKED, job, now_ms)
-                self._peers.send_to_holders(job, JobSignal(DELJOB, job_id))
+                self._peers.signal_holders(job, DELJOB, 0)
             self._delivery.remove(job)
         return count
 
@@ -164,17 +166,16 @@ class Acks:
         if not missing:
             self._delivery.remove(job)
             return
-        message = JobSignal(SETACK, job.id, self._known_holders(job))
+        known = self._known_holders(job)
         for node in missing:
-            if self._believes_alone(job, node):
-                self._peers.send(node, JobSignal(SETACK, job.id, 0))
-            else:
-                self._peers.send(node, message)
+            self._peers.signal(
+                node, SETACK, job.id, 0 if self._believes_alone(job, node) else known
+            )
 
     def send_setack(self, job: Job, node: bytes) -> None:
         """Notify one node that the job is acknowledged."""
         holders = 0 if self._believes_alone(job, node) else self._known_holders(job)
-        self._peers.send(node, JobSignal(SETACK, job.id, holders))
+        self._peers.signal(node, SETACK, job.id, holders)
 
     def _believes_alone(self, job: Job, node: bytes) -> bool:
         """Whether it may be an original that made the job and, since a restart, knows of no other
@@ -224,36 +225,40 @@ class Acks:
 
     # -- messages ----------------------------------------------------------------------------
 
-    def set(self, sender: NodeEntry, message: JobSignal, now_ms: i64) -> None:
-        """SETACK: the sender knows that the job is done (section 7.9)."""
-        job = self._jobs.get(message.job_id)
+    def set(self, sender: NodeEntry, job_id: bytes, aux: i64, now_ms: i64) -> None:
+        """SETACK: the sender knows that the job is done; ``aux``: how many holders it knows
+        (section 7.9)."""
+        job = self._jobs.get(job_id)
         if job is None:
-            self._answer(sender, message.job_id, False)
+            self._answer(sender, job_id, False)
             return
-        if job.dummy and not job.nodes and message.aux == 0:
+        if job.dummy and not job.nodes and aux == 0:
             # Neither of us holds it. One has to go on looking for who does.
             self._answer(sender, job.id, self._membership.myself.id > sender.id)
             return
         news = job.state != ACKED
         if news:
             self._done(job, now_ms)
-        fewer = len(job.nodes) <= message.aux
-        if fewer or message.aux == 0:
+        fewer = len(job.nodes) <= aux
+        if fewer or aux == 0:
             self._answer(sender, job.id, True)
         # Lists that grew on their way may be of one length and name different nodes.
         if not fewer or (news and len(job.nodes) > job.repl):
             self.attempt(job, now_ms)
+        elif news:
+            self._given.done(job, now_ms)
 
     def _answer(self, sender: NodeEntry, job_id: bytes, known: bool) -> None:
-        self._peers.send(sender.id, JobSignal(GOTACK, job_id, 1 if known else 0))
+        self._peers.signal(sender.id, GOTACK, job_id, 1 if known else 0)
 
-    def confirmed(self, sender: NodeEntry, message: JobSignal) -> None:
-        """GOTACK: the sender knows of the acknowledgement (section 7.10)."""
-        job = self._jobs.get(message.job_id)
+    def confirmed(self, sender: NodeEntry, job_id: bytes, aux: i64) -> None:
+        """GOTACK: the sender knows of the acknowledgement, and if ``aux`` is not 0, of the job
+        (section 7.10)."""
+        job = self._jobs.get(job_id)
         if job is None or job.state != ACKED:
             return
         holds = self._holds(job)
-        known = message.aux != 0
+        known = aux != 0
         if not holds and known:
             self._delivery.remove(job)  # a holder goes on alone
             return
@@ -264,13 +269,13 @@ class Acks:
         job.confirmed.add(sender.id)
         if not self._missing(job):
             if holds:
-                self._peers.send_to_holders(job, JobSignal(DELJOB, job.id))
+                self._peers.signal_holders(job, DELJOB, 0)
             self._delivery.remove(job)
 
-    def deleted(self, sender: NodeEntry, message: JobSignal) -> None:
+    def deleted(self, sender: NodeEntry, job_id: bytes, now_ms: i64) -> None:
         """DELJOB: the sender forgets the job, and so does this node, but not before all
         confirmations that it collects itself are there (section 7.11)."""
-        job = self._jobs.get(message.job_id)
+        job = self._jobs.get(job_id)
         if job is None:
             return
         confirmed = job.confirmed
@@ -278,6 +283,7 @@ class Acks:
             confirmed.add(sender.id)
             if self._missing(job):
                 return
+        self._given.done(job, now_ms)
         self._deleted(job, events.BY_PEER)
 
 

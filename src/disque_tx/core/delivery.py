@@ -199,7 +199,7 @@ class Delivery:
         one; ``error`` is for its client."""
         self._totals.dropped += 1
         self._outbox.note(events.DELETED, job, events.NOT_REPLICATED)
-        self._peers.send_to_holders(job, JobSignal(busmessages.DELJOB, job.id))
+        self._peers.signal_holders(job, busmessages.DELJOB, 0)
         self._jobs.discard(job)
         self._waiters.copies_failed(job, error)
 

@@ -39,10 +39,11 @@ _LATER_MS: Final = 2_000
 
 class Federation:
     """Asks for jobs, gives them, takes them. ``wanting``: queues at which clients wait, by when
-    nodes are asked again."""
+    nodes are asked again. ``given``: what other nodes got lately."""
 
     def __init__(self, state: State, delivery: Delivery, arrivals: Arrivals, acks: Acks) -> None:
         self.wanting: Schedule[Queue] = Schedule()
+        self.given = state.given
         self._jobs = state.jobs
         self._queues = state.queues
         self._delivery = delivery
@@ -131,6 +132,7 @@ class Federation:
                 moved.append(job)
             else:
                 self._jobs.merge_holders(job, (sender.id,))
+                self.given.note(job, sender.id, now_ms)
             if self._outbox.events is not None:
                 self._outbox.events.moved(events.EXPORTED, job, sender.id)
             jobs.append(job)

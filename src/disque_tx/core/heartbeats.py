@@ -12,7 +12,16 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.busmessages import MEET, PING, PONG, Gossip, GossipEntry, Message, NodeFailed
+from disque_tx.busmessages import (
+    CAN_BULK,
+    MEET,
+    PING,
+    PONG,
+    Gossip,
+    GossipEntry,
+    Message,
+    NodeFailed,
+)
 from disque_tx.core import failure
 from disque_tx.core.addresses import Strangers, normal_ip, plain_ip, ports_usable, short_bus_port
 from disque_tx.core.gossip import news
@@ -67,6 +76,7 @@ class Heartbeats:
             self._pong(entry, now_ms)
         if sender is not None:
             sender.numbers = message.epoch != 0
+            self._note_features(link, message)
             self._copy_leaving(sender, message)
         if sender is not None or message.type == MEET:
             self._read_gossip(sender, message.entries, now_ms, node_timeout_ms)
@@ -121,7 +131,13 @@ class Heartbeats:
             return
         self._membership.complete(entry, message.sender)
         entry.numbers = message.epoch != 0
+        self._note_features(link, message)
         self._pong(entry, now_ms)
+
+    def _note_features(self, link: Link, message: Message) -> None:
+        """What the other side can do is known from now on; only a node of ours shows any."""
+        link.features = message.features if message.epoch else 0
+        link.sink.bulk = link.features & self._membership.features & CAN_BULK != 0
 
     def _pong(self, entry: NodeEntry, now_ms: i64) -> None:
         """A PONG came on our own link to the node."""

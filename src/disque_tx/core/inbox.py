@@ -2,7 +2,9 @@
 
 1. Senders are checked: a link stands for one node, and never for this one.
 2. PING, PONG and MEET may come from strangers; everything else only from nodes in the table.
-3. A job that was under way when its sender made a new link may be done and forgotten by now: if it
+3. What arrives most comes by :meth:`Inbox.signal` and :meth:`Inbox.copy`, without an object for
+   each message, once :meth:`Inbox.speaker` said whose it is.
+4. A job that was under way when its sender made a new link may be done and forgotten by now: if it
    still matters, its sender sends it again.
 """
 
@@ -32,6 +34,7 @@ from disque_tx.core.queues import PAUSE_ALL
 from disque_tx.core.replication import Replication
 from disque_tx.core.state import State
 from disque_tx.core.twins import is_replaced
+from disque_tx.messages import JobRecord
 from disque_tx.nodetable import Link, NodeEntry
 
 
@@ -70,13 +73,15 @@ class Inbox:
         if sender is None or not link.speaker or link.muted:
             return
         if isinstance(message, JobSignal):
-            self._job(sender, message, now_ms)
+            if not self.signal(sender, message.type, message.job_id, message.aux, now_ms):
+                self._holders.receive(sender, message, now_ms)
         elif isinstance(message, JobsMessage):
-            late = is_replaced(sender, link)
             if message.type != REPLJOB:
+                late = is_replaced(sender, link)
                 self._federation.take(sender, message, late, now_ms, wall_us)
-            elif not late:
-                self._replication.keep(sender, message, now_ms, wall_us)
+            elif message.announced == 1 and message.jobs:
+                record, life_s = message.jobs[0], message.lives_s[0]
+                self.copy(sender, link, record, life_s, message.mflags, now_ms, wall_us)
         elif isinstance(message, QueueSignal):
             if message.type == NEEDJOBS:
                 self._federation.give(sender, message, now_ms)
@@ -85,18 +90,41 @@ class Inbox:
         elif isinstance(message, NodeFailed):
             self._cluster.failed(message, now_ms)
 
-    def _job(self, sender: NodeEntry, message: JobSignal, now_ms: i64) -> None:
-        kind = message.type
+    def speaker(self, link: Link) -> NodeEntry | None:
+        """The node in the table whose messages about jobs are taken on a link that it made, and on
+        which it has sent something before; ``None`` if there is none."""
+        if link.entry is not None or not link.speaker or link.muted:
+            return None
+        return self._membership.nodes.get(link.speaker)
+
+    def signal(self, sender: NodeEntry, kind: i64, job_id: bytes, aux: i64, now_ms: i64) -> bool:
+        """Take GOTJOB, SETACK, GOTACK or DELJOB of a node that may send it; ``False`` for any other
+        message."""
         if kind == GOTJOB:
-            self._replication.confirmed(sender, message, now_ms)
+            self._replication.confirmed(sender, job_id, now_ms)
         elif kind == SETACK:
-            self._acks.set(sender, message, now_ms)
+            self._acks.set(sender, job_id, aux, now_ms)
         elif kind == GOTACK:
-            self._acks.confirmed(sender, message)
+            self._acks.confirmed(sender, job_id, aux)
         elif kind == DELJOB:
-            self._acks.deleted(sender, message)
+            self._acks.deleted(sender, job_id, now_ms)
         else:
-            self._holders.receive(sender, message, now_ms)
+            return False
+        return True
+
+    def copy(
+        self,
+        sender: NodeEntry,
+        link: Link,
+        record: JobRecord,
+        life_s: i64,
+        mflags: i64,
+        now_ms: i64,
+        wall_us: i64,
+    ) -> None:
+        """Take REPLJOB of a node that may send it."""
+        if not is_replaced(sender, link):
+            self._replication.keep(sender, record, life_s, mflags, now_ms, wall_us)
 
     def pause(self, name: bytes, flags: i64, now_ms: i64) -> None:
         """Set the pause flags of a queue, which is made if there are any (section 11.6)."""

@@ -19,6 +19,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.busmessages import CAN_BULK
 from disque_tx.core.addresses import normal_ip, ports_usable, short_bus_port
 from disque_tx.core.twins import Standing
 from disque_tx.errors import LocalError
@@ -53,7 +54,8 @@ class Membership:
     message about the change leaves; after saving, :meth:`saved` is called.
     ``messages_sent``, ``messages_received``, ``messages_ignored``: counted by the bus;
     ``meets_refused``: introductions that were too many or not allowed. ``standing``: whether
-    another process has this node's ID.
+    another process has this node's ID. ``features``: what this node can do besides what the
+    original can.
 
     ``new_node_id`` makes random IDs of 40 lower-case hexadecimal digits.
     """
@@ -74,6 +76,7 @@ class Membership:
         "messages_ignored",
         "meets_refused",
         "standing",
+        "features",
         "_new_node_id",
         "_blacklist",
     )
@@ -95,6 +98,7 @@ class Membership:
         self.messages_ignored: i64 = 0
         self.meets_refused: i64 = 0
         self.standing: Standing = Standing()
+        self.features: i64 = CAN_BULK
         self._new_node_id: Callable[[], bytes] = new_node_id
         self._blacklist: dict[bytes, int] = {}
 

@@ -14,7 +14,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx import busmessages, events
-from disque_tx.busmessages import JobSignal, Message, QueueSignal
+from disque_tx.busmessages import Bulk, JobSignal, Message, QueueSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.adding import Adding, AddRequest
 from disque_tx.core.arrival import Arrivals
@@ -33,7 +33,7 @@ from disque_tx.core.state import State
 from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
 from disque_tx.messages import ACKED, BCAST_QUEUED, QUEUED, WAIT_REPL, IdSource, JobRecord
-from disque_tx.nodetable import Link
+from disque_tx.nodetable import Link, NodeEntry
 
 #: Jobs and clients handled per call, so that no turn grows with what is stored.
 DUE_PER_TURN: Final = 2_000
@@ -98,8 +98,28 @@ class Node:
     # -- other nodes -------------------------------------------------------------------------
 
     def receive(self, link: Link, message: Message) -> None:
-        """Take one message that came on ``link``."""
+        """Take one message that came on ``link``, or those of a bulk one by one."""
+        if isinstance(message, Bulk):
+            for one in message.messages:
+                self.receive(link, one)
+            return
         self._inbox.receive(link, message, self.now_ms, self.wall_us)
+        self.serve()
+
+    def speaker(self, link: Link) -> NodeEntry | None:
+        """See :meth:`Inbox.speaker`."""
+        return self._inbox.speaker(link)
+
+    def receive_signal(self, sender: NodeEntry, kind: i64, job_id: bytes, aux: i64) -> None:
+        """Take GOTJOB, SETACK, GOTACK or DELJOB of a node that may send it."""
+        self._inbox.signal(sender, kind, job_id, aux, self.now_ms)
+        self.serve()
+
+    def receive_copy(
+        self, sender: NodeEntry, link: Link, record: JobRecord, life_s: i64, mflags: i64
+    ) -> None:
+        """Take REPLJOB of a node that may send it."""
+        self._inbox.copy(sender, link, record, life_s, mflags, self.now_ms, self.wall_us)
         self.serve()
 
     # -- adding ------------------------------------------------------------------------------
@@ -306,6 +326,7 @@ class Node:
         self.waiters.ready.clear()
         self.replication.forget_all()
         self.federation.wanting.clear()
+        self.federation.given.forget_all()
         self.delivery.emptied.clear()
         self.jobs.clear()
         self.queues.clear()

@@ -3,6 +3,8 @@
 1. Everything but PONG goes out on links that this node made; PONG goes back where PING came from.
 2. Without a link to a node, messages to it are lost; a part that needs an answer asks again.
 3. What must not be processed twice is numbered, link by link; only nodes of ours use the number.
+4. What is sent most is sent by :meth:`Peers.signal` and :meth:`Peers.copy`, without an object for
+   each receiver; the order on a link is the same.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.busmessages import Gossip, Message
+from disque_tx.busmessages import Gossip, JobCopy, Message, Sender
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
 from disque_tx.core.twins import TWIN
@@ -23,10 +25,28 @@ _FLAG_BITS: Final = 0xFFFF
 class Peers:
     """The other nodes, as receivers of messages."""
 
-    __slots__ = ("_membership",)
+    __slots__ = ("_membership", "_sender")
 
     def __init__(self, membership: Membership) -> None:
         self._membership: Membership = membership
+        self._sender: Sender = Sender(b"", 0, 0, b"", 0)
+
+    def sender(self) -> Sender:
+        """This node as it is now, as the sender of messages."""
+        sender = self._sender
+        membership = self._membership
+        myself = membership.myself
+        if (
+            sender.id is not myself.id
+            or sender.flags != myself.flags & _FLAG_BITS
+            or sender.ip is not membership.announced_ip
+            or sender.port != myself.port
+            or sender.bus_port != myself.bus_port
+        ):
+            flags = myself.flags & _FLAG_BITS
+            ip = membership.announced_ip
+            sender = self._sender = Sender(myself.id, myself.port, flags, ip, myself.bus_port)
+        return sender
 
     def entry(self, node_id: bytes) -> NodeEntry | None:
         """The node with this ID, if it is in the table."""
@@ -36,14 +56,10 @@ class Peers:
         """Send a message on ``link``, whichever node is at the other end."""
         membership = self._membership
         if not message.sender:
-            myself = membership.myself
-            message.sender = myself.id
-            message.port = myself.port
-            message.flags = myself.flags & _FLAG_BITS
-            message.ip = membership.announced_ip
-            message.bus_port = myself.bus_port
+            self.sender().sign(message)
         if isinstance(message, Gossip):
             message.epoch = link.epoch  # an original sends none: this marks a node of ours
+            message.features = membership.features
             self._point_out_twin(link, message)
         membership.messages_sent += 1
         link.sink.send(message)
@@ -65,6 +81,31 @@ class Peers:
             link = entry.link
             if link is not None:
                 self.answer(link, message)
+
+    def signal(self, node_id: bytes, kind: i64, job_id: bytes, aux: i64) -> None:
+        """Send a message about one job, as :meth:`send` does."""
+        entry = self._membership.nodes.get(node_id)
+        if entry is not None:
+            link = entry.link
+            if link is not None:
+                self._membership.messages_sent += 1
+                link.sink.signal(self.sender(), kind, job_id, aux)
+
+    def signal_holders(self, job: Job, kind: i64, aux: i64) -> None:
+        """Send a message about a job to all other nodes that may hold a copy of it."""
+        mine = self._membership.myself.id
+        for node_id in job.nodes:
+            if node_id is not mine and node_id != mine:
+                self.signal(node_id, kind, job.id, aux)
+
+    def copy(self, node_id: bytes, copy: JobCopy, mflags: i64) -> None:
+        """Send REPLJOB, as :meth:`send` does."""
+        entry = self._membership.nodes.get(node_id)
+        if entry is not None:
+            link = entry.link
+            if link is not None:
+                self._membership.messages_sent += 1
+                link.sink.copy(self.sender(), copy, mflags)
 
     def send_once(self, entry: NodeEntry, message: Message) -> bool:
         """Send a message that must not be processed twice; ``False`` when there is no link."""

@@ -25,8 +25,8 @@ from disque_tx.busmessages import (
     ENQUEUE,
     GOTJOB,
     NOREPLY,
-    REPLJOB,
     YOURJOBS,
+    JobCopy,
     JobSignal,
     JobsMessage,
 )
@@ -127,28 +127,18 @@ class Replication:
 
     def _send(self, job: Job, silent: set[bytes], now_ms: i64) -> None:
         """Send the job to its other holders; those in ``silent`` need not answer."""
-        jobs: list[JobRecord] = [job]
-        lives = [life_s(job, now_ms)]
-        asked = JobsMessage(REPLJOB, jobs, lives)
-        unasked: JobsMessage | None = None
+        copy = JobCopy(job, life_s(job, now_ms))
         mine = self._membership.myself.id
         for node in job.nodes:
-            if node == mine:
-                continue
-            if node not in silent:
-                self._peers.send(node, asked)
-                continue
-            if unasked is None:
-                unasked = JobsMessage(REPLJOB, jobs, lives)
-                unasked.mflags = NOREPLY
-            self._peers.send(node, unasked)
+            if node != mine:
+                self._peers.copy(node, copy, NOREPLY if node in silent else 0)
 
     def _send_again(self, job: Job, to: set[bytes], now_ms: i64) -> None:
         """Send the job once more to those of its holders who did not answer."""
-        message = JobsMessage(REPLJOB, [job], [life_s(job, now_ms)])
+        copy = JobCopy(job, life_s(job, now_ms))
         for node in job.nodes:
             if node in to:
-                self._peers.send(node, message)
+                self._peers.copy(node, copy, 0)
 
     def retry(self, job: Job, now_ms: i64) -> None:
         """Draw one more node for a job that still waits, and ask the silent ones again."""
@@ -178,7 +168,7 @@ class Replication:
         only_me = self._membership.only_me
         confirmed.add(self._membership.myself.id)
         if job.retry_s == 0:
-            self._peers.send_to_holders(job, JobSignal(DELJOB, job.id))
+            self._peers.signal_holders(job, DELJOB, 0)
             self._jobs.set_holders(job, only_me)
         else:
             self._jobs.set_holders(job, self._arrivals.shared(job.nodes + only_me))
@@ -229,9 +219,9 @@ class Replication:
 
     # -- answers -----------------------------------------------------------------------------
 
-    def confirmed(self, sender: NodeEntry, message: JobSignal, now_ms: i64) -> None:
+    def confirmed(self, sender: NodeEntry, job_id: bytes, now_ms: i64) -> None:
         """GOTJOB: the sender keeps a copy (section 7.4)."""
-        job = self._jobs.get(message.job_id)
+        job = self._jobs.get(job_id)
         if job is None:
             return
         if job.state != WAIT_REPL:
@@ -304,7 +294,7 @@ class Replication:
         if job.retry_s == 0:
             for node in job.nodes:
                 if node != chosen.id:
-                    self._peers.send(node, JobSignal(DELJOB, job.id))
+                    self._peers.signal(node, DELJOB, job.id, 0)
         return True
 
     def _able(self, job: Job) -> list[NodeEntry]:
@@ -324,14 +314,18 @@ class Replication:
         """Whether this node may keep jobs: it is not leaving, and not short of memory."""
         return not self._membership.leaving and self._memory.level() == 0
 
-    def keep(self, sender: NodeEntry, message: JobsMessage, now_ms: i64, wall_us: i64) -> None:
-        """REPLJOB: keep a copy and confirm it, or do nothing (section 7.3)."""
-        if message.announced != 1 or not message.jobs:
-            return
-        if not self.takes_jobs():
-            return
-        record = message.jobs[0]
-        if not valid_id(record.id):
+    def keep(
+        self,
+        sender: NodeEntry,
+        record: JobRecord,
+        life_s: i64,
+        mflags: i64,
+        now_ms: i64,
+        wall_us: i64,
+    ) -> None:
+        """REPLJOB: keep a copy and confirm it, or do nothing (section 7.3). ``life_s``: seconds
+        that the job has left."""
+        if not self.takes_jobs() or not valid_id(record.id):
             return
         queue = self._queues.get(record.queue)
         if queue is not None and queue.paused & PAUSE_IN:
@@ -340,9 +334,9 @@ class Replication:
         if job is not None:
             self._jobs.merge_holders(job, record.nodes)
         else:
-            job = self._arrivals.job(record, message.lives_s[0], now_ms, wall_us)
+            job = self._arrivals.job(record, life_s, now_ms, wall_us)
             job.held = job.retry_s == 0
             self._jobs.add(job)
             self._jobs.record(job)
-        if not message.mflags & NOREPLY:
-            self._peers.send(sender.id, JobSignal(GOTJOB, job.id))
+        if not mflags & NOREPLY:
+            self._peers.signal(sender.id, GOTJOB, job.id, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from disque_tx.core.given import Given
 from disque_tx.core.membership import Membership
 from disque_tx.core.memory import Memory
 from disque_tx.core.outbox import Outbox
@@ -28,3 +29,4 @@ class State:
         self.waiters = Waiters(self.queues, self.outbox)
         self.peers = Peers(membership)
         self.received = Received()
+        self.given = Given(self.peers)

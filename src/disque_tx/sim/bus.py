@@ -9,13 +9,15 @@ from __future__ import annotations
 import traceback
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.busmessages import TYPE_NAMES, JobsMessage, Message
+from disque_tx.busmessages import REPLJOB, TYPE_NAMES, Bulk, JobsMessage, Message
 from disque_tx.core.addresses import BUS_PORT_OFFSET, plain_ip
 from disque_tx.engine.buslinks import BusLinks
+from disque_tx.engine.buspump import BusPump, Received
+from disque_tx.engine.linkend import LinkEnd
+from disque_tx.messages import JobRecord
 from disque_tx.nodetable import Link, NodeEntry
 from disque_tx.sim.connection import Connection
 from disque_tx.sim.network import CONNECT_US_MAX
-from disque_tx.wire.bus import STRANGER_BYTES_MAX, BusParser, BusWriter
 
 if TYPE_CHECKING:
     from disque_tx.sim.process import Process
@@ -31,12 +33,7 @@ class BusConnection:
     def __init__(self, bus: Bus, connection: Connection, entry: NodeEntry | None) -> None:
         self._bus = bus
         self.connection = connection
-        self.entry = entry
-        self.link: Link | None = None
-        self.trusted = False
-        self.peer_ip = connection.peer_ip
-        self.parser = BusParser(STRANGER_BYTES_MAX)
-        self.writer = BusWriter(bus.links.written)
+        self.end = LinkEnd(self, entry, connection.peer_ip, bus.links.written)
 
     @property
     def paused(self) -> bool:
@@ -47,10 +44,14 @@ class BusConnection:
         """The address of this end."""
         return self.connection.local_ip
 
-    def flush(self) -> None:
-        """Send what the writer holds."""
+    def write(self, data: bytes) -> None:
+        """Send these bytes."""
         self._bus.process.leaves("a message")
-        self.connection.write(self.writer.take())
+        self.connection.write(data)
+
+    def broken(self, error: OSError) -> None:
+        """Nothing breaks while it is written to."""
+        self._bus.process.fail(str(error))
 
     def close(self) -> None:
         """Close, after what was sent."""
@@ -58,7 +59,7 @@ class BusConnection:
 
     def drop(self, why: str) -> None:
         """The other side did what it must not."""
-        self._bus.process.fail(f"{self.peer_ip.decode()}: {why}")
+        self._bus.process.fail(f"{self.end.peer_ip.decode()}: {why}")
         self._abort()
 
     def overflowed(self) -> None:
@@ -76,6 +77,35 @@ class BusConnection:
         self._bus.lost(self)
 
 
+class SimReceived(Received):
+    """Counts what arrives by type, those in a bulk one by one."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process.node)
+        self._process = process
+
+    def value(self, link: Link, message: Message) -> None:
+        if isinstance(message, Bulk):
+            for one in message.messages:
+                self._count(one.type)
+        else:
+            self._count(message.type)
+        if isinstance(message, JobsMessage) and message.damage:
+            self._process.fail(f"damaged message: {message.damage}")
+        super().value(link, message)
+
+    def signal(self, kind: int, mflags: int, job_id: bytes, aux: int) -> None:
+        self._count(kind)
+        super().signal(kind, mflags, job_id, aux)
+
+    def copy(self, job: JobRecord, life_s: int, mflags: int) -> None:
+        self._count(REPLJOB)
+        super().copy(job, life_s, mflags)
+
+    def _count(self, kind: int) -> None:
+        self._process.world.counters[f"bus.{TYPE_NAMES[kind]}.delivered"] += 1
+
+
 class Bus:
     """The connections of one process. ``first_epoch``: see ``BusLinks``."""
 
@@ -83,8 +113,9 @@ class Bus:
         self.process = process
         self._node = process.node
         self._open: dict[BusConnection, None] = {}
-        self.links: BusLinks = BusLinks(process.node, self._take, process.config, self, first_epoch)
+        self.links: BusLinks = BusLinks(process.node, process.config, self, first_epoch)
         self.links.active = True
+        self.pump = BusPump(process.node, self.links, SimReceived(process))
 
     # -- from the network --------------------------------------------------------------------
 
@@ -104,26 +135,20 @@ class Bus:
 
     def _up(self, here: BusConnection) -> None:
         self._open[here] = None
-        self.links.opened(here)
-        self.links.up(here)
+        self.links.opened(here.end)
+        self.links.up(here.end)
 
     def _receive(self, here: BusConnection, data: bytes) -> None:
         membership = self._node.membership
         ignored = membership.messages_ignored
-        self.links.receive(here, data)
+        self.pump.receive(here.end, data)
         if membership.messages_ignored > ignored:
-            self.process.fail(f"ignored a message from {here.peer_ip.decode()}")
-
-    def _take(self, link: Link, message: Message) -> None:
-        self.process.world.counters[f"bus.{TYPE_NAMES[message.type]}.delivered"] += 1
-        if isinstance(message, JobsMessage) and message.damage:
-            self.process.fail(f"damaged message: {message.damage}")
-        self._node.receive(link, message)
+            self.process.fail(f"ignored a message from {here.end.peer_ip.decode()}")
 
     def lost(self, here: BusConnection) -> None:
         """A connection is gone."""
         self._open.pop(here, None)
-        self.links.lost(here)
+        self.links.lost(here.end)
 
     # -- from the links ----------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.busmessages import TYPE_NAMES
+from disque_tx.busmessages import BULK, TYPE_NAMES, type_name
 from disque_tx.sim.checkers import all_checkers
 from disque_tx.sim.faults import FAULTS
 from disque_tx.sim.run import Run
@@ -23,6 +23,9 @@ from disque_tx.sim.shape import DEAL, Pair, Shape, pairs
 REPEATED: Final = 50
 #: Runs a campaign needs before it is asked whether everything happened in it.
 COVERAGE_RUNS: Final = 50
+
+
+_MESSAGES: Final = (*TYPE_NAMES, type_name(BULK))
 
 
 @attrs.frozen
@@ -105,7 +108,7 @@ class Summary:
         """Faults that never struck and messages that were never sent; and, when there were enough
         runs for all, workloads that never met some fault."""
         wanted = [f"fault.{name}" for name in sorted(FAULTS)]
-        wanted += [f"bus.{name}" for name in TYPE_NAMES]
+        wanted += [f"bus.{name}" for name in _MESSAGES]
         missing = [name for name in wanted if not self.counters[name]]
         if self.runs >= DEAL:
             missing += [
@@ -124,7 +127,7 @@ class Summary:
             f" {self.duplicates} of them not the first ({self.rate():.2%})",
             "",
         ]
-        names = [*(f"fault.{name}" for name in sorted(FAULTS)), *(f"bus.{n}" for n in TYPE_NAMES)]
+        names = [*(f"fault.{name}" for name in sorted(FAULTS)), *(f"bus.{n}" for n in _MESSAGES)]
         lines += [f"  {name:<32}{self.counters[name]:>12}" for name in names]
         lines += ["", *(f"  {name:<32}{n:>12}" for name, n in sorted(self.workloads.items()))]
         return "\n".join(lines)

@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from disque_tx.busmessages import CAN_BULK
 from disque_tx.events import EventSink
 from disque_tx.sim.disk import Disk, PowerLostError
 from disque_tx.sim.network import Network
@@ -21,7 +22,8 @@ _LIMIT_BYTES_MIN: Final = 64 * 1024
 class MachineSettings:
     """How its node is configured. ``appendfsync``: ``always``, ``everysec`` or ``no``.
     ``enqueue_once``: jobs that an orderly stop left in queues are queued again at once.
-    ``maxmemory``: bytes, 0 for no limit. ``password``: what clients must know, empty for none."""
+    ``maxmemory``: bytes, 0 for no limit. ``password``: what clients must know, empty for none.
+    ``features``: what the node can do besides what the original can."""
 
     appendonly: bool = False
     appendfsync: str = "everysec"
@@ -29,6 +31,7 @@ class MachineSettings:
     node_timeout_ms: int = 3000
     maxmemory: int = 0
     password: bytes = b""
+    features: int = CAN_BULK
 
 
 class Machine:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.busmessages import TYPE_NAMES
+from disque_tx.busmessages import type_name
 from disque_tx.sim.world import World
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class MessageFaults:
         start = kept = 0
         while start < size:
             length, kind = _HEADER.unpack_from(data, start)
-            name = TYPE_NAMES[kind]
+            name = type_name(kind)
             counters[f"bus.{name}"] += 1
             end = start + length
             if self.rate and self._random.random() < self.rate:

@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+import attrs
+
+from disque_tx.busmessages import CAN_BULK
 from disque_tx.core.node import Node
 from disque_tx.messages import ACKED, ACTIVE, QUEUED, WAIT_REPL
 from disque_tx.sim.actors import Actor, Consumer, Producer
@@ -68,7 +71,13 @@ class Run:
             password=self.password,
         )
         self.machines = [
-            Machine(self.world, self.network, b"10.0.0.%d" % (n + 1), _PORT, settings)
+            Machine(
+                self.world,
+                self.network,
+                b"10.0.0.%d" % (n + 1),
+                _PORT,
+                attrs.evolve(settings, features=CAN_BULK if self.shape.has_bulk(n) else 0),
+            )
             for n in range(self.shape.nodes)
         ]
         self.plan = FaultPlan(self.world, self.network, self.machines, self.shape.intensity)

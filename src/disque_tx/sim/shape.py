@@ -85,6 +85,8 @@ Pair = tuple[str, str]
 DEAL: Final = 500
 #: Every seed that this divides has no faults.
 _QUIET_EVERY: Final = 5
+#: Who has the messages that are ours: all nodes, every other one, or none.
+BULK: Final = ("all", "all", "some", "some", "none")
 _SIZES: Final = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
 #: Faults that show in what is on the disk only: the nodes keep a log then.
 _ON_DISK: Final = frozenset(
@@ -102,7 +104,8 @@ class Shape:
 
     ``faults``: names of those that may strike. ``first``: the one of them that surely does, if any.
     ``fault_s``: for how long. ``intensity``: faults per second. ``password``: clients need one.
-    ``stay_leaving``: nodes that are leaving when the faults end are not called back.
+    ``stay_leaving``: nodes that are leaving when the faults end are not called back. ``bulk``:
+    which nodes have the messages that are ours; the others ignore these, as the original does.
     """
 
     nodes: int
@@ -118,6 +121,11 @@ class Shape:
     first: str = ""
     password: bool = False
     stay_leaving: bool = False
+    bulk: str = "all"
+
+    def has_bulk(self, number: int) -> bool:
+        """Whether the node with this number has the messages that are ours."""
+        return self.bulk == "all" or (self.bulk == "some" and number % 2 == 0)
 
 
 def pairs() -> list[Pair]:
@@ -166,6 +174,7 @@ def draw_shape(world: World) -> Shape:
         first=first,
         password=random.random() < 0.3,
         stay_leaving=WORKLOADS[workload].leaves and random.random() < 0.5,
+        bulk=random.choice(BULK),
     )
 
 

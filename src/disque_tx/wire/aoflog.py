@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from disque_tx.errors import PeerError
 from disque_tx.messages import JobRecord, LogSink
-from disque_tx.wire.jobcodec import decode_stored, stored_length, stored_parts
+from disque_tx.wire.jobcodec import decode_stored, encode_stored, stored_length
 
 _DELETE: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n"
 _DELETE_BYTES: Final = len(_DELETE) + 42
@@ -27,7 +27,7 @@ _MAX_HEADER: Final = 64
 def load_record(job: JobRecord) -> bytes:
     """The record that brings ``job`` back at the next start."""
     size = stored_length(job)
-    return b"".join((_LOADS[size] if size < 1024 else _LOAD % size, *stored_parts(job), b"\r\n"))
+    return b"".join((_LOADS[size] if size < 1024 else _LOAD % size, encode_stored(job), b"\r\n"))
 
 
 class LogEncoder(LogSink):
@@ -40,12 +40,11 @@ class LogEncoder(LogSink):
         self._chunks: list[bytes] = []
 
     def load_job(self, job: JobRecord) -> None:
-        # In pieces, so that a job's bytes are copied once, when the turn is written.
         size = stored_length(job)
         header = _LOADS[size] if size < 1024 else _LOAD % size
         chunks = self._chunks
         chunks.append(header)
-        chunks.extend(stored_parts(job))
+        chunks.append(encode_stored(job))
         chunks.append(b"\r\n")
         self.size += len(header) + size + 2
 

@@ -1,22 +1,8 @@
-"""The cluster bus as bytes (cluster protocol, sections 3, 4 and 6).
+"""Messages of the cluster bus as bytes, and back (cluster protocol, sections 3, 4, 6 and 21).
 
-off  size  field, in network order
-  0     4  signature
-  4     4  length of header and body
-  8     2  version, always 1
- 12     2  type
- 14     2  number of gossip entries
- 16    40  ID of the sender
- 56    46  address at which the sender wants to be called *
-102     2  bus port of the sender *
-104     8  epoch of the connection *
-112     8  serial of the message *
-136     2  client port of the sender
-138     2  node flags of the sender
-141     1  message flags
-144        body, by type
-
-``*`` are ours; the original leaves them zero and looks at none of them, as all bytes not listed.
+Any message can be read as a value by :meth:`BusParser.next`. Who takes many of them reads the hot
+ones without objects: :meth:`BusParser.advance`, then :meth:`BusParser.read_hot`, and
+:meth:`BusParser.message` for what is left.
 """
 
 from __future__ import annotations
@@ -24,69 +10,44 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from librt.strings import read_i16_be, read_i32_be
 from mypy_extensions import i64
 
-from disque_tx.busmessages import BusSink, Gossip, JobSignal, Message
+from disque_tx.busmessages import BULK, REPLJOB, Bulk, Gossip, Message
 from disque_tx.errors import LocalError, PeerError
-from disque_tx.messages import NODE_ID_LENGTH
-from disque_tx.wire.busbodies import (
-    IP_FIELD_BYTES,
-    body_parts,
-    clean_ip,
-    ip_field,
-    read_body,
-    sized,
+from disque_tx.wire.bulk import (
+    HotMessages,
+    bulk_parts,
+    is_bulk,
+    is_signal,
+    read_bulk,
+    read_copy,
+    read_signal,
+    read_values,
 )
+from disque_tx.wire.busbodies import PREFIX_BYTES, SIGNAL_BYTES, body_parts, read_body
+from disque_tx.wire.busheader import (
+    HEADER_BYTES,
+    START_BYTES,
+    VERSION,
+    header_of,
+    is_plain,
+    read_header,
+)
+from disque_tx.wire.jobcodec import RecordReader, record_end
 
 #: Enough for the MEET of a node that knows 600 others; no unknown node needs more.
 STRANGER_BYTES_MAX: Final = 64 * 1024
 #: The largest job a client can make, with room for its queue, its nodes and the header.
 PEER_BYTES_MAX: Final = 513 * 1024 * 1024
 
-_SIGNATURE: Final = b"DbuZ"
-_VERSION: Final = 1
-_START: Final = struct.Struct(">4sI")
-_START_BYTES: Final = 8
-_HEADER_BYTES: Final = 144
-#: The fields between length and body; read without the address, which is rarely set.
-_TAIL: Final = struct.Struct(">HxxHH40s46sHQQ16xHHxB2x")
-_TAIL_FIELDS: Final = struct.Struct(">HxxHH40s46xHQQ16xHHxB2x")
-_IP_AT: Final = 56
-#: Length of a message about a job, and its first bytes.
-_SIGNAL_MESSAGE_BYTES: Final = _HEADER_BYTES + 44
-_SIGNAL_START: Final = _START.pack(_SIGNATURE, _SIGNAL_MESSAGE_BYTES)
-_NUMBER_END: Final = 1 << 63
-
-
-# -- to bytes ----------------------------------------------------------------------------------
-
-
-class _Tails:
-    """Finished headers of one sender, while its own fields stay the same: all but the
-    length, by type and message flags."""
-
-    __slots__ = ("bus_port", "flags", "ip", "port", "tails")
-
-    def __init__(self, message: Message) -> None:
-        self.port: i64 = message.port
-        self.flags: i64 = message.flags
-        self.ip: bytes = message.ip
-        self.bus_port: i64 = message.bus_port
-        self.tails: dict[int, bytes] = {}
-
-    def fit(self, message: Message) -> bool:
-        """Whether the sender's own fields are still the same."""
-        return (
-            self.port == message.port
-            and self.flags == message.flags
-            and self.bus_port == message.bus_port
-            and (self.ip is message.ip or self.ip == message.ip)
-        )
-
-
-_senders: Final[dict[bytes, _Tails]] = {}
-#: Senders remembered; a process has one, a simulated cluster some.
-_SENDERS_MAX: Final = 256
+#: The signature as a number.
+_SIGNATURE: Final = 0x4462755A
+_TYPE_AT: Final = 12
+_COUNT_AT: Final = 14
+_MFLAGS_AT: Final = 141
+_U16: Final = 0xFFFF
+_U32: Final = 0xFFFF_FFFF
 
 
 def encode(message: Message) -> bytes:
@@ -105,102 +66,55 @@ def encode(message: Message) -> bytes:
 
 
 def _encode(message: Message) -> bytes:
-    parts = body_parts(message)
-    if isinstance(message, JobSignal):
-        return b"".join((_SIGNAL_START, _known_tail(message), *parts))
-    size: i64 = _HEADER_BYTES
+    count: i64 = 0
+    if isinstance(message, Bulk):
+        parts = bulk_parts(message)
+        count = len(message.messages)
+    else:
+        parts = [*body_parts(message)]
+        if isinstance(message, Gossip):
+            count = len(message.entries)
+    size: i64 = 0
     for part in parts:
         size += len(part)
-    start = _START.pack(_SIGNATURE, size)
-    if isinstance(message, Gossip):
-        return b"".join((start, _tail(message, len(message.entries)), *parts))
-    return b"".join((start, _known_tail(message), *parts))
-
-
-def _known_tail(message: Message) -> bytes:
-    """The header after the length, of a message that is not gossip."""
-    if message.serial or message.epoch:
-        return _tail(message, 0)
-    known = _senders.get(message.sender)
-    if known is None or not known.fit(message):
-        if len(_senders) >= _SENDERS_MAX:
-            _senders.clear()
-        known = _Tails(message)
-        _senders[message.sender] = known
-    key = message.type * 256 + message.mflags
-    tail = known.tails.get(key)
-    if tail is None:
-        tail = _tail(message, 0)
-        known.tails[key] = tail
-    return tail
-
-
-def _tail(message: Message, count: i64) -> bytes:
-    return _TAIL.pack(
-        _VERSION,
-        message.type,
-        count,
-        sized(message.sender, NODE_ID_LENGTH, "sender"),
-        ip_field(message.ip),
-        message.bus_port,
-        message.epoch,
-        message.serial,
-        message.port,
-        message.flags,
-        message.mflags,
-    )
-
-
-class BusWriter(BusSink):
-    """The messages sent on one link in one turn, to be taken and written in one piece.
-
-    ``written``: the list to which it adds itself when it has something to write, once until that is
-    taken. ``pending_bytes``: how much that is.
-    """
-
-    __slots__ = ("_chunks", "_written", "pending_bytes")
-
-    def __init__(self, written: list[BusWriter]) -> None:
-        self.pending_bytes: i64 = 0
-        self._written: list[BusWriter] = written
-        self._chunks: list[bytes] = []
-
-    def send(self, message: Message) -> None:
-        data = encode(message)
-        chunks = self._chunks
-        if not chunks:
-            self._written.append(self)
-        chunks.append(data)
-        self.pending_bytes += len(data)
-
-    def take(self) -> bytes:
-        """Everything sent since the last call, in order."""
-        chunks = self._chunks
-        self._chunks = []
-        self.pending_bytes = 0
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-
-# -- from bytes --------------------------------------------------------------------------------
+    return b"".join([header_of(message, count, size), *parts])
 
 
 class BusParser:
     """Messages out of a stream of bytes.
 
     ``limit_bytes``: length of the longest message; may be changed between any two messages.
-    ``received``: messages that were complete. ``ignored``: those of them that cannot be used: of
-    another version, of an unknown type, or of a length that is not what type and counts ask for.
-    Nothing is allocated because a header announces it.
+    ``received``: messages that were complete; those in a bulk count one by one. ``ignored``: those
+    of them that cannot be used: of another version, of an unknown type, or of a length that is not
+    what type and counts ask for. ``bulk``: whether BULK is a known type. Nothing is allocated
+    because a header announces it.
     """
 
-    __slots__ = ("_data", "_late", "_missing", "_pos", "ignored", "limit_bytes", "received")
+    __slots__ = (
+        "_at",
+        "_data",
+        "_late",
+        "_length",
+        "_missing",
+        "_pos",
+        "_records",
+        "bulk",
+        "ignored",
+        "limit_bytes",
+        "received",
+    )
 
     def __init__(self, limit_bytes: i64) -> None:
         self.limit_bytes: i64 = limit_bytes
         self.received: i64 = 0
         self.ignored: i64 = 0
+        self.bulk: bool = True
+        self._records = RecordReader()
         self._data: bytes = b""
         self._pos: i64 = 0
+        # Where the message found last starts, and its length.
+        self._at: i64 = 0
+        self._length: i64 = 0
         # While a message is incomplete, what arrives waits in _late until _missing is 0.
         self._late: bytearray = bytearray()
         self._missing: i64 = 0
@@ -228,31 +142,39 @@ class BusParser:
 
         Raises ``PeerError`` for malformed bytes: the connection must be closed then.
         """
-        if self._missing > 0:
-            return None
-        data = self._data
-        size: i64 = len(data)
-        while True:
-            start = self._pos
-            length = self._length(data, start, size)
-            if length < 0 or size - start < length:
-                self._keep(start, length)
-                return None
-            self._pos = start + length
-            self.received += 1
-            message = _decode(data, start, length)
+        while self.advance():
+            message = self.message()
             if message is not None:
                 return message
-            self.ignored += 1
+        return None
 
-    def _length(self, data: bytes, start: i64, size: i64) -> i64:
+    def advance(self) -> bool:
+        """Go on to the next complete message, if there is one.
+
+        Raises ``PeerError`` as :meth:`next`.
+        """
+        if self._missing > 0:
+            return False
+        data = self._data
+        start = self._pos
+        room = len(data) - start
+        length = self._announced(data, start, room)
+        if length < 0 or room < length:
+            self._keep(start, length)
+            return False
+        self._at = start
+        self._length = length
+        self._pos = start + length
+        return True
+
+    def _announced(self, data: bytes, start: i64, room: i64) -> i64:
         """The length that the next header announces, -1 when that is not there yet."""
-        if size - start < _START_BYTES:
+        if room < START_BYTES:
             return -1
-        if not data.startswith(_SIGNATURE, start):
+        if read_i32_be(data, start) != _SIGNATURE:
             raise PeerError("the data on the bus does not start with the bus signature")
-        length: i64 = _START.unpack_from(data, start)[1]
-        if length < _HEADER_BYTES:
+        length: i64 = i64(read_i32_be(data, start + 4)) & _U32
+        if length < HEADER_BYTES:
             raise PeerError(f"bus message of {length} bytes, shorter than its header")
         if length > self.limit_bytes:
             raise PeerError(f"bus message of {length} bytes, the limit is {self.limit_bytes}")
@@ -269,28 +191,76 @@ class BusParser:
             self._late = bytearray(rest)
             self._missing = length - len(rest)
 
+    # -- the message that was found ----------------------------------------------------------
 
-def _decode(data: bytes, start: i64, length: i64) -> Message | None:
-    """The message of ``length`` bytes, at least a header, at ``start``; ``None`` to ignore it."""
-    tail = _TAIL_FIELDS.unpack_from(data, start + _START_BYTES)
-    if tail[0] != _VERSION:
-        return None
-    message = read_body(tail[1], tail[2], data, start + _HEADER_BYTES, length - _HEADER_BYTES)
-    if message is None:
-        return None
-    message.sender = tail[3]
-    message.port = tail[7]
-    message.flags = tail[8]
-    message.mflags = tail[9]
-    if int(tail[5]) < _NUMBER_END and int(tail[6]) < _NUMBER_END:
-        message.bus_port = tail[4]
-        message.epoch = tail[5]
-        message.serial = tail[6]
-        ip_at = start + _IP_AT
-        if data[ip_at] != 0:
-            message.ip = clean_ip(data[ip_at : ip_at + IP_FIELD_BYTES])
-    elif not isinstance(message, Gossip):
-        # A number out of range does not tell whether the message is new; gossip is always
-        # processed.
-        return None
-    return message
+    def message(self) -> Message | None:
+        """The message as a value; ``None`` if it cannot be used."""
+        data, start = self._data, self._at
+        self.received += 1
+        message = self._decoded(data, start)
+        if message is None:
+            self.ignored += 1
+        elif isinstance(message, Bulk):
+            self.received += len(message.messages) - 1
+        return message
+
+    def _decoded(self, data: bytes, start: i64) -> Message | None:
+        if data[start + 8] != 0 or data[start + 9] != VERSION:
+            return None
+        kind = i64(read_i16_be(data, start + _TYPE_AT)) & _U16
+        count = i64(read_i16_be(data, start + _COUNT_AT)) & _U16
+        at = start + HEADER_BYTES
+        end = start + self._length
+        if kind == BULK and self.bulk:
+            bulk = read_values(count, data, at, end)
+            if bulk is None or not read_header(bulk, data, start):
+                return None
+            for one in bulk.messages:
+                mflags = one.mflags
+                read_header(one, data, start)
+                one.mflags = mflags
+            return bulk
+        message = read_body(kind, count, data, at, end - at)
+        if message is None:
+            return None
+        if not read_header(message, data, start) and not isinstance(message, Gossip):
+            return None
+        return message
+
+    def read_hot(self, sender: bytes, to: HotMessages) -> bool:
+        """Hand over the message if it is one of the hot types, or a bulk of them, undamaged and
+        from ``sender``; ``False`` if it is to be read as a value."""
+        data, start = self._data, self._at
+        kind = i64(read_i16_be(data, start + _TYPE_AT))
+        at = start + HEADER_BYTES
+        size = self._length - HEADER_BYTES
+        if is_signal(kind):
+            if size != SIGNAL_BYTES or not is_plain(data, start, sender):
+                return False
+            self.received += 1
+            read_signal(data, at, kind, data[start + _MFLAGS_AT], to)
+            return True
+        if kind == BULK:
+            count = i64(read_i16_be(data, start + _COUNT_AT)) & _U16
+            end = at + size
+            if not (self.bulk and is_plain(data, start, sender) and is_bulk(count, data, at, end)):
+                return False
+            self.received += count
+            read_bulk(data, at, end, self._records, to)
+            return True
+        if kind == REPLJOB and size > PREFIX_BYTES and is_plain(data, start, sender):
+            return self._read_copy(data, start, at, size, to)
+        return False
+
+    def _read_copy(self, data: bytes, start: i64, at: i64, size: i64, to: HotMessages) -> bool:
+        announced = i64(read_i32_be(data, at + 4)) & _U32
+        if read_i32_be(data, at) != 1 or announced != size - PREFIX_BYTES:
+            return False
+        at += PREFIX_BYTES
+        try:
+            record_end(data, at, at + announced)
+        except PeerError:
+            return False
+        self.received += 1
+        read_copy(data, at, data[start + _MFLAGS_AT], self._records, to)
+        return True

@@ -38,14 +38,13 @@ from disque_tx.busmessages import (
 )
 from disque_tx.errors import LocalError, PeerError
 from disque_tx.messages import JOB_ID_LENGTH, NODE_ID_LENGTH, JobRecord
-from disque_tx.wire.jobcodec import decode_moving, encode_moving, stored_length
+from disque_tx.wire.busheader import clean_ip, ip_field, sized
+from disque_tx.wire.jobcodec import decode_moving, encode_moving
 
 #: Bytes of a body: job ID and aux; one gossip entry; two numbers in front of what they announce.
-_SIGNAL_BYTES: Final = 44
+SIGNAL_BYTES: Final = 44
 _ENTRY_BYTES: Final = 104
-_PREFIX_BYTES: Final = 8
-#: Bytes for an address as text; the original looks for a zero byte among them.
-IP_FIELD_BYTES: Final = 46
+PREFIX_BYTES: Final = 8
 
 # Kinds of body.
 _GOSSIP: Final = 0
@@ -66,8 +65,8 @@ _KINDS: Final = [_KIND[number] for number in range(len(_KIND))]
 _ENTRY: Final = struct.Struct(">40sII46sHHH4x")
 _PREFIX: Final = struct.Struct(">II")
 _AUX: Final = struct.Struct(">I")
-_AUXES: Final = [_AUX.pack(n) for n in range(4096)]
-_IP_CHARACTERS: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz.:"
+_AUXES_MAX: Final = 4096
+_AUXES: Final = [_AUX.pack(n) for n in range(_AUXES_MAX)]
 
 
 # -- to bytes ----------------------------------------------------------------------------------
@@ -76,7 +75,7 @@ _IP_CHARACTERS: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqr
 def body_parts(message: Message) -> tuple[bytes, ...]:
     """The body in pieces; ``LocalError`` for what does not fit into its field."""
     if isinstance(message, JobSignal):
-        return sized(message.job_id, JOB_ID_LENGTH, "job ID"), _aux(message.aux)
+        return sized(message.job_id, JOB_ID_LENGTH, "job ID"), aux_bytes(message.aux)
     if isinstance(message, JobsMessage):
         return _jobs_parts(message)
     if isinstance(message, QueueSignal):
@@ -88,22 +87,9 @@ def body_parts(message: Message) -> tuple[bytes, ...]:
     raise LocalError(f"a bus message of type {message.type} without a body")
 
 
-def _aux(aux: i64) -> bytes:
-    return _AUXES[aux] if 0 <= aux < 4096 else _AUX.pack(aux)
-
-
-def sized(text: bytes, length: int, what: str) -> bytes:
-    """``text``; ``LocalError`` when it has not this length."""
-    if len(text) != length:
-        raise LocalError(f"{what} of {len(text)} bytes in a bus message, it must have {length}")
-    return text
-
-
-def ip_field(ip: bytes) -> bytes:
-    """``ip``; ``LocalError`` when no zero byte would be left behind it in its field."""
-    if len(ip) >= IP_FIELD_BYTES:
-        raise LocalError(f"address of {len(ip)} bytes, the bus carries {IP_FIELD_BYTES - 1}")
-    return ip
+def aux_bytes(aux: i64) -> bytes:
+    """The number behind a job ID; ``struct.error`` when it does not fit into 32 bits."""
+    return _AUXES[aux] if 0 <= aux < _AUXES_MAX else _AUX.pack(aux)
 
 
 def _jobs_parts(message: JobsMessage) -> tuple[bytes, ...]:
@@ -114,9 +100,15 @@ def _jobs_parts(message: JobsMessage) -> tuple[bytes, ...]:
     parts: list[bytes] = []
     size: i64 = 0
     for number, job in enumerate(jobs):
-        parts.extend(encode_moving(job, lives_s[number]))
-        size += stored_length(job)
-    return (_PREFIX.pack(len(jobs), size), *parts)
+        record = encode_moving(job, lives_s[number])
+        parts.append(record)
+        size += len(record)
+    return (jobs_prefix(len(jobs), size), *parts)
+
+
+def jobs_prefix(jobs: i64, size: i64) -> bytes:
+    """What stands before records: how many there are, and their bytes."""
+    return _PREFIX.pack(jobs, size)
 
 
 def _entry_bytes(entry: GossipEntry) -> bytes:
@@ -145,7 +137,7 @@ def read_body(number: i64, count: i64, data: bytes, at: i64, size: i64) -> Messa
         return None
     kind = _KINDS[number]
     if kind == _SIGNAL:
-        if size != _SIGNAL_BYTES:
+        if size != SIGNAL_BYTES:
             return None
         aux_at = at + JOB_ID_LENGTH
         return JobSignal(number, data[at:aux_at], _AUX.unpack_from(data, aux_at)[0])
@@ -153,14 +145,14 @@ def read_body(number: i64, count: i64, data: bytes, at: i64, size: i64) -> Messa
         return _read_gossip(number, count, data, at, size)
     if kind == _FAILED:
         return NodeFailed(data[at : at + size]) if size == NODE_ID_LENGTH else None
-    if size < _PREFIX_BYTES:
+    if size < PREFIX_BYTES:
         return None
     first, length = _PREFIX.unpack_from(data, at)
-    if length != size - _PREFIX_BYTES:
+    if length != size - PREFIX_BYTES:
         return None
     if kind == _QUEUE:
-        return QueueSignal(number, data[at + _PREFIX_BYTES : at + size], first)
-    return _read_jobs(number, first, data, at + _PREFIX_BYTES, at + size)
+        return QueueSignal(number, data[at + PREFIX_BYTES : at + size], first)
+    return _read_jobs(number, first, data, at + PREFIX_BYTES, at + size)
 
 
 def _read_jobs(number: i64, announced: i64, data: bytes, at: i64, end: i64) -> JobsMessage:
@@ -205,9 +197,3 @@ def _read_entry(data: bytes, at: i64) -> GossipEntry | None:
     entry.pong_received_ms = fields[2]
     entry.bus_port = fields[6]
     return entry
-
-
-def clean_ip(field: bytes) -> bytes:
-    """The text before the first zero byte; empty without one, or with what no address holds."""
-    ip, zero, _ = field.partition(b"\0")
-    return ip if zero and not ip.strip(_IP_CHARACTERS) else b""

@@ -19,22 +19,34 @@ off  size  field
 
 from __future__ import annotations
 
-import struct
 from typing import Final
 
-from mypy_extensions import i64
+from librt.strings import (
+    BytesWriter,
+    read_i16_le,
+    read_i32_le,
+    read_i64_le,
+    write_i16_le,
+    write_i32_le,
+    write_i64_le,
+)
+from mypy_extensions import i16, i32, i64, u8
 
-from disque_tx.errors import PeerError
+from disque_tx.errors import LocalError, PeerError
 from disque_tx.messages import DELIVERED, NODE_ID_LENGTH, JobRecord
 
-_FIXED: Final = struct.Struct("<I40sBBHIQIIHHI")
-_LENGTH: Final = struct.Struct("<I")
-_LENGTHS: Final = [_LENGTH.pack(n) for n in range(4096)]
-_ONE: Final = _LENGTH.pack(1)
+_QUEUE_AT: Final = 76
 _MINIMUM: Final = 84
-_CTIME_END: Final = 1 << 63
+_U16: Final = 0xFFFF
+_U32: Final = 0xFFFF_FFFF
 #: DELIVERED is about this node alone and is not sent.
 _MOVING_FLAGS: Final = 0xFF ^ DELIVERED
+#: Lists of holders remembered while records are read, so that equal ones are one; of so many nodes.
+_LISTS_MAX: Final = 256
+_LIST_BYTES_MAX: Final = 16 * NODE_ID_LENGTH
+
+
+# -- to bytes ----------------------------------------------------------------------------------
 
 
 def stored_length(job: JobRecord) -> int:
@@ -42,45 +54,64 @@ def stored_length(job: JobRecord) -> int:
     return _MINIMUM + len(job.queue) + len(job.body) + NODE_ID_LENGTH * len(job.nodes)
 
 
-def stored_parts(job: JobRecord) -> tuple[bytes, ...]:
-    """The storage form in pieces: everything as it is, expiry absolute."""
-    return _parts(job, job.etime_s, i64(job.flags))
-
-
 def encode_stored(job: JobRecord) -> bytes:
-    """The storage form in one piece."""
-    return b"".join(stored_parts(job))
+    """The storage form: everything as it is, expiry absolute. ``LocalError`` for what does not fit
+    into its field."""
+    return _encoded(job, job.etime_s, i64(job.flags))
 
 
-def encode_moving(job: JobRecord, life_s: i64) -> tuple[bytes, ...]:
-    """The message form in pieces. ``life_s``: seconds that the job has left, 1 to 2^32-1."""
-    return _parts(job, life_s, i64(job.flags) & _MOVING_FLAGS)
+def encode_moving(job: JobRecord, life_s: i64) -> bytes:
+    """The message form. ``life_s``: seconds that the job has left, 1 to 2^32-1. ``LocalError`` for
+    what does not fit into its field."""
+    return _encoded(job, life_s, i64(job.flags) & _MOVING_FLAGS)
 
 
-def _parts(job: JobRecord, etime_s: i64, flags: i64) -> tuple[bytes, ...]:
+def _encoded(job: JobRecord, etime_s: i64, flags: i64) -> bytes:
+    if len(job.id) != 40:
+        raise LocalError(f"job ID of {len(job.id)} bytes in a job record, it must have 40")
+    if not 0 <= flags < 256:
+        raise LocalError(f"job record with flags {flags}")
     nodes = job.nodes
-    fixed = _FIXED.pack(
-        stored_length(job) - 4,
-        job.id,
-        job.state,
-        flags,
-        job.repl,
-        etime_s,
-        job.ctime,
-        job.delay_s,
-        job.retry_s,
-        job.nacks,
-        job.deliveries,
-        len(job.queue),
-    )
-    body = job.body
-    if len(nodes) == 1:
-        return fixed, job.queue, _length(len(body)), body, _ONE, nodes[0]
-    return (fixed, job.queue, _length(len(body)), body, _length(len(nodes)), *nodes)
+    size: i64 = _MINIMUM + len(job.queue) + len(job.body) + NODE_ID_LENGTH * len(nodes)
+    writer = BytesWriter()
+    write_i32_le(writer, _word(size - 4))
+    writer.write(job.id)
+    writer.append(job.state)
+    writer.append(int(flags))
+    write_i16_le(writer, _half(job.repl))
+    write_i32_le(writer, _word(etime_s))
+    write_i64_le(writer, job.ctime)
+    write_i32_le(writer, _word(job.delay_s))
+    write_i32_le(writer, _word(job.retry_s))
+    write_i16_le(writer, _half(job.nacks))
+    write_i16_le(writer, _half(job.deliveries))
+    write_i32_le(writer, _word(len(job.queue)))
+    writer.write(job.queue)
+    write_i32_le(writer, _word(len(job.body)))
+    writer.write(job.body)
+    write_i32_le(writer, _word(len(nodes)))
+    for node in nodes:
+        if len(node) != NODE_ID_LENGTH:
+            raise LocalError(f"node ID of {len(node)} bytes in a job record")
+        writer.write(node)
+    return writer.getvalue()
 
 
-def _length(size: int) -> bytes:
-    return _LENGTHS[size] if size < 4096 else _LENGTH.pack(size)
+def _word(number: i64) -> i32:
+    """An unsigned number as the 32 bits that are written."""
+    if number < 0 or number > _U32:
+        raise LocalError(f"{number} does not fit into 32 bits of a job record")
+    return i32(number if number < 0x8000_0000 else number - 0x1_0000_0000)
+
+
+def _half(number: i32) -> i16:
+    """An unsigned number as the 16 bits that are written."""
+    if number < 0 or number > _U16:
+        raise LocalError(f"{number} does not fit into 16 bits of a job record")
+    return i16(number if number < 0x8000 else number - 0x1_0000)
+
+
+# -- from bytes --------------------------------------------------------------------------------
 
 
 def decode_stored(data: bytes) -> JobRecord:
@@ -88,7 +119,8 @@ def decode_stored(data: bytes) -> JobRecord:
 
     Raises ``PeerError`` when lengths and content disagree.
     """
-    return _decode(data, 0, len(data))[0]
+    record_end(data, 0, len(data))
+    return RecordReader().read(data, 0)
 
 
 def decode_moving(data: bytes, at: i64, end: i64) -> tuple[JobRecord, i64, i64]:
@@ -97,63 +129,98 @@ def decode_moving(data: bytes, at: i64, end: i64) -> tuple[JobRecord, i64, i64]:
     Returns the job, without an expiry, the seconds it has left, and where the next one starts.
     Raises ``PeerError`` when lengths and content disagree.
     """
-    job, behind = _decode(data, at, end)
+    behind = record_end(data, at, end)
+    job = RecordReader().read(data, at)
     life_s = job.etime_s
     job.etime_s = 0
     return job, life_s, behind
 
 
-def _decode(data: bytes, at: i64, limit: i64) -> tuple[JobRecord, i64]:
-    """The job at ``at``, the expiry as it stands there, and the position behind the job."""
+def record_end(data: bytes, at: i64, limit: i64) -> i64:
+    """The position behind the record that starts at ``at``, which must not be behind ``limit``.
+
+    Raises ``PeerError`` when lengths and content disagree; what passes can be read.
+    """
     room = limit - at
     if room < _MINIMUM:
         raise PeerError(f"job record of {room} bytes, at least {_MINIMUM} are needed")
-    fixed = _FIXED.unpack_from(data, at)
-    if int(fixed[6]) >= _CTIME_END:
+    if read_i64_le(data, at + 52) < 0:
         raise PeerError("job record with a creation time after the year 2262")
-    size: i64 = 4 + int(fixed[0])
+    size = 4 + _u32(data, at)
     if size > room:
         raise PeerError(f"job record announces {size} bytes, {room} are there")
     end = at + size
-    queue, body_at = _field(data, at + _FIXED.size, int(fixed[11]), end)
-    body, nodes_at = _counted(data, body_at, end, "body")
-    nodes = _nodes(data, nodes_at, end)
-    job = JobRecord(
-        fixed[1],
-        queue,
-        body,
-        nodes,
-        fixed[6],
-        fixed[5],
-        delay_s=fixed[7],
-        retry_s=fixed[8],
-        repl=fixed[4],
-    )
-    job.state = fixed[2] & 15
-    job.flags = fixed[3]
-    job.nacks = fixed[9]
-    job.deliveries = fixed[10]
-    return job, end
-
-
-def _nodes(data: bytes, at: i64, end: i64) -> tuple[bytes, ...]:
-    """The node IDs, which must end where the job does."""
-    if at + 4 > end:
+    body_at = _behind(at + _QUEUE_AT, _u32(data, at + 72), end)
+    if body_at + 4 > end:
+        raise PeerError("job record ends before the length of its body")
+    nodes_at = _behind(body_at + 4, _u32(data, body_at), end)
+    if nodes_at + 4 > end:
         raise PeerError("job record ends before its node count")
-    count = int(_LENGTH.unpack_from(data, at)[0])
-    first = at + 4
-    if first + NODE_ID_LENGTH * count != end:
+    count = _u32(data, nodes_at)
+    if nodes_at + 4 + NODE_ID_LENGTH * count != end:
         raise PeerError(f"job record does not end after its {count} node IDs")
-    return tuple([data[n : n + NODE_ID_LENGTH] for n in range(first, end, NODE_ID_LENGTH)])
+    return end
 
 
-def _field(data: bytes, start: i64, length: i64, end: i64) -> tuple[bytes, i64]:
+def record_length(data: bytes, at: i64) -> i64:
+    """Bytes of the complete record at ``at``."""
+    return 4 + _u32(data, at)
+
+
+def _behind(start: i64, length: i64, end: i64) -> i64:
+    """The position behind a field."""
     if start + length > end:
         raise PeerError(f"job record announces {length} bytes, {end - start} are there")
-    return data[start : start + length], start + length
+    return start + length
 
 
-def _counted(data: bytes, at: i64, end: i64, what: str) -> tuple[bytes, i64]:
-    if at + 4 > end:
-        raise PeerError(f"job record ends before the length of its {what}")
-    return _field(data, at + 4, int(_LENGTH.unpack_from(data, at)[0]), end)
+def _u32(data: bytes, at: i64) -> i64:
+    return i64(read_i32_le(data, at)) & _U32
+
+
+class RecordReader:
+    """Reads records that :func:`record_end` found complete. Equal lists of holders become one."""
+
+    __slots__ = ("_lists",)
+
+    def __init__(self) -> None:
+        self._lists: dict[bytes, tuple[bytes, ...]] = {}
+
+    def read(self, data: bytes, at: i64) -> JobRecord:
+        """The job at ``at``; its ``etime_s`` is what stands there."""
+        queue_at = at + _QUEUE_AT
+        body_at = queue_at + _u32(data, at + 72) + 4
+        nodes_at = body_at + _u32(data, body_at - 4) + 4
+        job = JobRecord(
+            data[at + 4 : at + 44],
+            data[queue_at : body_at - 4],
+            data[body_at : nodes_at - 4],
+            self._nodes(data, nodes_at, nodes_at + NODE_ID_LENGTH * _u32(data, nodes_at - 4)),
+            read_i64_le(data, at + 52),
+            _u32(data, at + 48),
+            delay_s=_u32(data, at + 60),
+            retry_s=_u32(data, at + 64),
+            repl=i64(read_i16_le(data, at + 46)) & _U16,
+        )
+        job.state = u8(data[at + 44] & 15)
+        job.flags = i16(data[at + 45])
+        job.nacks = i32(read_i16_le(data, at + 68)) & _U16
+        job.deliveries = i32(read_i16_le(data, at + 70)) & _U16
+        return job
+
+    def _nodes(self, data: bytes, first: i64, end: i64) -> tuple[bytes, ...]:
+        """The node IDs between these positions."""
+        if end - first > _LIST_BYTES_MAX:
+            return _split(data[first:end])
+        ids = data[first:end]
+        nodes = self._lists.get(ids)
+        if nodes is None:
+            if len(self._lists) >= _LISTS_MAX:
+                self._lists.clear()
+            nodes = self._lists[ids] = _split(ids)
+        return nodes
+
+
+def _split(ids: bytes) -> tuple[bytes, ...]:
+    """Node IDs that stand one behind another."""
+    return tuple([ids[n : n + NODE_ID_LENGTH] for n in range(0, len(ids), NODE_ID_LENGTH)])

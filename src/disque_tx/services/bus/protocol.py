@@ -1,8 +1,8 @@
 """One connection of the cluster bus as a Twisted protocol (cluster protocol, sections 2 and 6).
 
-What a stranger may cost is bounded: one read of at most 64 KiB per connection and turn, which holds
-at most 455 messages, and an incomplete message of at most ``STRANGER_BYTES_MAX`` until a known node
-has sent a message on the connection.
+What a stranger may cost is bounded: one read of at most 64 KiB per connection and turn, and an
+incomplete message of at most ``STRANGER_BYTES_MAX`` until a known node has sent a message on the
+connection.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from disque_tx.core.addresses import plain_ip
-from disque_tx.nodetable import Link, NodeEntry
-from disque_tx.wire.bus import STRANGER_BYTES_MAX, BusParser, BusWriter
+from disque_tx.engine.linkend import LinkEnd
+from disque_tx.nodetable import NodeEntry
 
 if TYPE_CHECKING:
     from disque_tx.services.bus.service import Bus
@@ -41,23 +41,17 @@ def ip_of(address: IAddress | None) -> bytes:
 @implementer(IHandshakeListener, IPushProducer)
 class BusProtocol(Protocol):
     """One connection. It is its transport's producer: while the socket does not take bytes, what
-    is sent stays in ``writer``.
+    is sent stays in the writer of ``end``.
 
-    ``entry``: the node that we connected to, ``None`` when the other side connected. ``link``: the
-    connection as the node knows it, while it is up. ``secure``: it is up once its TLS handshake is
-    done. ``trusted``: a known node has sent a message on it. ``paused``: the socket is full.
+    ``entry``: the node that we connected to, ``None`` when the other side connected. ``secure``: it
+    is up once its TLS handshake is done. ``paused``: the socket is full.
     """
 
     def __init__(self, bus: Bus, entry: NodeEntry | None, peer_ip: bytes, secure: bool) -> None:
         self._bus = bus
         self._secure = secure
         self._timer: IDelayedCall | None = None
-        self.entry = entry
-        self.peer_ip = peer_ip
-        self.link: Link | None = None
-        self.parser = BusParser(STRANGER_BYTES_MAX)
-        self.writer = BusWriter(bus.links.written)
-        self.trusted = False
+        self.end = LinkEnd(self, entry, peer_ip, bus.links.written)
         self.paused = False
 
     # -- IProtocol and IHandshakeListener ----------------------------------------------------
@@ -67,6 +61,9 @@ class BusProtocol(Protocol):
         transport: Any = self.transport
         transport.setTcpNoDelay(True)
         transport.registerProducer(self, True)
+        serve_link = getattr(transport, "serve_link", None)
+        if serve_link is not None:
+            serve_link(self.end)
         if self._secure:
             self._timer = self._bus.reactor.callLater(_TIMEOUT_S, transport.abortConnection)
         self._bus.opened(self)
@@ -99,10 +96,15 @@ class BusProtocol(Protocol):
         transport: Any = self.transport
         return ip_of(transport.getHost())
 
-    def flush(self) -> None:
-        """Write to the socket what is to be sent."""
+    def write(self, data: bytes) -> None:
+        """Send, now or when the socket takes it."""
         transport: Any = self.transport
-        transport.write(self.writer.take())
+        transport.write(data)
+
+    def broken(self, error: OSError) -> None:
+        """The socket does not send any more."""
+        transport: Any = self.transport
+        transport.broken(error)
 
     def close(self) -> None:
         """Close, after what was written has left, if that does not take long."""

@@ -1,5 +1,5 @@
 """The cluster bus as a service: listening, connections, TLS, stopping (cluster protocol, section
-2). ``engine/buslinks.py`` is what happens to links and messages."""
+2). What happens to links and messages is in ``engine``: ``buslinks.py``, ``buspump.py``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from twisted.internet.error import ConnectionClosed
 from twisted.python.failure import Failure
 
 from disque_tx.engine.buslinks import BusLinks
+from disque_tx.engine.buspump import BusPump, Received
 from disque_tx.nodetable import NodeEntry
 from disque_tx.services.bus.clusterlog import StrangerLog
 from disque_tx.services.bus.endpoints import BusConnector, listen_bus
@@ -45,7 +46,9 @@ class Bus(Service):
         first_epoch: int,
     ) -> None:
         self.reactor = platform.reactor
-        self.links = BusLinks(runtime.node, runtime.node.receive, settings, self, first_epoch)
+        self.links = BusLinks(runtime.node, settings, self, first_epoch)
+        self.pump = BusPump(runtime.node, self.links, Received(runtime.node))
+        hub.serve_links = self.pump.serve
         self.identity: Identity | None = None
         self._runtime = runtime
         self._settings = settings
@@ -118,17 +121,17 @@ class Bus(Service):
     def opened(self, connection: BusProtocol) -> None:
         """A connection exists; nothing can be sent on it yet."""
         self._open.add(connection)
-        self.links.opened(connection)
+        self.links.opened(connection.end)
 
     def up(self, connection: BusProtocol) -> None:
         """Messages can go both ways."""
         with self._runtime.turn():
-            self.links.up(connection)
+            self.links.up(connection.end)
 
     def receive(self, connection: BusProtocol, data: bytes) -> None:
         """Bytes arrived."""
         with self._runtime.turn():
-            self.links.receive(connection, data)
+            self.pump.receive(connection.end, data)
 
     def resumed(self) -> None:
         """A socket takes bytes again."""
@@ -141,7 +144,7 @@ class Bus(Service):
         if self._secure and not reason.check(ConnectionClosed):
             self._tls_failed(connection, reason)
         with self._runtime.turn():
-            self.links.lost(connection)
+            self.links.lost(connection.end)
         if self._closed is not None and not self._open:
             self._closed.callback(None)
             self._closed = None
@@ -167,7 +170,7 @@ class Bus(Service):
         """A message met a fault of this program."""
         self._log.warning(
             "A fault in this program ended the connection with the node at"
-            f" {connection.peer_ip.decode()}. Please report what follows."
+            f" {connection.end.peer_ip.decode()}. Please report what follows."
         )
         for line in Failure(error).getTraceback().splitlines():
             self._log.warning(line)
@@ -179,4 +182,4 @@ class Bus(Service):
         self._warn(connection, f"no connection with TLS: {tls_trouble(reason)}")
 
     def _warn(self, connection: BusProtocol, text: str) -> None:
-        self._stranger_log.warn(connection.peer_ip.decode(), text, self._runtime.node.now_ms)
+        self._stranger_log.warn(connection.end.peer_ip.decode(), text, self._runtime.node.now_ms)

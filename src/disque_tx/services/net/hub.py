@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+from collections.abc import Callable
 from typing import Any, Final
 
 from twisted.internet.error import ConnectionDone, ConnectionLost
@@ -11,9 +12,13 @@ from twisted.internet.interfaces import IProtocol, IProtocolFactory, IReadDescri
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from disque_tx.engine.linkend import LinkEnd
 from disque_tx.services.interfaces import ITurn
 from disque_tx.services.net.transport import FastTransport
 from disque_tx.services.pump import RECEIVE_BYTES, Session
+
+Events = list[tuple[int, int]]
+ServeLinks = Callable[[Events, dict[int, LinkEnd], Events], Events]
 
 _EVENTS_PER_TURN: Final = 512
 #: How often the hub looks for more before it lets the reactor turn: a turn of the reactor costs
@@ -36,6 +41,9 @@ class Hub:
         self._epoll = select.epoll()
         self._transports: dict[int, FastTransport] = {}
         self.sessions: dict[int, Session] = {}
+        # Links to other nodes, and what serves them; see BusPump.serve.
+        self.links: dict[int, LinkEnd] = {}
+        self.serve_links: ServeLinks | None = None
 
     def start(self) -> None:
         """Begin to serve."""
@@ -93,6 +101,7 @@ class Hub:
         fd = transport.fd
         del self._transports[fd]
         self.sessions.pop(fd, None)
+        self.links.pop(fd, None)
         self._epoll.unregister(fd)
         transport.shut()
         producer, transport.producer = transport.producer, None
@@ -127,7 +136,10 @@ class Hub:
             if not events:
                 return
             with self._turn.turn():
-                for fd, event in pump.serve(events, self.sessions):
+                unusual = pump.serve(events, self.sessions)
+                if unusual and self.serve_links is not None:
+                    unusual = self.serve_links(unusual, self.links, pump.again)
+                for fd, event in unusual:
                     transport = self._transports.get(fd)
                     if transport is not None:  # else closed by what came before it in this turn
                         self._serve(transport, event)

@@ -18,6 +18,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 if TYPE_CHECKING:
+    from disque_tx.engine.linkend import LinkEnd
     from disque_tx.services.net.hub import Hub
     from disque_tx.services.pump import Session
 
@@ -136,6 +137,12 @@ class FastTransport:
     def serve_directly(self, session: Session) -> None:
         """Let the pump receive for this session, without a call of the protocol per read."""
         self._hub.sessions[self.fd] = session
+
+    def serve_link(self, end: LinkEnd) -> None:
+        """Let the bus receive and send for this link, without a call of the protocol per read."""
+        end.recv = self.recv
+        end.send = self.send
+        self._hub.links[self.fd] = end
 
     def broken(self, error: OSError) -> None:
         """The connection broke; the protocol is notified after the turn."""
