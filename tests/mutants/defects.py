@@ -29,10 +29,12 @@ from disque_tx.core.store import JobStore
 from disque_tx.engine.turns import Turns
 from disque_tx.messages import QUEUED
 from disque_tx.sim.shape import Pair
+from disque_tx.wire import bus
 from disque_tx.wire.jobid import JobIdSource
 from disque_tx.wire.replies import RespWriter
 from tests.mutants.plants import (
     answer_early,
+    bulks_to_all,
     confirm_without_copy,
     count_both,
     count_no_nacks,
@@ -46,6 +48,7 @@ from tests.mutants.plants import (
     keep_when_leaving,
     leak,
     live_longer,
+    lose_last,
     messages_first,
     never,
     no_delay,
@@ -59,6 +62,7 @@ from tests.mutants.plants import (
     replies_first,
     requeue_at_most_once,
     resend_at_once,
+    reverse,
     same_id,
     silent_to_unknown,
     take_twice,
@@ -116,6 +120,7 @@ MUTANTS: Final = [
         Replication,
         "confirmed",
         answer_early,
+        bulks_to_all,
     ),
     Mutant(
         "phantom-copy",
@@ -163,6 +168,7 @@ MUTANTS: Final = [
         Replication,
         "retry",
         resend_at_once,
+        reverse,
     ),
     Mutant("no-resend", "ASYNC copies are not repeated", Replication, "_resend_async", nothing),
     Mutant(
@@ -277,6 +283,15 @@ MUTANTS: Final = [
         Turns,
         "_commit",
         messages_first,
+    ),
+    Mutant("bulk-turned", "messages in a bulk are in reverse order", bus, "read_bulk", reverse),
+    Mutant("bulk-cut", "the last message of a bulk is lost", bus, "read_bulk", lose_last),
+    Mutant(
+        "bulk-to-all",
+        "bulks are sent to nodes that do not know them",
+        Heartbeats,
+        "_note_features",
+        bulks_to_all,
     ),
     Mutant(
         "nodes-last", "the nodes file is written after messages are sent", Turns, "end", nodes_last

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from disque_tx.busmessages import GOTJOB, INCR_DELIV, INCR_NACKS, NOREPLY, WORKING
 from disque_tx.core.holders import wins
 from disque_tx.messages import ACTIVE, DELIVERED, QUEUED, WAIT_REPL
+from disque_tx.wire.bulk import HotMessages
 
 _MINUTES: Final = 60_000
 
@@ -57,6 +59,45 @@ def confirm_without_copy(right: Any) -> Any:
             self._peers.signal(sender.id, GOTJOB, job.id, 0)
 
     return keep
+
+
+def bulks_to_all(right: Any) -> Any:
+    def note_features(self: Any, link: Any, message: Any) -> None:
+        right(self, link, message)
+        link.sink.bulk = True
+
+    return note_features
+
+
+class _Later(HotMessages):
+    """Keeps messages, to hand them over in another way."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[Any], None]] = []
+
+    def signal(self, *fields: Any) -> None:
+        self.calls.append(lambda to: to.signal(*fields))
+
+    def copy(self, *fields: Any) -> None:
+        self.calls.append(lambda to: to.copy(*fields))
+
+
+def _other_calls(right: Any, choose: Callable[[list[Any]], list[Any]]) -> Any:
+    def read_bulk(data: bytes, at: int, end: int, records: Any, to: Any) -> None:
+        later = _Later()
+        right(data, at, end, records, later)
+        for call in choose(later.calls):
+            call(to)
+
+    return read_bulk
+
+
+def reverse(right: Any) -> Any:
+    return _other_calls(right, lambda calls: calls[::-1])
+
+
+def lose_last(right: Any) -> Any:
+    return _other_calls(right, lambda calls: calls[:-1])
 
 
 def queue_again(right: Any) -> Any:

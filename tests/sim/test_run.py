@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.campaign import Outcome, Summary, checked_run, minimise, outcome
 from disque_tx.sim.history import Added, Delivered, History
-from disque_tx.sim.shape import WORKLOADS, Shape, draw_shape
+from disque_tx.sim.shape import BULK, WORKLOADS, Shape, draw_shape
 from disque_tx.sim.world import World
 
 
@@ -66,6 +66,22 @@ class RunTests(SynchronousTestCase):
                     appendfsync="always",
                 )
                 self.assertEqual([], checked_run(seed, stepped).execute(), (workload, seed))
+
+    def test_bulks(self) -> None:
+        """Nodes send bulks to each other where both can take them, and never to others; a cluster
+        keeps its promises whoever can, also when messages are lost."""
+        for faults in ((), ("message_loss",)):
+            sent = {}
+            for who in sorted(set(BULK)):
+                mixed = shape(
+                    nodes=4, clients=16, pace_ms=20, bulk=who, faults=frozenset(faults), fault_s=10
+                )
+                run = checked_run(11, mixed)
+                self.assertEqual([], run.execute(), (who, faults))
+                sent[who] = run.world.counters["bus.BULK"]
+            self.assertEqual(0, sent["none"])
+            self.assertGreater(sent["some"], 0)
+            self.assertGreater(sent["all"], sent["some"])
 
     def test_alone(self) -> None:
         """A single node keeps its promises."""

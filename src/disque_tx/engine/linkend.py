@@ -72,7 +72,7 @@ class LinkEnd:
         connection: LinkConnection,
         entry: NodeEntry | None,
         peer_ip: bytes,
-        written: list[BusWriter],
+        writer: BusWriter,
     ) -> None:
         self.connection: LinkConnection = connection
         self.entry: NodeEntry | None = entry
@@ -80,7 +80,7 @@ class LinkEnd:
         self.peer_ip: bytes = peer_ip
         self.trusted: bool = False
         self.parser: BusParser = BusParser(STRANGER_BYTES_MAX)
-        self.writer: BusWriter = BusWriter(written)
+        self.writer: BusWriter = writer
         self.recv: Callable[[int], bytes] | None = None
         self.send: Callable[[bytes], int] | None = None
         self.room: i64 = RECEIVE_SOME

@@ -9,15 +9,26 @@ from __future__ import annotations
 import traceback
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.busmessages import REPLJOB, TYPE_NAMES, Bulk, JobsMessage, Message
+from disque_tx.busmessages import (
+    REPLJOB,
+    TYPE_NAMES,
+    Bulk,
+    JobCopy,
+    JobSignal,
+    JobsMessage,
+    Message,
+    Sender,
+    type_name,
+)
 from disque_tx.core.addresses import BUS_PORT_OFFSET, plain_ip
 from disque_tx.engine.buslinks import BusLinks
 from disque_tx.engine.buspump import BusPump, Received
 from disque_tx.engine.linkend import LinkEnd
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import Link, NodeEntry
-from disque_tx.sim.connection import Connection
+from disque_tx.sim.connection import Connection, MessageKey
 from disque_tx.sim.network import CONNECT_US_MAX
+from disque_tx.wire.buswriter import BusWriter
 
 if TYPE_CHECKING:
     from disque_tx.sim.process import Process
@@ -33,7 +44,8 @@ class BusConnection:
     def __init__(self, bus: Bus, connection: Connection, entry: NodeEntry | None) -> None:
         self._bus = bus
         self.connection = connection
-        self.end = LinkEnd(self, entry, connection.peer_ip, bus.links.written)
+        writer = SimWriter(bus.links.written, connection)
+        self.end = LinkEnd(self, entry, connection.peer_ip, writer)
 
     @property
     def paused(self) -> bool:
@@ -77,33 +89,67 @@ class BusConnection:
         self._bus.lost(self)
 
 
+class SimWriter(BusWriter):
+    """Notes on the connection what is sent, in order."""
+
+    def __init__(self, written: list[BusWriter], connection: Connection) -> None:
+        super().__init__(written)
+        self.connection = connection
+
+    def send(self, message: Message) -> None:
+        self.connection.messages.append(_key(message))
+        super().send(message)
+
+    def signal(self, sender: Sender, kind: int, job_id: bytes, aux: int) -> None:
+        self.connection.messages.append((kind, job_id, aux))
+        super().signal(sender, kind, job_id, aux)
+
+    def copy(self, sender: Sender, copy: JobCopy, mflags: int) -> None:
+        self.connection.messages.append((REPLJOB, copy.job.id, mflags))
+        super().copy(sender, copy, mflags)
+
+
 class SimReceived(Received):
-    """Counts what arrives by type, those in a bulk one by one."""
+    """Counts what arrives by type, those in a bulk one by one, and compares it with what was sent:
+    as long as no messages are lost or reordered, all arrive on a connection, in order."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process.node)
         self._process = process
 
     def value(self, link: Link, message: Message) -> None:
-        if isinstance(message, Bulk):
-            for one in message.messages:
-                self._count(one.type)
-        else:
-            self._count(message.type)
+        for one in message.messages if isinstance(message, Bulk) else (message,):
+            self._arrived(link, _key(one))
         if isinstance(message, JobsMessage) and message.damage:
             self._process.fail(f"damaged message: {message.damage}")
         super().value(link, message)
 
     def signal(self, kind: int, mflags: int, job_id: bytes, aux: int) -> None:
-        self._count(kind)
+        assert self.link is not None
+        self._arrived(self.link, (kind, job_id, aux))
         super().signal(kind, mflags, job_id, aux)
 
     def copy(self, job: JobRecord, life_s: int, mflags: int) -> None:
-        self._count(REPLJOB)
+        assert self.link is not None
+        self._arrived(self.link, (REPLJOB, job.id, mflags))
         super().copy(job, life_s, mflags)
 
-    def _count(self, kind: int) -> None:
-        self._process.world.counters[f"bus.{TYPE_NAMES[kind]}.delivered"] += 1
+    def _arrived(self, link: Link, key: MessageKey) -> None:
+        process = self._process
+        process.world.counters[f"bus.{TYPE_NAMES[key[0]]}.delivered"] += 1
+        if process.network.messages.reliable and isinstance(link.sink, SimWriter):
+            sent = link.sink.connection.other.messages
+            if not sent or sent.popleft() != key:
+                process.fail(f"{type_name(key[0])} arrived out of order, or one before it is lost")
+
+
+def _key(message: Message) -> MessageKey:
+    """What a message is compared by."""
+    if isinstance(message, JobSignal):
+        return (int(message.type), message.job_id, int(message.aux))
+    if isinstance(message, JobsMessage) and message.type == REPLJOB:
+        return (REPLJOB, message.jobs[0].id, int(message.mflags))
+    return (int(message.type), b"", 0)
 
 
 class Bus:

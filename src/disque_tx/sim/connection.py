@@ -18,6 +18,8 @@ _ODD: Final = 0.1
 _ODD_US_MAX: Final = 300
 #: Stands in the queue where the connection ends: there is no other empty piece.
 _END: Final = b""
+#: A message of the bus: type, ID of its job, a number.
+MessageKey = tuple[int, bytes, int]
 
 
 class Pipe:
@@ -160,8 +162,8 @@ class Connection:
 
     ``caller``: this is the end that connected. ``port``: where it connected to. ``open``: this side
     neither closed it nor noticed its end. ``carries_messages``: those of the cluster bus.
-    ``sent_us``: when the bytes received last were written. ``out``: the direction to the other
-    end. ``other``: that end.
+    ``messages``: those sent here and not received yet. ``sent_us``: when the bytes received last
+    were written. ``out``: the direction to the other end. ``other``: that end.
     """
 
     other: Connection
@@ -178,6 +180,7 @@ class Connection:
         self.open = True
         self.carries_messages = False
         self.sent_us = -1
+        self.messages: deque[MessageKey] = deque()
         self.on_data: Callable[[bytes], None] = _nothing
         self.on_lost: Callable[[], None] = _nothing
         self._network = network

@@ -24,10 +24,12 @@ _Way = tuple[bytes, bytes, int, bool]
 
 
 class MessageFaults:
-    """Writes messages to connections. ``rate``: which part of them something happens to."""
+    """Writes messages to connections. ``rate``: which part of them something happens to.
+    ``reliable``: nothing happened to any of them so far."""
 
     def __init__(self, world: World) -> None:
         self.rate = 0.0
+        self.reliable = True
         self._world = world
         self._random = world.random("messages")
         self._latest: dict[_Way, Connection] = {}
@@ -66,6 +68,7 @@ class MessageFaults:
         connection.out.push(data[kept:] if kept else data)
 
     def _mistreat(self, connection: Connection, name: str, message: bytes) -> None:
+        self.reliable = False
         fate = self._random.choice(("dropped", "duplicated", "overtaken"))
         self._world.counters[f"bus.{name}.{fate}"] += 1
         self._world.count_fault(f"message_{fate}", connection.serial, name)

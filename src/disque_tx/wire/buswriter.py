@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.busmessages import REPLJOB, BusSink, JobCopy, Message, Sender
 from disque_tx.errors import LocalError
@@ -25,6 +25,7 @@ _LATER: Final = b""
 _NOBODY: Final = Sender(b"", 0, 0, b"", 0)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class BusWriter(BusSink):
     """Messages to be taken and written in one piece.
 

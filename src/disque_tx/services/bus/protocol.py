@@ -23,6 +23,7 @@ from zope.interface import implementer
 from disque_tx.core.addresses import plain_ip
 from disque_tx.engine.linkend import LinkEnd
 from disque_tx.nodetable import NodeEntry
+from disque_tx.wire.buswriter import BusWriter
 
 if TYPE_CHECKING:
     from disque_tx.services.bus.service import Bus
@@ -51,7 +52,7 @@ class BusProtocol(Protocol):
         self._bus = bus
         self._secure = secure
         self._timer: IDelayedCall | None = None
-        self.end = LinkEnd(self, entry, peer_ip, bus.links.written)
+        self.end = LinkEnd(self, entry, peer_ip, BusWriter(bus.links.written))
         self.paused = False
 
     # -- IProtocol and IHandshakeListener ----------------------------------------------------
