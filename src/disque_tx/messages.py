@@ -11,6 +11,8 @@ from typing import Final
 
 from mypy_extensions import i16, i32, i64, mypyc_attr, u8
 
+from disque_tx.errors import LocalError
+
 JOB_ID_LENGTH: Final = 40
 NODE_ID_LENGTH: Final = 40
 
@@ -25,6 +27,7 @@ STATE_NAMES: Final = (b"wait-repl", b"active", b"queued", b"acked")
 BCAST_QUEUED: Final = 1
 BCAST_WILLQUEUE: Final = 2
 DELIVERED: Final = 4
+_U16: Final = 0xFFFF
 
 
 @mypyc_attr(acyclic=True)
@@ -41,14 +44,28 @@ class Linked:
 
 @mypyc_attr(acyclic=True)
 class Keyed(Linked):
-    """Something that a table finds by its ``id``. ``chain``: the next one in the same bucket."""
+    """Something that a table finds by its ``id``. ``chain``: the next one in the same bucket.
+    ``data``: begins with the ID. ``hashed``: the low 32 bits of the hash of the ID, so that neither
+    growing the table nor a search looks at the IDs of others."""
 
-    __slots__ = ("chain", "id")
+    __slots__ = ("chain", "data", "hashed")
 
     def __init__(self, key: bytes) -> None:
         super().__init__()
-        self.id: bytes = key
         self.chain: Keyed | None = None
+        self.data: bytes = key
+        self.hashed: i32 = hash32(key)
+
+    @property
+    def id(self) -> bytes:
+        """What it is found by."""
+        return self.data
+
+
+def hash32(key: bytes) -> i32:
+    """The low 32 bits of the hash, as a signed number."""
+    low = i64(hash(key)) & 0xFFFF_FFFF
+    return i32(low if low < 0x8000_0000 else low - 0x1_0000_0000)
 
 
 @mypyc_attr(acyclic=True)
@@ -58,21 +75,23 @@ class JobRecord(Keyed):
     ``etime_s``: absolute expiry, unix seconds. ``ctime``: creation, nanosecond-like number.
     ``delay_s``, ``retry_s``: seconds; retry 0 means at most once. ``nodes``: IDs of the nodes that
     may hold a copy. ``queue`` and ``body`` are empty for a dummy acknowledgement.
+
+    There are millions of jobs, and most bodies are short: ``data`` is the ID and the body in one
+    object, and the order of the attributes leaves no holes between them.
     """
 
     __slots__ = (
+        "repl",
         "queue",
-        "body",
         "nodes",
         "ctime",
         "etime_s",
         "delay_s",
         "retry_s",
-        "repl",
-        "state",
+        "_nacks",
+        "_deliveries",
         "flags",
-        "nacks",
-        "deliveries",
+        "state",
     )
 
     def __init__(
@@ -89,18 +108,63 @@ class JobRecord(Keyed):
         repl: i64,
     ) -> None:
         super().__init__(job_id)
+        self.repl: i32 = i32(repl)
         self.queue: bytes = queue
-        self.body: bytes = body
         self.nodes: tuple[bytes, ...] = nodes
         self.ctime: i64 = ctime
         self.etime_s: i64 = etime_s
         self.delay_s: i64 = delay_s
         self.retry_s: i64 = retry_s
-        self.repl: i32 = i32(repl)
-        self.nacks: i32 = 0
-        self.deliveries: i32 = 0
-        self.state: u8 = WAIT_REPL
+        self._nacks: i16 = 0
+        self._deliveries: i16 = 0
         self.flags: i16 = 0
+        self.state: u8 = WAIT_REPL
+        if body:
+            if len(job_id) != JOB_ID_LENGTH:
+                raise LocalError(f"job ID of {len(job_id)} bytes, it must have {JOB_ID_LENGTH}")
+            self.data = job_id + body
+
+    @property
+    def id(self) -> bytes:
+        """The job's ID, 40 bytes."""
+        return self.data[:JOB_ID_LENGTH]
+
+    @id.setter
+    def id(self, job_id: bytes) -> None:
+        self.data = job_id + self.body
+        self.hashed = hash32(job_id)
+
+    @property
+    def body(self) -> bytes:
+        """What consumers get."""
+        return self.data[JOB_ID_LENGTH:]
+
+    @body.setter
+    def body(self, body: bytes) -> None:
+        self.data = self.id + body
+
+    @property
+    def body_bytes(self) -> i64:
+        """The length of the body."""
+        return max(0, i64(len(self.data)) - JOB_ID_LENGTH)
+
+    @property
+    def nacks(self) -> i64:
+        """How often consumers returned it, up to 65535."""
+        return i64(self._nacks) & _U16
+
+    @nacks.setter
+    def nacks(self, count: i64) -> None:
+        self._nacks = i16(count if count < 0x8000 else count - 0x1_0000)
+
+    @property
+    def deliveries(self) -> i64:
+        """How often it was queued again, up to 65535."""
+        return i64(self._deliveries) & _U16
+
+    @deliveries.setter
+    def deliveries(self, count: i64) -> None:
+        self._deliveries = i16(count if count < 0x8000 else count - 0x1_0000)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

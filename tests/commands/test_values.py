@@ -7,6 +7,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.commands.values import Error, Status, ValueReplies
 from disque_tx.messages import JobRecord
 
+JOB_ID = b"D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1"
+
 
 class ValueRepliesTests(SynchronousTestCase):
     """Replies as Python values for embedding programs."""
@@ -46,12 +48,12 @@ class ValueRepliesTests(SynchronousTestCase):
 
     def test_jobs(self) -> None:
         """Jobs have the form of a GETJOB reply."""
-        job = JobRecord(b"D-id", b"q", b"body", (b"n",), 1, 2, delay_s=0, retry_s=1, repl=1)
+        job = JobRecord(JOB_ID, b"q", b"body", (b"n",), 1, 2, delay_s=0, retry_s=1, repl=1)
         job.nacks, job.deliveries = 3, 4
         replies = ValueReplies()
         replies.jobs([job], False)
         replies.jobs([job], True)
-        short = [b"q", b"D-id", b"body"]
+        short = [b"q", JOB_ID, b"body"]
         counters = [b"nacks", 3, b"additional-deliveries", 4]
         self.assertEqual([[short], [short + counters]], replies.values)
 

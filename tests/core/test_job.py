@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.job import ACK, HOLD, QUEUE, before, life_minutes, may_repeat, valid_id
 from disque_tx.errors import LocalError
-from disque_tx.messages import ACKED, ACTIVE, QUEUED, WAIT_REPL
+from disque_tx.messages import ACKED, ACTIVE, QUEUED, WAIT_REPL, JobRecord
 from tests.core.bench import make_job
 
 #: Cluster protocol, section 10.1: (state, event) → state, everything that may happen.
@@ -86,3 +86,36 @@ class IdTests(SynchronousTestCase):
         for digit in b"0123456789abcdefABCDEFgz\0\xff":
             job_id = b"D-a267464b-WepcnCEsLGzTE3WERFhKyqDG-05a" + bytes([digit])
             self.assertEqual(digit in odd, may_repeat(job_id), digit)
+
+
+class ValueTests(SynchronousTestCase):
+    """What a job holds in few bytes comes out as it was put in."""
+
+    def test_id_and_body(self) -> None:
+        """ID and body are one object inside, and two values to everybody."""
+        for body in (b"", b"b", bytes(range(256))):
+            job = make_job(1)
+            job_id = job.id
+            job.body = body
+            self.assertEqual((job_id, body, len(body)), (job.id, job.body, job.body_bytes))
+            other = make_job(2)
+            job.id = other.id
+            self.assertEqual((other.id, body), (job.id, job.body))
+            self.assertEqual((other.hashed, 40), (job.hashed, len(job.id)))
+
+    def test_no_job_id(self) -> None:
+        """A body behind something that is no ID could not be found again."""
+        self.assertRaises(
+            LocalError,
+            lambda: JobRecord(b"D-1", b"q", b"b", (), 1, 0, delay_s=0, retry_s=0, repl=1),
+        )
+
+    def test_numbers(self) -> None:
+        """Counters and lives at both ends of their ranges."""
+        job = make_job(1)
+        for count in (0, 1, 0x7FFF, 0x8000, 0xFFFF):
+            job.nacks, job.deliveries = count, 0xFFFF - count
+            self.assertEqual((count, 0xFFFF - count), (job.nacks, job.deliveries))
+        for life_s in (0, 1, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF):
+            job.life_ms = life_s * 1000
+            self.assertEqual(life_s * 1000, job.life_ms)

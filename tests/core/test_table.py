@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.table import Table
-from disque_tx.messages import Keyed
+from disque_tx.messages import JobRecord, Keyed
 from tests import profiles  # noqa: F401
 
 
@@ -198,3 +198,23 @@ class TableTests(SynchronousTestCase):
             set(range(200)),
             {number_of(entry) for entry in map(table.pick, range(20_000)) if entry is not None},
         )
+
+
+class PartTests(SynchronousTestCase):
+    """Entries of which only the first bytes are the key."""
+
+    def test_found_by_its_part(self) -> None:
+        """A job is found by its ID, whatever its body is, and by nothing shorter or longer."""
+        table: Table[JobRecord] = Table(40)
+        ids = [b"D-%038d" % number for number in range(200)]
+        for number, job_id in enumerate(ids):
+            body = b"b" * (number % 3)
+            table.put(JobRecord(job_id, b"q", body, (), 1, 0, delay_s=0, retry_s=0, repl=1))
+        for job_id in ids:
+            job = table.get(job_id)
+            assert job is not None
+            self.assertEqual(job_id, job.id)
+            for other in (job_id[:-1], job_id + b"b", job_id + b"bb", b""):
+                self.assertIsNone(table.get(other))
+            table.remove(job)
+            self.assertIsNone(table.get(job_id))

@@ -166,11 +166,11 @@ class Acks:
         if not missing:
             self._delivery.remove(job)
             return
+        job_id = job.id
         known = self._known_holders(job)
         for node in missing:
-            self._peers.signal(
-                node, SETACK, job.id, 0 if self._believes_alone(job, node) else known
-            )
+            holders = 0 if self._believes_alone(job, node) else known
+            self._peers.signal(node, SETACK, job_id, holders)
 
     def send_setack(self, job: Job, node: bytes) -> None:
         """Notify one node that the job is acknowledged."""
@@ -289,4 +289,5 @@ class Acks:
 
 def _made(node: bytes, job: Job) -> bool:
     """Whether the job's ID says that the node made it (section 15.2)."""
-    return node[:8] == job.id[2:10]
+    data = job.data
+    return all(node[place] == data[2 + place] for place in range(8))

@@ -137,7 +137,7 @@ class Federation:
                 self._outbox.events.moved(events.EXPORTED, job, sender.id)
             jobs.append(job)
             lives.append(life_s(job, now_ms))
-            size += len(job.body)
+            size += job.body_bytes
         if jobs:
             self._peers.send_once(sender, JobsMessage(YOURJOBS, jobs, lives))
         for job in moved:

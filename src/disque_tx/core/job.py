@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr, u8
+from mypy_extensions import i32, i64, mypyc_attr, u8
 
 from disque_tx.errors import LocalError
 from disque_tx.messages import ACKED, ACTIVE, QUEUED, STATE_NAMES, WAIT_REPL, JobRecord
@@ -31,6 +31,7 @@ ACK: Final = 2
 _EVENT_NAMES: Final = ("queue", "hold", "ack")
 
 _FORBIDDEN: Final = -1
+_FOREVER_S: Final = 4_294_967_295
 _TRANSITIONS: Final = {
     (WAIT_REPL, QUEUE): QUEUED,
     (WAIT_REPL, HOLD): ACTIVE,
@@ -58,20 +59,19 @@ class Job(JobRecord):
     memory that this ID was acknowledged, without queue and body. ``held``: kept for another node,
     with RETRY 0: it may be queued at the order of that node, and not before. ``in_hand``: a client
     of this node fetched it, and it is neither done nor queued here again. ``moved_ms``: when it was
-    last queued or delivered here. ``life_ms``: the TTL it was added with; of a copy, and after a
-    restart, as far as that is known here.
+    last queued or delivered here.
     """
 
     __slots__ = (
-        "confirmed",
-        "dummy",
-        "expire_ms",
         "gc_retry",
+        "dummy",
         "held",
         "in_hand",
-        "life_ms",
-        "moved_ms",
+        "_life_s",
+        "confirmed",
+        "expire_ms",
         "qtime_ms",
+        "moved_ms",
     )
 
     def __init__(
@@ -90,15 +90,25 @@ class Job(JobRecord):
         super().__init__(
             job_id, queue, body, nodes, ctime, etime_s, delay_s=delay_s, retry_s=retry_s, repl=repl
         )
-        self.expire_ms: i64 = 0
-        self.life_ms: i64 = 0
-        self.qtime_ms: i64 = 0
-        self.moved_ms: i64 = 0
-        self.confirmed: set[bytes] | None = None
         self.gc_retry: u8 = 0
         self.dummy: bool = False
         self.held: bool = False
         self.in_hand: bool = False
+        self._life_s: i32 = 0
+        self.confirmed: set[bytes] | None = None
+        self.expire_ms: i64 = 0
+        self.qtime_ms: i64 = 0
+        self.moved_ms: i64 = 0
+
+    @property
+    def life_ms(self) -> i64:
+        """The TTL it was added with; of a copy, and after a restart, as far as that is known."""
+        return (i64(self._life_s) & _FOREVER_S) * 1000
+
+    @life_ms.setter
+    def life_ms(self, life_ms: i64) -> None:
+        life_s = life_ms // 1000
+        self._life_s = i32(life_s if life_s < 0x8000_0000 else life_s - 0x1_0000_0000)
 
     def step(self, event: i64) -> None:
         """Make the transition; raises ``LocalError`` for one that the table does not hold."""
@@ -146,7 +156,6 @@ def may_repeat(job_id: bytes) -> bool:
     return life_minutes(job_id) % 2 == 1
 
 
-_FOREVER_S: Final = 4_294_967_295
 #: How much of its life may have passed for a copy when it arrived.
 _ARRIVED_S: Final = 10
 #: The most that an ID can hold.

@@ -60,7 +60,7 @@ class Memory:
 
 def job_bytes(job: Job) -> i64:
     """What a registered job costs."""
-    return JOB_BYTES + len(job.body) + _NODE_BYTES * len(job.nodes)
+    return JOB_BYTES + job.body_bytes + _NODE_BYTES * len(job.nodes)
 
 
 #: Picks in a row without success after which nothing is worth looking for.

@@ -94,9 +94,10 @@ class Peers:
     def signal_holders(self, job: Job, kind: i64, aux: i64) -> None:
         """Send a message about a job to all other nodes that may hold a copy of it."""
         mine = self._membership.myself.id
+        job_id = job.id
         for node_id in job.nodes:
             if node_id is not mine and node_id != mine:
-                self.signal(node_id, kind, job.id, aux)
+                self.signal(node_id, kind, job_id, aux)
 
     def copy(self, node_id: bytes, copy: JobCopy, mflags: i64) -> None:
         """Send REPLJOB, as :meth:`send` does."""

@@ -14,7 +14,14 @@ from disque_tx.core.outbox import Outbox
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.table import Table
 from disque_tx.core.totals import Totals
-from disque_tx.messages import ACKED, ACTIVE, BCAST_WILLQUEUE, QUEUED, WAIT_REPL
+from disque_tx.messages import (
+    ACKED,
+    ACTIVE,
+    BCAST_WILLQUEUE,
+    JOB_ID_LENGTH,
+    QUEUED,
+    WAIT_REPL,
+)
 
 #: How long before its requeue time a job announces it to the other holders (milliseconds).
 WILLQUEUE_ADVANCE_MS = 500
@@ -25,7 +32,7 @@ class JobStore:
     are acknowledged and wait until all holders know it."""
 
     def __init__(self, memory: Memory, outbox: Outbox, totals: Totals) -> None:
-        self.table: Table[Job] = Table()
+        self.table: Table[Job] = Table(JOB_ID_LENGTH)
         self.schedule: Schedule[Job] = Schedule()
         self.acked: i64 = 0
         self._memory = memory

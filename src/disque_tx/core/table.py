@@ -18,24 +18,28 @@ from typing import Final, Generic, TypeVar, cast
 
 from mypy_extensions import i64
 
-from disque_tx.messages import Keyed
+from disque_tx.messages import Keyed, hash32
 
 T = TypeVar("T", bound=Keyed)
 
 _HASH_BITS: Final = 32
 _HASH_MASK: Final = (1 << _HASH_BITS) - 1
-#: Buckets per entry up to which the table grows, so that most chains are of one entry, and at which
-#: it begins to shrink.
-_DENSE: Final = 2
-_SPARSE: Final = 8
+#: Buckets per entry up to which the table grows, so that most chains are of one or two entries, and
+#: at which it begins to shrink.
+_DENSE: Final = 1
+_SPARSE: Final = 4
 
 
 class Table(Generic[T]):
-    """Entries by ``id``; an entry is in one table at a time. ``len()`` is their number."""
+    """Entries by ``id``; an entry is in one table at a time. ``len()`` is their number.
 
-    __slots__ = ("_buckets", "_high", "_low", "count")
+    ``key_bytes``: how many bytes of its ``data`` are the ID of an entry, -1 for all of them.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_buckets", "_high", "_key_bytes", "_low", "count")
+
+    def __init__(self, key_bytes: i64 = -1) -> None:
+        self._key_bytes: i64 = key_bytes
         self.count: i64 = 0
         self._buckets: list[Keyed | None] = [None]
         # Masks of the hash: buckets from _low + 1 on were split off those _low + 1 below them.
@@ -59,16 +63,23 @@ class Table(Generic[T]):
 
     def get(self, key: bytes) -> T | None:
         """The entry with this ``id``."""
-        entry = self._buckets[self._at(hash(key))]
+        hashed = hash32(key)
+        entry = self._buckets[self._at(i64(hashed))]
         while entry is not None:
-            if entry.id == key:
+            if entry.hashed == hashed and self._is(entry.data, key):
                 return cast(T, entry)
             entry = entry.chain
         return None
 
+    def _is(self, data: bytes, key: bytes) -> bool:
+        """Whether this is the data of the entry with this ``id``."""
+        if self._key_bytes < 0:
+            return data == key
+        return len(key) == self._key_bytes and data.startswith(key)
+
     def put(self, entry: T) -> None:
         """Add an entry; none with its ``id`` may be there."""
-        at = self._at(hash(entry.id))
+        at = self._at(i64(entry.hashed))
         entry.chain = self._buckets[at]
         self._buckets[at] = entry
         self.count += 1
@@ -77,7 +88,7 @@ class Table(Generic[T]):
 
     def remove(self, entry: T) -> None:
         """Take an entry out; ``KeyError`` when it is not there."""
-        at = self._at(hash(entry.id))
+        at = self._at(i64(entry.hashed))
         before: Keyed | None = None
         here = self._buckets[at]
         while here is not None and here is not entry:
@@ -107,8 +118,7 @@ class Table(Generic[T]):
         entry = buckets[size - bit]
         while entry is not None:
             following = entry.chain
-            hashed: i64 = hash(entry.id)
-            if hashed & bit:
+            if i64(entry.hashed) & bit:
                 entry.chain = move
                 move = entry
             else:

@@ -132,7 +132,7 @@ class EventRecorder(EventSink):
         write_i64_le(writer, self.wall_us)
         write_i64_le(writer, number)
         write_i32_le(writer, i32(min(elapsed_ms, _ELAPSED_MS_MAX)))
-        write_i32_le(writer, i32(len(job.body)))
+        write_i32_le(writer, i32(job.body_bytes))
         self._bytes(job.id)
         self._bytes(job.queue)
 
@@ -146,6 +146,6 @@ class EventRecorder(EventSink):
         self._writer.write(data)
 
 
-def _short(count: i32) -> i16:
+def _short(count: i64) -> i16:
     """A number up to 65535 in two bytes."""
     return i16(count - 65536 if count > 32767 else count)

@@ -33,7 +33,7 @@ from librt.strings import (
 from mypy_extensions import i16, i32, i64, u8
 
 from disque_tx.errors import LocalError, PeerError
-from disque_tx.messages import DELIVERED, NODE_ID_LENGTH, JobRecord
+from disque_tx.messages import DELIVERED, JOB_ID_LENGTH, NODE_ID_LENGTH, JobRecord
 
 _QUEUE_AT: Final = 76
 _MINIMUM: Final = 84
@@ -51,7 +51,7 @@ _LIST_BYTES_MAX: Final = 16 * NODE_ID_LENGTH
 
 def stored_length(job: JobRecord) -> int:
     """Bytes of the record, in either form."""
-    return _MINIMUM + len(job.queue) + len(job.body) + NODE_ID_LENGTH * len(job.nodes)
+    return _MINIMUM + len(job.queue) + job.body_bytes + NODE_ID_LENGTH * len(job.nodes)
 
 
 def encode_stored(job: JobRecord) -> bytes:
@@ -67,18 +67,19 @@ def encode_moving(job: JobRecord, life_s: i64) -> bytes:
 
 
 def _encoded(job: JobRecord, etime_s: i64, flags: i64) -> bytes:
-    if len(job.id) != 40:
-        raise LocalError(f"job ID of {len(job.id)} bytes in a job record, it must have 40")
+    job_id = job.id
+    if len(job_id) != JOB_ID_LENGTH:
+        raise LocalError(f"job ID of {len(job_id)} bytes in a job record, it must have 40")
     if not 0 <= flags < 256:
         raise LocalError(f"job record with flags {flags}")
     nodes = job.nodes
-    size: i64 = _MINIMUM + len(job.queue) + len(job.body) + NODE_ID_LENGTH * len(nodes)
+    size: i64 = _MINIMUM + len(job.queue) + job.body_bytes + NODE_ID_LENGTH * len(nodes)
     writer = BytesWriter()
     write_i32_le(writer, _word(size - 4))
-    writer.write(job.id)
+    writer.write(job_id)
     writer.append(job.state)
     writer.append(int(flags))
-    write_i16_le(writer, _half(job.repl))
+    write_i16_le(writer, _half(i64(job.repl)))
     write_i32_le(writer, _word(etime_s))
     write_i64_le(writer, job.ctime)
     write_i32_le(writer, _word(job.delay_s))
@@ -87,7 +88,7 @@ def _encoded(job: JobRecord, etime_s: i64, flags: i64) -> bytes:
     write_i16_le(writer, _half(job.deliveries))
     write_i32_le(writer, _word(len(job.queue)))
     writer.write(job.queue)
-    write_i32_le(writer, _word(len(job.body)))
+    write_i32_le(writer, _word(job.body_bytes))
     writer.write(job.body)
     write_i32_le(writer, _word(len(nodes)))
     for node in nodes:
@@ -104,7 +105,7 @@ def _word(number: i64) -> i32:
     return i32(number if number < 0x8000_0000 else number - 0x1_0000_0000)
 
 
-def _half(number: i32) -> i16:
+def _half(number: i64) -> i16:
     """An unsigned number as the 16 bits that are written."""
     if number < 0 or number > _U16:
         raise LocalError(f"{number} does not fit into 16 bits of a job record")
@@ -204,8 +205,8 @@ class RecordReader:
         )
         job.state = u8(data[at + 44] & 15)
         job.flags = i16(data[at + 45])
-        job.nacks = i32(read_i16_le(data, at + 68)) & _U16
-        job.deliveries = i32(read_i16_le(data, at + 70)) & _U16
+        job.nacks = i64(read_i16_le(data, at + 68)) & _U16
+        job.deliveries = i64(read_i16_le(data, at + 70)) & _U16
         return job
 
     def _nodes(self, data: bytes, first: i64, end: i64) -> tuple[bytes, ...]:

@@ -7,17 +7,14 @@ when the job may be delivered again, even when it is delivered at most once.
 from __future__ import annotations
 
 from hashlib import sha1
-from struct import Struct
 from typing import Final
 
+from librt.strings import BytesWriter, write_i64_le
 from mypy_extensions import i64
 
 from disque_tx.messages import IdSource
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-#: Two characters for every 12 bits.
-_PAIRS: Final = [bytes((_ALPHABET[n >> 6], _ALPHABET[n & 63])) for n in range(4096)]
-_COUNTER: Final = Struct("<Q")
 _SUFFIXES_KEPT: Final = 1024
 
 
@@ -31,21 +28,24 @@ def ttl_field(ttl_s: i64, retry_s: i64) -> bytes:
 def unique_part(digest: bytes) -> bytes:
     """24 characters out of a SHA-1 digest of 20 bytes; the fourth of each group is drawn from the
     byte after the one base64 would use, as the original does."""
-    return b"".join(
-        (
-            _group(digest[0], digest[1], digest[2], digest[3]),
-            _group(digest[3], digest[4], digest[5], digest[6]),
-            _group(digest[6], digest[7], digest[8], digest[9]),
-            _group(digest[9], digest[10], digest[11], digest[12]),
-            _group(digest[12], digest[13], digest[14], digest[15]),
-            _group(digest[15], digest[16], digest[17], digest[18]),
-        )
-    )
+    writer = BytesWriter()
+    _write_unique(writer, digest)
+    return writer.getvalue()
 
 
-def _group(a: i64, b: i64, c: i64, d: i64) -> bytes:
-    """Four characters."""
-    return _PAIRS[a << 4 | b >> 4] + _PAIRS[(b & 15) << 8 | (c & 192) | (d & 63)]
+def _write_unique(writer: BytesWriter, digest: bytes) -> None:
+    alphabet = _ALPHABET
+    at: i64 = 0
+    while at < 18:
+        a: i64 = digest[at]
+        b: i64 = digest[at + 1]
+        c: i64 = digest[at + 2]
+        d: i64 = digest[at + 3]
+        writer.append(alphabet[a >> 2])
+        writer.append(alphabet[(a << 4 | b >> 4) & 63])
+        writer.append(alphabet[(b << 2 | c >> 6) & 63])
+        writer.append(alphabet[d & 63])
+        at += 3
 
 
 class JobIdSource(IdSource):
@@ -53,7 +53,7 @@ class JobIdSource(IdSource):
 
     def __init__(self, seed: bytes) -> None:
         self._seed = seed
-        self._counter = 0
+        self._counter: i64 = 0
         self._node_id = b""
         self._prefix = b""
         self._suffixes: dict[int, bytes] = {}
@@ -63,7 +63,9 @@ class JobIdSource(IdSource):
             self._node_id = node_id
             self._prefix = b"D-" + node_id[:8] + b"-"
         self._counter += 1
-        digest = sha1(self._seed + _COUNTER.pack(self._counter)).digest()
+        counted = BytesWriter()
+        counted.write(self._seed)
+        write_i64_le(counted, self._counter)
         key: int = ttl_s * 2 + (1 if retry_s > 0 else 0)
         suffix = self._suffixes.get(key)
         if suffix is None:
@@ -71,4 +73,8 @@ class JobIdSource(IdSource):
                 self._suffixes.clear()
             suffix = ttl_field(ttl_s, retry_s)
             self._suffixes[key] = suffix
-        return b"".join((self._prefix, unique_part(digest), suffix))
+        writer = BytesWriter()
+        writer.write(self._prefix)
+        _write_unique(writer, sha1(counted.getvalue()).digest())
+        writer.write(suffix)
+        return writer.getvalue()

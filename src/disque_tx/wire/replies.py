@@ -83,7 +83,7 @@ class RespWriter(ReplySink):
             parts.append(self._name(job.queue))
             parts.append(job.id)
             parts.append(b"\r\n")
-            parts.append(_length(len(job.body)))
+            parts.append(_length(job.body_bytes))
             parts.append(job.body)
             if with_counters:
                 parts.append(b"\r\n$5\r\nnacks\r\n:%d" % job.nacks)
