@@ -22,6 +22,7 @@ class Pipe(BusSink):
     """One direction of a connection. ``sent``: every message ever sent, in order."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.waiting: deque[Message] = deque()
         self.sent: list[Message] = []
 

@@ -32,6 +32,7 @@ class _Direction(BusSink):
     """One direction of the connection between two nodes."""
 
     def __init__(self, waiting: deque[tuple[int, int, Message]], to: int, by: int) -> None:
+        super().__init__()
         self._waiting = waiting
         self._to = to
         self._by = by

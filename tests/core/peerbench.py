@@ -32,6 +32,7 @@ class SentMessages(BusSink):
     """The messages sent on one link since the last look. Every message must be encodable."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.messages: list[Message] = []
 
     def send(self, message: Message) -> None:

@@ -120,7 +120,6 @@ MUTANTS: Final = [
         Replication,
         "confirmed",
         answer_early,
-        bulks_to_all,
     ),
     Mutant(
         "phantom-copy",
@@ -168,7 +167,6 @@ MUTANTS: Final = [
         Replication,
         "retry",
         resend_at_once,
-        reverse,
     ),
     Mutant("no-resend", "ASYNC copies are not repeated", Replication, "_resend_async", nothing),
     Mutant(

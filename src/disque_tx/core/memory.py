@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from disque_tx.core.node import Node
 
 #: Bytes for a job without its body, its queue's name (shared) and further nodes.
-JOB_BYTES: Final = 320
+JOB_BYTES: Final = 248
 #: Bytes for an empty queue without its name.
 QUEUE_BYTES: Final = 600
 _NODE_BYTES: Final = 16

@@ -44,6 +44,9 @@ _MOVING_FLAGS: Final = 0xFF ^ DELIVERED
 #: Lists of holders remembered while records are read, so that equal ones are one; of so many nodes.
 _LISTS_MAX: Final = 256
 _LIST_BYTES_MAX: Final = 16 * NODE_ID_LENGTH
+#: Names of queues remembered, of so many bytes.
+_NAMES_MAX: Final = 1_024
+_NAME_BYTES_MAX: Final = 256
 
 
 # -- to bytes ----------------------------------------------------------------------------------
@@ -180,12 +183,14 @@ def _u32(data: bytes, at: i64) -> i64:
 
 
 class RecordReader:
-    """Reads records that :func:`record_end` found complete. Equal lists of holders become one."""
+    """Reads records that :func:`record_end` found complete. Equal lists of holders become one, and
+    so do equal names of queues."""
 
-    __slots__ = ("_lists",)
+    __slots__ = ("_lists", "_names")
 
     def __init__(self) -> None:
         self._lists: dict[bytes, tuple[bytes, ...]] = {}
+        self._names: dict[bytes, bytes] = {}
 
     def read(self, data: bytes, at: i64) -> JobRecord:
         """The job at ``at``; its ``etime_s`` is what stands there."""
@@ -194,7 +199,7 @@ class RecordReader:
         nodes_at = body_at + _u32(data, body_at - 4) + 4
         job = JobRecord(
             data[at + 4 : at + 44],
-            data[queue_at : body_at - 4],
+            self._name(data[queue_at : body_at - 4]),
             data[body_at : nodes_at - 4],
             self._nodes(data, nodes_at, nodes_at + NODE_ID_LENGTH * _u32(data, nodes_at - 4)),
             read_i64_le(data, at + 52),
@@ -208,6 +213,18 @@ class RecordReader:
         job.nacks = i64(read_i16_le(data, at + 68)) & _U16
         job.deliveries = i64(read_i16_le(data, at + 70)) & _U16
         return job
+
+    def _name(self, name: bytes) -> bytes:
+        """The one object for this name, unless it is long."""
+        if len(name) > _NAME_BYTES_MAX:
+            return name
+        known = self._names.get(name)
+        if known is not None:
+            return known
+        if len(self._names) >= _NAMES_MAX:
+            self._names.clear()
+        self._names[name] = name
+        return name
 
     def _nodes(self, data: bytes, first: i64, end: i64) -> tuple[bytes, ...]:
         """The node IDs between these positions."""

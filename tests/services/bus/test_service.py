@@ -9,14 +9,19 @@ from typing import Any
 from twisted.internet.defer import Deferred, fail
 
 from disque_tx.busmessages import (
+    BULK,
+    CAN_BULK,
+    DELJOB,
     GOTJOB,
     MEET,
     NEEDJOBS,
     PING,
     PONG,
     REPLJOB,
+    Bulk,
     JobSignal,
     JobsMessage,
+    Message,
     NodeFailed,
     QueueSignal,
 )
@@ -60,6 +65,26 @@ class InboundTests(BusCase):
         self.assertEqual([PONG] * 3, self.received_types(other))
         membership = self.node.membership
         self.assertEqual((4, 1), (membership.messages_received, membership.messages_ignored))
+
+    def test_bulk(self) -> None:
+        """A bulk of another node has the effect of its messages, and each of them is counted."""
+        self.entry(1)
+        other = self.call()
+        ids = [b"D-22222222-%024d-003d" % number for number in range(200)]
+        nodes = (OTHER, self.node.id)
+        jobs = [
+            JobRecord(name, b"q", b"body", nodes, 10**18, 0, delay_s=0, retry_s=60, repl=2)
+            for name in ids
+        ]
+        copies: list[Message] = [JobsMessage(REPLJOB, [job], [60]) for job in jobs]
+        ends: list[Message] = [JobSignal(DELJOB, job_id) for job_id in ids[1:]]
+        bulks = [Bulk(copies), Bulk(ends)]
+        for bulk in bulks:
+            bulk.sender = OTHER
+        self.send(other, gossip_message(PING), *bulks)
+        self.assertEqual([ids[0]], [job.id for job in self.node.jobs.table.values()])
+        self.assertEqual(400, self.node.membership.messages_received)
+        self.assertEqual([PONG], self.received_types(other))
 
     def test_no_message(self) -> None:
         """A malformed message closes the connection, and strangers cannot flood the log with
@@ -268,6 +293,22 @@ class OrderTests(BusCase):
         self.assertEqual([(b"", b"")], seen)
         self.assertEqual(b"+PONG\r\n", transport.value())
         self.assertEqual([GOTJOB], self.received_types(other))
+
+    def test_bulk(self) -> None:
+        """A node that showed that it takes bulks gets many messages of a turn as one; a node that
+        did not, as those of the original, gets the same messages one by one."""
+        self.start()
+        _entry, other = self.called()
+        self.received_types(other)
+        ids = [b"D-22222222-%024d-003d" % number for number in range(3)]
+        for features, expected in ((0, [GOTJOB] * 3), (CAN_BULK, [BULK])):
+            pong = gossip_message(PONG)
+            pong.epoch, pong.features = 7, features
+            self.send(other, pong)
+            with self.runtime.turn() as node:
+                for job_id in ids:
+                    node.peers.signal(OTHER, GOTJOB, job_id, 0)
+            self.assertEqual(expected, self.received_types(other))
 
     def test_one_write(self) -> None:
         """The messages of one turn to a node are one write."""
