@@ -351,8 +351,8 @@ class DamageTests(SynchronousTestCase):
         """What no receiver would accept cannot be encoded."""
         queued = JobSignal(QUEUED, job_id(1))
         two = JobsMessage(REPLJOB, [a_job(), a_job()], [1, 1])
-        for messages in ([], [queued], [two], [Message(35)], [JobSignal(GOTJOB, b"")]):
-            bulk = Bulk(messages)
+        alone: list[Message] = [queued, two, Message(35), JobSignal(GOTJOB, b"")]
+        for bulk in (Bulk([]), *[Bulk([message]) for message in alone]):
             SENDER.sign(bulk)
             self.assertRaises(LocalError, encode, bulk)
 
