@@ -44,7 +44,8 @@ class Given:
 
     def done(self, job: Job, now_ms: i64) -> None:
         """The job turned out to be done: its receiver must learn it after it got the job. No holder
-        is named, so that a node of the original does not wait for this one (section 19)."""
+        is named, so that a node of the original does not wait for this one (cluster
+        protocol, section 19)."""
         if not self._jobs:
             return
         found = self._jobs.pop(job.id, None)

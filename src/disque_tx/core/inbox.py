@@ -81,7 +81,8 @@ class Inbox:
                 self._federation.take(sender, message, late, now_ms, wall_us)
             elif message.announced == 1 and message.jobs:
                 record, life_s = message.jobs[0], message.lives_s[0]
-                self.copy(sender, link, record, life_s, message.mflags, now_ms, wall_us)
+                mflags = message.mflags
+                self.copy(sender, link, record, life_s, mflags, now_ms=now_ms, wall_us=wall_us)
         elif isinstance(message, QueueSignal):
             if message.type == NEEDJOBS:
                 self._federation.give(sender, message, now_ms)
@@ -119,6 +120,7 @@ class Inbox:
         record: JobRecord,
         life_s: i64,
         mflags: i64,
+        *,
         now_ms: i64,
         wall_us: i64,
     ) -> None:

@@ -119,7 +119,8 @@ class Node:
         self, sender: NodeEntry, link: Link, record: JobRecord, life_s: i64, mflags: i64
     ) -> None:
         """Take REPLJOB of a node that may send it."""
-        self._inbox.copy(sender, link, record, life_s, mflags, self.now_ms, self.wall_us)
+        now_ms, wall_us = self.now_ms, self.wall_us
+        self._inbox.copy(sender, link, record, life_s, mflags, now_ms=now_ms, wall_us=wall_us)
         self.serve()
 
     # -- adding ------------------------------------------------------------------------------
