@@ -11,6 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from disque_tx.busmessages import (
+    GOTJOB,
+    SETACK,
+    Bulk,
     Gossip,
     GossipEntry,
     JobSignal,
@@ -33,6 +36,20 @@ def bus_seeds() -> list[bytes]:
     """Messages of the original, of all types."""
     files = sorted((VECTORS / "bus").glob("*.json"))
     return [bytes.fromhex(row["hex"]) for file in files for row in json.loads(file.read_bytes())]
+
+
+def own_seeds() -> list[bytes]:
+    """Those, and what is ours: many of them as one."""
+    seeds = bus_seeds()
+    signals = [message for data in seeds for message in parsed([data])[0] if _hot(message)]
+    bulk = Bulk(signals)
+    bulk.sender = signals[0].sender
+    return [*seeds, encode(bulk)]
+
+
+def _hot(message: Message) -> bool:
+    """Whether it can be a part of a bulk."""
+    return isinstance(message, JobSignal) and message.type in (GOTJOB, SETACK)
 
 
 def job_seeds() -> list[bytes]:
@@ -75,6 +92,8 @@ def body_fields(message: Message) -> tuple[object, ...]:
         return (*map(job_fields, message.jobs), tuple(message.lives_s))
     if isinstance(message, JobSignal):
         return message.job_id, message.aux
+    if isinstance(message, Bulk):
+        return tuple(message_fields(one) for one in message.messages)
     if isinstance(message, QueueSignal):
         return message.queue, message.aux
     assert isinstance(message, NodeFailed)
@@ -85,7 +104,7 @@ def message_fields(message: Message) -> tuple[object, ...]:
     """All fields that are preserved when a message is encoded and decoded."""
     return (
         *(message.type, message.sender, message.port, message.flags, message.mflags),
-        *(message.ip, message.bus_port, message.epoch, message.serial),
+        *(message.ip, message.bus_port, message.epoch, message.serial, message.features),
         *body_fields(message),
     )
 
@@ -157,7 +176,7 @@ def check_nodesfile(data: bytes) -> None:
 
 #: Fuzzing target → its check, and its initial inputs.
 TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
-    "bus": (check_bus, bus_seeds),
+    "bus": (check_bus, own_seeds),
     "job": (check_job, job_seeds),
     "nodesfile": (check_nodesfile, nodesfile_seeds),
 }

@@ -128,11 +128,11 @@ def _about(message: Message) -> tuple[object, ...]:
     those of a REPLJOB that is one."""
     fields = message_fields(message)
     if message.type in SIGNALS:
-        return (message.sender, *fields[9:])
+        return (message.sender, *fields[10:])
     if isinstance(message, JobsMessage) and message.type == REPLJOB:
         if message.announced != 1 or not message.jobs:
             return ()
-        return (message.sender, message.mflags, *fields[9:])
+        return (message.sender, message.mflags, *fields[10:])
     return fields[1:]
 
 

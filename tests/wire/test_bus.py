@@ -245,15 +245,15 @@ class HeaderTests(SynchronousTestCase):
     def numbered(self) -> Message:
         message = from_me(JobSignal(ENQUEUE, JOB_ID, 5))
         message.ip, message.bus_port = b"192.0.2.7", 17_000
-        message.epoch, message.serial = 2**63 - 1, 258
+        message.epoch, message.serial, message.features = 2**63 - 1, 258, 2**32 - 2
         return message
 
     def test_places(self) -> None:
-        """Address, bus port, epoch and serial are where other nodes of this implementation expect
+        """Address, bus port, epoch, serial and features are where other nodes of this implementation expect
         them."""
         data = encode(self.numbered())
         self.assertEqual(b"192.0.2.7" + bytes(37), data[56:102])
-        self.assertEqual(struct.pack(">HQQ16x", 17_000, 2**63 - 1, 258), data[102:136])
+        self.assertEqual(struct.pack(">HQQI12x", 17_000, 2**63 - 1, 258, 2**32 - 2), data[102:136])
 
     def test_come_back(self) -> None:
         """Another node of this implementation gets all of them."""

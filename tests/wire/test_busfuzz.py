@@ -37,6 +37,7 @@ from tests.fuzz.checks import (
     job_seeds,
     message_fields,
     nodesfile_seeds,
+    own_seeds,
     parsed,
 )
 
@@ -103,7 +104,7 @@ def messages(draw: st.DrawFn) -> Message:
     message.sender, message.port, message.flags = draw(NAME), draw(U16), draw(U16)
     message.mflags, message.ip, message.bus_port = draw(U8), draw(IP), draw(U16)
     if draw(st.booleans()):
-        message.epoch, message.serial = draw(U63), draw(U63)
+        message.epoch, message.serial, message.features = draw(U63), draw(U63), draw(U32)
     return message
 
 
@@ -149,7 +150,7 @@ class BusTests(SynchronousTestCase):
         check_bus(data, cuts)
         check_bus(framed(data), cuts)
 
-    @given(st.lists(damaged(bus_seeds()), max_size=3), CUTS)
+    @given(st.lists(damaged(own_seeds()), max_size=3), CUTS)
     def test_damaged(self, pieces: list[bytes], cuts: list[int]) -> None:
         """Messages with errors, including errors in lengths and counts."""
         check_bus(b"".join(pieces), cuts)
