@@ -249,8 +249,8 @@ class HeaderTests(SynchronousTestCase):
         return message
 
     def test_places(self) -> None:
-        """Address, bus port, epoch, serial and features are where other nodes of this implementation expect
-        them."""
+        """Address, bus port, epoch, serial and features are where other nodes of this
+        implementation expect them."""
         data = encode(self.numbered())
         self.assertEqual(b"192.0.2.7" + bytes(37), data[56:102])
         self.assertEqual(struct.pack(">HQQI12x", 17_000, 2**63 - 1, 258, 2**32 - 2), data[102:136])
