@@ -1,8 +1,9 @@
-"""The commands of Disque as methods, which both clients have.
+"""The commands of Disque as methods, which all clients have.
 
 Each request of :mod:`disque_tx.client.requests` becomes a method here: in
 :class:`ImmediateCommands` it returns the result; in :class:`DeferredCommands` it returns a Deferred
-of the result, which fails with the exceptions that the docstring names.
+of the result, which fails with the exceptions that the docstring names; in
+:class:`AwaitedCommands` it is a coroutine.
 
 When a connection is lost, commands that are ``REPEATABLE`` go to another node by themselves; the
 others raise ``OutcomeUnknown`` if they have been sent. Any method may raise the exceptions of
@@ -12,7 +13,7 @@ others raise ``OutcomeUnknown`` if they have been sent. Any method may raise the
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, cast, overload
 
@@ -42,6 +43,11 @@ class Method(Protocol[_P, _T]):
     ) -> Callable[_P, Deferred[_T]]: ...
 
     @overload
+    def __get__(
+        self, client: AwaitedCommands, owner: Any = None
+    ) -> Callable[_P, Coroutine[Any, Any, _T]]: ...
+
+    @overload
     def __get__(self, client: None, owner: Any = None) -> Callable[..., Any]: ...
 
 
@@ -55,7 +61,7 @@ class Listing(Protocol[_P, _T_co]):
 
     @overload
     def __get__(
-        self, client: DeferredCommands, owner: Any = None
+        self, client: DeferredCommands | AwaitedCommands, owner: Any = None
     ) -> Callable[_P, AsyncIterator[_T_co]]: ...
 
     @overload
@@ -96,9 +102,9 @@ def _like(function: Callable[..., Any], method: Callable[..., Any]) -> Callable[
 
 
 class Commands:
-    """The commands that both clients have; see :mod:`disque_tx.client.requests`.
+    """The commands that all clients have; see :mod:`disque_tx.client.requests`.
 
-    ``_session``: executes requests, and returns values or Deferreds as its client does.
+    ``_session``: executes requests, and returns values, Deferreds or coroutines as its client does.
     """
 
     _session: Any
@@ -154,6 +160,10 @@ class ImmediateCommands(Commands):
 
 class DeferredCommands(Commands):
     """Methods return Deferreds of their results."""
+
+
+class AwaitedCommands(Commands):
+    """Methods are coroutines."""
 
 
 def whole_ms(timeout_s: float | None) -> int:
