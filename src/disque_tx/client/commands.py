@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, cast
 
 from disque_tx.client import channels, requests
 from disque_tx.client.channels import Steps
+from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
 from disque_tx.client.requests import Request, Scan
 
 if TYPE_CHECKING:
@@ -158,12 +159,46 @@ class ImmediateCommands(Commands):
     """Methods return their results."""
 
 
-class DeferredCommands(Commands):
+class _CommandsInTime(Commands):
+    """Whatever a session returns is awaited, a Deferred or a coroutine."""
+
+    async def _stepped(self, steps: Steps[_T]) -> _T:
+        """:meth:`_perform_steps` as a coroutine."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = await step(self._session)
+                except ClientError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+
+    async def _pages(self, scan: Scan[_T]) -> AsyncIterator[_T]:
+        address, (cursor, items) = await self._session.request_located(scan.page(0))
+        while True:
+            for item in items:
+                yield item
+            if not cursor:
+                return
+            try:
+                cursor, items = await self._session.request_at(address, scan.page(cursor))
+            except ConnectionLost as lost:
+                raise ScanInterrupted(scan.command, lost) from lost
+
+
+class DeferredCommands(_CommandsInTime):
     """Methods return Deferreds of their results."""
 
 
-class AwaitedCommands(Commands):
+class AwaitedCommands(_CommandsInTime):
     """Methods are coroutines."""
+
+    async def _perform_steps(self, steps: Steps[_T]) -> _T:
+        return await self._stepped(steps)
 
 
 def whole_ms(timeout_s: float | None) -> int:

@@ -16,12 +16,10 @@ from typing import TypeVar
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address, seeds
 from disque_tx.client.aio.session import AsyncSession
-from disque_tx.client.channels import Steps
 from disque_tx.client.commands import AwaitedCommands, Wait, whole_ms
-from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
 from disque_tx.client.nodes import Origins
 from disque_tx.client.options import TLS, ConnectionOptions, tls_options
-from disque_tx.client.requests import Name, Request, Scan
+from disque_tx.client.requests import Name, Request
 from disque_tx.client.values import Delivered, Job, JobDetails
 
 _T = TypeVar("_T")
@@ -166,34 +164,6 @@ class Disque(AwaitedCommands):
         """The jobs of a queue, for ``async for``; ends when none came for ``timeout_s``."""
         while (job := await self.dequeue(queue, timeout_s)) is not None:
             yield job
-
-    # -- how commands are executed -----------------------------------------------------------
-
-    async def _perform_steps(self, steps: Steps[_T]) -> _T:
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = await step(self._session)
-                except ClientError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as end:
-            result: _T = end.value
-            return result
-
-    async def _pages(self, scan: Scan[_T]) -> AsyncIterator[_T]:
-        address, (cursor, items) = await self._session.request_located(scan.page(0))
-        while True:
-            for item in items:
-                yield item
-            if not cursor:
-                return
-            try:
-                cursor, items = await self._session.request_at(address, scan.page(cursor))
-            except ConnectionLost as lost:
-                raise ScanInterrupted(scan.command, lost) from lost
 
 
 class TakenJob(Delivered):
