@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar, cast
@@ -17,6 +16,7 @@ import hiredis
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address
+from disque_tx.client.encryption import ssl_context
 from disque_tx.client.errors import (
     BrokenReply,
     ClientError,
@@ -25,7 +25,7 @@ from disque_tx.client.errors import (
     printable,
     refusal,
 )
-from disque_tx.client.options import TLS, ConnectionOptions
+from disque_tx.client.options import ConnectionOptions
 from disque_tx.client.replies import MalformedReply
 from disque_tx.client.requests import Request, Word
 from disque_tx.client.values import Hello
@@ -243,20 +243,6 @@ def _fail(future: asyncio.Future[Any], error: ClientError) -> None:
     """The error is the result. Whoever waited may have been cancelled, and never look at it."""
     future.set_exception(error)
     future.exception()
-
-
-def ssl_context(tls: TLS) -> ssl.SSLContext:
-    """TLS options as the standard library takes them.
-
-    :raises OSError: when a file cannot be read, or holds no certificate or key.
-    """
-    context = ssl.create_default_context(cafile=tls.ca_file)
-    context.check_hostname = tls.verify and tls.check_hostname
-    if not tls.verify:
-        context.verify_mode = ssl.CERT_NONE
-    if tls.certificate_file is not None:
-        context.load_cert_chain(tls.certificate_file, tls.key_file)
-    return context
 
 
 def _packed(words: Sequence[Word]) -> bytes:
