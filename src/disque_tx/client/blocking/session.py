@@ -20,6 +20,7 @@ import attrs
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address, Seeds
 from disque_tx.client.blocking.connection import NodeConnection
+from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import (
     AuthenticationRefused,
     ClientError,
@@ -167,6 +168,11 @@ class BlockingSession:
         with self._lock:
             self._nodes.learn(address, hello)
             return self._nodes.addresses()
+
+    def servers(self) -> Servers:
+        """Pipelined connections to the nodes that are known now, none of them open yet."""
+        with self._lock:
+            return Servers(self._nodes.addresses(), self._options)
 
     def follow(self, id_prefix: str) -> None:
         """Prefer the node whose ID begins with this, if it is known and usable."""
