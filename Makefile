@@ -85,7 +85,7 @@ $(VENV)/.made-quick: $(VENV)/.made
 	touch $@
 
 $(VENV)/.made-test: $(VENV)/.made-quick
-	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint,spark]'
+	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint,spark,frameworks]'
 	touch $@
 
 # The compiled package lies in a folder of its own and is put in front of the plain one. It is built
@@ -139,7 +139,7 @@ types: $(VENV)/.made-test
 	$(BIN)/mypy src tests
 
 # The clusters are a package of their own: several daemons each, and no two at a time.
-ACCEPTANCE := $(subst /,.,$(basename $(wildcard tests/acceptance/test_*.py)))
+ACCEPTANCE := $(subst /,.,$(basename $(wildcard tests/acceptance/test_*.py))) tests.acceptance.integrations
 TOP_LEVEL := $(subst /,.,$(basename $(wildcard tests/test_*.py)))
 # The daemon is tested plain and compiled; what only uses one, and is not compiled itself, once.
 DAEMON := $(addprefix tests.acceptance.test_,connections durability eventlog libraries listening logfiles process protocols transcripts)
