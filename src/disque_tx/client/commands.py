@@ -30,6 +30,8 @@ _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 #: How long one GETJOB may wait at a node; a node that stopped answering is noticed after that time.
 WAIT_MS_MAX: Final = 10_000
+#: How many jobs are asked for in one round trip when they are wanted in the order of their queues.
+IN_ORDER_AT_ONCE: Final = 16
 
 
 class Method(Protocol[_P, _T]):

@@ -5,8 +5,9 @@
    Shorter jobs cost nothing.
 2. From then on a heartbeat is sent when :func:`renewal_s` says, counted from the last one.
 3. One that got no answer is repeated after a tenth of RETRY, 0.2 s at least.
-4. After one that was refused (half of the TTL is over, acknowledged, unknown) no more are sent. The
-   task goes on; that it may be delivered to another worker meanwhile is logged.
+4. After one that was refused no more are sent, and the task goes on. If half of its TTL is over, it
+   may be delivered to another worker meanwhile, which is logged. If the job is acknowledged, or no
+   node knows it any more, it is done.
 5. A job with RETRY 0 is never delivered again, and gets no more heartbeats, either.
 
 One thread sends the heartbeats of all jobs of a process, many in one round trip, whatever the
@@ -164,7 +165,8 @@ class Leases:
         if held.released:
             return
         if isinstance(answer, TooLate | UnknownJob | AlreadyAcknowledged):
-            _LOG.warning("Job %s may be delivered again while it is worked on: %s", held.id, answer)
+            level = logging.WARNING if isinstance(answer, TooLate) else logging.DEBUG
+            _LOG.log(level, "The lease of job %s ends: %s", held.id, answer)
             del self._held[held.id]
             held.released = True
         elif isinstance(answer, ClientError):

@@ -170,9 +170,9 @@ class MessageTests(DaemonTestCase):
         connection = self.connection()
         queue = Queue("q", Exchange("e"), routing_key="q")
         producer = Producer(connection.channel(), Exchange("e"), routing_key="q")
-        for priority in (0, 5, 9, 3, 7):
+        for priority in (0, 5, 9, 3, 9, 7, 0):
             producer.publish(priority, priority=priority, declare=[queue])
-        self.assertEqual([9, 7, 5, 3, 0], self.received(connection, queue, 5))
+        self.assertEqual([9, 9, 7, 5, 3, 0, 0], self.received(connection, queue, 7))
 
     def test_topic(self) -> None:
         """A message reaches all queues whose pattern matches, bound by whichever process."""

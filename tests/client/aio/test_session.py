@@ -249,6 +249,17 @@ class JobTests(AsyncTestCase):
         self.assertEqual([b"NOHANG", b"TIMEOUT"], [words[4] for words in node.requests])
         self.assertEqual(2, node.connections)
 
+    def test_in_order(self) -> None:
+        """Jobs of the first queue come before those of the others, however many there are."""
+        node = self.node(GETJOB=[array(job()), array(job()), array(job()), _NIL])
+        taking = self.run_client(lambda client: client.take_in_order("a", "b", count=9), node)
+        self.assertEqual(3, len(taking))
+        counts = [words[words.index(b"COUNT") + 1] for words in node.requests]
+        self.assertEqual({b"1"}, set(counts))
+        both = self.node(GETJOB=array(job(), job()))
+        taking = self.run_client(lambda client: client.take_in_order("a", count=2), both)
+        self.assertEqual(2, len(taking))
+
     def test_nothing(self) -> None:
         """A queue that stays empty gives nothing."""
         node = self.node(GETJOB=_NIL)

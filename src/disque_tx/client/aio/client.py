@@ -16,7 +16,8 @@ from typing import TypeVar
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address, seeds
 from disque_tx.client.aio.session import AsyncSession
-from disque_tx.client.commands import AwaitedCommands, Wait, whole_ms
+from disque_tx.client.blocking.servers import Servers
+from disque_tx.client.commands import IN_ORDER_AT_ONCE, AwaitedCommands, Wait, whole_ms
 from disque_tx.client.nodes import Origins
 from disque_tx.client.options import TLS, ConnectionOptions, tls_options
 from disque_tx.client.requests import Name, Request
@@ -126,6 +127,19 @@ class Disque(AwaitedCommands):
         """The address of the current node."""
         return await self._session.address()
 
+    async def ask_all(self, request: Request[_T]) -> list[_T]:
+        """The answers to a request of all nodes that can be asked, each of which knows only its own
+        part.
+
+        :raises CannotConnect: there are none.
+        """
+        return await self._session.request_everywhere(request)
+
+    def servers(self) -> Servers:
+        """Pipelined connections that block, to the nodes that are known now, for a thread; none of
+        them is open yet."""
+        return self._session.servers()
+
     async def auth(self, password: str) -> None:
         """AUTH: use this password from now on, and reconnect with it now.
 
@@ -151,6 +165,22 @@ class Disque(AwaitedCommands):
         wait_ms = whole_ms(timeout_s)
         node, jobs = await self._fetch(queues, count, wait_ms, no_hang or timeout_s == 0)
         return [TakenJob(self._session, node, job) for job in jobs]
+
+    async def take_in_order(
+        self, *queues: Name, count: int = 1, timeout_s: float | None = None
+    ) -> list[TakenJob]:
+        """Fetch up to ``count`` jobs, those of the first queue before those of the others: GETJOB
+        with COUNT takes one of each queue in turn. Otherwise like :meth:`take`."""
+        if len(queues) == 1:
+            return await self.take(*queues, count=count, timeout_s=timeout_s)
+        jobs = await self.take(*queues, timeout_s=timeout_s)
+        while jobs and len(jobs) < count:
+            many = [requests.get_jobs(queues)] * min(count - len(jobs), IN_ORDER_AT_ONCE)
+            node, answers = await self._session.request_all_located(many)
+            jobs += [TakenJob(self._session, node, job) for found in answers for job in found]
+            if not answers[-1]:
+                break
+        return jobs
 
     async def dequeue(self, queue: Name, timeout: float | None = None) -> TakenJob | None:
         """Fetch a job, waiting for it ``timeout`` seconds (``None``: for ever, 0: not at all).

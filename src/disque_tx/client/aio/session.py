@@ -22,8 +22,10 @@ import attrs
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address, Seeds
 from disque_tx.client.aio.connection import NodeConnection, connect
+from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import (
     AuthenticationRefused,
+    CannotConnect,
     ClientError,
     ConnectionLost,
     Leaving,
@@ -95,21 +97,26 @@ class AsyncSession:
                 search.failed(refused.address, refused)
 
     async def request_all(self, many: Sequence[Request[_T]]) -> list[_T]:
+        """Like :meth:`request_all_located`, but returns only the replies."""
+        return (await self.request_all_located(many))[1] if many else []
+
+    async def request_all_located(self, many: Sequence[Request[_T]]) -> tuple[Address, list[_T]]:
         """Execute requests at one node, in one round trip. They must be repeatable, and must not
-        wait; raises what :meth:`request` raises for the first that fails."""
+        wait; raises what :meth:`request` raises for the first that fails. Returns the address of
+        the node, and the replies."""
         search = Search(time.monotonic, self._patience_s)
-        while many:
+        while True:
             shared = await self._connection_to_use(search)
             sent = shared.send_all(many)
             try:
-                return [await shared.answer(*pair) for pair in zip(many, sent, strict=True)]
+                answers = [await shared.answer(*pair) for pair in zip(many, sent, strict=True)]
+                return shared.address, answers
             except (ConnectionLost, Leaving, Loading) as error:
                 self._mark_failed(shared.address)
                 search.failed(str(shared.address), error)
             finally:
                 for future in sent:
                     future.cancel()
-        return []
 
     async def request_at(self, address: Address, request: Request[_T]) -> _T:
         """Execute a request at this node, now or not at all.
@@ -177,6 +184,26 @@ class AsyncSession:
         address, hello = await self.request_located(requests.hello())
         self._nodes.learn(address, hello)
         return self._nodes.addresses()
+
+    async def request_everywhere(self, request: Request[_T]) -> list[_T]:
+        """Execute a request at each node; the answers of those that can be asked.
+
+        :raises CannotConnect: there are none.
+        """
+        answers: list[_T] = []
+        tried: dict[str, str] = {}
+        for address in await self.addresses():
+            try:
+                answers.append(await self.request_at(address, request))
+            except ClientError as error:
+                tried[str(address)] = str(error)
+        if not answers:
+            raise CannotConnect(tried)
+        return answers
+
+    def servers(self) -> Servers:
+        """Pipelined connections to the nodes that are known now, none of them open yet."""
+        return Servers(self._nodes.addresses(), self._options)
 
     def follow(self, id_prefix: str) -> None:
         """Prefer the node whose ID begins with this, if it is known and usable."""

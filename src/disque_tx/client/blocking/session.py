@@ -90,11 +90,13 @@ class BlockingSession:
         return self._execute(request, lambda connection: connection.call(request))
 
     def request_all(self, requests: Sequence[Request[_T]]) -> list[_T]:
+        """Like :meth:`request_all_located`, but returns only the replies."""
+        return self.request_all_located(requests)[1] if requests else []
+
+    def request_all_located(self, requests: Sequence[Request[_T]]) -> tuple[Address, list[_T]]:
         """Execute requests at one node, in one round trip. They must be of one command, repeatable,
-        and must not wait."""
-        if not requests:
-            return []
-        return self._execute(requests[0], lambda connection: connection.call_all(requests))[1]
+        and must not wait. Returns the address of the node, and the replies."""
+        return self._execute(requests[0], lambda connection: connection.call_all(requests))
 
     def _execute(
         self, request: Request[Any], call: Callable[[NodeConnection], _V]

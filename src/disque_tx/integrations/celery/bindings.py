@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from disque_tx.client import ClientError, requests
 from disque_tx.client.blocking import Disque
 from disque_tx.client.options import AddOptions
-from disque_tx.client.requests import Request
+from disque_tx.integrations.cluster import ask_all
 
 _LOG: Final = logging.getLogger(__name__)
 #: Routing key, pattern, queue.
@@ -124,23 +124,6 @@ class Bindings:
                     self._make(exchange, binding, 0, _SHORT_TTL_S)
                 except ClientError as error:
                     _LOG.info("The binding of queue %r is not renewed: %s", binding[2], error)
-
-
-def ask_all(client: Disque, request: Request[Any]) -> list[Any]:
-    """The answers of all nodes that can be asked."""
-    answers = []
-    client.address()  # so that the nodes are known
-    servers = client.servers()
-    try:
-        for address in servers.addresses:
-            (answer,) = servers.ask(address, [request])
-            if not isinstance(answer, ClientError):
-                answers.append(answer)
-    finally:
-        servers.close()
-    if not answers:
-        raise answer
-    return answers
 
 
 def _matches(binding: Binding, queue: str, routing_key: str | None) -> bool:

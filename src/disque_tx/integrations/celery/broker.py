@@ -10,9 +10,10 @@ from typing import Any, Final
 from disque_tx.client import ClientError, requests
 from disque_tx.client.blocking import TakenJob
 from disque_tx.client.options import AddOptions
-from disque_tx.integrations.celery.bindings import Bindings, ask_all
+from disque_tx.integrations.celery.bindings import Bindings
 from disque_tx.integrations.celery.messages import add_options, encoded, home, queue_names
 from disque_tx.integrations.celery.options import BrokerOptions
+from disque_tx.integrations.cluster import ask_all
 from disque_tx.integrations.leases import Leases
 
 _LOG: Final = logging.getLogger(__name__)

@@ -63,7 +63,7 @@ class Fetcher:
         while (wish := self._next()) is not None:
             found: list[TakenJob] | ClientError
             try:
-                found = self._client.take(*wish[0], count=wish[1], timeout_s=_WAIT_S)
+                found = self._client.take_in_order(*wish[0], count=wish[1], timeout_s=_WAIT_S)
             except ClientError as error:
                 found = error
             if self._ended(bool(found)):

@@ -9,11 +9,10 @@ from typing import Any, Final
 from kombu.utils.json import dumps, loads
 
 from disque_tx.client.options import AddOptions
-from disque_tx.integrations.celery.options import PRIORITY_MAX, BrokerOptions
+from disque_tx.integrations.adding import PRIORITY_MARK, PRIORITY_MAX, priority_name
+from disque_tx.integrations.celery.options import BrokerOptions
 
 _SECONDS_MAX: Final = (1 << 32) - 1
-#: What a queue is called whose messages are more urgent than those of the queue itself.
-_PRIORITY: Final = "\x06"
 
 
 class DamagedMessage(ValueError):
@@ -22,7 +21,7 @@ class DamagedMessage(ValueError):
 
 def queue_names(queue: str, options: BrokerOptions) -> list[str]:
     """The queues of Disque in which the messages of a queue are, the most urgent first."""
-    return [_name(queue, step, options) for step in reversed(options.priorities)]
+    return [priority_name(options.prefix + queue, step) for step in reversed(options.priorities)]
 
 
 def home(queue: str, message: Mapping[str, Any], options: BrokerOptions) -> str:
@@ -32,17 +31,12 @@ def home(queue: str, message: Mapping[str, Any], options: BrokerOptions) -> str:
     except (KeyError, TypeError, ValueError):
         priority = 0
     step = max(step for step in options.priorities if step <= priority)
-    return _name(queue, step, options)
-
-
-def _name(queue: str, step: int, options: BrokerOptions) -> str:
-    name = options.prefix + queue
-    return f"{name}{_PRIORITY}{step}" if step else name
+    return priority_name(options.prefix + queue, step)
 
 
 def original(name: str, options: BrokerOptions) -> str:
     """The queue of kombu whose messages are in this queue of Disque."""
-    return name.removeprefix(options.prefix).partition(_PRIORITY)[0]
+    return name.removeprefix(options.prefix).partition(PRIORITY_MARK)[0]
 
 
 def encoded(message: Mapping[str, Any]) -> bytes:

@@ -11,12 +11,12 @@ from disque_tx.client.addresses import Seeds, seeds
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import BadAddress
 from disque_tx.client.options import TLS
+from disque_tx.integrations.adding import PRIORITY_MAX
 
 _PLAIN: Final = "disque://"
 _ENCRYPTED: Final = "disques://"
 _SECONDS_MAX: Final = (1 << 32) - 1
 _COPIES_MAX: Final = 65_535
-PRIORITY_MAX: Final = 9
 #: Options that kombu itself, or Celery, looks at.
 _OTHERS: Final = frozenset(
     ("body_encoding", "deadletter_queue", "polling_interval", "max_retries", "errback")
