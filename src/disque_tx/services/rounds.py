@@ -134,6 +134,10 @@ class Rounds:
         waiting, self._pump.again = self._pump.again, []
         return waiting + events
 
+    def is_waiting(self) -> bool:
+        """Whether something waits for the next round, whatever the sockets do."""
+        return self._more or bool(self._pump.again)
+
     # -- for reactors ------------------------------------------------------------------------
 
     def run(self, timeout_ms: i64) -> bool:
@@ -147,10 +151,7 @@ class Rounds:
         end_ms: i64 = now_ms + timeout_ms if timeout_ms >= 0 else _NEVER
         while self._poll is not None:
             due_ms: i64 = _NEVER if self.stopped else self._turns.next_due_ms()
-            if self._more or self._pump.again:
-                wait_s = 0.0
-            else:
-                wait_s = _wait_s(now_ms, end_ms, due_ms)
+            wait_s = 0.0 if self.is_waiting() else _wait_s(now_ms, end_ms, due_ms)
             events = self._poll(wait_s, _EVENTS_PER_TURN)
             ready = len(events) == 1 and events[0][0] == self.reactor_fd
             if ready:

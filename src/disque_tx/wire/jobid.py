@@ -29,16 +29,13 @@ def ttl_field(ttl_s: i64, retry_s: i64) -> bytes:
     return b"-%04x" % minutes
 
 
-def unique_part(digest: bytes) -> bytes:
-    """24 characters out of a SHA-1 digest of 20 bytes; the fourth of each group is drawn from the
-    byte after the one base64 would use, as the original does."""
-    h = digest
-    groups = (
-        (h[0], h[1], h[2] & 192 | h[3] & 63, h[3], h[4], h[5] & 192 | h[6] & 63)
-        + (h[6], h[7], h[8] & 192 | h[9] & 63, h[9], h[10], h[11] & 192 | h[12] & 63)
-        + (h[12], h[13], h[14] & 192 | h[15] & 63, h[15], h[16], h[17] & 192 | h[18] & 63)
-    )
-    return b2a_base64(bytes(groups), newline=False)
+def unique_parts(digests: list[bytes]) -> list[bytes]:
+    """24 characters out of each SHA-1 digest of 20 bytes; the fourth of each group is drawn from
+    the byte after the one base64 would use, as the original does."""
+    text = bytearray(b2a_base64(b"".join([digest[:18] for digest in digests]), newline=False))
+    next_bytes = b"".join([digest[1:19] for digest in digests])
+    text[3::4] = b2a_base64(next_bytes, newline=False)[3::4]
+    return [bytes(text[at : at + 24]) for at in range(0, len(text), 24)]
 
 
 class JobIdSource(IdSource):
@@ -69,8 +66,9 @@ class JobIdSource(IdSource):
 
     def _prepare(self) -> None:
         """The random parts of the next IDs, the first one last."""
+        digests: list[bytes] = []
         for number in range(self._counter + 1, self._counter + _PREPARED + 1):
-            digest = sha1(self._seed + _COUNTER.pack(number)).digest()
-            self._prepared.append(unique_part(digest))
+            digests.append(sha1(self._seed + _COUNTER.pack(number)).digest())
         self._counter += _PREPARED
+        self._prepared = unique_parts(digests)
         self._prepared.reverse()

@@ -47,7 +47,9 @@ class Hub:
             reactor.addReader(self)
 
     def stop(self) -> None:
-        """Close every connection, sent or not."""
+        """Close every connection, sent or not; nothing when that was done."""
+        if self._epoll.closed:
+            return
         for transport in list(self._transports.values()):
             transport.abortConnection()
         rounds = self._rounds
