@@ -117,7 +117,7 @@ class Hub:
     # -- IReadDescriptor ---------------------------------------------------------------------
 
     def fileno(self) -> int:
-        """The inner epoll object."""
+        """The epoll object."""
         return self._epoll.fileno()
 
     def logPrefix(self) -> str:
