@@ -50,12 +50,13 @@ class BenchLog:
         self.error: Exception | None = None
         self.before: Any = None
 
-    def commit(self) -> None:
+    def commit(self) -> str:
         if self.error is not None:
             raise self.error
         self.commits += 1
         if self.before is not None:
             self.before()
+        return self.write_error
 
 
 class NodeCase(SynchronousTestCase):

@@ -77,8 +77,8 @@ class AppendOnlyLog:
 
     # -- every turn --------------------------------------------------------------------------
 
-    def commit(self) -> None:
-        """Write, and by policy sync, what the turn recorded.
+    def commit(self) -> str:
+        """Write, and by policy sync, what the turn recorded; returns :attr:`write_error`.
 
         Raises ``LocalError`` when the log failed under ``always``: nothing may be answered.
         """
@@ -88,8 +88,10 @@ class AppendOnlyLog:
                 self._writer.add(data)
             if self._rewrites.current is not None:
                 self._rewrites.current.add(data)
-        if self._writer is not None:
-            self._writer.flush()
+        if self._writer is None:
+            return ""
+        self._writer.flush()
+        return self._writer.trouble()
 
     def tick(self) -> None:
         """Ten times a second: syncs, retries, rewrites that are due."""
