@@ -78,10 +78,8 @@ class AppendOnlyLog:
     # -- every turn --------------------------------------------------------------------------
 
     def commit(self) -> str:
-        """Write, and by policy sync, what the turn recorded; returns :attr:`write_error`.
-
-        Raises ``LocalError`` when the log failed under ``always``: nothing may be answered.
-        """
+        """Write, and by policy sync, what the turn recorded; returns :attr:`write_error`. Raises
+        ``LocalError`` when the log failed under ``always``: nothing may be answered."""
         if self._records.size:
             data = self._records.take()
             if self._writer is not None:
