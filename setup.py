@@ -26,7 +26,9 @@ COMPILED = [
     "engine/buspump.py",
     "engine/linkend.py",
     "engine/turns.py",
+    "services/clock.py",
     "services/pump.py",
+    "services/rounds.py",
 ]
 
 

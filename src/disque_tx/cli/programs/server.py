@@ -119,9 +119,9 @@ def _daemonize() -> None:
 
 def _work(settings: Settings, log: DaemonLog) -> int:
     # The reactor is installed after the fork, and only by a process that serves.
-    from twisted.internet import epollreactor
+    from disque_tx.services.net.reactor import install
 
-    epollreactor.install()
+    install()
     from twisted.internet import reactor
     from twisted.logger import globalLogBeginner
 

@@ -48,7 +48,7 @@ class Bus(Service):
         self.reactor = platform.reactor
         self.links = BusLinks(runtime.node, settings, self, first_epoch)
         self.pump = BusPump(runtime.node, self.links, Received(runtime.node))
-        hub.serve_links = self.pump.serve
+        runtime.rounds.bus = self.pump
         self.identity: Identity | None = None
         self._runtime = runtime
         self._settings = settings
