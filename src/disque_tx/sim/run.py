@@ -68,8 +68,7 @@ class Run:
             password=self.password,
         )
         self.machines = [
-            Machine(self.world, self.network, b"10.0.0.%d" % (n + 1), _PORT, settings)
-            for n in range(self.shape.nodes)
+            self._machine(n, settings) for n in range(self.shape.nodes)
         ]
         self.plan = FaultPlan(self.world, self.network, self.machines, self.shape.intensity)
         self.plan.allow = set(self.shape.faults)
@@ -77,6 +76,13 @@ class Run:
         self.checkers = checkers
         self.actors: list[Actor] = []
         self.verdicts: dict[str, list[str]] = {}
+
+    def _machine(self, number: int, settings: MachineSettings) -> Machine:
+        """Several of them share a host when the shape has hosts."""
+        ip, hosts = b"10.0.0.%d" % (number + 1), self.shape.hosts
+        host = b"10.1.0.%d" % (number % hosts + 1) if hosts else ip
+        port = _PORT + number // hosts if hosts else _PORT
+        return Machine(self.world, self.network, ip, port, settings, host)
 
     def nodes(self) -> Iterator[tuple[Machine, Node]]:
         """The nodes that run now, and where."""

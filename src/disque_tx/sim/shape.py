@@ -83,6 +83,8 @@ WORKLOADS: Final[dict[str, Workload]] = {
 Pair = tuple[str, str]
 #: So many seeds in a row hold every pair.
 DEAL: Final = 500
+_SHARING_NODES_MIN: Final = 3
+_SHARING: Final = 0.25
 #: Every seed that this divides has no faults.
 _QUIET_EVERY: Final = 5
 _SIZES: Final = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
@@ -103,6 +105,7 @@ class Shape:
     ``faults``: names of those that may strike. ``first``: the one of them that surely does, if any.
     ``fault_s``: for how long. ``intensity``: faults per second. ``password``: clients need one.
     ``stay_leaving``: nodes that are leaving when the faults end are not called back.
+    ``hosts``: on so many hosts are the nodes; 0: each has its own.
     """
 
     nodes: int
@@ -118,6 +121,7 @@ class Shape:
     first: str = ""
     password: bool = False
     stay_leaving: bool = False
+    hosts: int = 0
 
 
 def pairs() -> list[Pair]:
@@ -152,8 +156,9 @@ def draw_shape(world: World) -> Shape:
     if _CLOCK in faults:
         faults.update(_CLOCK_COMPANIONS)
     logs = WORKLOADS[workload].logs or _CLOCK in faults or first in _ON_DISK
+    nodes = random.choice(sizes)
     return Shape(
-        nodes=random.choice(sizes),
+        nodes=nodes,
         clients=random.randint(1, 20),
         workload=workload,
         faults=frozenset(faults),
@@ -166,7 +171,16 @@ def draw_shape(world: World) -> Shape:
         first=first,
         password=random.random() < 0.3,
         stay_leaving=WORKLOADS[workload].leaves and random.random() < 0.5,
+        hosts=_hosts(world, nodes),
     )
+
+
+def _hosts(world: World, nodes: int) -> int:
+    """In a quarter of the clusters with three nodes or more, some share a host."""
+    random = world.random("hosts")
+    if nodes < _SHARING_NODES_MIN or random.random() >= _SHARING:
+        return 0
+    return min(random.choice((1, 2, 2, 3)), nodes - 1)
 
 
 def dealt_pairs(seeds: Iterable[int]) -> Counter[Pair]:
