@@ -34,8 +34,9 @@ class MachineSettings:
 
 class Machine:
     """``port``: for clients. ``host``: the address under which other nodes know it, which the
-    machines of one host share; ``ip`` by default. ``process``: ``None`` while none runs. ``on_turn``: called at the end
-    of every turn of any process. ``on_death``: called when a process ended by itself.
+    machines of one host share; ``ip`` by default. ``process``: ``None`` while none runs.
+    ``on_turn``: called at the end of every turn of any process. ``on_death``: called when a process
+    ended by itself.
     ``events``: makes the sink for the events of a process. ``identities``: every node ID it
     ever started with, the last one last. ``started_us``: when the
     process that runs now, or ran last, was started.

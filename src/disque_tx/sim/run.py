@@ -67,9 +67,7 @@ class Run:
             node_timeout_ms=3_000,
             password=self.password,
         )
-        self.machines = [
-            self._machine(n, settings) for n in range(self.shape.nodes)
-        ]
+        self.machines = [self._machine(n, settings) for n in range(self.shape.nodes)]
         self.plan = FaultPlan(self.world, self.network, self.machines, self.shape.intensity)
         self.plan.allow = set(self.shape.faults)
         self.copies = Copies()
