@@ -73,13 +73,23 @@ class Group(Daemon):
             lambda: self.joined(wanted), f"{wanted} processes are joined: {self.log()[-3000:]}"
         )
 
+    def wait_until_ready(self, wanted: int) -> None:
+        """Wait until so many processes serve, of which some may be leaving."""
+        wait_for(lambda: self._ready(wanted), f"{wanted} processes are ready: {self.log()[-3000:]}")
+
+    def _ready(self, wanted: int) -> bool:
+        try:
+            rows = self.rows()
+        except (*GONE, ReplyError, KeyError):
+            return False
+        return len(rows) == wanted and all(row["state"] == "ready" for row in rows.values())
+
     def joined(self, wanted: int) -> bool:
         """Whether all processes serve, and each can reach all others."""
         try:
-            rows = self.rows()
-            if len(rows) != wanted or any(row["state"] != "ready" for row in rows.values()):
-                return False
-            return all(self.reachable(int(row["port"])) == wanted - 1 for row in rows.values())
+            return self._ready(wanted) and all(
+                self.reachable(int(row["port"])) == wanted - 1 for row in self.rows().values()
+            )
         except (*GONE, ReplyError, KeyError):
             return False
 

@@ -62,6 +62,7 @@ class Parent(MultiService):
         self._listeners = FrontListeners(settings, log, self._balance, reactor)
         self._supervision = Supervision(reactor, self._launch, self)
         self._reports = Reports(settings, self._supervision.members)
+        self._listening = False
         self._serving = False
         self._count = shares.processes(settings)
         self._wanted = list(range(1, self._count + 1)) if self._count > 1 else [0]
@@ -159,7 +160,8 @@ class Parent(MultiService):
             self._spread_reports()
         elif kind == "ready":
             supervision.is_ready(number)
-            self._take_connections([number])
+            if self._listening:
+                self._take_connections([number])
             self._spread_reports()
         elif kind == "failed":
             supervision.has_failed(number, rest[0])
@@ -210,6 +212,7 @@ class Parent(MultiService):
 
     def opened(self) -> None:
         """All listen: the daemon takes connections; clients get LOADING until it is over."""
+        self._listening = True
         self._take_connections(self._wanted)
         self._listeners.announce()
         self._started("")
