@@ -18,15 +18,18 @@ class StopTests(GroupTestCase):
         """SIGTERM and SIGINT end all processes within ten seconds, with status 0; blocked clients
         learn why."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            group = self.group(3).start()
-            pids = group.pids()
-            client = group.client()
-            client.send("GETJOB", "FROM", "q")
-            wait_for(lambda: blocked(group) == 1, "the client is blocked")
-            group.process.send_signal(number)  # type: ignore[union-attr]
-            self.assertEqual(0, group.wait(10))
-            self.assertEqual(LEAVING, str(client.read()))
-            self.assertFalse(any(map(alive, pids.values())))
+            self.stop_by(self.group(3).start(), number)
+
+    def stop_by(self, group: Group, number: int) -> None:
+        """Send the signal while a client waits, and look at the end."""
+        pids = group.pids()
+        client = group.client()
+        client.send("GETJOB", "FROM", "q")
+        wait_for(lambda: blocked(group) == 1, "the client is blocked")
+        os.kill(group.pid, number)
+        self.assertEqual(0, group.wait(10))
+        self.assertEqual(LEAVING, str(client.read()))
+        self.assertFalse(any(map(alive, pids.values())))
 
     def test_interrupt_of_a_terminal(self) -> None:
         """A Ctrl-C reaches all processes at once, and still ends them in an orderly way."""
@@ -57,6 +60,9 @@ class StopTests(GroupTestCase):
         group.wait_until_joined()
         self.assertEqual("1", group.rows()[1]["restarts"])
         self.assertNotEqual(pid, group.pids()[1])
+        group.client((group.ip, group.own_port(2))).send("DEBUG", "RESTART")
+        wait_for(lambda: group.rows()[2]["restarts"] == "1", "the other one has ended")
+        group.wait_until_joined()
 
     def test_hangup(self) -> None:
         """SIGHUP ends nothing."""
