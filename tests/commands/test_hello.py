@@ -44,7 +44,8 @@ class BareTests(DeskCase):
     def test_unknown_address(self) -> None:
         """A node whose address is not known has none, and not that of this host."""
         self.membership.add(NodeEntry(PEER, b"", 0, PFAIL, 0))
-        self.assertEqual([PEER, b"", b"0", b"10"], self.call(hello, b"HELLO")[3])
+        expected = [[ME, b"127.0.0.1", b"7711", b"1"], [PEER, b"", b"0", b"10"]]
+        self.assertEqual([1, ME, *expected], self.call(hello, b"HELLO"))
 
     def test_words(self) -> None:
         """HELLO has no argument or a version; everything else is a wrong number of arguments."""

@@ -37,14 +37,9 @@ class Group(Daemon):
     """``processes``: how many."""
 
     def __init__(
-        self,
-        folder: Path,
-        processes: int,
-        *directives: str,
-        ip: str = "127.0.0.1",
-        **variables: str,
+        self, folder: Path, processes: int, *directives: str, ip: str = "127.0.0.1"
     ) -> None:
-        super().__init__(folder, *directives, ip=ip, **variables)
+        super().__init__(folder, *directives, ip=ip)
         self._set_port(free_ports(ip))
         self.set_processes(processes)
 

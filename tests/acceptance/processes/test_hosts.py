@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
 from typing import Any
 from unittest import SkipTest
 
@@ -109,13 +110,13 @@ class AddressTests(GroupTestCase):
         ports = [group.own_port(1), group.own_port(2)]
         expected = sorted(f"{address}:{port}" for port in [*ports, other.port])
 
-        def addresses(of: Group, port: int) -> list[str]:
+        def knows_all(of: Group, port: int) -> bool:
             lines = of.ask(port, "CLUSTER", "NODES").decode().splitlines()
-            return sorted(line.split()[1] for line in lines)
+            return sorted(line.split()[1] for line in lines) == expected
 
         for of, port in [*((group, port) for port in ports), (other, other.port)]:
             wait_for(
-                lambda of=of, port=port: addresses(of, port) == expected,
+                partial(knows_all, of, port),
                 f"the node at {port} has the addresses that all can use",
                 60,
             )

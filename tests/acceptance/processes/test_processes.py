@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from functools import partial
 from pathlib import Path
 
 from tests.acceptance.daemon import LEAVING, wait_for
 from tests.acceptance.processes.group import Group, GroupTestCase, alive
+from tests.acceptance.resp import Connection
 
 
 class StopTests(GroupTestCase):
@@ -88,10 +90,10 @@ class ConfigurationTests(GroupTestCase):
 
         def known(number: int) -> bool:
             port = group.own_port(number)
-            return group.ask(port, "CONFIG", "GET", "slowlog-max-len")[1] == b"7"
+            return bool(group.ask(port, "CONFIG", "GET", "slowlog-max-len")[1] == b"7")
 
         for number in (1, 2, 3):
-            wait_for(lambda number=number: known(number), f"process {number} has it")
+            wait_for(partial(known, number), f"process {number} has it")
         os.kill(group.pids()[2], signal.SIGKILL)
         wait_for(lambda: "Process 2 has ended" in group.log(), "the parent knows")
         group.wait_until_joined()
@@ -104,14 +106,13 @@ class ConfigurationTests(GroupTestCase):
         self.assertEqual(b"104857600", client.call("CONFIG", "GET", "maxmemory")[1])
         self.assertIn("\r\nmaxmemory:52428800\r\n", client.call("INFO", "totals").decode())
         client.call("CONFIG", "SET", "maxmemory", "60mb")
+
+        def has_share(number: int) -> bool:
+            text = group.ask(group.own_port(number), "INFO", "totals")
+            return b"\r\nmaxmemory:31457280\r\n" in text
+
         for number in (1, 2):
-            port = group.own_port(number)
-            wait_for(
-                lambda port=port: (
-                    b"\r\nmaxmemory:31457280\r\n" in group.ask(port, "INFO", "totals")
-                ),
-                "the process has its share",
-            )
+            wait_for(partial(has_share, number), f"process {number} has its share")
 
     def test_rewrite(self) -> None:
         """CONFIG REWRITE writes the configuration of the daemon, not the share of the process that
@@ -137,9 +138,13 @@ class ConfigurationTests(GroupTestCase):
         """A password that is set closes all processes, not one of them."""
         group = self.group(2).start()
         group.client().call("CONFIG", "SET", "requirepass", "secret")
+
+        def closed(client: Connection) -> bool:
+            return "NOAUTH" in client.error("PING")
+
         for number in (1, 2):
             client = group.client((group.ip, group.own_port(number)))
-            wait_for(lambda client=client: "NOAUTH" in client.error("PING"), "it is closed")
+            wait_for(partial(closed, client), f"process {number} asks for the password")
 
 
 class BackgroundTests(GroupTestCase):

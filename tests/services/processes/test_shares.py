@@ -65,12 +65,13 @@ class PortTests(SynchronousTestCase):
 
     def test_refused(self) -> None:
         """What cannot work is refused with the numbers that people need."""
-        for changes, message in (
+        refused: list[tuple[dict[str, Any], str]] = [
             ({"port": 0}, "leaves them no ports"),
             ({"port": 55_533}, "the ports 55534 to 55537, and 65534 to 65537 for other nodes"),
             ({"cluster_bus_port": 65_532}, "65533 to 65536 for other nodes"),
             ({"process_port": 7709}, "cannot be among their own, 7709 to 7712"),
-        ):
+        ]
+        for changes, message in refused:
             with self.assertRaisesRegex(ConfigError, message):
                 check(settings(**changes), 4)
         check(settings(port=55_531), 4)
