@@ -63,8 +63,9 @@ class StopTests(GroupTestCase):
         self.assertEqual("1", group.rows()[1]["restarts"])
         self.assertNotEqual(pid, group.pids()[1])
         group.client((group.ip, group.own_port(2))).send("DEBUG", "RESTART")
-        wait_for(lambda: group.rows()[2]["restarts"] == "1", "the other one has ended")
+        wait_for(lambda: "Process 2 has ended" in group.log(), "the other one has ended")
         group.wait_until_joined()
+        self.assertEqual("1", group.rows()[2]["restarts"])
 
     def test_hangup(self) -> None:
         """SIGHUP ends nothing."""
@@ -98,6 +99,22 @@ class ConfigurationTests(GroupTestCase):
         wait_for(lambda: "Process 2 has ended" in group.log(), "the parent knows")
         group.wait_until_joined()
         self.assertTrue(known(2))
+
+    def test_log_turned_on(self) -> None:
+        """A log that was turned on by CONFIG SET is loaded when a process is started again: its
+        jobs are there."""
+        group = self.group(2, "appendfsync always").start()
+        group.client().call("CONFIG", "SET", "appendonly", "yes")
+        client = group.client((group.ip, group.own_port(2)))
+        wait_for(
+            lambda: group.log().count("append only file was rewritten") == 2,
+            "both have their first log",
+        )
+        job_id = client.call("ADDJOB", "q", "body", 0, "REPLICATE", 1)
+        os.kill(group.pids()[2], signal.SIGKILL)
+        wait_for(lambda: "Process 2 has ended" in group.log(), "the parent knows")
+        group.wait_until_joined()
+        self.assertIsNotNone(group.ask(group.own_port(2), "SHOW", job_id))
 
     def test_memory(self) -> None:
         """The memory for jobs is that of the daemon: processes share it. CONFIG shows the whole."""

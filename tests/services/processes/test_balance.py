@@ -59,6 +59,15 @@ class BalanceTests(SynchronousTestCase):
         self.add(3)
         self.assertEqual([3, 3, 3], self.give(3))
 
+    def test_ready_later(self) -> None:
+        """A process that takes connections while it loads its log is not taken for an empty one
+        when it is ready."""
+        self.add(1, 2)
+        self.give(4)
+        self.add(1)
+        self.balance.report(1, clients=2, received=2)
+        self.assertEqual([3, 3, 0], self.give(2))
+
     def test_wait(self) -> None:
         """Clients that connect before any process serves wait, and are spread then."""
         self.give(6, entrance=2)

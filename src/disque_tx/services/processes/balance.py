@@ -45,7 +45,10 @@ class Balance:
 
     def add(self, children: dict[int, Child]) -> None:
         """These processes, by their numbers, take connections, beginning with those that wait."""
-        self._targets.update({number: Target(child) for number, child in children.items()})
+        for number, child in children.items():
+            known = self._targets.get(number)
+            if known is None or known.child is not child:
+                self._targets[number] = Target(child)
         waiting, self._waiting = self._waiting, deque()
         for entrance, sock in waiting:
             self.give(entrance, sock)

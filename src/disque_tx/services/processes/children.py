@@ -36,8 +36,7 @@ _PARENT_ONLY: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 class Start:
     """What a child is told. ``settings``: its own; ``common``: those of the daemon. ``number``: its
     own, of ``count`` processes. ``extra_bus_port``: a second port for other nodes, 0 for none.
-    ``surplus``: it is not wanted any more, and gives its jobs away. ``changes``: what CONFIG SET
-    has changed since the daemon was started: name and value."""
+    ``surplus``: it is not wanted any more, and gives its jobs away."""
 
     settings: Settings
     common: Settings
@@ -45,7 +44,6 @@ class Start:
     count: int
     extra_bus_port: int = 0
     surplus: bool = False
-    changes: list[tuple[bytes, bytes]] = attrs.Factory(list)
 
 
 class ChildProcess(ProcessProtocol):

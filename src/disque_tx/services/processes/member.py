@@ -82,8 +82,6 @@ class MemberRoot(NodeRoot):
 
     def listen(self) -> None:
         """Listen on its own ports, and let the parent know."""
-        for name, value in self._start.changes:
-            self._apply(name, value)
         super().listen()
         if self._start.extra_bus_port:
             self.bus.open_also(self._start.extra_bus_port)
@@ -165,7 +163,7 @@ class MemberRoot(NodeRoot):
                 pass  # it was never known here
 
     def _apply(self, name: bytes, value: bytes) -> None:
-        """A client of another process has set a parameter."""
+        """A client of some process has set a parameter."""
         control = self.server.control
         assert isinstance(control, NodeControl)
         try:
@@ -208,8 +206,14 @@ class MemberRoot(NodeRoot):
         row = DIRECTIVES[directive]
         row.assign(self.settings, row.value(mine))
         if directive == "dir":
-            os.makedirs(mine.dir, exist_ok=True)
+            self._make_folder(mine.dir)
         super().setting_changed(directive)
+
+    def _make_folder(self, folder: str) -> None:
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            self.log.warning(f"The folder {folder} can't be made: {os_error_text(error)}")
 
     def parameter_set(self, name: bytes, value: bytes) -> None:
         """A client of this process has set a parameter."""

@@ -17,8 +17,9 @@ from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import LoopingCall
 
+from disque_tx import config
 from disque_tx.config.paths import os_error_text
-from disque_tx.errors import ConfigError
+from disque_tx.errors import CommandError, ConfigError
 from disque_tx.services.bus.endpoints import first_address
 from disque_tx.services.host.process import Watchdog, notify
 from disque_tx.services.processes import leftovers, shares
@@ -56,7 +57,6 @@ class Parent(MultiService):
         self._reactor = reactor
         self._environment = environment_of_children(environment)
         self._started = started
-        self._changes: dict[bytes, bytes] = {}
         self._emptying: dict[int, leftovers.Emptying] = {}
         self._balance = Balance()
         self._listeners = FrontListeners(settings, log, self._balance, reactor)
@@ -132,13 +132,12 @@ class Parent(MultiService):
     def _start_of(self, number: int) -> Start:
         settings = self._settings
         mine = shares.share(settings, number, self._count)
-        if not os.path.exists(shares.log_path(mine)):
-            mine.aof_enqueue_jobs_once = False  # a new process has no log yet
+        if self._serving or not os.path.exists(shares.log_path(mine)):
+            # It is for the start of the daemon; a new process has no log yet.
+            mine.aof_enqueue_jobs_once = False
         takes_base_port = number == 1 and 0 not in self._supervision.members
         extra = shares.own_bus_port(settings, 0) if takes_base_port else 0
-        is_surplus = number in self._surplus
-        changes = list(self._changes.items())
-        return Start(mine, settings, number, self._count, extra, is_surplus, changes)
+        return Start(mine, settings, number, self._count, extra, number in self._surplus)
 
     def _pass_again(self, number: int, unsent: list[tuple[Message, socket.socket]]) -> None:
         """Others serve the connections that a child did not take before it ended."""
@@ -168,7 +167,7 @@ class Parent(MultiService):
         elif kind == "report":
             self._reported(number, rest[0])
         elif kind == "set":
-            self._set(number, rest[0], rest[1])
+            self._set(rest[0], rest[1])
         elif kind == "shutdown":
             self._log.warning("User requested shutdown...")
             self._stop(rewrite_log=rest[0])
@@ -184,13 +183,22 @@ class Parent(MultiService):
             if emptying.may_end(report, others, self._reactor.seconds()):
                 self._supervision.retire(number)
 
-    def _set(self, number: int, name: str, value: str) -> None:
-        self._changes[name.encode("latin-1")] = value.encode("latin-1")
-        self._send_all(["set", name, value], but=number)
+    def _set(self, name: str, value: str) -> None:
+        """Set a parameter in all processes, also in the one that has it: so all have the same value
+        when two clients set it at once. Processes that are started later have it from here, but for
+        ``dir``: their logs are where they were."""
+        if name.lower() != "dir":
+            try:
+                config.set_value(self._settings, name.encode("latin-1"), value.encode("latin-1"))
+            except CommandError as error:
+                self._log.warning(f"CONFIG SET {name}: {error.text}")
+                return
+        self._log.level = self._settings.loglevel
+        self._send_all(["set", name, value])
 
-    def _send_all(self, message: Message, but: int = -1) -> None:
+    def _send_all(self, message: Message) -> None:
         for member in self._supervision.members.values():
-            if member.child is not None and member.number != but:
+            if member.child is not None:
                 member.child.send(message)
 
     def _spread_reports(self) -> None:
@@ -220,7 +228,7 @@ class Parent(MultiService):
     def ready(self) -> None:
         """All serve clients."""
         self._serving = True
-        self._settings.aof_enqueue_jobs_once = False
+        self._settings.aof_enqueue_jobs_once = False  # each process has used it
         count = len(self._supervision.members)
         self._log.notice(f"All {count} processes serve clients")
         notify(f"READY=1\nSTATUS=Serving clients with {count} processes")
