@@ -31,6 +31,7 @@
 # To measure it:
 #   make bench                speed and memory beside redis-server (needs cc and redis-server)
 #   make bench-versions       this version beside another one: OTHER=path/to/its/python
+#   make bench-idle           what an idle cluster sends, simulated
 #   make bench-clients        the blocking client beside bare redis-py
 #   make bench-workers        workers beside RQ and Celery (needs cc and redis-server)
 #   make bench-pipeline       the pipeline on Spark over 10 million events
@@ -59,7 +60,7 @@ export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-pipeline quick test coverage sim mutation fuzz spark-kill clean
 .PHONY: lint types docs unit mutants acceptance acceptance-cluster spark sim-some unit-compiled acceptance-compiled
-.PHONY: bench bench-versions bench-clients bench-workers bench-pipeline site dist
+.PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-pipeline site dist
 
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
@@ -84,7 +85,7 @@ $(VENV)/.made-quick: $(VENV)/.made
 	touch $@
 
 $(VENV)/.made-test: $(VENV)/.made-quick
-	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint,spark]'
+	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[test,lint,spark,frameworks]'
 	touch $@
 
 # The compiled package lies in a folder of its own and is put in front of the plain one. It is built
@@ -138,7 +139,7 @@ types: $(VENV)/.made-test
 	$(BIN)/mypy src tests
 
 # The clusters are a package of their own: several daemons each, and no two at a time.
-ACCEPTANCE := $(subst /,.,$(basename $(wildcard tests/acceptance/test_*.py)))
+ACCEPTANCE := $(subst /,.,$(basename $(wildcard tests/acceptance/test_*.py))) tests.acceptance.integrations
 TOP_LEVEL := $(subst /,.,$(basename $(wildcard tests/test_*.py)))
 # The daemon is tested plain and compiled; what only uses one, and is not compiled itself, once.
 DAEMON := $(addprefix tests.acceptance.test_,connections durability eventlog libraries listening logfiles process protocols transcripts)
@@ -194,13 +195,18 @@ spark-kill: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test
 bench:
 	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
 	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall .
-	$(BENCH_VENV)/bin/python benchmarks/bench.py $(BENCH_ARGS)
+	$(BENCH_VENV)/bin/python -m benchmarks.daemon $(BENCH_ARGS)
 
 # This version beside another one, in turn. OTHER: Python in an environment that has the other one.
+VERSION_ROWS ?= one,depth1,depth16,blocked,aof,copies1,copies16,backlog
 bench-versions:
 	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
 	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall .
-	$(BENCH_VENV)/bin/python benchmarks/versions.py $(OTHER) $(BENCH_ARGS)
+	$(BENCH_VENV)/bin/python -m benchmarks.daemon --other $(OTHER) --only $(VERSION_ROWS) $(BENCH_ARGS)
+
+# Bytes on the bus of clusters that have nothing to do, simulated.
+bench-idle: $(VENV)/.made
+	$(BIN)/python benchmarks/idlecluster.py
 
 # The blocking client beside bare redis-py.
 bench-clients: $(VENV)/.made-test

@@ -24,7 +24,9 @@ COMPILED = [
     "commands/*.py",
     "engine/buslinks.py",
     "engine/turns.py",
+    "services/clock.py",
     "services/pump.py",
+    "services/rounds.py",
 ]
 
 

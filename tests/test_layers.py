@@ -25,6 +25,7 @@ ALLOWED = {
     "engine": COMMON | {"config", "commands", "core", "wire"},
     "client": {"errors"},
     "worker": {"errors", "client"},
+    "integrations": {"errors", "client", "worker"},
     "workqueue": {"errors", "client"},
     "spark": {"wire", "client", *COMMON},
 }

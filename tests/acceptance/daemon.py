@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shlex
@@ -14,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -30,12 +31,17 @@ BUS_OFFSET = 10_000
 SOURCE = Path(disque_tx.__file__).resolve().parents[1]
 #: Below the range from which the system takes ports for outgoing connections.
 _PORTS = range(12_000, 22_000)
+#: Ports that this process took, each with a lock on a file, which ends with the process.
+_CLAIMS: dict[int, IO[bytes]] = {}
 
 
 def free_port() -> int:
-    """A port that is free, and whose bus port is free, too."""
+    """A port that is free, whose bus port is free, too, and that no test running beside this one
+    has been given, whether its daemon listens already or is being restarted."""
     while True:
         port = random.choice(_PORTS)
+        if not _claim(port):
+            continue
         try:
             for number in (port, port + BUS_OFFSET):
                 with socket.socket() as sock:
@@ -44,6 +50,22 @@ def free_port() -> int:
         except OSError:
             continue
         return port
+
+
+def _claim(port: int) -> bool:
+    """Whether nobody else has this port; if so, it is ours until the process ends."""
+    if port in _CLAIMS:
+        return False
+    folder = Path(tempfile.gettempdir(), "disque-tx-test-ports")
+    folder.mkdir(exist_ok=True)
+    file = open(folder / str(port), "ab")  # noqa: SIM115 -- open for as long as the claim holds
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return False
+    _CLAIMS[port] = file
+    return True
 
 
 def import_paths() -> list[str]:

@@ -139,8 +139,18 @@ class ListenTests(DaemonTestCase):
 
     def test_twistd(self) -> None:
         """The same daemon runs under Twisted's own program, which stops it in its own way."""
+        self.stop_twist("epoll")
+
+    def test_own_reactor(self) -> None:
+        """Twisted's programs can choose the daemon's reactor by its name; they end at once when
+        there is none of that name."""
+        self.stop_twist("disque")
+
+    def stop_twist(self, reactor: str) -> None:
+        """Run the daemon under Twisted's program, and stop it while a client waits."""
         daemon = self.daemon(in_file=True)
-        daemon.program = (sys.executable, "-m", "twisted", "disque", "--config")
+        program = (sys.executable, "-m", "twisted", f"--reactor={reactor}")
+        daemon.program = (*program, "disque", "--config")
         client = daemon.start().client()
         client.call("ADDJOB", "q", "b", 0)
         client.send("GETJOB", "FROM", "empty")

@@ -1,4 +1,4 @@
-"""Both clients have the same commands, described in one place."""
+"""All clients have the same commands, described in one place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client import DisqueClient, requests
+from disque_tx.client import DisqueClient, aio, requests
 from disque_tx.client.blocking import Disque
 from disque_tx.client.commands import WAIT_MS_MAX, Commands, Wait, whole_ms
 from tests.client.scripted import FakeTime
@@ -17,7 +17,7 @@ class DescriptionTests(SynchronousTestCase):
 
     def test_parameters(self) -> None:
         """A method shows the parameters of its command, not those of its implementation."""
-        for client in (Disque, DisqueClient):
+        for client in (Disque, DisqueClient, aio.Disque):
             for name in ("add_job", "ack_jobs", "queue_scan", "pause"):
                 of_request = inspect.signature(getattr(requests, name))
                 of_method = inspect.signature(getattr(client(), name))

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 from twisted.internet.interfaces import IAddress, IPushProducer
 from twisted.internet.protocol import Factory, Protocol
 from twisted.python.failure import Failure
 from zope.interface import implementer
-
-from disque_tx.services.interfaces import ITurn
 
 
 class Recorder(Protocol):
@@ -53,36 +47,6 @@ class Producer:
 
     def stopProducing(self) -> None:
         self.asked.append("stop")
-
-
-class _NoPump:
-    """A pump that handles no events."""
-
-    def __init__(self) -> None:
-        self.again: list[tuple[int, int]] = []
-
-    def serve(self, events: list[Any], sessions: dict[int, Any]) -> list[Any]:
-        return events
-
-    def is_turn_over(self) -> bool:
-        return False
-
-
-@implementer(ITurn)
-class Turns:
-    """Counts turns."""
-
-    def __init__(self) -> None:
-        self.pump: Any = _NoPump()
-        self.begun = self.ended = 0
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        self.begun += 1
-        try:
-            yield
-        finally:
-            self.ended += 1
 
 
 class StillLog:

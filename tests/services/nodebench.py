@@ -15,23 +15,14 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
-from disque_tx.commands.context import Control, Server
-from disque_tx.commands.dispatch import Dispatcher
-from disque_tx.commands.memory import MemoryControl
-from disque_tx.commands.table import standard_registry
-from disque_tx.config.settings import Settings
-from disque_tx.core.membership import Membership
-from disque_tx.core.node import Node
-from disque_tx.nodetable import MYSELF, NodeEntry
-from disque_tx.services.clients.admission import Admission
-from disque_tx.services.clients.protocol import RespFactory, RespProtocol
+from disque_tx.commands.context import Control
+from disque_tx.services.clients.protocol import RespProtocol
 from disque_tx.services.host.log import DaemonLog
 from disque_tx.services.host.memoryfiles import MemoryFiles
 from disque_tx.services.host.platform import Platform
 from disque_tx.services.interfaces import IClock
-from disque_tx.services.net.hub import Hub
-from disque_tx.services.runtime import Runtime
-from tests.commands.desk import ME, UNIX_S, NumberedIds
+from tests.commands.desk import UNIX_S
+from tests.services.runningnode import RunningNode, memory_control
 
 FIRST_ID = b"D-aaaaaaaa-%024d-05a1" % 1
 
@@ -59,12 +50,13 @@ class BenchLog:
         self.error: Exception | None = None
         self.before: Any = None
 
-    def commit(self) -> None:
+    def commit(self) -> str:
         if self.error is not None:
             raise self.error
         self.commits += 1
         if self.before is not None:
             self.before()
+        return self.write_error
 
 
 class NodeCase(SynchronousTestCase):
@@ -73,27 +65,24 @@ class NodeCase(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.reactor = self.make_reactor()
-        self.settings = Settings(dir="/")
         self.log_path = self.mktemp()
         self.log = DaemonLog("debug", self.log_path)
-        membership = Membership(NodeEntry(ME, b"", 7711, MYSELF, 0), lambda: b"b" * 40)
-        self.node = Node(membership, NumberedIds(), lambda: 0.5)
-        self.control = self.make_control()
-        self.server = Server(self.node, self.control, standard_registry())
         self.request_ns = 0
         self._clock_ns = 0
-        dispatcher = Dispatcher(self.server, self.server.registry, self.clock_ns)
-        self.runtime = Runtime(
-            self.node, self.server, dispatcher, BenchClock(self.reactor), self.reactor
+        self.running_node = RunningNode(
+            self.reactor, self.log, BenchClock(self.reactor), self.make_control(), self.clock_ns
         )
+        self.addCleanup(self.running_node.stop)
+        self.settings = self.running_node.settings
+        self.node = self.running_node.node
+        self.control = self.running_node.control
+        self.server = self.running_node.server
+        self.runtime = self.running_node.runtime
         self.commits = BenchLog()
         self.runtime.turns.log = self.commits
-        self.admission = Admission(self.runtime, self.settings, self.log)
-        self.factory = RespFactory(self.runtime, self.admission)
-        self.hub = Hub(self.reactor, self.runtime)
-        self.hub.start()
-        self.addCleanup(self.hub.stop)
-        self.addCleanup(self.runtime.stop)
+        self.admission = self.running_node.admission
+        self.factory = self.running_node.factory
+        self.hub = self.running_node.hub
 
     def clock_ns(self) -> int:
         """The dispatcher's clock."""
@@ -111,7 +100,7 @@ class NodeCase(SynchronousTestCase):
 
     def make_control(self) -> Control:
         """The process control that commands use."""
-        return MemoryControl({b"requirepass": b"", b"maxmemory": b"1073741824"})
+        return memory_control()
 
     def logged(self) -> str:
         """The text of the daemon's log."""
@@ -130,10 +119,8 @@ class NodeCase(SynchronousTestCase):
 
     def dial(self) -> socket.socket:
         """The client's end of a connection to the fast acceptor."""
-        mine, its = socket.socketpair()
+        mine = self.running_node.dial()
         self.addCleanup(mine.close)
-        mine.settimeout(5)
-        self.hub.adopt(its, self.factory)
         return mine
 
     def turn(self, *requests: bytes) -> bytes:

@@ -34,7 +34,6 @@ class CountingLog(LogSink):
     def __init__(self) -> None:
         self.uncommitted = 0
         self.recorded = 0
-        self.write_error = ""
 
     def load_job(self, job: JobRecord) -> None:
         self.uncommitted += 1
@@ -44,8 +43,9 @@ class CountingLog(LogSink):
         self.uncommitted += 1
         self.recorded += 1
 
-    def commit(self) -> None:
+    def commit(self) -> str:
         self.uncommitted = 0
+        return ""
 
 
 class WatchedTransport(StringTransport):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from disque_tx.client.addresses import Address, address
+from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.spark.connections import Servers
 from tests.client.scripted import ScriptedNode, ScriptedTestCase, array, bulk
 
 IDS = [f"D-aaaaaaaa-{number:024d}-05a1" for number in range(10)]

@@ -1,6 +1,7 @@
 """For programs that use Disque: values and errors of all clients.
 
 The blocking client is ``disque_tx.Disque``; see :mod:`disque_tx.client.blocking`. The one for
+asyncio is ``disque_tx.client.aio.Disque``; see :mod:`disque_tx.client.aio.client`. The one for
 Twisted is ``disque_tx.client.DisqueClient``; see :mod:`disque_tx.client.tx.client`.
 """
 

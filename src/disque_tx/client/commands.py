@@ -1,8 +1,9 @@
-"""The commands of Disque as methods, which both clients have.
+"""The commands of Disque as methods, which all clients have.
 
 Each request of :mod:`disque_tx.client.requests` becomes a method here: in
 :class:`ImmediateCommands` it returns the result; in :class:`DeferredCommands` it returns a Deferred
-of the result, which fails with the exceptions that the docstring names.
+of the result, which fails with the exceptions that the docstring names; in
+:class:`AwaitedCommands` it is a coroutine.
 
 When a connection is lost, commands that are ``REPEATABLE`` go to another node by themselves; the
 others raise ``OutcomeUnknown`` if they have been sent. Any method may raise the exceptions of
@@ -12,12 +13,13 @@ others raise ``OutcomeUnknown`` if they have been sent. Any method may raise the
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, cast, overload
 
 from disque_tx.client import channels, requests
 from disque_tx.client.channels import Steps
+from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
 from disque_tx.client.requests import Request, Scan
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 #: How long one GETJOB may wait at a node; a node that stopped answering is noticed after that time.
 WAIT_MS_MAX: Final = 10_000
+#: How many jobs are asked for in one round trip when they are wanted in the order of their queues.
+IN_ORDER_AT_ONCE: Final = 16
 
 
 class Method(Protocol[_P, _T]):
@@ -40,6 +44,11 @@ class Method(Protocol[_P, _T]):
     def __get__(
         self, client: DeferredCommands, owner: Any = None
     ) -> Callable[_P, Deferred[_T]]: ...
+
+    @overload
+    def __get__(
+        self, client: AwaitedCommands, owner: Any = None
+    ) -> Callable[_P, Coroutine[Any, Any, _T]]: ...
 
     @overload
     def __get__(self, client: None, owner: Any = None) -> Callable[..., Any]: ...
@@ -55,7 +64,7 @@ class Listing(Protocol[_P, _T_co]):
 
     @overload
     def __get__(
-        self, client: DeferredCommands, owner: Any = None
+        self, client: DeferredCommands | AwaitedCommands, owner: Any = None
     ) -> Callable[_P, AsyncIterator[_T_co]]: ...
 
     @overload
@@ -96,9 +105,9 @@ def _like(function: Callable[..., Any], method: Callable[..., Any]) -> Callable[
 
 
 class Commands:
-    """The commands that both clients have; see :mod:`disque_tx.client.requests`.
+    """The commands that all clients have; see :mod:`disque_tx.client.requests`.
 
-    ``_session``: executes requests, and returns values or Deferreds as its client does.
+    ``_session``: executes requests, and returns values, Deferreds or coroutines as its client does.
     """
 
     _session: Any
@@ -152,8 +161,46 @@ class ImmediateCommands(Commands):
     """Methods return their results."""
 
 
-class DeferredCommands(Commands):
+class _CommandsInTime(Commands):
+    """Whatever a session returns is awaited, a Deferred or a coroutine."""
+
+    async def _stepped(self, steps: Steps[_T]) -> _T:
+        """:meth:`_perform_steps` as a coroutine."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = await step(self._session)
+                except ClientError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+
+    async def _pages(self, scan: Scan[_T]) -> AsyncIterator[_T]:
+        address, (cursor, items) = await self._session.request_located(scan.page(0))
+        while True:
+            for item in items:
+                yield item
+            if not cursor:
+                return
+            try:
+                cursor, items = await self._session.request_at(address, scan.page(cursor))
+            except ConnectionLost as lost:
+                raise ScanInterrupted(scan.command, lost) from lost
+
+
+class DeferredCommands(_CommandsInTime):
     """Methods return Deferreds of their results."""
+
+
+class AwaitedCommands(_CommandsInTime):
+    """Methods are coroutines."""
+
+    async def _perform_steps(self, steps: Steps[_T]) -> _T:
+        return await self._stepped(steps)
 
 
 def whole_ms(timeout_s: float | None) -> int:

@@ -41,13 +41,9 @@ class Clients(Protocol):
 class CommittedLog(Protocol):
     """The log of the jobs."""
 
-    @property
-    def write_error(self) -> str:
-        """Why the log does not hold what was recorded; empty when it does."""
-
-    def commit(self) -> None:
-        """Write, and by policy sync, what was recorded. Raises ``LocalError`` when the process
-        ends because that failed."""
+    def commit(self) -> str:
+        """Write, and by policy sync, what was recorded; returns why the log does not hold it, empty
+        when it does. Raises ``LocalError`` when the process ends because that failed."""
 
 
 class OutgoingLinks(Protocol):
@@ -161,8 +157,7 @@ class Turns:
             self._clients.resume(resumed)
         log = self.log
         if log is not None:
-            log.commit()
-            if log.write_error:
+            if log.commit():
                 self._server.troubled = True
         if self._node.membership.changed:
             self.save_nodes()

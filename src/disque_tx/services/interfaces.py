@@ -10,7 +10,10 @@ from twisted.internet.interfaces import IProtocolFactory
 from zope.interface import Attribute, Interface
 
 if TYPE_CHECKING:
+    import select
+
     from disque_tx.services.pump import Pump
+    from disque_tx.services.rounds import Rounds
 
 
 class IClock(Interface):
@@ -31,6 +34,17 @@ class ITurn(Interface):
     def turn() -> AbstractContextManager[object]:
         """The block in which input is executed; at its end the log is written, then replies are
         sent."""
+
+
+class IRoundsReactor(Interface):
+    """A reactor that runs the rounds of a node itself (``net/reactor.py``)."""
+
+    def attach(rounds: Rounds, poller: select.epoll) -> bool:
+        """From now on wait in ``poller``, and run these rounds; ``False`` when it runs those of
+        another node already."""
+
+    def detach(rounds: Rounds) -> None:
+        """Wait as any other reactor again."""
 
 
 class IHost(Interface):

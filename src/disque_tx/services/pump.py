@@ -81,12 +81,14 @@ class Pump:
     """Moves requests in and replies out for all sessions of a node.
 
     ``late``: sessions that have more requests than one turn may take. ``again``: events of sockets
-    that may hold more than was read, to be served in the next round.
+    that may hold more than was read, to be served in the next round. ``calls``: by client ID, the
+    operations of programs that embed the node.
     """
 
     def __init__(self, server: Server, dispatcher: Dispatcher) -> None:
         self.late: list[Session] = []
         self.again: list[tuple[int, int]] = []
+        self.calls: dict[int, Any] = {}
         self._server = server
         self._node = server.node
         self._stats = server.stats
@@ -192,12 +194,14 @@ class Pump:
             if session.connection.session is session:
                 self.drain(session)
 
-    def drain_resumed(self, session: Session) -> None:
-        """A client is no longer blocked: execute what it sent meanwhile, now or in another turn."""
-        if self._dispatcher.is_turn_over():
-            self.postpone(session)
-        else:
-            self.drain(session)
+    def resume(self, clients: list[Client]) -> None:
+        """These are no longer blocked: execute what they sent, now or in another turn."""
+        for client in clients:
+            if isinstance(client, Session) and client.connection.session is client:
+                if self._dispatcher.is_turn_over():
+                    self.postpone(client)
+                else:
+                    self.drain(client)
 
     def postpone(self, session: Session) -> None:
         """Execute what this client sent in another turn."""
@@ -215,21 +219,22 @@ class Pump:
         session.doomed = True
         self._node.outbox.touch(session)
 
-    def flush_all(self, clients: list[Client]) -> list[Client]:
-        """Send the replies of a turn; returns the clients that are not sessions."""
-        others: list[Client] = []
+    def flush(self, clients: list[Client]) -> bool:
+        """Send the replies of a turn; returns whether requests wait for another one."""
         for client in clients:
             client.touched = False
             if isinstance(client, Session):
                 try:
-                    self.flush(client)
+                    self._send(client)
                 except Exception as fault:
                     self._fail(client, fault)
             else:
-                others.append(client)
-        return others
+                call = self.calls.get(client.id)
+                if call is not None:
+                    call.flush()
+        return bool(self.late)
 
-    def flush(self, session: Session) -> None:
+    def _send(self, session: Session) -> None:
         """Send the replies, and end the connection if it is to be closed."""
         if session.doomed:
             session.connection.abort()

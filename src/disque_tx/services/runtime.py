@@ -1,13 +1,12 @@
 """The runtime: drives the turns of a node by a reactor.
 
-``engine/turns.py`` says what a turn is, and in which order its effects leave. Here are the block
-that makes one, the clocks, the timer for what is due, and what comes back to clients that are
-no connections: the operations of programs that embed the node.
+``engine/turns.py`` says what a turn is, and in which order its effects leave; ``rounds.py`` makes
+those in which sockets are served. Here are the block that makes one for any other input, and the
+timers for what is due under reactors that do not run the rounds themselves.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
@@ -18,8 +17,10 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from disque_tx.engine.turns import Turns
+from disque_tx.services.clock import steady_ms, wall_us
 from disque_tx.services.interfaces import IClock, ITurn
 from disque_tx.services.pump import Pump, Session
+from disque_tx.services.rounds import Rounds
 
 if TYPE_CHECKING:
     from disque_tx.commands.context import Server
@@ -35,20 +36,15 @@ _log: Final = Logger()
 class SystemClock:
     """The clocks of the machine."""
 
-    def steady_ms(self) -> int:
-        """Milliseconds of the monotonic clock."""
-        return time.monotonic_ns() // 1_000_000
-
-    def wall_us(self) -> int:
-        """Microseconds since 1970."""
-        return time.time_ns() // 1_000
+    steady_ms = staticmethod(steady_ms)
+    wall_us = staticmethod(wall_us)
 
 
 @implementer(ITurn)
 class Runtime:
-    """One per node. ``turns``: what is to be done in each of them, and in which order. ``calls``:
-    operations of programs that embed the node, by client ID. ``fatal``: called with the reason
-    why the process must end.
+    """One per node. ``turns``: what is to be done in each of them, and in which order. ``rounds``:
+    the turns in which sockets are served. ``calls``: operations of programs that embed the node,
+    by client ID. ``fatal``: called with the reason why the process must end.
     """
 
     def __init__(
@@ -64,7 +60,7 @@ class Runtime:
         self.server = server
         self.dispatcher = dispatcher
         self.pump = Pump(server, dispatcher)
-        self.calls: dict[int, Any] = {}
+        self.calls: dict[int, Any] = self.pump.calls
         self.fatal = fatal or (lambda why: _log.critical("{why}", why=why))
         self._part = nullcontext(node)
         self._reactor = reactor
@@ -72,16 +68,16 @@ class Runtime:
         self.turns = Turns(
             server,
             dispatcher,
-            self,
+            self.pump,
             steady_ms=clock.steady_ms,
             wall_us=clock.wall_us,
             fatal=self._broken,
             report=self._report,
         )
+        self.rounds = Rounds(self.turns, self.pump, clock.steady_ms, self._schedule)
         self._late_call: IDelayedCall | None = None
         self._timer: IDelayedCall | None = None
         self._timer_ms = -1
-        self.stopped = False
 
     def turn(self) -> AbstractContextManager[Node]:
         """Input that is part of the turn under way, or else a turn of its own, which ends however
@@ -90,36 +86,14 @@ class Runtime:
 
     def __enter__(self) -> Node:
         """Use :meth:`turn`."""
-        self.turns.begin()
+        self.rounds.begin()
         return self.node
 
     def __exit__(self, *_fault: object) -> None:
         """The input is executed: write and send its effects, and schedule what comes next."""
-        turns = self.turns
-        more = turns.end()
-        if turns.dead:
-            return
-        if more and self._late_call is None and not self.stopped:
-            self._late_call = self._reactor.callLater(0, self._go_on)
-        due_ms = turns.next_due_ms()
-        if due_ms >= 0 and (self._timer_ms < 0 or due_ms < self._timer_ms):
-            self._arm(due_ms)
+        self.rounds.end()
 
     # -- for the turns -----------------------------------------------------------------------
-
-    def resume(self, clients: list[Client]) -> None:
-        """Execute what clients sent while they were blocked."""
-        for client in clients:
-            if isinstance(client, Session) and client.connection.session is client:
-                self.pump.drain_resumed(client)
-
-    def flush(self, clients: list[Client]) -> bool:
-        """Send replies; returns whether requests wait for another turn."""
-        for client in self.pump.flush_all(clients):
-            call = self.calls.get(client.id)
-            if call is not None:
-                call.flush()
-        return bool(self.pump.late)
 
     def _broken(self, error: Exception) -> None:
         self.fatal(
@@ -147,16 +121,24 @@ class Runtime:
             if isinstance(client, Session):
                 self.pump.late.append(client)
 
+    # -- under reactors that do not run the rounds themselves ----------------------------------
+
+    def _schedule(self, more: bool) -> None:
+        """Set the timers for what comes after this turn."""
+        if self.rounds.stopped:
+            return
+        if more and self._late_call is None:
+            self._late_call = self._reactor.callLater(0, self._go_on)
+        due_ms = self.turns.next_due_ms()
+        if due_ms >= 0 and (self._timer_ms < 0 or due_ms < self._timer_ms):
+            self._arm(due_ms)
+
     def _go_on(self) -> None:
         self._late_call = None
         with self.turn():
             self.pump.drain_late()
 
-    # -- time --------------------------------------------------------------------------------
-
     def _arm(self, due_ms: int) -> None:
-        if self.stopped:
-            return
         delay_s = max(0, due_ms - self._steady_ms()) / 1000
         self._timer_ms = due_ms
         if self._timer is None:
@@ -173,7 +155,7 @@ class Runtime:
 
     def stop(self) -> None:
         """No more timers."""
-        self.stopped = True
+        self.rounds.stop()
         for call in (self._timer, self._late_call):
             if call is not None and call.active():
                 call.cancel()

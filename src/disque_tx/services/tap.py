@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 from twisted.application.service import IService, IServiceMaker
-from twisted.internet import reactor
 from twisted.plugin import IPlugin
 from twisted.python import usage
 from zope.interface import implementer
@@ -54,6 +53,9 @@ class DisqueServiceMaker:
 
     def makeService(self, options: Any) -> IService:
         """The node; its signals, its pid file and its log are twistd's business."""
+        # Not before: this module is imported while twistd still chooses the reactor.
+        from twisted.internet import reactor
+
         try:
             settings = config.load(
                 options.words(), sys.stdin.buffer.read, commands=standard_registry().by_name

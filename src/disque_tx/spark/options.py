@@ -11,9 +11,9 @@ from typing import Final
 import attrs
 
 from disque_tx.client.addresses import Address, seeds
+from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import BadAddress, printable
 from disque_tx.client.options import TLS, AddOptions, ConnectionOptions
-from disque_tx.spark.connections import Servers
 from disque_tx.spark.errors import BadOption
 
 #: The IDs of a batch are part of its offset, some 45 bytes each.

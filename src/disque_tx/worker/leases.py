@@ -3,7 +3,8 @@
 1. The RETRY timer starts when a job is queued, not when it is delivered, and GETJOB does not return
    RETRY. So a job that is still held 0.2 s after its delivery gets a WORKING, which restarts the
    timer and answers with RETRY. Shorter jobs cost nothing.
-2. From then on WORKING is sent at 80 % of RETRY, counted from when the last one was sent.
+2. From then on WORKING is sent at 80 % of RETRY, or earlier if that is short, counted from when the
+   last one was sent.
 3. A WORKING that got no answer is repeated after a tenth of RETRY, 0.2 s at least.
 4. After one that was refused (half of the TTL is over, acknowledged, unknown) no more are sent.
    The handler continues, and can see it in ``lease_lost``.
@@ -20,10 +21,10 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from disque_tx.client import AlreadyAcknowledged, ClientError, TooLate, UnknownJob
+from disque_tx.client.heartbeats import renewal_s
 from disque_tx.worker.context import HeldJob
 
 SOON_S: Final = 0.2
-_PART_OF_RETRY: Final = 0.8
 _PART_AFTER_ERROR: Final = 0.1
 _log = Logger()
 
@@ -72,7 +73,7 @@ class Leases:
         else:
             held.retry_s = retry_s
             if retry_s:
-                self._next(held, sent_s + retry_s * _PART_OF_RETRY - self._clock.seconds())
+                self._next(held, sent_s + renewal_s(retry_s) - self._clock.seconds())
         finally:
             held.heartbeat = None
 

@@ -46,6 +46,15 @@ class ShortFormTests(SessionTestCase):
         self.assertIsNone(self.client(node).dequeue("q", timeout=0))
         self.assertIn(b"NOHANG", node.requests[0])
 
+    def test_in_order(self) -> None:
+        """Jobs of the first queue come before those of the others, however many there are."""
+        node = self.node(GETJOB=[array(job()), array(job()), array(job()), b"*-1\r\n"])
+        self.assertEqual(3, len(self.client(node).take_in_order("a", "b", count=9)))
+        counts = [words[words.index(b"COUNT") + 1] for words in node.requests]
+        self.assertEqual({b"1"}, set(counts))
+        both = self.node(GETJOB=array(job(), job()))
+        self.assertEqual(2, len(self.client(both).take_in_order("a", count=2)))
+
     def test_iteration(self) -> None:
         """Iterating over a queue ends when no job arrives."""
         node = self.node(GETJOB=[array(job(body=b"1")), array(job(body=b"2")), b"*-1\r\n"])

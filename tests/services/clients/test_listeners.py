@@ -20,11 +20,10 @@ from zope.interface.verify import verifyObject
 
 from disque_tx.errors import ConfigError
 from disque_tx.services.net import listening as unixports
-from disque_tx.services.net.hub import Hub
 from disque_tx.services.net.sockets import Connecting, FastPort, connect_tcp, listen_tcp
 from tests.acceptance.daemon import free_port
-from tests.services.doubles import Recorder, Turns
-from tests.services.nodebench import drive
+from tests.services.doubles import Recorder
+from tests.services.nodebench import NodeCase, drive
 from tests.services.rootbench import RootCase
 
 
@@ -181,15 +180,12 @@ class OpenTests(RootCase):
             self.connected("127.0.0.1", self.settings.port)
 
 
-class PortTests(SynchronousTestCase):
+class PortTests(NodeCase):
     """One listening socket."""
 
     def setUp(self) -> None:
         """A port with a hub."""
-        self.reactor = MemoryReactorClock()
-        self.hub = Hub(self.reactor, Turns())
-        self.hub.start()
-        self.addCleanup(self.hub.stop)
+        super().setUp()
         self.protocols: list[Recorder] = []
         self.sock = listen_tcp("127.0.0.1", 0, 10)
         self.port = FastPort(self.reactor, self.hub, self.sock, Factory.forProtocol(self.protocol))

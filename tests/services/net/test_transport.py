@@ -14,9 +14,8 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from disque_tx.services.net.hub import Hub
 from disque_tx.services.net.transport import address_of
-from tests.services.doubles import Producer, Recorder, Refusing, Turns
+from tests.services.doubles import Producer, Recorder, Refusing
 from tests.services.nodebench import NodeCase, drive
 
 LARGE = bytes(range(256)) * 40_000
@@ -177,16 +176,12 @@ class TwistedTransportTests(ContractTests, SynchronousTestCase):
         self.addCleanup(its.close)
 
 
-class FastTransportTests(ContractTests, SynchronousTestCase):
+class FastTransportTests(ContractTests, NodeCase):
     """The contract holds for the fast transport."""
 
     def setUp(self) -> None:
         """A connection of a hub."""
-        self.reactor = MemoryReactorClock()
-        self.turns = Turns()
-        self.hub = Hub(self.reactor, self.turns)
-        self.hub.start()
-        self.addCleanup(self.hub.stop)
+        super().setUp()
         self.peer, its = socket.socketpair()
         self.addCleanup(self.peer.close)
         self.protocol = Recorder()
@@ -221,7 +216,7 @@ class FastTransportTests(ContractTests, SynchronousTestCase):
         """Every batch of input is one turn, and every turn ends."""
         self.peer.sendall(b"x")
         self.settle()
-        self.assertEqual((1, 1), (self.turns.begun, self.turns.ended))
+        self.assertEqual((1, False), (self.commits.commits, self.runtime.turns.active))
 
     def test_error_in_a_protocol(self) -> None:
         """An exception in a protocol closes its own connection; the hub continues, and the error is
@@ -257,15 +252,9 @@ class FastTransportTests(ContractTests, SynchronousTestCase):
 
     def test_stop(self) -> None:
         """Stopping the hub closes every connection, and nothing is left in the reactor."""
-        hub = Hub(self.reactor, self.turns)
-        hub.start()
-        other, its = socket.socketpair()
-        self.addCleanup(other.close)
-        protocol = Recorder()
-        hub.adopt(its, Factory.forProtocol(lambda: protocol))
-        hub.stop()
-        self.assertEqual([ConnectionAborted], protocol.lost)
-        self.assertEqual([self.hub], self.reactor.getReaders())
+        self.hub.stop()
+        self.assertEqual([ConnectionAborted], self.protocol.lost)
+        self.assertEqual([], self.reactor.getReaders())
 
     def test_keepalive(self) -> None:
         """The operating system detects dead peers (client protocol, section 2)."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.spark.connections import Servers
 from disque_tx.spark.source.leases import Leases
 from tests.client.scripted import ScriptedNode
 from tests.spark.nodes import GONE, IDS, NodesTestCase, address_of

@@ -234,9 +234,9 @@ def _work(
     make: Make, settings: Settings, log: DaemonLog, failed: Report = lambda reason: None
 ) -> int:
     # The reactor is installed after the fork, and only by a process that serves.
-    from twisted.internet import epollreactor
+    from disque_tx.services.net.reactor import install
 
-    epollreactor.install()
+    install()
     from twisted.internet import reactor
     from twisted.logger import globalLogBeginner
 

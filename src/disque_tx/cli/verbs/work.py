@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import click
-from twisted.internet import task
-from twisted.internet.defer import Deferred
 from twisted.logger import (
     FilteringLogObserver,
-    Logger,
     LogLevel,
     LogLevelFilterPredicate,
     globalLogBeginner,
@@ -25,13 +20,9 @@ from twisted.logger import (
 from disque_tx.cli.options import Options
 from disque_tx.client import BadAddress, DisqueClient
 from disque_tx.client.addresses import seeds
-from disque_tx.worker.errors import AllSlotsLost, BadHandlers, ImportFailed
+from disque_tx.worker.errors import BadHandlers, ImportFailed
+from disque_tx.worker.program import run
 from disque_tx.worker.routes import load_handlers
-from disque_tx.worker.service import Worker
-
-_FORCED: Final = 130
-_log = Logger()
-_LOST: Final = 70
 
 
 @click.command("work")
@@ -103,8 +94,7 @@ def command(
         # Check the addresses before the reactor starts.
         seeds(nodes)
         client = partial(DisqueClient, nodes, password=given.secret, tls=given.encryption or False)
-        # This exits the process, with the worker's status.
-        task.react(_main, (client, found, words))
+        run(client, found, words)
     except (BadHandlers, BadAddress) as error:
         if isinstance(error, ImportFailed) and error.__cause__ is not None:
             click.echo("".join(traceback.format_exception(error.__cause__)), err=True, nl=False)
@@ -119,41 +109,6 @@ def _weights(words: tuple[str, ...]) -> dict[str, int] | None:
             raise BadHandlers(f"{word!r} is not QUEUE=N.")
         weights[queue] = int(number[:9])
     return weights or None
-
-
-def _main(
-    reactor: Any, new_client: Callable[..., DisqueClient], handlers: Any, words: dict[str, Any]
-) -> Deferred[None]:
-    return Deferred.fromCoroutine(_run(reactor, new_client(reactor=reactor), handlers, words))
-
-
-async def _run(reactor: Any, client: DisqueClient, handlers: Any, words: dict[str, Any]) -> None:
-    try:
-        worker = Worker(client, handlers, reactor, **words)
-    except BadHandlers as error:
-        click.echo(f"Error: {error}", err=True)
-        raise SystemExit(2) from error
-    _log.info("Connecting to {client!r}", client=client)
-    stopped = worker.when_stopped()
-    worker.startService()
-    reactor.callWhenRunning(_on_signals, reactor, worker)
-    try:
-        await stopped
-    except AllSlotsLost:
-        raise SystemExit(_LOST) from None
-    await client.close()
-
-
-def _on_signals(reactor: Any, worker: Worker) -> None:
-    """The first signal drains, the second one ends."""
-
-    def stop(number: int, frame: object) -> None:
-        for each in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(each, lambda *_: os._exit(_FORCED))
-        reactor.callFromThread(worker.stopService)
-
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, stop)
 
 
 def _log_to_stderr(level: Any) -> None:

@@ -9,9 +9,10 @@ from typing import TypeVar
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address, seeds
+from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.blocking.session import BlockingSession, ClientEnvironment
 from disque_tx.client.channels import Steps
-from disque_tx.client.commands import ImmediateCommands, Wait, whole_ms
+from disque_tx.client.commands import IN_ORDER_AT_ONCE, ImmediateCommands, Wait, whole_ms
 from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
 from disque_tx.client.nodes import Origins
 from disque_tx.client.options import TLS, ConnectionOptions, tls_options
@@ -135,13 +136,49 @@ class Disque(ImmediateCommands):
 
     # -- short forms -------------------------------------------------------------------------
 
+    def take(
+        self,
+        *queues: Name,
+        count: int = 1,
+        timeout_s: float | None = None,
+        no_hang: bool = False,
+    ) -> list[TakenJob]:
+        """Fetch up to ``count`` jobs, the first queue first; an empty list if there was none.
+
+        Waits until there is one, for ``timeout_s`` at most (``None``: for ever), or with
+        ``no_hang`` not at all. Jobs that are done must be acknowledged.
+        """
+        wait_ms = whole_ms(timeout_s)
+        node, jobs = self._fetch(queues, count, wait_ms, no_hang or timeout_s == 0)
+        return [TakenJob(self._session, node, job) for job in jobs]
+
+    def take_in_order(
+        self, *queues: Name, count: int = 1, timeout_s: float | None = None
+    ) -> list[TakenJob]:
+        """Fetch up to ``count`` jobs, those of the first queue before those of the others: GETJOB
+        with COUNT takes one of each queue in turn. Otherwise like :meth:`take`."""
+        if len(queues) == 1:
+            return self.take(*queues, count=count, timeout_s=timeout_s)
+        jobs = self.take(*queues, timeout_s=timeout_s)
+        while jobs and len(jobs) < count:
+            many = [requests.get_jobs(queues)] * min(count - len(jobs), IN_ORDER_AT_ONCE)
+            node, answers = self._session.request_all_located(many)
+            jobs += [TakenJob(self._session, node, job) for found in answers for job in found]
+            if not answers[-1]:
+                break
+        return jobs
+
     def dequeue(self, queue: Name, timeout: float | None = None) -> TakenJob | None:
         """Fetch a job, waiting for it ``timeout`` seconds (``None``: for ever, 0: not at all).
 
         Returns ``None`` if there was none. Jobs that are done must be acknowledged.
         """
-        node, jobs = self._fetch((queue,), 1, whole_ms(timeout), no_hang=timeout == 0)
-        return TakenJob(self._session, node, jobs[0]) if jobs else None
+        jobs = self.take(queue, timeout_s=timeout)
+        return jobs[0] if jobs else None
+
+    def servers(self) -> Servers:
+        """Pipelined connections of one's own to the same nodes, none of them open yet."""
+        return self._session.servers()
 
     def queue(self, name: Name, timeout: float | None = None) -> Queue:
         """The jobs of a queue, to iterate over; ends when none came for ``timeout`` seconds."""

@@ -20,6 +20,7 @@ import attrs
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address, Seeds
 from disque_tx.client.blocking.connection import NodeConnection
+from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import (
     AuthenticationRefused,
     ClientError,
@@ -89,11 +90,13 @@ class BlockingSession:
         return self._execute(request, lambda connection: connection.call(request))
 
     def request_all(self, requests: Sequence[Request[_T]]) -> list[_T]:
+        """Like :meth:`request_all_located`, but returns only the replies."""
+        return self.request_all_located(requests)[1] if requests else []
+
+    def request_all_located(self, requests: Sequence[Request[_T]]) -> tuple[Address, list[_T]]:
         """Execute requests at one node, in one round trip. They must be of one command, repeatable,
-        and must not wait."""
-        if not requests:
-            return []
-        return self._execute(requests[0], lambda connection: connection.call_all(requests))[1]
+        and must not wait. Returns the address of the node, and the replies."""
+        return self._execute(requests[0], lambda connection: connection.call_all(requests))
 
     def _execute(
         self, request: Request[Any], call: Callable[[NodeConnection], _V]
@@ -167,6 +170,11 @@ class BlockingSession:
         with self._lock:
             self._nodes.learn(address, hello)
             return self._nodes.addresses()
+
+    def servers(self) -> Servers:
+        """Pipelined connections to the nodes that are known now, none of them open yet."""
+        with self._lock:
+            return Servers(self._nodes.addresses(), self._options)
 
     def follow(self, id_prefix: str) -> None:
         """Prefer the node whose ID begins with this, if it is known and usable."""

@@ -20,10 +20,9 @@ from disque_tx.client import requests
 from disque_tx.client.addresses import Address, seeds
 from disque_tx.client.channels import Steps
 from disque_tx.client.commands import DeferredCommands, Wait, whole_ms
-from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
 from disque_tx.client.nodes import Origins
 from disque_tx.client.options import TLS, ConnectionOptions, tls_options
-from disque_tx.client.requests import Name, Request, Scan
+from disque_tx.client.requests import Name, Request
 from disque_tx.client.tx.session import TwistedSession
 from disque_tx.client.values import Delivered, Job, JobDetails
 
@@ -44,32 +43,6 @@ class TwistedCommands(DeferredCommands):
 
     def _perform_steps(self, steps: Steps[_T]) -> Deferred[_T]:
         return Deferred.fromCoroutine(self._stepped(steps))
-
-    async def _stepped(self, steps: Steps[_T]) -> _T:
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = await step(self._session)
-                except ClientError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as end:
-            result: _T = end.value
-            return result
-
-    async def _pages(self, scan: Scan[_T]) -> AsyncIterator[_T]:
-        address, (cursor, items) = await self._session.request_located(scan.page(0))
-        while True:
-            for item in items:
-                yield item
-            if not cursor:
-                return
-            try:
-                cursor, items = await self._session.request_at(address, scan.page(cursor))
-            except ConnectionLost as lost:
-                raise ScanInterrupted(scan.command, lost) from lost
 
     def get_jobs(
         self, *queues: Name, count: int = 1, timeout_ms: int = 0, no_hang: bool = False

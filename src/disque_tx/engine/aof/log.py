@@ -77,19 +77,19 @@ class AppendOnlyLog:
 
     # -- every turn --------------------------------------------------------------------------
 
-    def commit(self) -> None:
-        """Write, and by policy sync, what the turn recorded.
-
-        Raises ``LocalError`` when the log failed under ``always``: nothing may be answered.
-        """
+    def commit(self) -> str:
+        """Write, and by policy sync, what the turn recorded; returns :attr:`write_error`. Raises
+        ``LocalError`` when the log failed under ``always``: nothing may be answered."""
         if self._records.size:
             data = self._records.take()
             if self._writer is not None:
                 self._writer.add(data)
             if self._rewrites.current is not None:
                 self._rewrites.current.add(data)
-        if self._writer is not None:
-            self._writer.flush()
+        if self._writer is None:
+            return ""
+        self._writer.flush()
+        return self._writer.trouble()
 
     def tick(self) -> None:
         """Ten times a second: syncs, retries, rewrites that are due."""

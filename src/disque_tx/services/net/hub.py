@@ -1,24 +1,24 @@
-"""The hub: all sockets in an inner epoll object that is one reader of the reactor."""
+"""The hub: all sockets in one epoll object. The reactor of this package waits in it; for any other
+reactor it is one reader."""
 
 from __future__ import annotations
 
 import select
 import socket
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.internet.interfaces import IProtocol, IProtocolFactory, IReadDescriptor
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from disque_tx.services.interfaces import ITurn
+from disque_tx.services.interfaces import IRoundsReactor
 from disque_tx.services.net.transport import FastTransport
 from disque_tx.services.pump import RECEIVE_BYTES, Session
 
-_EVENTS_PER_TURN: Final = 512
-#: How often the hub looks for more before it lets the reactor turn: a turn of the reactor costs
-#: as much as serving several requests.
-_ROUNDS: Final = 16
+if TYPE_CHECKING:
+    from disque_tx.services.runtime import Runtime
+
 #: Edge-triggered: the kernel looks at a socket once per arrival, not again on every poll. So a
 #: socket that gave all it was asked for, or whose peer stopped sending, is read again on our own.
 _WATCHED: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
@@ -28,24 +28,37 @@ _READABLE: Final = select.EPOLLIN | _ENDING
 
 @implementer(IReadDescriptor)
 class Hub:
-    """The inner epoll object with all sockets; one reader of the reactor."""
+    """The epoll object with all sockets of a node."""
 
-    def __init__(self, reactor: Any, turn: ITurn) -> None:
+    def __init__(self, reactor: Any, runtime: Runtime) -> None:
         self._reactor = reactor
-        self._turn: Any = turn
+        self._rounds = runtime.rounds
+        self._pump = runtime.pump
         self._epoll = select.epoll()
         self._transports: dict[int, FastTransport] = {}
-        self.sessions: dict[int, Session] = {}
+        self.sessions: dict[int, Session] = runtime.rounds.sessions
 
     def start(self) -> None:
         """Begin to serve."""
-        self._reactor.addReader(self)
+        rounds, reactor = self._rounds, self._reactor
+        rounds.open(self._epoll.poll, self._serve)
+        rounds.driven = IRoundsReactor.providedBy(reactor) and reactor.attach(rounds, self._epoll)
+        if not rounds.driven:
+            reactor.addReader(self)
 
     def stop(self) -> None:
-        """Close every connection, sent or not."""
+        """Close every connection, sent or not; nothing when that was done."""
+        if self._epoll.closed:
+            return
         for transport in list(self._transports.values()):
             transport.abortConnection()
-        self._reactor.removeReader(self)
+        rounds = self._rounds
+        if rounds.driven:
+            rounds.driven = False
+            self._reactor.detach(rounds)
+        else:
+            self._reactor.removeReader(self)
+        rounds.close()
         self._epoll.close()
 
     def adopt(self, sock: socket.socket, factory: IProtocolFactory) -> bool:
@@ -104,7 +117,7 @@ class Hub:
     # -- IReadDescriptor ---------------------------------------------------------------------
 
     def fileno(self) -> int:
-        """The inner epoll object."""
+        """The epoll object."""
         return self._epoll.fileno()
 
     def logPrefix(self) -> str:
@@ -115,39 +128,27 @@ class Hub:
         """The reactor stops; :meth:`stop` does the work."""
 
     def doRead(self) -> None:
-        """Serve every socket that is ready, once per round."""
-        poll = self._epoll.poll
-        pump = self._turn.pump
-        for _ in range(_ROUNDS):
-            events = poll(0, _EVENTS_PER_TURN)
-            if pump.again:
-                # Those that had to wait come first, so that none waits for ever.
-                events = pump.again + events
-                pump.again = []
-            if not events:
-                return
-            with self._turn.turn():
-                for fd, event in pump.serve(events, self.sessions):
-                    transport = self._transports.get(fd)
-                    if transport is not None:  # else closed by what came before it in this turn
-                        self._serve(transport, event)
-            if self._epoll.closed:
-                return
-            if pump.is_turn_over():
-                break  # new connections and timers are served between two long turns
-        if pump.again:
+        """Serve the sockets that are ready."""
+        self._rounds.serve_ready()
+        if self._pump.again:
             self._reactor.callLater(0, self._go_on)
 
     def _go_on(self) -> None:
         if not self._epoll.closed:
             self.doRead()
 
-    def _serve(self, transport: FastTransport, event: int) -> None:
+    def _serve(self, fd: int, event: int) -> None:
         """What the pump does not do."""
-        if event & select.EPOLLOUT:
-            transport.writable()
-        if event & _READABLE and not transport.disconnected:
-            self._read(transport, event)
+        transport = self._transports.get(fd)
+        if transport is None:
+            return  # closed by what came before it in this turn
+        try:
+            if event & select.EPOLLOUT:
+                transport.writable()
+            if event & _READABLE and not transport.disconnected:
+                self._read(transport, event)
+        except Exception:
+            self._give_up(transport)
 
     def _read(self, transport: FastTransport, event: int) -> None:
         try:
@@ -159,14 +160,11 @@ class Hub:
             return
         if not data:
             session = self.sessions.get(transport.fd)
-            if session is not None and self._turn.pump.hung_up(session):
+            if session is not None and self._pump.hung_up(session):
                 return
             self.close(transport, Failure(ConnectionDone()))
             return
         if event & _ENDING or len(data) == RECEIVE_BYTES:
             # The rest, and the end, come when this part is answered.
-            self._turn.pump.again.append((transport.fd, event & ~select.EPOLLOUT))
-        try:
-            transport.protocol.dataReceived(data)
-        except Exception:
-            self._give_up(transport)
+            self._pump.again.append((transport.fd, event & ~select.EPOLLOUT))
+        transport.protocol.dataReceived(data)

@@ -1,4 +1,4 @@
-"""The fast acceptor: accepted sockets in an inner epoll object that is one reader of the reactor.
+"""The fast acceptor: accepted sockets in an epoll object of their own.
 
 Twisted's own transport costs more than the job engine. Here one loop receives, lets the protocols
 execute, and afterwards sends, for all sockets that are ready; the protocols are ordinary Twisted

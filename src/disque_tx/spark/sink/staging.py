@@ -27,11 +27,11 @@ import attrs
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address
+from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import ClientError, ConnectionLost
 from disque_tx.client.options import TLS
 from disque_tx.client.requests import encoded
 from disque_tx.client.values import JobDetails
-from disque_tx.spark.connections import Servers
 from disque_tx.spark.errors import WriteRefused
 from disque_tx.spark.options import cluster
 

@@ -18,6 +18,7 @@ from typing import Final
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address
+from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import (
     AlreadyAcknowledged,
     ClientError,
@@ -25,7 +26,6 @@ from disque_tx.client.errors import (
     TooLate,
     UnknownJob,
 )
-from disque_tx.spark.connections import Servers
 
 _LOG: Final = logging.getLogger(__name__)
 _HEARTBEATS_PER_RETRY: Final = 3

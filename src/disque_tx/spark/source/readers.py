@@ -21,10 +21,10 @@ from pyspark.sql.streaming.datasource import (
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address
+from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import ClientError, ConnectionLost
 from disque_tx.client.requests import encoded
 from disque_tx.client.values import JobDetails
-from disque_tx.spark.connections import Servers
 from disque_tx.spark.errors import JobsLost
 from disque_tx.spark.options import ReadOptions
 from disque_tx.spark.schema import JOBS_DDL, arrow_schema, batches, text

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disque_tx.client import requests
+from disque_tx.client.blocking.servers import _REQUEST_BYTES_MAX, PipelinedConnection, _portions
 from disque_tx.client.errors import (
     AuthenticationRefused,
     BrokenReply,
@@ -16,7 +17,6 @@ from disque_tx.client.errors import (
     UnknownJob,
 )
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.spark.connections import _REQUEST_BYTES_MAX, PipelinedConnection, _portions
 from tests.client.scripted import HANG_UP, NO_ANSWER, ScriptedNode, bulk
 from tests.spark.nodes import GONE, IDS, NodesTestCase, address_of
 

@@ -1,7 +1,8 @@
 """Pipelined connections to nodes, and requests about jobs on several nodes.
 
 The blocking client waits for each reply, which is right for programs that must know what became
-of a job before they go on. Here thousands of jobs are handled in the same way.
+of a job before they go on. Here thousands of jobs are handled in the same way: batches of Spark,
+and the leases of frameworks.
 
 The node that delivered a job knows it, and so do the others that hold a copy. So each request about
 a job is sent to the former, and to the others when that one cannot be reached or does not know it.
@@ -18,6 +19,7 @@ import hiredis
 
 from disque_tx.client import requests
 from disque_tx.client.addresses import Address
+from disque_tx.client.encryption import ssl_context
 from disque_tx.client.errors import (
     BrokenReply,
     CannotConnect,
@@ -161,13 +163,7 @@ def _connected(address: Address, options: ConnectionOptions) -> socket.socket:
 
 
 def _encrypted(sock: socket.socket, host: str, tls: TLS) -> ssl.SSLSocket:
-    context = ssl.create_default_context(cafile=tls.ca_file)
-    context.check_hostname = tls.verify and tls.check_hostname
-    if not tls.verify:
-        context.verify_mode = ssl.CERT_NONE
-    if tls.certificate_file is not None:
-        context.load_cert_chain(tls.certificate_file, tls.key_file)
-    return context.wrap_socket(sock, server_hostname=host)
+    return ssl_context(tls).wrap_socket(sock, server_hostname=host)
 
 
 class Servers:

@@ -1,0 +1,1 @@
+"""Speed and memory of the daemon, beside redis-server or beside another version of itself."""

@@ -1,0 +1,39 @@
+"""What is measured: one module per kind of work; ``ROWS`` names all in the order of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from benchmarks.daemon.bench import Bench
+from benchmarks.daemon.rows import (
+    backlog,
+    connections,
+    cycle,
+    fairness,
+    logs,
+    nodes,
+    processes,
+    queues,
+    start,
+    waiting,
+)
+
+ROWS: Final[dict[str, Callable[[Bench], None]]] = {
+    "one": cycle.one_connection,
+    "depth1": cycle.depth_1,
+    "depth16": cycle.depth_16,
+    "blocked": waiting.blocked,
+    "aof": logs.aof,
+    "events": logs.events,
+    "copies1": nodes.depth_1,
+    "copies16": nodes.depth_16,
+    "fairness": fairness.fairness,
+    "connections": connections.idle,
+    "queues": queues.many,
+    "backlog": backlog.backlog,
+    "memory3": backlog.with_copies,
+    "processes": processes.two,
+    "start": start.start,
+}
+"""Every row by the name that ``--only`` takes."""

@@ -1,0 +1,153 @@
+"""What a broker URL and ``broker_transport_options`` say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from disque_tx.client.addresses import Seeds, seeds
+from disque_tx.client.blocking import Disque
+from disque_tx.client.errors import BadAddress
+from disque_tx.client.options import TLS
+from disque_tx.integrations.adding import PRIORITY_MAX
+
+_PLAIN: Final = "disque://"
+_ENCRYPTED: Final = "disques://"
+_SECONDS_MAX: Final = (1 << 32) - 1
+_COPIES_MAX: Final = 65_535
+#: Options that kombu itself, or Celery, looks at.
+_OTHERS: Final = frozenset(
+    ("body_encoding", "deadletter_queue", "polling_interval", "max_retries", "errback")
+    + ("interval_start", "interval_step", "interval_max", "connect_retries_timeout", "client_name")
+    + ("confirm_publish", "callback", "global_keyprefix", "socket_timeout", "credential_provider")
+)
+
+
+class BadBrokerOption(ValueError):
+    """An option of the transport cannot be used as it is."""
+
+
+@attrs.frozen
+class BrokerOptions:
+    """``seeds``, ``tls``, ``timeout_s``: of the connections. ``retry_s``: how long a worker may be
+    gone until its messages are delivered to others. ``ttl_s``: how long a message may wait and be
+    worked on, beyond its delay. ``replicate``: how many nodes hold a copy; ``None``: the nodes'
+    default. ``prefetch``: most messages fetched at a time where a consumer sets no limit.
+    ``prefix``: of all names of queues. ``priorities``: for which priorities, 0 to 9, there is a
+    queue of their own; others share that of the next lower one.
+    """
+
+    seeds: Seeds
+    tls: TLS | None
+    timeout_s: float
+    retry_s: int
+    ttl_s: int
+    replicate: int | None
+    prefetch: int
+    prefix: str
+    priorities: tuple[int, ...]
+
+    def client(self) -> Disque:
+        """A client of the cluster, not connected yet. It looks for a node for as long as a
+        connection may take; whether to try again later is for kombu to decide."""
+        return Disque(
+            [str(address) for address in self.seeds.addresses],
+            self.seeds.password,
+            tls=self.tls or False,
+            timeout_s=self.timeout_s,
+            patience_s=self.timeout_s,
+        )
+
+
+def broker_options(
+    url: str, options: Mapping[str, Any], ssl: Any = None, timeout_s: float | None = None
+) -> BrokerOptions:
+    """Options of one connection; ``ssl``: kombu's ``ssl`` argument, Celery's ``broker_use_ssl``.
+
+    :raises BadAddress: for a URL that names no nodes.
+    :raises BadBrokerOption: for an option that is unknown, or out of its range.
+    """
+    known = ("retry", "ttl", "replicate", "prefetch", "queue_name_prefix", "priority_steps")
+    for name in options:
+        if name not in known and name not in _OTHERS:
+            raise BadBrokerOption(
+                f"The transport has no option {name!r}. It has {', '.join(known)}."
+            )
+    found, encrypted = _seeds(url)
+    replicate = options.get("replicate")
+    return BrokerOptions(
+        seeds=found,
+        tls=_tls(encrypted, ssl),
+        timeout_s=5.0 if not timeout_s else float(timeout_s),
+        retry_s=_number(options, "retry", 60, 1, _SECONDS_MAX),
+        ttl_s=_number(options, "ttl", 10 * 86_400, 1, _SECONDS_MAX),
+        replicate=None if replicate is None else _number(options, "replicate", 1, 1, _COPIES_MAX),
+        prefetch=_number(options, "prefetch", 100, 1, 10_000),
+        prefix=_prefix(options.get("queue_name_prefix", "")),
+        priorities=_priorities(options.get("priority_steps", range(PRIORITY_MAX + 1))),
+    )
+
+
+def without_password(url: str, mask: str = "**") -> str:
+    """The URL as it may be shown."""
+    scheme, _, rest = url.partition("://")
+    credentials, at, hosts = rest.rpartition("@")
+    return f"{scheme}://:{mask}@{hosts}" if at and credentials else url
+
+
+def _seeds(url: str) -> tuple[Seeds, bool]:
+    for scheme in (_PLAIN, _ENCRYPTED):
+        if url.startswith(scheme):
+            rest = url.removeprefix(scheme).rstrip("/") or "127.0.0.1"
+            return seeds(_PLAIN + rest), scheme == _ENCRYPTED
+    raise BadAddress(
+        f"A broker URL begins with {_PLAIN} or {_ENCRYPTED}, such as {_PLAIN}127.0.0.1:7711."
+    )
+
+
+def _tls(encrypted: bool, ssl: Any) -> TLS | None:
+    if not encrypted and not ssl:
+        return None
+    if not isinstance(ssl, Mapping):
+        return TLS()
+    verify = str(getattr(ssl.get("cert_reqs"), "name", ssl.get("cert_reqs"))).upper()
+    return TLS(
+        ca_file=ssl.get("ca_certs"),
+        certificate_file=ssl.get("certfile"),
+        key_file=ssl.get("keyfile"),
+        verify=verify not in ("CERT_NONE", "NONE", "0") or ssl.get("cert_reqs") is None,
+        check_hostname=bool(ssl.get("check_hostname", True)),
+    )
+
+
+def _number(options: Mapping[str, Any], name: str, default: int, least: int, most: int) -> int:
+    value = options.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise BadBrokerOption(
+            f"The option {name!r} of the transport is a whole number from {least} to {most}, not"
+            f" {value!r}."
+        )
+    return value
+
+
+def _prefix(value: Any) -> str:
+    if not isinstance(value, str):
+        raise BadBrokerOption(
+            f"The option 'queue_name_prefix' of the transport is text, not {value!r}."
+        )
+    return value
+
+
+def _priorities(value: Any) -> tuple[int, ...]:
+    try:
+        steps = tuple(sorted({int(step) for step in value}))
+    except (TypeError, ValueError):
+        steps = ()
+    if not steps or steps[0] != 0 or steps[-1] > PRIORITY_MAX:
+        raise BadBrokerOption(
+            "The option 'priority_steps' of the transport is a list of numbers from 0 to"
+            f" {PRIORITY_MAX} that has 0, not {value!r}."
+        )
+    return steps

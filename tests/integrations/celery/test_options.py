@@ -1,0 +1,87 @@
+"""Settings of the transport: what is wrong is said when the program starts."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.client import BadAddress
+from disque_tx.client.addresses import Address
+from disque_tx.client.options import TLS
+from disque_tx.integrations.celery.options import (
+    BadBrokerOption,
+    broker_options,
+    without_password,
+)
+
+
+class UrlTests(SynchronousTestCase):
+    """URLs of brokers."""
+
+    def test_nodes(self) -> None:
+        """A URL may name several nodes, a password, and a virtual host that means nothing."""
+        found = broker_options("disque://:p%40ss@a:1,b:2//", {})
+        self.assertEqual((Address("a", 1), Address("b", 2)), found.seeds.addresses)
+        self.assertEqual("p@ss", found.seeds.password)
+        self.assertIsNone(found.tls)
+
+    def test_default(self) -> None:
+        """Without a node, it is the one on this machine."""
+        self.assertEqual(
+            (Address("127.0.0.1", 7711),), broker_options("disque://", {}).seeds.addresses
+        )
+
+    def test_tls(self) -> None:
+        """TLS by the scheme, or by Celery's setting with its files."""
+        self.assertEqual(TLS(), broker_options("disques://a", {}).tls)
+        files = {"ca_certs": "ca", "certfile": "c", "keyfile": "k", "cert_reqs": ssl.CERT_NONE}
+        self.assertEqual(
+            TLS("ca", "c", "k", verify=False), broker_options("disque://a", {}, files).tls
+        )
+        self.assertEqual(TLS(), broker_options("disque://a", {}, True).tls)
+
+    def test_bad(self) -> None:
+        """A URL that cannot be used is refused, and its password is not shown."""
+        for url in ("disque://:secret@a:0", "redis://a", "disque://user:secret@a"):
+            error = self.assertRaises(BadAddress, broker_options, url, {})
+            self.assertNotIn("secret", str(error))
+
+    def test_shown(self) -> None:
+        """A URL in a log has no password."""
+        self.assertEqual("disque://:**@a:1", without_password("disque://:secret@a:1"))
+        self.assertEqual("disque://a:1", without_password("disque://a:1"))
+
+
+class OptionTests(SynchronousTestCase):
+    """``broker_transport_options``."""
+
+    def test_all(self) -> None:
+        """Every option arrives."""
+        options: dict[str, Any] = {"retry": 5, "ttl": 60, "replicate": 3, "prefetch": 7}
+        options |= {"queue_name_prefix": "x:", "priority_steps": [0, 5]}
+        found = broker_options("disque://a", options, timeout_s=2)
+        self.assertEqual(
+            (5, 60, 3, 7), (found.retry_s, found.ttl_s, found.replicate, found.prefetch)
+        )
+        self.assertEqual(("x:", (0, 5), 2.0), (found.prefix, found.priorities, found.timeout_s))
+
+    def test_bad(self) -> None:
+        """An option that is misspelt or out of its range is named."""
+        wrong: dict[str, Any] = {
+            "retries": 1,
+            "retry": 0,
+            "ttl": "60",
+            "replicate": True,
+            "prefetch": 0,
+            "queue_name_prefix": 1,
+            "priority_steps": [1, 2],
+        }
+        for name, value in wrong.items():
+            error = self.assertRaises(BadBrokerOption, broker_options, "disque://a", {name: value})
+            self.assertIn(name, str(error))
+        for steps in ([0, 10], [], "high", 3):
+            self.assertRaises(
+                BadBrokerOption, broker_options, "disque://a", {"priority_steps": steps}
+            )
