@@ -22,7 +22,7 @@
 #   make unit                 unit tests on the plain package: 2 min
 #   make mutants              planted defects, which the simulator must find: 40 s
 #   make acceptance           real processes: 1.5 min
-#   make acceptance-cluster   clusters of real processes: 7 to 9 min
+#   make acceptance-cluster   clusters of real processes: 11 to 14 min
 #   make spark                everything with Spark: up to 17 min
 #   make sim-some             50 simulated clusters: 1 min
 #   make unit-compiled        unit tests on the compiled package: 2 min
@@ -177,7 +177,7 @@ acceptance-compiled: $(COMPILED)/.made
 # On the compiled package if there can be one. Without jobs, so that what the tests print is seen.
 acceptance-cluster: override JOBS :=
 acceptance-cluster: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
-	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-cluster,tests.acceptance.cluster)
+	PYTHONPATH=$(if $(filter 1,$(CAN_COMPILE)),$(CURDIR)/$(COMPILED)); export PYTHONPATH; $(call TRIAL,build/trial-acceptance-cluster,tests.acceptance.cluster tests.acceptance.processes)
 
 # Spark looks for formats in folders of the path only, which an editable installation is none of.
 ON_PATH = $(CURDIR)/$(if $(filter 1,$(CAN_COMPILE)),$(COMPILED),src)

@@ -92,7 +92,8 @@ def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = START_S
 
 class Daemon:
     """``directives``: lines of the configuration, given on the command line, or with ``in_file`` in
-    ``disque.conf``. ``ip``: where it listens, and from where it connects."""
+    ``disque.conf``. ``ip``: where it listens, and from where it connects. ``inherited``:
+    descriptors that it gets."""
 
     program: tuple[str, ...] = (sys.executable, "-m", "disque_tx.cli.programs.server")
 
@@ -110,6 +111,7 @@ class Daemon:
         self.variables = variables
         self.config = folder / "disque.conf"
         self.process: subprocess.Popen[bytes] | None = None
+        self.inherited: list[int] = []
         lines = [f"port {self.port}", f"bind {ip}", f"dir {folder}", *directives]
         if in_file:
             self.config.write_text("".join(f"{line}\n" for line in lines))
@@ -133,6 +135,7 @@ class Daemon:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                pass_fds=self.inherited,
             )
         return self.process
 

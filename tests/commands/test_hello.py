@@ -32,6 +32,21 @@ class BareTests(DeskCase):
         self.assertEqual(expected, self.call(hello, b"HELLO"))
         self.membership.myself.flags &= ~LEAVING
 
+    def test_other_host(self) -> None:
+        """A client of another host cannot use a loopback address: it gets the address of this host
+        that it is connected to."""
+        self.membership.learn_ip(b"127.0.0.1")
+        self.membership.add(NodeEntry(PEER, b"127.0.0.1", 7712, PFAIL, 0))
+        self.patch(self.control, "local_ip", lambda client: b"10.0.0.1")
+        expected = [[ME, b"10.0.0.1", b"7711", b"1"], [PEER, b"10.0.0.1", b"7712", b"10"]]
+        self.assertEqual([1, ME, *expected], self.call(hello, b"HELLO"))
+
+    def test_unknown_address(self) -> None:
+        """A node whose address is not known has none, and not that of this host."""
+        self.membership.add(NodeEntry(PEER, b"", 0, PFAIL, 0))
+        expected = [[ME, b"127.0.0.1", b"7711", b"1"], [PEER, b"", b"0", b"10"]]
+        self.assertEqual([1, ME, *expected], self.call(hello, b"HELLO"))
+
     def test_words(self) -> None:
         """HELLO has no argument or a version; everything else is a wrong number of arguments."""
         command = self.server.registry.by_name[b"hello"]

@@ -40,7 +40,8 @@ class InfoTests(DeskCase):
         self.assertEqual(DEFAULT, self.titles())
         self.assertEqual(DEFAULT, self.titles(b"default"))
         self.assertEqual(
-            [*DEFAULT, "Commandstats", "Cluster", "Eventlog", "Listening"], self.titles(b"ALL")
+            [*DEFAULT, "Commandstats", "Cluster", "Eventlog", "Listening", "Processes"],
+            self.titles(b"ALL"),
         )
         self.assertEqual(["Queues"], self.titles(b"queues"))
 

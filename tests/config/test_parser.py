@@ -28,6 +28,10 @@ ACCEPTED: list[tuple[str, Any]] = [
     ("port 0", 0),
     ("PORT 65535", 65535),
     ('port "7711"', 7711),
+    ("processes 1", 1),
+    ("processes 128", 128),
+    ("processes Auto", 0),
+    ("process-port 7800", 7800),
     ("tcp-backlog 0", 0),
     ("bind 127.0.0.1 ::1", ["127.0.0.1", "::1"]),
     ("bind" + " 127.0.0.1" * 16, ["127.0.0.1"] * 16),
@@ -119,6 +123,11 @@ REFUSED = [
     ("timeout 2147483648", "Invalid timeout value"),
     ("tcp-keepalive -1", "Invalid tcp-keepalive value"),
     ("tcp-backlog -1", "Invalid backlog value"),
+    *(
+        (f"processes {word}", "The number of processes is 1 to 128, or auto")
+        for word in ("0", "-1", "129", "5000", "many", '""')
+    ),
+    ("process-port 65536", "Invalid port"),
     ("port -1", "Invalid port"),
     ("port 65536", "Invalid port"),
     ("port abc", "Invalid number 'abc'"),

@@ -134,6 +134,14 @@ class JoinTests(NetCase):
         self.assertEqual(self.second.ip, self.second.membership.myself.ip)
         self.assertEqual(self.first.ip, self.second.membership.nodes[self.first.id].ip)
 
+    def test_better_address(self) -> None:
+        """A node that was known on its own host only learns the address at which a node of another
+        host reaches it: others can use that one."""
+        self.net.join()
+        self.second.membership.myself.ip = b"127.0.0.1"
+        self.net.run(5_000)
+        self.assertEqual(self.second.ip, self.second.membership.myself.ip)
+
     def test_three_meets(self) -> None:
         """Repeating an introduction is harmless, on the command line and on the bus."""
         link = self.accepted()

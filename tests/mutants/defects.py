@@ -25,6 +25,7 @@ from disque_tx.core.node import Node
 from disque_tx.core.order import JobOrder
 from disque_tx.core.peers import Received
 from disque_tx.core.replication import Replication
+from disque_tx.core.spread import Spread
 from disque_tx.core.store import JobStore
 from disque_tx.engine.turns import Turns
 from disque_tx.messages import QUEUED
@@ -120,6 +121,14 @@ MUTANTS: Final = [
         Replication,
         "confirmed",
         answer_early,
+    ),
+    Mutant(
+        "one-host",
+        "copies on one host count as enough",
+        Spread,
+        "crowded",
+        lambda right: lambda self, nodes: b"",
+        "HostsDiffer",
     ),
     Mutant(
         "phantom-copy",

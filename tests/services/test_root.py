@@ -13,7 +13,8 @@ from twisted.internet.defer import Deferred, succeed
 
 from disque_tx.config.settings import Settings
 from disque_tx.errors import ConfigError
-from disque_tx.services.root import new_node_id, prepare
+from disque_tx.services.identity import new_node_id
+from disque_tx.services.root import prepare
 from tests.acceptance.daemon import BUS_OFFSET, free_port
 from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase

@@ -78,6 +78,12 @@ class MakerTests(RootCase):
         self.assertEqual(self.folder, Path.cwd())
         self.assertTrue((self.folder / "nodes.conf").exists())
 
+    def test_several_processes(self) -> None:
+        """twistd runs one process, and refuses to run one where several were asked for."""
+        with self.assertRaises(SystemExit) as caught:
+            self.make_service("--set", "processes 2")
+        self.assertIn("use disque-server", str(caught.exception))
+
     def test_mistake(self) -> None:
         """A mistake in the configuration ends twistd with the text that explains it."""
         with self.assertRaises(SystemExit) as caught:

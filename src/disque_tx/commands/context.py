@@ -63,6 +63,10 @@ class Control:
         """Fields of INFO's Listening section, in order."""
         raise NotImplementedError
 
+    def info_processes(self) -> list[tuple[str, str]]:
+        """Fields of INFO's Processes section, in order."""
+        raise NotImplementedError
+
     def loading(self) -> bool:
         """The log is being loaded; most commands are refused."""
         raise NotImplementedError

@@ -12,6 +12,7 @@ from disque_tx.commands.admin import password_matches
 from disque_tx.commands.arguments import integer, quoted
 from disque_tx.commands.clients import check_name
 from disque_tx.commands.context import Server
+from disque_tx.core.addresses import is_loopback, plain_ip
 from disque_tx.core.client import Client
 from disque_tx.core.membership import priority
 from disque_tx.errors import CommandError
@@ -43,22 +44,27 @@ def hello(server: Server, client: Client, argv: list[bytes]) -> None:
 
 def _nodes(server: Server, client: Client) -> None:
     membership, replies = server.node.membership, client.replies
+    here = server.control.local_ip(client)
     replies.array(2 + len(membership.nodes))
     replies.integer(_FORMAT_VERSION)
     replies.bulk(membership.myself.id)
     for entry in membership.nodes.values():
         replies.array(4)
         replies.bulk(entry.id)
-        replies.bulk(_own_ip(server, client) if entry is membership.myself else entry.ip)
+        is_me = entry is membership.myself
+        ip = membership.announced_ip or entry.ip if is_me else entry.ip
+        replies.bulk(_usable(ip, here) if ip or is_me else ip)
         replies.bulk(b"%d" % entry.port)
         replies.bulk(b"%d" % priority(entry))
 
 
-def _own_ip(server: Server, client: Client) -> bytes:
-    """Never empty: at least the address at which the client reached this node is known."""
-    membership = server.node.membership
-    known = membership.announced_ip or membership.myself.ip
-    return known or server.control.local_ip(client)
+def _usable(ip: bytes, here: bytes) -> bytes:
+    """The address of a node for a client that reached this one at ``here``.
+
+    An unknown one of this node, and a loopback address, which is one of this host, are of no use to
+    clients of other hosts; they reach the host at ``here``.
+    """
+    return here if not ip or (is_loopback(plain_ip(ip)) and not is_loopback(here)) else ip
 
 
 class _Options:

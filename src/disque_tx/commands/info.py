@@ -165,6 +165,10 @@ def _listening(server: Server) -> Fields:
     return server.control.info_listening()
 
 
+def _processes(server: Server) -> Fields:
+    return server.control.info_processes()
+
+
 def _commandstats(server: Server) -> Fields:
     return [
         ("cmdstat_" + command.name.decode("ascii"), _calls(command))
@@ -182,7 +186,7 @@ def _calls(command: Command) -> str:
 #: What the thresholds at 75 and 95 % of maxmemory mean.
 _LEVELS: Final = ("normal", "above-75-percent", "above-95-percent")
 #: Sections that are only included when they are asked for.
-_OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog", "Listening")
+_OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog", "Listening", "Processes")
 _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Server": _server,
     "Clients": _clients,
@@ -197,4 +201,5 @@ _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Cluster": _cluster,
     "Eventlog": _eventlog,
     "Listening": _listening,
+    "Processes": _processes,
 }

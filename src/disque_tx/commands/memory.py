@@ -69,6 +69,9 @@ class MemoryControl(Control):
     def info_listening(self) -> list[tuple[str, str]]:
         return []
 
+    def info_processes(self) -> list[tuple[str, str]]:
+        return [("processes", "1")]
+
     def loading(self) -> bool:
         return self.is_loading
 

@@ -19,6 +19,7 @@ from disque_tx.config.kinds import (
     Length,
     Memory,
     Number,
+    NumberOrAuto,
     Octal,
     Password,
     Path,
@@ -27,7 +28,7 @@ from disque_tx.config.kinds import (
 )
 from disque_tx.config.lists import Addresses, Ip, Networks, OutputLimits, Prefixes
 from disque_tx.config.paths import resolve
-from disque_tx.config.settings import DEFAULTS, Settings
+from disque_tx.config.settings import DEFAULTS, PROCESSES_MAX, Settings
 from disque_tx.config.units import INT64_MAX, INT64_MIN
 
 
@@ -105,12 +106,15 @@ _ROTATE_SIZE_MESSAGE: Final = "The size of a segment of the event log must be 64
 _ROTATE_TIME_MESSAGE: Final = "A segment of the event log must be open for 1 second or more"
 _BODY_MESSAGE: Final = "eventlog-body must be no, hash or yes"
 _CLEAN_MESSAGE: Final = "The time between two cleans is given in whole seconds"
+_PROCESSES_MESSAGE: Final = f"The number of processes is 1 to {PROCESSES_MAX}, or auto"
 _LATENCY_MESSAGE: Final = "The latency threshold can't be negative"
 
 _TABLE: Final = (
     Directive("daemonize", _YES_NO),
     Directive("pidfile", _PATH),
     Directive("port", _PORT),
+    Directive("processes", NumberOrAuto(_PROCESSES_MESSAGE, 1, PROCESSES_MAX)),
+    Directive("process-port", _PORT),
     Directive("tcp-backlog", Number("Invalid backlog value")),
     Directive("bind", Addresses()),
     Directive("unixsocket", _OPTIONAL_PATH),
@@ -207,6 +211,7 @@ GET_BY_NAME: Final = (
     *("cluster-link-buffer-limit", "eventlog", "eventlog-dir", "eventlog-rotate-size"),
     *("eventlog-rotate-time", "eventlog-queues", "eventlog-body", "workqueue-redis"),
     *("workqueue-prefixes", "workqueue-clean-every", "workqueue-deep-clean-every"),
+    *("processes", "process-port"),
 )
 #: The directives that CONFIG REWRITE writes, in the order in which it appends lines (section 9.2).
 REWRITE_ORDER: Final = (

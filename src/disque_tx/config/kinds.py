@@ -132,6 +132,22 @@ class Number(Kind[int]):
 
 
 @attrs.frozen
+class NumberOrAuto(Number):
+    """A number, or ``auto``, kept as 0."""
+
+    def parse(self, words: list[bytes]) -> int:
+        word = only(words)
+        if word.lower() == b"auto":
+            return 0
+        if not word.isdigit():
+            raise ValueError(self.message)
+        return self._within(parse_int(word))
+
+    def show(self, value: int) -> bytes:
+        return b"%d" % value if value else b"auto"
+
+
+@attrs.frozen
 class Clamped(Number):
     """A number that is moved into its range instead of being refused."""
 

@@ -9,6 +9,9 @@ import attrs
 
 from disque_tx.config.lists import OutputLimit
 
+#: The most processes of one daemon; no host has use for more.
+PROCESSES_MAX: Final = 128
+
 
 @attrs.define
 class Settings:
@@ -16,6 +19,8 @@ class Settings:
 
     ``dir`` is absolute; so are the other paths after :func:`disque_tx.config.parser.load`.
     ``written_paths``: name of a directive → path as it was written, for those that were set.
+    ``processes``: 0 for as many as there are cores. ``process_port``: 0 for the port above
+    ``port``.
     ``config_file``: absolute path of the configuration file, empty if there is none.
     """
 
@@ -25,6 +30,8 @@ class Settings:
     daemonize: bool = False
     pidfile: str = "/var/run/disque.pid"
     port: int = 7711
+    processes: int = 1
+    process_port: int = 0
     tcp_backlog: int = 511
     bind: list[str] = attrs.Factory(list)
     listen: list[tuple[str, str]] = attrs.Factory(list)

@@ -34,6 +34,11 @@ def plain_ip(ip: bytes) -> bytes:
     return ip[len(_MAPPED) :] if ip.startswith(_MAPPED) and b"." in ip else ip
 
 
+def is_loopback(ip: bytes) -> bool:
+    """Whether only this host can connect to the address, in its plain form."""
+    return ip == b"::1" or ip.startswith(b"127.")
+
+
 def ports_usable(port: i64, bus_port: i64) -> bool:
     """Both ports exist; ``bus_port`` 0 is the one that belongs to ``port``."""
     if bus_port == 0:
@@ -84,10 +89,6 @@ class Strangers:
         self._last_ms = {who: when for who, when in self._last_ms.items() if when > oldest_ms}
         if ip in self._last_ms:
             return False
-        if not _loopback(ip):
+        if not is_loopback(ip):
             self._last_ms[ip] = int(now_ms)
         return True
-
-
-def _loopback(ip: bytes) -> bool:
-    return ip == b"::1" or ip.startswith(b"127.")

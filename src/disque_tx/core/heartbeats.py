@@ -23,7 +23,14 @@ from disque_tx.busmessages import (
     NodeFailed,
 )
 from disque_tx.core import failure
-from disque_tx.core.addresses import Strangers, normal_ip, plain_ip, ports_usable, short_bus_port
+from disque_tx.core.addresses import (
+    Strangers,
+    is_loopback,
+    normal_ip,
+    plain_ip,
+    ports_usable,
+    short_bus_port,
+)
 from disque_tx.core.gossip import news
 from disque_tx.core.links import Links
 from disque_tx.core.membership import Membership
@@ -97,10 +104,16 @@ class Heartbeats:
         if introduced and not self._admit(link, message, now_ms):
             membership.meets_refused += 1
             return False
-        if message.type == MEET or not membership.myself.ip:
-            membership.learn_ip(normal_ip(plain_ip(link.local_ip)))
+        reached_at = normal_ip(plain_ip(link.local_ip))
+        if message.type == MEET or self._is_better(reached_at):
+            membership.learn_ip(reached_at)
         self._peers.answer(link, news(PONG, membership, self._random))
         return True
+
+    def _is_better(self, ip: bytes) -> bool:
+        """Whether more nodes can use this address of ours than the one that is known."""
+        known = self._membership.myself.ip
+        return not known or (is_loopback(known) and not is_loopback(ip))
 
     def _admit(self, link: Link, message: Message, now_ms: i64) -> bool:
         """Begin a handshake with a stranger, unless it is one too many or not welcome."""

@@ -107,6 +107,7 @@ class Links:
         if entry.connecting:
             self._moved.add(entry)
         self.hang_up(entry)
+        self._membership.refresh()
         self._membership.changed = True
 
     def lose_address(self, entry: NodeEntry) -> None:

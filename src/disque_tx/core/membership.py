@@ -20,7 +20,13 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.busmessages import CAN_BULK
-from disque_tx.core.addresses import normal_ip, ports_usable, short_bus_port
+from disque_tx.core.addresses import (
+    is_loopback,
+    normal_ip,
+    plain_ip,
+    ports_usable,
+    short_bus_port,
+)
 from disque_tx.core.twins import Standing
 from disque_tx.errors import LocalError
 from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, MEET, MYSELF, NOADDR, PFAIL, NodeEntry
@@ -46,6 +52,7 @@ class Membership:
 
     ``nodes``: by ID. ``size``: entries without handshakes, failed and leaving ones included;
     ``handshakes``: the others. ``reachable``: those that can take copies of jobs.
+    ``hosts_differ``: some of these and this node share a host, and others are on another one.
     ``only_me``: this node's ID, as the list of holders of a job that no other node has.
     ``announced_ip``: where other nodes are to connect, empty for the address it connects from;
     set by :meth:`announce`. ``unix_ms``: the wall clock when the steady clock was zero, for times
@@ -66,6 +73,7 @@ class Membership:
         "size",
         "handshakes",
         "reachable",
+        "hosts_differ",
         "only_me",
         "announced_ip",
         "unix_ms",
@@ -88,6 +96,7 @@ class Membership:
         self.size: i64 = 1
         self.handshakes: i64 = 0
         self.reachable: list[NodeEntry] = []
+        self.hosts_differ: bool = False
         self.only_me: tuple[bytes, ...] = (myself.id,)
         self.announced_ip: bytes = b""
         self.unix_ms: i64 = 0
@@ -205,6 +214,26 @@ class Membership:
         self.size = len([e for e in self.nodes.values() if not e.flags & HANDSHAKE])
         self.handshakes = len(self.nodes) - self.size
         self.reachable = [e for e in self.nodes.values() if not e.flags & _UNREACHABLE]
+        hosts = {self.host(entry) for entry in self.reachable}
+        nodes = len(self.reachable)
+        own = self.host(self.myself)
+        if own:
+            hosts.add(own)
+            nodes += 1
+        self.hosts_differ = 1 < len(hosts) < nodes
+
+    def host(self, entry: NodeEntry) -> bytes:
+        """What tells the hosts of nodes apart: the address, empty while it is unknown.
+
+        A node at a loopback address is on this host, whose other nodes may know it by another
+        address.
+        """
+        ip = plain_ip(entry.ip)
+        if is_loopback(ip):
+            mine = plain_ip(self.myself.ip)
+            if mine and not is_loopback(mine):
+                return mine
+        return ip
 
     def add(self, entry: NodeEntry) -> None:
         """Take in a node, from the nodes file or from gossip."""

@@ -1,7 +1,8 @@
 """Copies of jobs on other nodes (cluster protocol, sections 7.3, 7.4, 10.6 and 10.7).
 
-1. The nodes for a job's copies are drawn among the reachable ones; all of them stand in its list of
-   holders before the first message leaves, for each may have a copy from then on.
+1. The nodes for a job's copies are drawn among the reachable ones (see ``spread``); all of them
+   stand in its list of holders before the first message leaves, for each may have a copy from then
+   on.
 2. Synchronous: the client waits until enough of them answered. Every 50 ms one more node is drawn;
    who did not answer is asked again, at growing intervals.
 3. ASYNC: the client does not wait, but those who do not answer are asked again all the same, until
@@ -31,12 +32,14 @@ from disque_tx.busmessages import (
     JobsMessage,
 )
 from disque_tx.core.arrival import Arrivals
+from disque_tx.core.asynccopies import AsyncCopies
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.job import HOLD, Job, valid_id
 from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.schedule import Schedule
+from disque_tx.core.spread import Spread
 from disque_tx.core.state import State
-from disque_tx.messages import ACTIVE, QUEUED, WAIT_REPL, JobRecord, Keyed
+from disque_tx.messages import ACTIVE, QUEUED, WAIT_REPL, JobRecord
 from disque_tx.nodetable import NodeEntry
 
 #: Between two draws for a client that waits.
@@ -55,20 +58,6 @@ _PATIENCE: Final = 2
 def life_s(job: Job, now_ms: i64) -> int:
     """The life that a copy gets: whole seconds, up to one more than the job has (section 5)."""
     return min(int(max(0, job.expire_ms - now_ms) // 1000 + 1), _LIFE_S_MAX)
-
-
-class AsyncCopies(Keyed):
-    """An ASYNC job, by its ID, with ``unconfirmed`` nodes; ``wanted`` answers are still missing;
-    ``attempts``: how often they were asked again."""
-
-    __slots__ = ("attempts", "job", "unconfirmed", "wanted")
-
-    def __init__(self, job: Job, unconfirmed: set[bytes], wanted: i64) -> None:
-        super().__init__(job.id)
-        self.job: Job = job
-        self.unconfirmed: set[bytes] = unconfirmed
-        self.wanted: i64 = wanted
-        self.attempts: i64 = 0
 
 
 class Replication:
@@ -91,35 +80,25 @@ class Replication:
         self._peers = state.peers
         self._memory = state.memory
         self._random = state.random
+        self._spread = Spread(state.membership, state.random)
 
     # -- making copies -----------------------------------------------------------------------
 
-    def draw(self, nodes: tuple[bytes, ...], count: i64) -> tuple[bytes, ...]:
-        """The holders, and up to ``count`` reachable nodes more."""
+    def draw(self, nodes: tuple[bytes, ...], count: i64, avoid: bytes = b"") -> tuple[bytes, ...]:
+        """The holders, and up to ``count`` reachable nodes more, none of them on the host
+        ``avoid``."""
         if count <= 0:
             return nodes
-        able = [e for e in self._membership.reachable if e.link is not None and e.id not in nodes]
-        added = min(count, i64(len(able)))
-        if added == 0:
-            return nodes
-        if added < len(able):
-            self._shuffle(able, added)
-        return self._arrivals.shared(nodes + tuple([entry.id for entry in able[:added]]))
-
-    def _shuffle(self, entries: list[NodeEntry], count: i64) -> None:
-        """Put ``count`` random ones first."""
-        size: i64 = len(entries)
-        for place in range(count):
-            other = place + int(self._random() * int(size - place))
-            entries[place], entries[other] = entries[other], entries[place]
+        drawn = self._spread.draw(nodes, count, avoid)
+        return self._arrivals.shared(nodes + tuple(drawn)) if drawn else nodes
 
     def begin(self, job: Job, now_ms: i64) -> None:
         """Send a job, for whose copies a client waits, to its first nodes."""
         job.qtime_ms = now_ms + RETRY_MS
         self._send(job, set(), now_ms)
 
-    def _draw_more(self, job: Job, count: i64) -> bool:
-        nodes = self.draw(job.nodes, count)
+    def _draw_more(self, job: Job, count: i64, avoid: bytes = b"") -> bool:
+        nodes = self.draw(job.nodes, count, avoid)
         if nodes is job.nodes:
             return False
         self._jobs.set_holders(job, nodes)
@@ -148,11 +127,12 @@ class Replication:
         mine = self._membership.myself.id
         if mine not in confirmed and self.takes_jobs():
             self._keep_too(job, confirmed, now_ms)
-        if len(confirmed) >= job.repl:
+        crowded = self._spread.crowded(confirmed) if job.repl > 1 else b""
+        if len(confirmed) >= job.repl and not crowded:
             self.achieved(job, now_ms)  # no holder could be ordered to queue it before
             if job.state != WAIT_REPL or self._jobs.get(job.id) is not job:
                 return
-        elif self._draw_more(job, 1):
+        elif self._draw_more(job, 1, crowded if len(confirmed) >= job.repl else b""):
             self._send(job, confirmed, now_ms)
         elif wait.resend_ms <= now_ms:
             missing = set(job.nodes) - confirmed
@@ -189,19 +169,26 @@ class Replication:
         for copies in self.resends.due(now_ms, limit):
             job = copies.job
             alive = self._jobs.get(job.id) is job and (job.state == ACTIVE or job.state == QUEUED)
-            if alive:
+            if not alive:
+                self.asynchronous.pop(job.id, None)
+            elif copies.wanted > 0 or self._crowded(copies):
                 self._resend_async(copies, now_ms)
             else:
-                self.asynchronous.pop(job.id, None)
+                self._finish_async(copies)
+
+    def _crowded(self, copies: AsyncCopies) -> bytes:
+        """See ``Spread.crowded``, of the nodes that confirmed."""
+        return self._spread.crowded([n for n in copies.job.nodes if n not in copies.unconfirmed])
 
     def _resend_async(self, copies: AsyncCopies, now_ms: i64) -> None:
         job = copies.job
         mine = self._membership.myself.id
+        avoid = self._crowded(copies) if copies.wanted <= 0 else b""
         missing = copies.wanted - len(copies.unconfirmed)
-        if missing <= 0 and copies.attempts >= _PATIENCE:
+        if missing <= 0 and (copies.attempts >= _PATIENCE or avoid):
             missing = 1
         before = set(job.nodes)
-        if self._draw_more(job, missing):
+        if self._draw_more(job, missing, avoid):
             copies.unconfirmed |= set(job.nodes) - before
             self._jobs.record(job)
             confirmed = {n for n in job.nodes if n != mine and n not in copies.unconfirmed}
@@ -231,7 +218,9 @@ class Replication:
         assert confirmed is not None
         if sender.id in job.nodes:
             confirmed.add(sender.id)
-            if len(confirmed) >= job.repl:
+            if len(confirmed) >= job.repl and not (
+                job.repl > 1 and self._spread.crowded(confirmed)
+            ):
                 self.achieved(job, now_ms)
 
     def _confirmed_async(self, job: Job, sender: bytes) -> None:
@@ -242,10 +231,14 @@ class Replication:
             return
         copies.unconfirmed.remove(sender)
         copies.wanted -= 1
-        if copies.wanted <= 0:
+        if copies.wanted <= 0 and not self._crowded(copies):
             self.resends.remove(copies)
-            del self.asynchronous[job.id]
-            self._replicated(job, i64(len(job.nodes) - len(copies.unconfirmed)))
+            self._finish_async(copies)
+
+    def _finish_async(self, copies: AsyncCopies) -> None:
+        job = copies.job
+        del self.asynchronous[job.id]
+        self._replicated(job, i64(len(job.nodes) - len(copies.unconfirmed)))
 
     def _replicated(self, job: Job, copies: i64) -> None:
         self._outbox.note(events.REPLICATED, job, events.NO_REASON, copies)

@@ -38,7 +38,10 @@ def clients_allowed() -> int:
 
 
 class Supervisor(Protocol):
-    """The whole of the daemon, as far as commands reach it."""
+    """The whole of the daemon, as far as commands reach it. ``common``: the configuration that
+    CONFIG shows, sets and writes."""
+
+    common: Settings
 
     def setting_changed(self, directive: str) -> None:
         """CONFIG SET changed the value of a directive."""
@@ -54,6 +57,34 @@ class Supervisor(Protocol):
 
     def request_restart(self, graceful: bool, delay_ms: int) -> None:
         """End it and start again."""
+
+    def request_shutdown(self, rewrite_log: bool) -> None:
+        """End the daemon in an orderly way; the log of this process is rewritten already."""
+
+    def parameter_set(self, name: bytes, value: bytes) -> None:
+        """A client has set a parameter, and it is applied here."""
+
+    def info_processes(self) -> list[tuple[str, str]]:
+        """Fields of INFO's Processes section, in order."""
+
+
+class SingleProcess:
+    """The daemon is this process alone."""
+
+    def request_stop(self, status: int) -> None:
+        """End the process in an orderly way."""
+        raise NotImplementedError
+
+    def request_shutdown(self, rewrite_log: bool) -> None:
+        """End it."""
+        self.request_stop(0)
+
+    def parameter_set(self, name: bytes, value: bytes) -> None:
+        """There is no other process to set it in."""
+
+    def info_processes(self) -> list[tuple[str, str]]:
+        """There is one."""
+        return [("processes", "1")]
 
 
 class NodeControl(Control):
@@ -79,14 +110,19 @@ class NodeControl(Control):
     # -- configuration -----------------------------------------------------------------------
 
     def config_get(self, pattern: bytes) -> list[tuple[bytes, bytes]]:
-        found = config.get(self._settings, pattern)
+        found = config.get(self._supervisor.common, pattern)
         state = b"no" if self._aof.state == "off" else b"yes"
         return [(name, state if name == b"appendonly" else value) for name, value in found]
 
     def config_set(self, name: bytes, value: bytes) -> None:
+        self.apply_parameter(name, value)
+        self._supervisor.parameter_set(name, value)
+
+    def apply_parameter(self, name: bytes, value: bytes) -> None:
+        """CONFIG SET in this process; ``CommandError`` when the value is not possible."""
         settings = self._settings
         before_on = settings.appendonly
-        directive = config.set_value(settings, name, value, clients_allowed())
+        directive = config.set_value(self._supervisor.common, name, value, clients_allowed())
         self._supervisor.setting_changed(directive)
         if directive == "maxclients":
             raise_fd_limit(settings.maxclients)
@@ -102,12 +138,12 @@ class NodeControl(Control):
             else:
                 self._aof.disable()
         except OSError as error:
-            self._settings.appendonly = not wanted
+            self._settings.appendonly = self._supervisor.common.appendonly = not wanted
             self._log.warning(f"Unable to switch the log: {os_error_text(error)}")
             raise CommandError("ERR", "Unable to turn on AOF. Check server logs.") from error
 
     def config_rewrite(self) -> None:
-        settings = self._settings
+        settings = self._supervisor.common
         path = settings.config_file
         if not path:
             raise CommandError("ERR", "The server is running without a config file")
@@ -143,6 +179,9 @@ class NodeControl(Control):
     def info_listening(self) -> list[tuple[str, str]]:
         clients, nodes = self._supervisor.listening()
         return [("listening_clients", ",".join(clients)), ("listening_bus", ",".join(nodes))]
+
+    def info_processes(self) -> list[tuple[str, str]]:
+        return self._supervisor.info_processes()
 
     def loading(self) -> bool:
         return self._aof.loading
@@ -194,7 +233,7 @@ class NodeControl(Control):
                 self._log.warning(f"Writing the log failed: {os_error_text(error)}")
                 raise CommandError("ERR", "Errors trying to SHUTDOWN. Check logs.") from error
         self._log.warning("User requested shutdown...")
-        self._supervisor.request_stop(0)
+        self._supervisor.request_shutdown(rewrite_log)
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)

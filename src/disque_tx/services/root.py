@@ -39,14 +39,15 @@ from disque_tx.services.bus.nodesfile import NodesFile
 from disque_tx.services.bus.service import Bus
 from disque_tx.services.clients.admission import Admission
 from disque_tx.services.clients.embedded import NodeService
-from disque_tx.services.clients.listeners import Listeners
+from disque_tx.services.clients.listeners import FastReactor, Listeners
 from disque_tx.services.clients.protocol import RespFactory
-from disque_tx.services.control import NodeControl, raise_fd_limit
+from disque_tx.services.control import NodeControl, SingleProcess, raise_fd_limit
 from disque_tx.services.events.service import EventLog
 from disque_tx.services.host.files import RealFiles
 from disque_tx.services.host.log import DaemonLog
 from disque_tx.services.host.platform import Platform
 from disque_tx.services.host.process import DISQUE_VERSION, ProcessInfo, Watchdog, notify
+from disque_tx.services.identity import first_epoch, new_node_id
 from disque_tx.services.interfaces import IHost
 from disque_tx.services.net.certificates import Certificates, Identity
 from disque_tx.services.net.hub import Hub
@@ -55,21 +56,11 @@ from disque_tx.services.runtime import Runtime, SystemClock
 from disque_tx.wire.jobid import JobIdSource
 
 
-def new_node_id() -> bytes:
-    """40 random lower-case hexadecimal digits."""
-    return secrets.token_hex(20).encode()
-
-
-def first_epoch(wall_us: int) -> int:
-    """The number from which a start counts its connections: unique per start, and higher for later
-    ones (see ``core/twins``)."""
-    return (wall_us // 1000) << 21 | secrets.randbits(20)
-
-
 @implementer(IHost)
-class NodeRoot(MultiService):
+class NodeRoot(MultiService, SingleProcess):
     """A node and everything around it. ``cluster``: the services that talk to other nodes; they
-    start once the log is loaded.
+    start once the log is loaded. ``common``: the configuration of the daemon, of which ``settings``
+    are this node's: the same object, unless there are several processes.
 
     The orderly end stops the reactor; ``exit_status`` and ``restart_wanted`` are for the program
     that goes on after that. ``die``: ends the process at once, with an exit status.
@@ -84,6 +75,7 @@ class NodeRoot(MultiService):
     ) -> None:
         super().__init__()
         self.settings = settings
+        self.common = settings
         self.log = log
         self.exit_status = 0
         self.restart_wanted: tuple[bool, int] | None = None
@@ -123,7 +115,7 @@ class NodeRoot(MultiService):
         self.admission = Admission(self.runtime, settings, log)
         self.cron = Cron(self.runtime, settings, platform, self.aof)
         hub = Hub(reactor, self.runtime)
-        self.listeners = Listeners(self, settings, log, hub, reactor)
+        self.listeners = self.make_listeners(hub)
         epoch = first_epoch(clock.wall_us())
         self.bus = Bus(self.runtime, settings, platform, hub, epoch)
         self._lifecycle = Lifecycle(self.server, self.aof, self.runtime.turn, self, log)
@@ -134,6 +126,10 @@ class NodeRoot(MultiService):
         self.cluster = MultiService()
         self._assemble()
         apply_all(settings, self.server, log)
+
+    def make_listeners(self, hub: Hub) -> Listeners:
+        """The ports for clients."""
+        return Listeners(self, self.settings, self.log, hub, FastReactor(self._reactor, hub))
 
     def _assemble(self) -> None:
         """Hang the services on this one, or on the part that begins once the log is loaded."""
@@ -188,10 +184,9 @@ class NodeRoot(MultiService):
         self._open = True
         super().privilegedStartService()
         try:
-            self._listen()
+            self.listen()
         except Exception:
-            self.listeners.close()
-            self.bus.close()
+            self.stop_accepting()
             self._nodes_file.abandon()
             raise
         self.log.warning(
@@ -199,7 +194,8 @@ class NodeRoot(MultiService):
         )
         self._tame_collector()
 
-    def _listen(self) -> None:
+    def listen(self) -> None:
+        """Listen for clients and for other nodes."""
         settings, log = self.settings, self.log
         fitting = raise_fd_limit(settings.maxclients)
         if fitting < settings.maxclients:
@@ -241,7 +237,7 @@ class NodeRoot(MultiService):
         """The log is loaded: wait for the listeners of other protocols."""
         settings = self.settings
         if self.aof.loaded_once:
-            settings.aof_enqueue_jobs_once = False
+            settings.aof_enqueue_jobs_once = self.common.aof_enqueue_jobs_once = False
             if settings.config_file:
                 try:
                     self.server.control.config_rewrite()
@@ -264,9 +260,9 @@ class NodeRoot(MultiService):
 
     def _not_started(self, failure: Failure) -> None:
         if failure.check(DisqueError, OSError):
-            self._fatal(failure.getErrorMessage())
+            self.fatal(failure.getErrorMessage())
         else:
-            self._fatal(f"The start failed: {failure.getTraceback()}")
+            self.fatal(f"The start failed: {failure.getTraceback()}")
 
     def stop_accepting(self) -> None:
         """Accept no more connections."""
@@ -282,7 +278,7 @@ class NodeRoot(MultiService):
 
     def nodes_file_failed(self, error: OSError) -> None:
         """A node that cannot store its own ID must not go on (cluster protocol, section 9)."""
-        self._fatal(
+        self.fatal(
             f"The nodes file {self._nodes_file.path} can't be written:"
             f" {os_error_text(error)}. Check 'dir' and 'cluster-config-file', and the disk."
         )
@@ -296,7 +292,8 @@ class NodeRoot(MultiService):
             self.log.warning(line)
         self._die(1)
 
-    def _fatal(self, message: str) -> None:
+    def fatal(self, message: str) -> None:
+        """The node cannot go on: end in an orderly way."""
         self.log.warning(message)
         self.request_stop(1)
 

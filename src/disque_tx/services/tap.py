@@ -15,6 +15,7 @@ from disque_tx import config
 from disque_tx.commands.table import standard_registry
 from disque_tx.errors import ConfigError
 from disque_tx.quoting import split
+from disque_tx.services.processes.shares import processes
 from disque_tx.services.root import NodeRoot, prepare
 
 
@@ -59,6 +60,8 @@ class DisqueServiceMaker:
             settings = config.load(
                 options.words(), sys.stdin.buffer.read, commands=standard_registry().by_name
             )
+            if processes(settings) > 1:
+                raise ConfigError("twistd runs one process: use disque-server for 'processes'.")
             log = prepare(settings)
             return NodeRoot(settings, log, reactor)
         except ConfigError as error:

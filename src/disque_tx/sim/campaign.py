@@ -162,6 +162,8 @@ def smaller(shape: Shape) -> Iterator[Shape]:
         yield attrs.evolve(shape, queues=1)
     if shape.password:
         yield attrs.evolve(shape, password=False)
+    if shape.hosts:
+        yield attrs.evolve(shape, hosts=0)
     if shape.appendonly:
         yield attrs.evolve(shape, appendonly=False)
 

@@ -56,7 +56,7 @@ def _introduce(process: Process, others: list[Machine]) -> None:
     for other in others:
         if not knows(node, other.identities[-1]):
             process.world.trace("meet", process.ip.decode(), other.name)
-            node.cluster.meet_resolved(other.ip, other.port, node.now_ms)
+            node.cluster.meet_resolved(other.host, other.port, node.now_ms)
 
 
 def knows(node: Node, other_id: bytes) -> bool:
@@ -80,7 +80,7 @@ class Healing:
     def meet(self) -> None:
         """The first node meets all others."""
         for machine in self._run.machines[1:]:
-            self._orders[0].order(b"CLUSTER", b"MEET", machine.ip, b"%d" % machine.port)
+            self._orders[0].order(b"CLUSTER", b"MEET", machine.host, b"%d" % machine.port)
 
     def begin(self) -> None:
         """Repair now and every few seconds, and drain."""

@@ -141,9 +141,13 @@ class History:
 
 class Copies:
     """Who had a copy of a job when a node answered its client. ``seen``: ID of a job for which no
-    client waits any more → who had a copy then; ``down``: who did not run then."""
+    client waits any more → who had a copy then; ``down``: who did not run then; ``reached``: the
+    hosts, all addresses of nodes, that the node which answered could reach before that turn and
+    after it."""
 
     def __init__(self) -> None:
+        self.reached: dict[bytes, frozenset[bytes]] = {}
+        self._hosts: dict[bytes, frozenset[bytes]] = {}
         self.seen: dict[bytes, frozenset[bytes]] = {}
         self.down: dict[bytes, frozenset[bytes]] = {}
         self._waiting: dict[bytes, dict[bytes, None]] = {}
@@ -156,11 +160,15 @@ class Copies:
     def _turn(self, run: Run, process: Process) -> None:
         waiting = process.node.waiters.copies
         before = self._waiting.get(process.ip, {})
+        hosts = reachable_hosts(process) if run.shape.hosts else frozenset()
+        steady = hosts & self._hosts.get(process.ip, frozenset())
+        self._hosts[process.ip] = hosts
         if not before and not waiting:
             return
         for job_id in before:
             if job_id not in waiting:
                 self.seen[job_id] = self.holders(run, job_id)
+                self.reached[job_id] = steady
                 self.down[job_id] = frozenset(m.ip for m in run.machines if m.process is None)
         self._waiting[process.ip] = dict.fromkeys(waiting)
 
@@ -174,3 +182,9 @@ class Copies:
             and (job := machine.process.node.jobs.get(job_id)) is not None
             and not job.dummy
         )
+
+
+def reachable_hosts(process: Process) -> frozenset[bytes]:
+    """The addresses of the nodes that a node could send copies to now."""
+    reachable = process.node.membership.reachable
+    return frozenset(entry.ip for entry in reachable if entry.link is not None)

@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from disque_tx.busmessages import CAN_BULK
+from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.events import EventSink
 from disque_tx.sim.disk import Disk, PowerLostError
 from disque_tx.sim.network import Network
@@ -35,8 +36,10 @@ class MachineSettings:
 
 
 class Machine:
-    """``port``: for clients. ``process``: ``None`` while none runs. ``on_turn``: called at the end
-    of every turn of any process. ``on_death``: called when a process ended by itself.
+    """``port``: for clients. ``host``: the address under which other nodes know it, which the
+    machines of one host share; ``ip`` by default. ``process``: ``None`` while none runs.
+    ``on_turn``: called at the end of every turn of any process. ``on_death``: called when a process
+    ended by itself.
     ``events``: makes the sink for the events of a process. ``identities``: every node ID it
     ever started with, the last one last. ``started_us``: when the
     process that runs now, or ran last, was started.
@@ -55,12 +58,15 @@ class Machine:
         ip: bytes,
         port: int,
         settings: MachineSettings,
+        host: bytes = b"",
     ) -> None:
         self.world = world
         self.network = network
         self.ip = ip
         self.port = port
+        self.host = host or ip
         self.settings = settings
+        network.share(self.host, port + BUS_PORT_OFFSET, ip)
         self.name = ip.decode()
         self.disk = Disk(world, self.name)
         self.clocks = Clocks(world, self.name)

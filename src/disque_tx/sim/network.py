@@ -42,6 +42,7 @@ class Network:
         self.world = world
         self.random = world.random("network")
         self.messages = MessageFaults(world)
+        self._shared: dict[tuple[bytes, int], bytes] = {}
         self._listeners: dict[tuple[bytes, int], tuple[Accept, bool]] = {}
         self._live: dict[int, Connection] = {}
         self._serial = 0
@@ -67,6 +68,10 @@ class Network:
         bus."""
         self._listeners[ip, port] = (on_accept, messages)
 
+    def share(self, host: bytes, port: int, ip: bytes) -> None:
+        """Connections to ``host`` at this port go to the machine with the address ``ip``."""
+        self._shared[host, port] = ip
+
     def stop_listening(self, ip: bytes) -> None:
         """Accept no more connections at this address."""
         for key in [key for key in self._listeners if key[0] == ip]:
@@ -82,6 +87,7 @@ class Network:
         timeout_us: int = CONNECT_US_MAX,
     ) -> None:
         """Connect; one of the two is called, later."""
+        ip = self._shared.get((ip, port), ip)
         until_us = self.world.now_us + timeout_us
 
         def attempt() -> None:

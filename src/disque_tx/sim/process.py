@@ -72,7 +72,7 @@ class Process:
         self.feed = self._loop.feed
         self._ending: Callable[[], None] | None = None
         membership = membership_from_file(self._load_nodes(), machine.port, self._new_node_id)
-        membership.announce(b"", machine.port, 0)
+        membership.announce(b"" if machine.host == machine.ip else machine.host, machine.port, 0)
         membership.features = settings.features
         self.node = Node(membership, JobIdSource(self._new_node_id()), self._random.random)
         self.node.cluster.node_timeout_ms = settings.node_timeout_ms

@@ -70,22 +70,23 @@ class Run:
             node_timeout_ms=3_000,
             password=self.password,
         )
-        self.machines = [
-            Machine(
-                self.world,
-                self.network,
-                b"10.0.0.%d" % (n + 1),
-                _PORT,
-                attrs.evolve(settings, features=CAN_BULK if self.shape.has_bulk(n) else 0),
-            )
-            for n in range(self.shape.nodes)
-        ]
+        self.machines = [self._machine(n, settings) for n in range(self.shape.nodes)]
         self.plan = FaultPlan(self.world, self.network, self.machines, self.shape.intensity)
         self.plan.allow = set(self.shape.faults)
         self.copies = Copies()
         self.checkers = checkers
         self.actors: list[Actor] = []
         self.verdicts: dict[str, list[str]] = {}
+
+    def _machine(self, number: int, settings: MachineSettings) -> Machine:
+        """Several of them share a host when the shape has hosts, and not all may have the messages
+        that are ours."""
+        features = CAN_BULK if self.shape.has_bulk(number) else 0
+        ip, hosts = b"10.0.0.%d" % (number + 1), self.shape.hosts
+        host = b"10.1.0.%d" % (number % hosts + 1) if hosts else ip
+        port = _PORT + number // hosts if hosts else _PORT
+        own = attrs.evolve(settings, features=features)
+        return Machine(self.world, self.network, ip, port, own, host)
 
     def nodes(self) -> Iterator[tuple[Machine, Node]]:
         """The nodes that run now, and where."""

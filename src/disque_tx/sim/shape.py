@@ -83,6 +83,8 @@ WORKLOADS: Final[dict[str, Workload]] = {
 Pair = tuple[str, str]
 #: So many seeds in a row hold every pair.
 DEAL: Final = 500
+_SHARING_NODES_MIN: Final = 3
+_SHARING: Final = 0.25
 #: Every seed that this divides has no faults.
 _QUIET_EVERY: Final = 5
 #: Who has the messages that are ours: all nodes, every other one, or none.
@@ -106,6 +108,7 @@ class Shape:
     ``fault_s``: for how long. ``intensity``: faults per second. ``password``: clients need one.
     ``stay_leaving``: nodes that are leaving when the faults end are not called back. ``bulk``:
     which nodes have the messages that are ours; the others ignore these, as the original does.
+    ``hosts``: on so many hosts are the nodes; 0: each has its own.
     """
 
     nodes: int
@@ -122,6 +125,7 @@ class Shape:
     password: bool = False
     stay_leaving: bool = False
     bulk: str = "all"
+    hosts: int = 0
 
     def has_bulk(self, number: int) -> bool:
         """Whether the node with this number has the messages that are ours."""
@@ -160,8 +164,9 @@ def draw_shape(world: World) -> Shape:
     if _CLOCK in faults:
         faults.update(_CLOCK_COMPANIONS)
     logs = WORKLOADS[workload].logs or _CLOCK in faults or first in _ON_DISK
+    nodes = random.choice(sizes)
     return Shape(
-        nodes=random.choice(sizes),
+        nodes=nodes,
         clients=random.randint(1, 20),
         workload=workload,
         faults=frozenset(faults),
@@ -175,7 +180,16 @@ def draw_shape(world: World) -> Shape:
         password=random.random() < 0.3,
         stay_leaving=WORKLOADS[workload].leaves and random.random() < 0.5,
         bulk=random.choice(BULK),
+        hosts=_hosts(world, nodes),
     )
+
+
+def _hosts(world: World, nodes: int) -> int:
+    """In a quarter of the clusters with three nodes or more, some share a host."""
+    random = world.random("hosts")
+    if nodes < _SHARING_NODES_MIN or random.random() >= _SHARING:
+        return 0
+    return min(random.choice((1, 2, 2, 3)), nodes - 1)
 
 
 def dealt_pairs(seeds: Iterable[int]) -> Counter[Pair]:

@@ -121,6 +121,22 @@ class WatchdogTests(ManagerCase):
         self.assertEqual([b"WATCHDOG=1"] * 5, self.received(manager))
         self.assertEqual([], clock.getDelayedCalls())
 
+    def test_only_while_alive(self) -> None:
+        """A daemon of several processes is watched as a whole; a process that was away for a moment
+        does not cost half a period."""
+        manager = self.manager(os.path.relpath(self.mktemp()))
+        os.environ["WATCHDOG_USEC"] = "10000000"
+        clock = Clock()
+        alive = [False]
+        watchdog = Watchdog(clock, lambda: alive[0])
+        watchdog.startService()
+        clock.pump([1] * 3)
+        self.assertEqual([], self.received(manager))
+        alive[0] = True
+        clock.pump([1] * 2)
+        watchdog.stopService()
+        self.assertEqual([b"WATCHDOG=1"] * 2, self.received(manager))
+
     def test_off(self) -> None:
         """Without a watchdog period nothing is sent."""
         self.patch(os, "environ", {})

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
+
+import attrs
 
 from disque_tx import __version__, config
 from disque_tx.errors import ConfigError
@@ -14,6 +19,7 @@ from disque_tx.errors import ConfigError
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
     from disque_tx.services.host.log import DaemonLog
+    from disque_tx.services.processes.parent import Parent
     from disque_tx.services.root import NodeRoot
 
 _USAGE: Final = """\
@@ -31,9 +37,31 @@ Examples:
        disque-server --port 7777
        disque-server --port 7777 --bind 127.0.0.1 ::1
        disque-server /etc/disque/disque.conf --loglevel verbose
+       disque-server --processes auto
        echo 'maxmemory 128mb' | disque-server -
 """
 _STOP_WITHIN_S: Final = 10
+#: What a daemon in the background reports to the process that the user started.
+_STARTED: Final = b"\0"
+_REASON_BYTES_MAX: Final = 4096
+
+Report = Callable[[str], object]
+
+
+@attrs.frozen
+class _Daemon:
+    """What the process runs. ``loading``: nothing can be lost by ending at once. ``reload``: reads
+    the certificates again. ``kill``: ends other processes that belong to it.
+    ``connect``: given what a parent process may call to stop it, with the reason."""
+
+    root: NodeRoot | Parent
+    loading: Callable[[], bool]
+    reload: Callable[[], object]
+    kill: Callable[[], object]
+    connect: Callable[[Report], object] = lambda end: None
+
+
+Make = Callable[[Any], _Daemon]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -53,6 +81,8 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     if first == "--test-memory":
         return _test_memory(words[1:])
+    if first == "--process":
+        return _serve_as_child(int(words[1]))
     return _run(words)
 
 
@@ -100,24 +130,109 @@ def _serve(settings: Settings, defaults: bool) -> int:
             "Warning: no config file specified, using the default config. In order to specify a"
             " config file use disque-server /path/to/disque.conf"
         )
-    if settings.daemonize:
-        _daemonize()
-    return _work(settings, log)
+    environment = dict(os.environ)  # before the endpoints take what is for them out of it
+    several = _has_several(settings)
+    report = _daemonize(waits=several) if settings.daemonize else _to_terminal(log)
+
+    def make_one(reactor: Any) -> _Daemon:
+        from disque_tx.services.root import NodeRoot
+
+        return _one_node(NodeRoot(settings, log, reactor))
+
+    def make_several(reactor: Any) -> _Daemon:
+        from disque_tx.services.processes.parent import Parent
+
+        parent = Parent(settings, log, reactor, environment, report)
+        return _Daemon(parent, lambda: False, parent.reload, parent.kill)
+
+    if several:
+        return _work(make_several, settings, log, report)
+    return _work(make_one, settings, log)
 
 
-def _daemonize() -> None:
-    """Continue in a child process, in a session of its own without a terminal."""
+def _one_node(root: NodeRoot) -> _Daemon:
+    return _Daemon(root, lambda: root.aof.loading, root.certificates.reload, lambda: None)
+
+
+def _has_several(settings: Settings) -> bool:
+    """Whether there are to be several processes, or are some left of which there were."""
+    from disque_tx.services.processes.leftovers import surplus
+    from disque_tx.services.processes.shares import processes
+
+    return processes(settings) > 1 or bool(surplus(settings, [0]))
+
+
+def _serve_as_child(descriptor: int) -> int:
+    """Serve as one of several processes; the parent is at the other end of the descriptor."""
+    from disque_tx.services.processes.children import read_start
+    from disque_tx.services.root import prepare
+
+    sock = socket.socket(fileno=descriptor)
+    start = read_start()
+    log = prepare(start.settings)
+
+    def make(reactor: Any) -> _Daemon:
+        from disque_tx.services.processes.member import MemberRoot
+
+        root = MemberRoot(start, log, reactor, sock)
+        return attrs.evolve(_one_node(root), connect=root.connect)
+
+    def failed(reason: str) -> None:
+        sock.send(json.dumps(["failed", reason]).encode())
+
+    return _work(make, start.settings, log, failed)
+
+
+def _daemonize(waits: bool) -> Report:
+    """Continue in a child process, in a session of its own without a terminal.
+
+    ``waits``: this process ends when the child has called the function that is returned, with the
+    reason why the start has failed, or with an empty text.
+    """
+    reader, writer = os.pipe()
     if os.fork():
-        os._exit(0)
+        os.close(writer)
+        reason = os.read(reader, _REASON_BYTES_MAX) if waits else _STARTED
+        if reason != _STARTED:
+            sys.stderr.write(f"{reason.decode(errors='replace') or 'The start has failed.'}\n")
+        os._exit(0 if reason == _STARTED else 1)
+    os.close(reader)
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
     if null > 2:
         os.close(null)
+    return _Once(writer).report
 
 
-def _work(settings: Settings, log: DaemonLog) -> int:
+class _Once:
+    """Reports to the process that was started by the user, once."""
+
+    def __init__(self, writer: int) -> None:
+        self._writer = writer
+
+    def report(self, reason: str) -> None:
+        """The start has failed for this reason, or is done when it is empty."""
+        writer, self._writer = self._writer, -1
+        if writer >= 0:
+            os.write(writer, reason.encode()[:_REASON_BYTES_MAX] or _STARTED)
+            os.close(writer)
+
+
+def _to_terminal(log: DaemonLog) -> Report:
+    """Reports why the start has failed, where the log does not go to the terminal anyway."""
+
+    def report(reason: str) -> None:
+        if reason and log.path:
+            sys.stderr.write(f"{reason}\n")
+
+    return report
+
+
+def _work(
+    make: Make, settings: Settings, log: DaemonLog, failed: Report = lambda reason: None
+) -> int:
     # The reactor is installed after the fork, and only by a process that serves.
     from disque_tx.services.net.reactor import install
 
@@ -125,18 +240,18 @@ def _work(settings: Settings, log: DaemonLog) -> int:
     from twisted.internet import reactor
     from twisted.logger import globalLogBeginner
 
-    from disque_tx.services.root import NodeRoot
-
     running: Any = reactor
     globalLogBeginner.beginLoggingTo([log], redirectStandardIO=False, discardBuffer=True)
     try:
-        root = NodeRoot(settings, log, running)
-        root.privilegedStartService()
+        daemon = make(running)
+        daemon.root.privilegedStartService()
     except (ConfigError, OSError) as error:
         log.warning(str(error))
+        failed(str(error))
         return 1
-    _handle_signals(root, log, running)
+    _handle_signals(daemon, log, running)
     pid_file = _write_pid_file(settings, log)
+    root = daemon.root
     running.callWhenRunning(root.startService)
     running.addSystemEventTrigger("before", "shutdown", root.stopService)
     running.run(installSignalHandlers=False)
@@ -147,31 +262,40 @@ def _work(settings: Settings, log: DaemonLog) -> int:
     return root.exit_status
 
 
-def _handle_signals(root: NodeRoot, log: DaemonLog, reactor: Any) -> None:
-    """SIGTERM and SIGINT stop the node in an orderly way, a second one at once; SIGHUP reloads the
-    certificates; SIGPIPE is ignored."""
+def _handle_signals(daemon: _Daemon, log: DaemonLog, reactor: Any) -> None:
+    """SIGTERM and SIGINT stop the daemon in an orderly way, a second one at once; SIGHUP reloads
+    the certificates; SIGPIPE is ignored. What a parent process says stops it once."""
     from twisted.internet.process import reapAllProcesses
 
     asked = False
 
-    def stop(number: int, _frame: object) -> None:
+    def give_up(*_: object) -> None:
+        daemon.kill()
+        os._exit(1)
+
+    def end(why: str) -> None:
         nonlocal asked
         if asked:
-            os._exit(1)
+            return
         asked = True
-        if root.aof.loading:
+        if daemon.loading():
             os._exit(0)
-        name = signal.Signals(number).name
-        log.warning(f"Received {name}, scheduling shutdown...")
-        signal.signal(signal.SIGALRM, lambda *_: os._exit(1))
+        log.warning(why)
+        signal.signal(signal.SIGALRM, give_up)
         signal.alarm(_STOP_WITHIN_S)
-        reactor.callFromThread(root.request_stop, 0)
+        reactor.callFromThread(daemon.root.request_stop, 0)
+
+    def stop(number: int, _frame: object) -> None:
+        if asked:
+            give_up()
+        end(f"Received {signal.Signals(number).name}, scheduling shutdown...")
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
+    daemon.connect(end)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(root.certificates.reload))
-    # The end of processes that the node has started.
+    signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(daemon.reload))
+    # The end of processes that the daemon has started.
     signal.signal(signal.SIGCHLD, lambda *_: reactor.callFromThread(reapAllProcesses))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import ConnectionClosed
@@ -72,6 +73,15 @@ class Bus(Service):
         self._ports = [
             FastPort(self.reactor, self._inbound, sock, factory)
             for sock in listen_bus(self._settings, self._log)
+        ]
+
+    def open_also(self, port: int) -> None:
+        """Listen at one more port; ``ConfigError`` when that cannot be done."""
+        factory = BusFactory(self, None, self._secure)
+        settings = attrs.evolve(self._settings, cluster_bus_port=port)
+        self._ports += [
+            FastPort(self.reactor, self._inbound, sock, factory)
+            for sock in listen_bus(settings, self._log)
         ]
 
     def _use_tls(self) -> None:

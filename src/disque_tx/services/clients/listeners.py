@@ -24,7 +24,7 @@ from disque_tx.services.net.sockets import FastPort, listen_tcp
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
     from disque_tx.services.host.log import DaemonLog
-    from disque_tx.services.interfaces import IHost
+    from disque_tx.services.interfaces import IClientProtocol, IHost
 
 _WILDCARDS: Final = ("::", "0.0.0.0")
 #: What fits in the address of a Unix socket; a longer path may still fit from here.
@@ -137,14 +137,14 @@ class Listeners(Service):
     """
 
     def __init__(
-        self, host: IHost, settings: Settings, log: DaemonLog, hub: Hub, reactor: Any
+        self, host: IHost, settings: Settings, log: DaemonLog, hub: Hub, reactor: FastReactor
     ) -> None:
         self._host = host
         self._settings = settings
         self._log = log
         self._factory: IProtocolFactory = host.disque_clients()
         self._hub = hub
-        self._reactor = FastReactor(reactor, hub)
+        self._reactor = reactor
         self._ports: list[IListeningPort] = []
         self._opening: list[Deferred[None]] = []
         self._places: list[str] = []
@@ -160,15 +160,16 @@ class Listeners(Service):
                 f" it, so at most {PORT_MAX} is possible without 'cluster-bus-port'."
             )
         if settings.port:
-            self._open_tcp()
+            self.open_tcp()
         if settings.unixsocket:
             self._open_unix()
         for protocol, endpoint in settings.listen:
-            self._open_endpoint(protocol, endpoint)
+            self.open_endpoint(protocol, endpoint)
         if not self._ports:
             raise ConfigError("Configured to not listen anywhere, exiting.")
 
-    def _open_tcp(self) -> None:
+    def open_tcp(self) -> None:
+        """Listen on ``port``."""
         settings = self._settings
         sockets = listen_on(
             settings.bind or _WILDCARDS, settings.port, settings.tcp_backlog, not settings.bind
@@ -192,11 +193,21 @@ class Listeners(Service):
         self._ports.append(port)
         self._places.append(f"at {path}")
 
-    def _open_endpoint(self, protocol: str, endpoint: str) -> None:
-        """A ``listen`` directive; imports of plugins and endpoints happen only here."""
+    def plugin(self, protocol: str) -> IClientProtocol:
+        """The plugin with this name, ``ConfigError`` when there is none; imports of plugins happen
+        only here."""
         from disque_tx.services.clients.plugins import client_protocol
 
-        factory = client_protocol(protocol).factory(self._host)
+        return client_protocol(protocol)
+
+    def protocol_factory(self, protocol: str) -> IProtocolFactory:
+        """What serves the connections of a ``listen`` directive."""
+        factory: IProtocolFactory = self.plugin(protocol).factory(self._host)
+        return factory
+
+    def open_endpoint(self, protocol: str, endpoint: str) -> None:
+        """A ``listen`` directive."""
+        factory = self.protocol_factory(protocol)
         where = f"listen {protocol} {endpoint}"
         try:
             self._reactor.purpose, self._reactor.endpoint = where, endpoint

@@ -10,6 +10,7 @@ import resource
 import socket
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 #: The version whose behaviour clients may expect; the version of this program has its own field.
 DISQUE_VERSION: Final = "1.0-rc1"
+_ASK_S: Final = 1.0
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -102,13 +104,24 @@ def notify(state: str) -> None:
 
 class Watchdog(Service):
     """Notifies systemd twice per period that the reactor still runs; never without
-    ``WATCHDOG_USEC``."""
+    ``WATCHDOG_USEC``.
 
-    def __init__(self, reactor: Any) -> None:
+    ``alive``: whether what this process is for still works; it is asked every second, because a
+    moment at which it does not must not cost half a period.
+    """
+
+    def __init__(self, reactor: Any, alive: Callable[[], bool] | None = None) -> None:
         period_us = int(os.environ.get("WATCHDOG_USEC", "0") or 0)
         self._period_s = period_us / 2_000_000
-        self._loop = LoopingCall(notify, "WATCHDOG=1")
+        if alive is not None:
+            self._period_s = min(self._period_s, _ASK_S)
+        self._alive = alive
+        self._loop = LoopingCall(self._run)
         self._loop.clock = reactor
+
+    def _run(self) -> None:
+        if self._alive is None or self._alive():
+            notify("WATCHDOG=1")
 
     def startService(self) -> None:
         """Begin."""

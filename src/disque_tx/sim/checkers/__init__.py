@@ -12,6 +12,7 @@ from disque_tx.sim.checkers.cluster import (
 )
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
 from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, WorkingRespected
+from disque_tx.sim.checkers.hosts import HostsDiffer
 from disque_tx.sim.checkers.jobs import EnoughCopies, NothingLost, NothingUnexpected, UniqueIds
 from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
 from disque_tx.sim.run import Checker
@@ -31,6 +32,7 @@ def all_checkers() -> list[Checker]:
         TotalsMatch(),
         PasswordRequired(),
         EnoughCopies(),
+        HostsDiffer(),
         InTime(),
         UniqueIds(),
         LogEqualsMemory(),
