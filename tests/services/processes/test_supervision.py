@@ -80,7 +80,7 @@ class SupervisionCase(SynchronousTestCase):
 
     def serve(self, number: int) -> None:
         """The process serves."""
-        self.supervision.heard(number)
+        self.supervision.responded(number)
         self.supervision.has_opened(number)
         self.supervision.is_ready(number)
 
@@ -90,7 +90,7 @@ class SupervisionCase(SynchronousTestCase):
             self.clock.advance(0.5)
             for number, member in self.supervision.members.items():
                 if number not in silent and member.child is not None:
-                    self.supervision.heard(number)
+                    self.supervision.responded(number)
 
 
 class StartTests(SupervisionCase):

@@ -34,7 +34,7 @@ _PARENT_ONLY: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 @attrs.frozen
 class Start:
-    """What a child is told. ``settings``: its own; ``common``: those of the daemon. ``number``: its
+    """What a child starts with. ``settings``: its own; ``common``: those of the daemon. ``number``: its
     own, of ``count`` processes. ``extra_bus_port``: a second port for other nodes, 0 for none.
     ``surplus``: it is not wanted any more, and gives its jobs away."""
 
@@ -151,7 +151,7 @@ def environment_of_children(variables: dict[str, str]) -> dict[str, str]:
 
 
 def read_start() -> Start:
-    """What the parent of this process told it, on standard input."""
+    """What the parent of this process sent it, on standard input."""
     if "LISTEN_FDS" in os.environ:
         os.environ["LISTEN_PID"] = str(os.getpid())  # they were passed to the parent
     start = pickle.loads(sys.stdin.buffer.read())

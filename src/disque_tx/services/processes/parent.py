@@ -151,7 +151,7 @@ class Parent(MultiService):
         supervision = self._supervision
         if number not in supervision.members:
             return
-        supervision.heard(number)
+        supervision.responded(number)
         kind, *rest = message
         if kind == "opened":
             self._reports.opened(number, rest[0])

@@ -75,8 +75,8 @@ class Outcome(Protocol):
 class Member:
     """One process by its number. ``child``: ``None`` while there is none. ``opened``, ``ready``:
     what the present child has reached. ``restarts``: how often it was started again. ``retiring``:
-    it was told to end because it is empty. ``started_s``, ``heard_s``, ``ready_s``: steady clock;
-    ``heard_s`` -1 before its first message. ``why``: what it reported of its end."""
+    it was told to end because it is empty. ``started_s``, ``responded_s``, ``ready_s``: steady clock;
+    ``responded_s`` -1 before its first message. ``why``: what it reported of its end."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -86,7 +86,7 @@ class Member:
         self.restarts = 0
         self.retiring = False
         self.started_s = 0.0
-        self.heard_s = -1.0
+        self.responded_s = -1.0
         self.ready_s = 0.0
         self.pause_s = 0.0
         self.why = ""
@@ -121,7 +121,7 @@ class Supervision:
     def _begin(self, member: Member) -> None:
         member.timer = None
         member.opened = member.ready = False
-        member.heard_s, member.ready_s = -1.0, 0.0
+        member.responded_s, member.ready_s = -1.0, 0.0
         member.why = ""
         member.started_s = self._clock.seconds()
         try:
@@ -131,9 +131,9 @@ class Supervision:
 
     # -- what processes report ---------------------------------------------------------------
 
-    def heard(self, number: int) -> None:
+    def responded(self, number: int) -> None:
         """A message came."""
-        self.members[number].heard_s = self._clock.seconds()
+        self.members[number].responded_s = self._clock.seconds()
 
     def has_opened(self, number: int) -> None:
         """It listens."""
@@ -200,9 +200,9 @@ class Supervision:
         )
 
     def _is_silent(self, member: Member, now_s: float) -> bool:
-        if member.heard_s < 0:
+        if member.responded_s < 0:
             return now_s - member.started_s > START_S
-        return now_s - member.heard_s > SILENT_S
+        return now_s - member.responded_s > SILENT_S
 
     def _check(self) -> None:
         now_s = self._clock.seconds()
@@ -213,7 +213,7 @@ class Supervision:
             if late_s > CHECK_S:
                 # What processes sent while this one did not run is still to be read.
                 member.started_s += late_s
-                member.heard_s += late_s if member.heard_s >= 0 else 0.0
+                member.responded_s += late_s if member.responded_s >= 0 else 0.0
             elif member.child is not None and self._is_silent(member, now_s) and not self.stopping:
                 self._outcome.silent(member.number)
                 member.child.kill()
