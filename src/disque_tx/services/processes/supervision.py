@@ -75,7 +75,7 @@ class Outcome(Protocol):
 class Member:
     """One process by its number. ``child``: ``None`` while there is none. ``opened``, ``ready``:
     what the present child has reached. ``restarts``: how often it was started again. ``retiring``:
-    it was told to end because it is empty. ``started_s``, ``responded_s``, ``ready_s``: steady clock;
+    it is to end because it is empty. ``started_s``, ``responded_s``, ``ready_s``: steady clock;
     ``responded_s`` -1 before its first message. ``why``: what it reported of its end."""
 
     def __init__(self, number: int) -> None:
