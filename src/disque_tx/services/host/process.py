@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 #: The version whose behaviour clients may expect; the version of this program has its own field.
 DISQUE_VERSION: Final = "1.0-rc1"
 _ASK_S: Final = 1.0
+#: How long a manager that does not read may keep the process from its work.
+_NOTIFY_S: Final = 1.0
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -96,10 +98,11 @@ def notify(state: str) -> None:
         return
     address = "\0" + path[1:] if path.startswith("@") else path
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
+        sock.settimeout(_NOTIFY_S)
         try:
             sock.sendto(state.encode(), address)
         except OSError:
-            pass  # nothing listens: the service runs all the same
+            pass  # nothing listens, or nothing reads: the service runs all the same
 
 
 class Watchdog(Service):

@@ -70,7 +70,7 @@ class Parent(MultiService):
         self._meeting_ip = shares.meeting_ip(settings)
         self._loop = LoopingCall(self._spread_reports)
         self._loop.clock = reactor
-        Watchdog(reactor, lambda: self._supervision.alive).setServiceParent(self)
+        Watchdog(reactor, lambda: self._serving and self._supervision.alive).setServiceParent(self)
         self._listeners.setServiceParent(self)
 
     # -- start -------------------------------------------------------------------------------
