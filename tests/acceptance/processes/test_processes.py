@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -213,8 +214,12 @@ class BackgroundTests(GroupTestCase):
         sock.bind(("127.0.0.1", 0))
         sock.listen()
         group = self.group(2, "listen resp systemd:domain=INET:index=0")
-        script = f'exec 3<&{sock.fileno()}; export LISTEN_PID=$$; exec "$@"'
-        group.program = ("sh", "-c", script, "sh", *group.program)
+        script = (
+            "import os, sys; os.dup2(int(sys.argv[1]), 3);"
+            " os.environ['LISTEN_PID'] = str(os.getpid()); os.execv(sys.argv[2], sys.argv[2:])"
+        )
+        number = str(sock.fileno())
+        group.program = (sys.executable, "-c", script, number, *group.program)
         group.variables = {"LISTEN_FDS": "1", "LISTEN_FDNAMES": "clients"}
         group.inherited = [sock.fileno()]
         group.start()
