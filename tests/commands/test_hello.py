@@ -37,7 +37,7 @@ class BareTests(DeskCase):
         that it is connected to."""
         self.membership.learn_ip(b"127.0.0.1")
         self.membership.add(NodeEntry(PEER, b"127.0.0.1", 7712, PFAIL, 0))
-        self.patch(self.control, "local_ip", lambda client: b"10.0.0.1")
+        self.control.ip = b"10.0.0.1"
         expected = [[ME, b"10.0.0.1", b"7711", b"1"], [PEER, b"10.0.0.1", b"7712", b"10"]]
         self.assertEqual([1, ME, *expected], self.call(hello, b"HELLO"))
 

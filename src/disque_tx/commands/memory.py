@@ -15,6 +15,7 @@ class MemoryControl(Control):
     ``settings``: name and value, set and read by CONFIG; any value is taken for a known name.
     ``performed``: every operation with an effect, as a short text, in order. ``refusal``: raised
     by the next operations instead. ``buffers``: by client ID, as :meth:`client_buffers` answers.
+    ``ip``: to which clients are connected.
     """
 
     def __init__(self, settings: dict[bytes, bytes]) -> None:
@@ -25,6 +26,7 @@ class MemoryControl(Control):
         self.is_loading: bool = False
         self.log_error: str = ""
         self.buffers: dict[int, tuple[int, int, int]] = {}
+        self.ip: bytes = b"127.0.0.1"
 
     def _perform(self, operation: str) -> None:
         if self.refusal is not None:
@@ -110,4 +112,4 @@ class MemoryControl(Control):
         return self.buffers.get(client.id, (0, 0, 0))
 
     def local_ip(self, client: Client) -> bytes:
-        return b"127.0.0.1"
+        return self.ip
