@@ -1,8 +1,9 @@
 """Leases of jobs that a framework holds: they live as long as its process.
 
-1. RETRY starts when a job is queued, and GETJOB does not return it. So a job that is still held
-   0.2 s after its delivery gets a heartbeat (WORKING), which restarts RETRY and answers with it.
-   Shorter jobs cost nothing.
+1. RETRY starts when a job is queued, and GETJOB does not restart it: that of a job that waited may
+   be over a moment after its delivery. So each job gets a heartbeat (WORKING) at once, which
+   restarts RETRY and answers with it. Until it arrives, a few milliseconds, the job can be
+   delivered to another worker, too.
 2. From then on a heartbeat is sent when :func:`renewal_s` says, counted from the last one.
 3. One that got no answer is repeated after a tenth of RETRY, 0.2 s at least.
 4. After one that was refused no more are sent, and the task goes on. If half of its TTL is over, it
@@ -33,7 +34,7 @@ from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import AlreadyAcknowledged, ClientError, TooLate, UnknownJob
 from disque_tx.client.heartbeats import renewal_s
 
-SOON_S: Final = 0.2
+_AGAIN_S_MIN: Final = 0.2
 _PART_AFTER_ERROR: Final = 0.1
 _LOG: Final = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class Leases:
         released."""
         if os.getpid() != self._process:
             self._reset()
-        due_s = self._now_s() + SOON_S
+        due_s = self._now_s()
         with self._changed:
             for job_id, address in jobs:
                 held = self._held[job_id] = _Held(job_id, address)
@@ -171,7 +172,7 @@ class Leases:
             held.released = True
         elif isinstance(answer, ClientError):
             _LOG.debug("The lease of job %s could not be renewed: %s", held.id, answer)
-            pause_s = max(SOON_S, (held.retry_s or 0) * _PART_AFTER_ERROR)
+            pause_s = max(_AGAIN_S_MIN, (held.retry_s or 0) * _PART_AFTER_ERROR)
             self._schedule(held, self._now_s() + pause_s)
         elif answer:
             held.retry_s = answer

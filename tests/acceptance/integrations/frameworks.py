@@ -21,13 +21,14 @@ def report(text):
 
 
 class FrameworkTestCase(DaemonTestCase):
-    """A folder with a program, and processes that run it."""
+    """A folder with a program, and processes that run it. RETRY is so long that no job that waited
+    is delivered again in the moment before its first heartbeat, unless a test shortens it."""
 
     def setUp(self) -> None:
         self.place = self.folder()
         self.report = self.place / "report"
         self.report.touch()
-        self.variables: dict[str, str] = {"REPORT": str(self.report)}
+        self.variables: dict[str, str] = {"REPORT": str(self.report), "RETRY": "60"}
 
     def write(self, name: str, source: str) -> None:
         """A module of the program."""
@@ -64,6 +65,10 @@ class FrameworkTestCase(DaemonTestCase):
         )
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
         return done.stdout
+
+    def shorten_retry(self) -> None:
+        """For tests in which RETRY runs out, or has to be renewed."""
+        self.variables["RETRY"] = "2"
 
     def reported(self) -> Counter[str]:
         """The lines that tasks have reported, and how often."""

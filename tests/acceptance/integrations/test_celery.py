@@ -17,10 +17,12 @@ from tests.acceptance.daemon import DaemonTestCase, wait_for
 from tests.acceptance.integrations.frameworks import FrameworkTestCase, kill, stop
 
 _APP = """
+import json
 import disque_tx.integrations.celery
 from celery import Celery
 app = Celery("app", broker=os.environ["BROKER"])
-app.conf.broker_transport_options = {"retry": 2}
+options = json.loads(os.environ.get("OPTIONS", "{}"))
+app.conf.broker_transport_options = {"retry": int(os.environ["RETRY"]), **options}
 app.conf.task_ignore_result = True
 
 @app.task
@@ -74,6 +76,7 @@ class WorkerTests(FrameworkTestCase):
     def test_long(self) -> None:
         """A task that takes several times RETRY is not begun again while its worker lives, with
         other workers beside it."""
+        self.shorten_retry()
         for _ in range(2):
             self.worker()
         self.send(*[f"slow.delay('{number}', {4 * _RETRY_S})" for number in range(3)])
@@ -82,6 +85,7 @@ class WorkerTests(FrameworkTestCase):
 
     def test_killed(self) -> None:
         """The task of a worker that is killed is done by another one soon after RETRY."""
+        self.shorten_retry()
         first = self.worker()
         self.send("slow.delay('x', 5)")
         self.wait_reported("begun x")
@@ -293,13 +297,14 @@ class ClusterTests(FrameworkTestCase):
 
     def test_node_killed(self) -> None:
         """Tasks with copies are all done although a node dies with them."""
+        self.shorten_retry()
         fleet = Fleet(3)
         self.addCleanup(fleet.discard)
         fleet.start()
         nodes = ",".join(f"{node.ip}:{node.port}" for node in fleet.nodes)
         self.variables["BROKER"] = f"disque://{nodes}"
-        options = '{"retry": 2, "replicate": 2}'
-        self.write("app", _APP.replace('{"retry": 2}', options))
+        self.variables["OPTIONS"] = '{"replicate": 2}'
+        self.write("app", _APP)
         words = ("-m", "celery", "-A", "app", "worker", "-c", "2", "-l", "INFO")
         self.spawn(*words, "-n", "one@here")
         sent = "\n".join(f"app.slow.delay('{number}', 0.1)" for number in range(60))

@@ -19,7 +19,11 @@ TASKS = {
     "default": {
         "BACKEND": "disque_tx.integrations.django.backend.DisqueBackend",
         "QUEUES": ["default", "mail"],
-        "OPTIONS": {"nodes": os.environ["NODE"], "retry_s": 2, **json.loads(os.environ["OPTIONS"])},
+        "OPTIONS": {
+            "nodes": os.environ["NODE"],
+            "retry_s": int(os.environ["RETRY"]),
+            **json.loads(os.environ["OPTIONS"]),
+        },
     }
 }
 """
@@ -165,6 +169,7 @@ class TaskTests(FrameworkTestCase):
 
     def test_long(self) -> None:
         """A task that takes several times RETRY is not begun again while its worker lives."""
+        self.shorten_retry()
         for _ in range(2):
             self.worker()
         self.run_tasks("for text in 'abc': slow.enqueue(text, 7)")
@@ -173,6 +178,7 @@ class TaskTests(FrameworkTestCase):
 
     def test_killed(self) -> None:
         """The task of a worker that is killed is done by another one soon after RETRY."""
+        self.shorten_retry()
         first = self.worker()
         self.run_tasks("slow.enqueue('x', 5)")
         self.wait_reported("begun x")

@@ -18,8 +18,8 @@ from tests.acceptance.integrations.frameworks import FrameworkTestCase, kill, st
 _APP = """
 import dramatiq
 from disque_tx.integrations.dramatiq import DisqueBroker
-copies = int(os.environ["COPIES"])
-dramatiq.set_broker(DisqueBroker(os.environ["BROKER"], retry_s=2, replicate=copies))
+copies, retry_s = int(os.environ["COPIES"]), int(os.environ["RETRY"])
+dramatiq.set_broker(DisqueBroker(os.environ["BROKER"], retry_s=retry_s, replicate=copies))
 
 @dramatiq.actor
 def note(text):
@@ -74,6 +74,7 @@ class WorkerTests(FrameworkTestCase):
 
     def test_long(self) -> None:
         """A task that takes several times RETRY is not begun again while its worker lives."""
+        self.shorten_retry()
         self.node()
         for _ in range(2):
             self.worker()
@@ -83,6 +84,7 @@ class WorkerTests(FrameworkTestCase):
 
     def test_killed(self) -> None:
         """The task of a worker that is killed is done by another one soon after RETRY."""
+        self.shorten_retry()
         self.node()
         first = self.worker()
         self.send("slow.send('x', 5)")
@@ -101,6 +103,7 @@ class WorkerTests(FrameworkTestCase):
 
     def test_node_killed(self) -> None:
         """Messages with copies are all done although a node dies with them."""
+        self.shorten_retry()
         fleet = Fleet(3)
         self.addCleanup(fleet.discard)
         fleet.start()

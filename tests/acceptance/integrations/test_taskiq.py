@@ -16,7 +16,7 @@ from tests.acceptance.integrations.frameworks import FrameworkTestCase, kill, st
 _APP = """
 import asyncio
 from disque_tx.integrations.taskiq import DisqueBroker, DisqueResultBackend
-broker = DisqueBroker(os.environ["BROKER"], retry_s=2).with_result_backend(
+broker = DisqueBroker(os.environ["BROKER"], retry_s=int(os.environ["RETRY"])).with_result_backend(
     DisqueResultBackend(os.environ["BROKER"]))
 
 @broker.task
@@ -76,6 +76,7 @@ class WorkerTests(FrameworkTestCase):
 
     def test_long(self) -> None:
         """A task that takes several times RETRY is not begun again while its worker lives."""
+        self.shorten_retry()
         for _ in range(2):
             self.worker()
         self.send("await app.slow.kiq('x', 7)")
@@ -84,6 +85,7 @@ class WorkerTests(FrameworkTestCase):
 
     def test_killed(self) -> None:
         """The task of a worker that is killed is done by another one soon after RETRY."""
+        self.shorten_retry()
         first = self.worker()
         self.send("await app.slow.kiq('x', 5)")
         self.wait_reported("begun x")
