@@ -186,7 +186,8 @@ class BeanstalkdTests(ImportTestCase):
     def say(self, request: str) -> str:
         """A request, and the first line of the answer."""
         self.socket.sendall(request.encode() + b"\r\n")
-        return self.stream.readline().decode().strip()
+        line: bytes = self.stream.readline()
+        return line.decode().strip()
 
     def put(self, body: str, priority: int = 5000, delay_s: int = 0, ttr_s: int = 77) -> None:
         """Add a job."""

@@ -57,7 +57,7 @@ class CallTests(SynchronousTestCase):
 
     def test_all_protocols(self) -> None:
         """Every protocol of pickle can be read, and RQ's JSON, and data that is not compressed."""
-        call = ("f", None, ("x", 2**70), {"k": {}})
+        call: Any = ("f", None, ("x", 2**70), {"k": {}})
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
             data = pickle.dumps(call, protocol)
             self.assertIn(b'"task":"f"', _moved(data).body)
@@ -80,7 +80,7 @@ class CallTests(SynchronousTestCase):
 
     def test_more_than_a_call(self) -> None:
         """Jobs that others depend on, or that do more than a call, are left with RQ."""
-        call = ("f", None, (), {})
+        call: Any = ("f", None, (), {})
         for name in ("dependency_ids", "success_callback_name", "repeats_left", "group_id"):
             self.assertTrue(self.reason(call, **{name: b'["x"]'}))
         self.assertIn("started", self.reason(call, status=b"started"))
