@@ -3,6 +3,7 @@
 # To see it work:
 #   make demo                 a daemon, a producer and a worker for some seconds
 #   make demo-pipeline        three daemons, their events, and a report on them
+#   make demo-frameworks      a shop in Celery, Django, dramatiq and taskiq: 30 s
 #
 # To change it:
 #   make quick                the fast unit tests, without Spark and lint: 1 min
@@ -12,6 +13,7 @@
 #   make sim                  simulated clusters with faults, 200 of them; SEEDS=1-5000 for others
 #   make mutation             small defects, and whether tests notice; MUTANTS=, SEED=, FILES=
 #   make fuzz                 guided fuzzing of what strangers send and what lies on disk; FUZZ_S=60
+#   make framework-kills      workers and nodes killed under each framework, and imports: 15 min
 #   make spark-kill           a stream, and a table that is compacted, killed twenty times each
 #   make clean                removes environments and what was built
 #
@@ -34,6 +36,7 @@
 #   make bench-idle           what an idle cluster sends, simulated
 #   make bench-clients        the blocking client beside bare redis-py
 #   make bench-workers        workers beside RQ and Celery (needs cc and redis-server)
+#   make bench-frameworks     workers of frameworks on Disque beside the same on Redis
 #   make bench-pipeline       the pipeline on Spark over 10 million events
 #
 # To publish it:
@@ -58,9 +61,9 @@ export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline quick test coverage sim mutation fuzz spark-kill clean
+.PHONY: help demo demo-pipeline demo-frameworks quick test coverage sim mutation fuzz framework-kills spark-kill clean
 .PHONY: lint types docs unit mutants acceptance acceptance-cluster spark sim-some unit-compiled acceptance-compiled
-.PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-pipeline site dist
+.PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-pipeline site dist
 
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
@@ -104,6 +107,12 @@ demo: $(VENV)/.made
 # Three daemons, a producer, flaky workers, and the whole pipeline up to the report.
 demo-pipeline: $(VENV)/.made-spark
 	@$(BIN)/python examples/pipeline/run.py
+
+# What `python examples/run.py celery` shows, for each framework in turn.
+demo-frameworks: $(VENV)/.made-test
+	@for name in celery django dramatiq taskiq; do \
+	    echo "== $$name"; PYTHONPATH=$(CURDIR)/src $(BIN)/python examples/run.py $$name || exit 1; \
+	done
 
 # Two of these run at the same time, and Spark, which takes longest, from the beginning.
 LONG_STAGES = spark acceptance-cluster unit acceptance mutants sim-some \
@@ -187,6 +196,11 @@ spark: override JOBS :=
 spark: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 	PYTHONPATH=$(ON_PATH); export PYTHONPATH; $(call TRIAL,build/trial-spark,tests.spark tests.acceptance.spark)
 
+# Workers of each framework killed twenty times, nodes ten times, and imports twenty times.
+framework-kills: override JOBS :=
+framework-kills: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
+	WORKER_KILLS=20 NODE_KILLS=10 IMPORT_KILLS=20 PYTHONPATH=$(ON_PATH); export WORKER_KILLS NODE_KILLS IMPORT_KILLS PYTHONPATH; $(call TRIAL,build/trial-framework-kills,tests.acceptance.integrations.test_kills tests.acceptance.test_imports)
+
 # A stream, and a table that is compacted, killed twenty times each.
 spark-kill: override JOBS :=
 spark-kill: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
@@ -219,6 +233,13 @@ bench-workers:
 	test -x build/peers/bin/python || $(BENCH_PYTHON) -m venv build/peers
 	build/peers/bin/pip --quiet --disable-pip-version-check install rq 'celery[redis]'
 	$(BENCH_VENV)/bin/python benchmarks/workers.py $(CURDIR)/build/peers/bin/python $(BENCH_ARGS)
+
+# Workers of each framework on Disque and on Redis in turn.
+bench-frameworks:
+	test -x $(BENCH_VENV)/bin/python || $(BENCH_PYTHON) -m venv $(BENCH_VENV)
+	DISQUE_TX_COMPILE=1 $(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install --force-reinstall '.[frameworks]'
+	$(BENCH_VENV)/bin/pip --quiet --disable-pip-version-check install 'celery[redis]' 'dramatiq[redis]' taskiq-redis
+	$(BENCH_VENV)/bin/python -m benchmarks.frameworks $(BENCH_ARGS)
 
 # The pipeline over 10 million events, and how fast jobs go through Spark.
 bench-pipeline: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)

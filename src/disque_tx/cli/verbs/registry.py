@@ -51,6 +51,7 @@ VERBS: Final[dict[str, Verb]] = {
         "verbs.jobs.move",
         "move the jobs of a queue to another, or to another cluster",
     ),
+    "import": Verb("verbs.imports.command", "move the jobs of RQ or beanstalkd to Disque"),
     "work": Verb("verbs.work", "do jobs with the handlers of a Python module"),
     "workers": Verb("verbs.workers", "list the workers that are connected"),
     "dead": Verb("verbs.dead", "list, show, requeue or drop dead letters"),

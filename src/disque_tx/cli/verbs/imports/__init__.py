@@ -1,0 +1,1 @@
+"""``disque import``: jobs of other queues become jobs of Disque."""
