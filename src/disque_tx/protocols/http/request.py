@@ -124,6 +124,8 @@ class Request(TwistedRequest):
     @staticmethod
     def _run(exchange: Exchange) -> Any:
         exchange.check_query()
+        if exchange.route.body is None:
+            exchange.json()  # which refuses members that would be ignored
         return exchange.route.handler(exchange)
 
     def connectionLost(self, reason: Failure) -> None:

@@ -93,16 +93,17 @@ class Routes:
         words = path.split(b"/")[1:]
         if any(word in _MARKERS for word in words):
             raise bad_request("The path must not contain . or .. segments.")
+        allowed: set[str] = set()
         for shape, methods in self._matching(words):
             route = methods.get("GET" if method == "HEAD" else method)
-            if route is None:
-                allowed = ", ".join(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))
-                raise Problem(
-                    405, "METHOD", f"This path takes {allowed}.", headers={"Allow": allowed}
-                )
-            pairs = zip(shape, words, strict=True)
-            values = [unquote_to_bytes(word) for part, word in pairs if part is None]
-            return route, dict(zip(route.names, values, strict=True))
+            if route is not None:
+                pairs = zip(shape, words, strict=True)
+                values = [unquote_to_bytes(word) for part, word in pairs if part is None]
+                return route, dict(zip(route.names, values, strict=True))
+            allowed |= {*methods, *(("HEAD",) if "GET" in methods else ())}
+        if allowed:
+            names = ", ".join(sorted(allowed))
+            raise Problem(405, "METHOD", f"This path takes {names}.", headers={"Allow": names})
         raise Problem(404, "PATH", "There is nothing at this path.")
 
     def _matching(

@@ -7,6 +7,12 @@ from typing import Any, Final, cast
 from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory
 
+from disque_tx.protocols.http.api.deadletters import deadletter_routes
+from disque_tx.protocols.http.api.events import event_routes
+from disque_tx.protocols.http.api.jobs import job_routes
+from disque_tx.protocols.http.api.node import node_routes
+from disque_tx.protocols.http.api.openapi import openapi_routes
+from disque_tx.protocols.http.api.queues import queue_routes
 from disque_tx.protocols.http.channel import Channel
 from disque_tx.protocols.http.health import health_routes
 from disque_tx.protocols.http.routes import Routes
@@ -40,5 +46,6 @@ class HttpFactory(Factory):
 def standard_routes(host: IHost) -> Routes:
     """Everything that a listener serves."""
     routes = Routes()
-    routes.add(*health_routes())
+    routes.add(*health_routes(), *job_routes(), *queue_routes(host), *deadletter_routes())
+    routes.add(*node_routes(), *event_routes(host), *openapi_routes(routes))
     return routes
