@@ -120,6 +120,10 @@ class INodeView(Interface):
     def commands() -> list[tuple[str, int, int]]:
         """Name, calls and microseconds of every command that was used."""
 
+    def nodes() -> dict[str, int]:
+        """How many nodes of the cluster are in each state: ``connected``, ``unconnected``,
+        ``suspected``, ``failed``, ``handshake``; this one is not counted."""
+
     def queues(cursor: int, least: int) -> tuple[int, list[QueueFigures]]:
         """At least ``least`` queues if there are so many, and the cursor for the next call; from 0
         to 0. As in QSCAN, a queue that is there all the time is returned at least once."""

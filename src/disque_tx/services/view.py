@@ -12,10 +12,12 @@ from disque_tx.commands.info import info_text
 from disque_tx.core.queues import PAUSE_NAMES, Queue
 from disque_tx.events import ADDED, QUEUED, EventSink
 from disque_tx.messages import JobRecord
+from disque_tx.nodetable import FAIL, HANDSHAKE, MYSELF, PFAIL
 from disque_tx.services.interfaces import Health, INodeView, JobEvent, QueueFigures
 
 #: The level of memory at which ADDJOB may fail.
 _FULL: Final = 2
+_STATES: Final = ((FAIL, "failed"), (PFAIL, "suspected"), (HANDSHAKE, "handshake"))
 
 
 @implementer(INodeView)
@@ -54,6 +56,19 @@ class NodeView:
             for command in self._server.registry.table
             if command.calls
         ]
+
+    def nodes(self) -> dict[str, int]:
+        """How many other nodes are in each state."""
+        counts = dict.fromkeys(
+            (*(state for _flag, state in _STATES), "connected", "unconnected"), 0
+        )
+        for entry in self._node.membership.nodes.values():
+            if entry.flags & MYSELF:
+                continue
+            states = [state for flag, state in _STATES if entry.flags & flag]
+            link = "unconnected" if entry.link is None else "connected"
+            counts[states[0] if states else link] += 1
+        return counts
 
     def queues(self, cursor: int, least: int) -> tuple[int, list[QueueFigures]]:
         """At least ``least`` queues, from this cursor on."""

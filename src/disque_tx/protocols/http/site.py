@@ -15,6 +15,7 @@ from disque_tx.protocols.http.api.openapi import openapi_routes
 from disque_tx.protocols.http.api.queues import queue_routes
 from disque_tx.protocols.http.channel import Channel
 from disque_tx.protocols.http.health import health_routes
+from disque_tx.protocols.http.metrics.pages import metrics_routes
 from disque_tx.protocols.http.routes import Routes
 from disque_tx.services.interfaces import IHost
 
@@ -47,5 +48,6 @@ def standard_routes(host: IHost) -> Routes:
     """Everything that a listener serves."""
     routes = Routes()
     routes.add(*health_routes(), *job_routes(), *queue_routes(host), *deadletter_routes())
+    routes.add(*metrics_routes(host))
     routes.add(*node_routes(), *event_routes(host), *openapi_routes(routes))
     return routes
