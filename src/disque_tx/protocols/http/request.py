@@ -113,13 +113,18 @@ class Request(TwistedRequest):
             path=parameters,
             query=self._query,
             body=self.content.getvalue(),
-            content_type=(self.getHeader("content-type") or ""),
+            content_type=self._text(b"Content-Type"),
             request=self,
-            accept=(self.getHeader("accept") or ""),
+            accept=self._text(b"Accept"),
         )
         self._answering = maybeDeferred(self._run, exchange)
         self._answering.addCallbacks(self._succeed, self._fail, callbackArgs=(route,))
         self._answering.addErrback(self._broken)
+
+    def _text(self, name: bytes) -> str:
+        """A header, which may contain any bytes."""
+        value: bytes = self.getHeader(name) or b""
+        return value.decode("latin-1")
 
     @staticmethod
     def _run(exchange: Exchange) -> Any:
