@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from twisted.internet.interfaces import IAddress
+from twisted.internet.interfaces import IAddress, IProtocolNegotiationFactory
 from twisted.internet.protocol import Factory
+from zope.interface import implementer
 
 from disque_tx.protocols.http.api.deadletters import deadletter_routes
 from disque_tx.protocols.http.api.events import event_routes
@@ -23,6 +24,7 @@ from disque_tx.services.interfaces import IHost
 IDLE_S: Final = 60
 
 
+@implementer(IProtocolNegotiationFactory)
 class HttpFactory(Factory):
     """Connections of one listener."""
 
@@ -39,6 +41,10 @@ class HttpFactory(Factory):
         channel.timeOut = IDLE_S
         channel.callLater = self.host.reactor.callLater
         return cast(Channel, channel)
+
+    def acceptableProtocols(self) -> list[bytes]:
+        """What clients may choose by ALPN."""
+        return [b"http/1.1"]
 
     def log(self, request: Any) -> None:
         """No access log: paths contain the names of queues."""

@@ -271,6 +271,13 @@ class EventTests(HttpCase):
         _channel, transport = self.stream()
         self.assertIn(b" 200 ", transport.value())
 
+    def test_head(self) -> None:
+        """HEAD opens no stream."""
+        channel, transport = self.connect()
+        channel.dataReceived(request("HEAD", f"{_V1}/events"))
+        self.assertIn(b"text/event-stream", transport.value())
+        self.assertIsNone(self.root.runtime.node.outbox.events)
+
     def test_kinds(self) -> None:
         """An unknown kind is an error."""
         self.problem(400, "ERR", self.http("GET", f"{_V1}/events?kinds=born"))

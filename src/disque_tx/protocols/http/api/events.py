@@ -18,6 +18,7 @@ from disque_tx.protocols.http.problems import Problem, bad_request
 from disque_tx.protocols.http.routes import Parameter, Route
 from disque_tx.services.interfaces import IHost, JobEvent
 
+_CONTENT_TYPE: Final = "text/event-stream; charset=utf-8"
 STREAMS_MAX: Final = 20
 #: Events that wait for a slow reader; beyond that they are dropped and counted.
 WAITING_MAX: Final = 1_000
@@ -51,7 +52,7 @@ class Stream:
     def begin(self) -> None:
         """Send the head and watch."""
         request = self._request
-        request.begin(Reply(content_type="text/event-stream; charset=utf-8"))
+        request.begin(Reply(content_type=_CONTENT_TYPE))
         request.notifyFinish().addBoth(lambda _: self._end())
         request.registerProducer(self, True)
         self._write(b": events of this node\n\n")
@@ -132,7 +133,7 @@ class Streams:
     def __init__(self) -> None:
         self._open: set[Stream] = set()
 
-    def open(self, exchange: Exchange) -> None:
+    def open(self, exchange: Exchange) -> Reply | None:
         """Begin to send events; the request stays open."""
         kinds = {kind for kind in (exchange.word("kinds") or "").split(",") if kind}
         unknown = sorted(kinds - set(KIND_NAMES[1:]))
@@ -146,9 +147,12 @@ class Streams:
         def wanted(event: JobEvent) -> bool:
             return (not numbers or event.kind in numbers) and bool(matches(event.queue))
 
+        if exchange.request.method == b"HEAD":
+            return Reply(content_type=_CONTENT_TYPE)
         stream = Stream(exchange, wanted, self._open.discard)
         self._open.add(stream)
         stream.begin()
+        return None
 
 
 def event_routes(host: IHost) -> list[Route]:
