@@ -13,7 +13,7 @@ from disque_tx.protocols.http.api.slices import all_queues, pause
 from disque_tx.protocols.http.problems import bad_request
 from disque_tx.services.interfaces import IHost, QueueFigures
 
-_LINES_PER_SLICE: Final = 500
+_LINES_PER_SLICE: Final = 200
 _PATTERN_MAX: Final = 256
 _NAME_MAX: Final = 1_024
 _SPECIAL: Final = frozenset("()[]{}+?*|^$\\")
@@ -90,6 +90,7 @@ async def queue_metrics(
     async for some in all_queues(host):
         queues += [queue for queue in some if wanted(queue.name)]
     lines: list[str] = []
+    slices: list[bytes] = []
     for family in families:
         sample = f"{family.name}_total" if family.counter else family.name
         title = family.name if openmetrics else sample
@@ -99,7 +100,15 @@ async def queue_metrics(
             label = f'{{queue="{_label(queue.name)}"{family.labels}}}'
             lines.append(f"{sample}{label} {family.value(queue)}")
             if number % _LINES_PER_SLICE == _LINES_PER_SLICE - 1:
+                slices.append(_text(lines))
                 await pause(host)
     if openmetrics:
         lines.append("# EOF")
-    return "".join(f"{line}\n" for line in lines).encode()
+    return b"".join((*slices, _text(lines)))
+
+
+def _text(lines: list[str]) -> bytes:
+    """These lines, which are taken out of the list."""
+    text = "".join(f"{line}\n" for line in lines).encode()
+    lines.clear()
+    return text
