@@ -136,10 +136,17 @@ class LayerTests(SynchronousTestCase):
     def test_services_are_not_used_below(self) -> None:
         """No lower layer uses the services."""
         for name, tree in files():
-            if name.split("/")[0] in ("services", "cli", "sim"):
+            if name.split("/")[0] in ("services", "cli", "sim", "protocols"):
                 continue
             for target in imported(name, tree):
                 self.assertNotIn(target.split(".")[:2], TOP, f"{name} imports {target}")
+
+    def test_protocols_are_plugins(self) -> None:
+        """The protocols of the package use of the services what those of third parties may use."""
+        for name, tree in files("protocols"):
+            for target in imported(name, tree):
+                if target.startswith("disque_tx.services"):
+                    self.assertIn("disque_tx.services.interfaces", target, f"{name}: {target}")
 
     def test_simulated_world(self) -> None:
         """A seed determines a run: nothing in a simulation comes from the real world."""

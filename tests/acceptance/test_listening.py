@@ -96,7 +96,9 @@ class ListenTests(DaemonTestCase):
         daemon = self.daemon("listen nonsense tcp:0")
         daemon.spawn()
         self.assertEqual(1, daemon.wait())
-        self.assertIn("listen nonsense: no such protocol is installed; there is resp", daemon.log())
+        self.assertIn(
+            "listen nonsense: no such protocol is installed; there is http, resp", daemon.log()
+        )
 
     def test_socket_activation(self) -> None:
         """A socket that systemd opened is used."""

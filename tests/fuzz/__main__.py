@@ -1,4 +1,5 @@
-"""Run a fuzzer, or replay what one found: ``python -m tests.fuzz bus|job|nodesfile [FILE...]``.
+"""Run a fuzzer, or replay what one found:
+``python -m tests.fuzz bus|job|nodesfile|http [FILE...]``.
 
 Without files, it needs atheris (``pip install 'disque-tx[fuzz]'``) and the uncompiled package. It
 runs until it finds something, or for ``-max_total_time=<seconds>``; other options of libFuzzer are
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path("build", "fuzz")
-NAMES = ("bus", "job", "nodesfile")
+NAMES = ("bus", "job", "nodesfile", "http")
 
 
 def main(words: list[str]) -> None:

@@ -174,9 +174,31 @@ def check_nodesfile(data: bytes) -> None:
     assert render(parse(saved, 2_000)[0], 1_000) == saved
 
 
+def http_seeds() -> list[bytes]:
+    """Requests of all kinds."""
+    head = b"POST /api/v1/queues/a%2Fb/jobs HTTP/1.1\r\nHost: localhost\r\n"
+    chunked = b"Transfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n"
+    return [
+        b"GET /healthz/live HTTP/1.1\r\nHost: [::1]:7780\r\n\r\n" * 2,
+        head + chunked + b'c\r\n{"body":"x"}\r\n0\r\n\r\n',
+        head + b"Content-Length: 2\r\nAuthorization: Basic eDp5\r\nOrigin: null\r\n\r\n{}",
+        b"HEAD /x?queue=a.*%7Cb HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+    ]
+
+
+def check_http(data: bytes) -> None:
+    """However the bytes are cut, the answers are the same, whole, and none is a fault."""
+    from tests.fuzz.httpcheck import answers
+
+    whole = answers([data])
+    assert whole == answers(cut(data, range(len(data))))
+    assert b" 500 " not in whole
+
+
 #: Fuzzing target → its check, and its initial inputs.
 TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
     "bus": (check_bus, own_seeds),
     "job": (check_job, job_seeds),
     "nodesfile": (check_nodesfile, nodesfile_seeds),
+    "http": (check_http, http_seeds),
 }

@@ -1,7 +1,9 @@
 """What ``twistd`` and listeners find: the daemon, and the protocols it speaks."""
 
+from disque_tx.protocols.http.plugin import HttpPlugin
 from disque_tx.services.clients.plugins import RespPlugin
 from disque_tx.services.tap import DisqueServiceMaker
 
 disque = DisqueServiceMaker()
 resp = RespPlugin()
+http = HttpPlugin()

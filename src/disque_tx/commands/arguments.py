@@ -92,6 +92,8 @@ def wrong_arguments(name: bytes) -> CommandError:
 
 
 MASK: Final = b"(redacted)"
+#: The directives that are passwords.
+_PASSWORDS: Final = ([b"requirepass"], [b"readonly-password"])
 
 
 def mask(argv: list[bytes], name: bytes = b"") -> list[bytes]:
@@ -111,7 +113,8 @@ def _hidden(name: bytes, argv: list[bytes]) -> list[int]:
     if name == b"auth":
         return list(range(1, len(argv)))
     if name == b"config":
-        secret = [word.lower() for word in argv[1:3]] == [b"set", b"requirepass"]
+        words = [word.lower() for word in argv[1:3]]
+        secret = words[:1] == [b"set"] and words[1:] in _PASSWORDS
         return list(range(3, len(argv))) if secret else []
     if name == b"hello":
         return _hidden_in_hello(argv)

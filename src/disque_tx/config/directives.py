@@ -26,7 +26,7 @@ from disque_tx.config.kinds import (
     Text,
     YesNo,
 )
-from disque_tx.config.lists import Addresses, Ip, Networks, OutputLimits, Prefixes
+from disque_tx.config.lists import Addresses, Hosts, Ip, Networks, OutputLimits, Prefixes
 from disque_tx.config.paths import resolve
 from disque_tx.config.settings import DEFAULTS, PROCESSES_MAX, Settings
 from disque_tx.config.units import INT64_MAX, INT64_MIN
@@ -130,6 +130,8 @@ _TABLE: Final = (
     Directive("databases", Number("Invalid number of databases", 1)),
     Directive("dir", Text("Invalid path '{}'"), settable=True),
     Directive("requirepass", Password(), settable=True),
+    Directive("readonly-password", Password(), settable=True),
+    Directive("http-hosts", Hosts(), settable=True),
     Directive("maxclients", Number("Invalid max clients limit", 1), settable=True),
     Directive("maxmemory", Memory(_MEMORY_MESSAGE, 1), settable=True),
     Directive(
@@ -212,6 +214,7 @@ GET_BY_NAME: Final = (
     *("eventlog-rotate-time", "eventlog-queues", "eventlog-body", "workqueue-redis"),
     *("workqueue-prefixes", "workqueue-clean-every", "workqueue-deep-clean-every"),
     *("processes", "process-port"),
+    *("readonly-password", "http-hosts"),
 )
 #: The directives that CONFIG REWRITE writes, in the order in which it appends lines (section 9.2).
 REWRITE_ORDER: Final = (

@@ -14,6 +14,7 @@ from disque_tx.config.units import parse_int, printable, show_memory
 from disque_tx.quoting import quote
 
 _HOST: Final = re.compile(rb"[0-9A-Za-z.:%_-]+")
+_NAME: Final = re.compile(rb"[0-9A-Za-z]([0-9A-Za-z._-]{0,252}[0-9A-Za-z])?")
 _SIZE: Final = Memory("A memory size can't be negative")
 
 
@@ -52,6 +53,30 @@ class Prefixes(Kind[list[str]]):
 
     def line(self, value: list[str]) -> bytes | None:
         return b" ".join([quote(encode(prefix)) for prefix in value]) if value else None
+
+
+@attrs.frozen
+class Hosts(Kind[list[str]]):
+    """Names of hosts, without ports."""
+
+    def parse(self, words: list[bytes]) -> list[str]:
+        if not words:
+            raise ValueError(WRONG_WORDS)
+        return [self._name(word) for word in words if word]
+
+    def _name(self, word: bytes) -> str:
+        if not _NAME.fullmatch(word):
+            raise ValueError(f"Invalid host name '{printable(word)}'")
+        return decode(word).lower()
+
+    def parse_set(self, value: bytes) -> list[str]:
+        return self.parse(value.split() or [b""])
+
+    def show(self, value: list[str]) -> bytes:
+        return encode(" ".join(value))
+
+    def line(self, value: list[str]) -> bytes | None:
+        return self.show(value) if value else None
 
 
 @attrs.frozen

@@ -48,6 +48,8 @@ class Settings:
     databases: int = 16
     dir: str = attrs.Factory(os.getcwd)
     requirepass: bytes = b""
+    readonly_password: bytes = b""
+    http_hosts: list[str] = attrs.Factory(list)
     renames: list[tuple[bytes, bytes]] = attrs.Factory(list)
     maxclients: int = 10000
     maxmemory: int = 1024**3

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
 
-from twisted.internet.interfaces import IProtocolFactory
+import attrs
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IAddress, IProtocolFactory, IReactorTime
 from zope.interface import Attribute, Interface
 
 if TYPE_CHECKING:
@@ -47,15 +51,140 @@ class IRoundsReactor(Interface):
         """Wait as any other reactor again."""
 
 
+class Role(IntEnum):
+    """What a client may do. ``READER``: read everything and change nothing."""
+
+    NONE = 0
+    READER = 1
+    FULL = 2
+
+
+@attrs.frozen
+class Health:
+    """Whether a node can serve. ``started``: its start is complete. ``leaving``: it is to be taken
+    out of the cluster. ``memory_full``: 95 % of ``maxmemory`` is used. ``write_error``: why its log
+    cannot be written; empty when it can."""
+
+    started: bool
+    loading: bool
+    leaving: bool
+    memory_full: bool
+    write_error: str
+
+
+@attrs.frozen
+class QueueFigures:
+    """A queue on one node. ``queued``: jobs in it. ``oldest_s``: seconds that the job at its front
+    has waited, 0 for an empty queue. ``age_s``: since the queue exists. ``idle_s``: since it was
+    used. ``blocked``: clients that wait for a job. ``jobs_in``, ``jobs_out``: jobs queued and
+    fetched since it exists. ``import_rate``: jobs per second that come from other nodes.
+    ``pause``: none, in, out or all."""
+
+    name: bytes
+    queued: int
+    oldest_s: float
+    age_s: int
+    idle_s: int
+    blocked: int
+    jobs_in: int
+    jobs_out: int
+    import_rate: int
+    pause: str
+
+
+@attrs.frozen
+class JobEvent:
+    """Something that happened to a job, as in the event log (``disque_tx.events``).
+
+    ``kind``, ``reason``: numbers for ``KIND_NAMES`` and ``REASON_NAMES``. ``elapsed_ms``: since it
+    was queued, of a delivery; since it was delivered, of its end; -1 where that is not known.
+    """
+
+    kind: int
+    wall_us: int
+    queue: bytes
+    job_id: bytes
+    reason: int
+    elapsed_ms: int
+
+
+class INodeView(Interface):
+    """The state of the node, to be read on the reactor's thread; nothing here changes it."""
+
+    def health() -> Health:
+        """Whether the node can serve."""
+
+    def info() -> dict[str, str]:
+        """The fields of ``INFO ALL``."""
+
+    def commands() -> list[tuple[str, int, int]]:
+        """Name, calls and microseconds of every command that was used."""
+
+    def nodes() -> dict[str, int]:
+        """How many nodes of the cluster are in each state: ``connected``, ``unconnected``,
+        ``suspected``, ``failed``, ``handshake``; this one is not counted."""
+
+    def queues(cursor: int, least: int) -> tuple[int, list[QueueFigures]]:
+        """At least ``least`` queues if there are so many, and the cursor for the next call; from 0
+        to 0. As in QSCAN, a queue that is there all the time is returned at least once."""
+
+    def queue(name: bytes) -> QueueFigures | None:
+        """One queue; ``None`` if it does not exist."""
+
+    def in_hand(cursor: int, queue: bytes, least: int) -> tuple[int, int]:
+        """Looks at about ``least`` jobs: how many of them are of this queue and in the hands of
+        clients, and the cursor for the next call; from 0 to 0."""
+
+
+class IConnection(Interface):
+    """A client that came by a plugin's protocol. ``maxclients`` counts it, CLIENT LIST shows it,
+    and CLIENT KILL closes its transport."""
+
+    def authenticate(password: bytes | None) -> Role:
+        """What a client with this password may do; ``NONE`` if it is wrong or missing. Raises
+        ``CommandError`` after too many wrong ones from the same address."""
+
+    def call(role: Role, *words: bytes) -> Deferred[Any]:
+        """Run a command as ``node_service.call`` does, and fail with ``CommandError`` if the role
+        does not allow it."""
+
+    def rename(name: bytes) -> None:
+        """The name in CLIENT LIST; at first the one of the protocol. Raises ``CommandError``."""
+
+    def received(size: int) -> None:
+        """So many bytes arrived: the client is not idle."""
+
+    def sent(size: int) -> None:
+        """So many bytes were written."""
+
+    def closed() -> None:
+        """The transport is gone: the client's calls are cancelled."""
+
+
 class IHost(Interface):
     """The node, as the protocols of its listeners see it."""
 
     settings = Attribute("The configuration in force.")
     log = Attribute("The log of the daemon: ``notice(text)``, ``warning(text)``, ...")
     node_service = Attribute("``call(*words)``: any command of the node, as a Deferred.")
+    reactor: IReactorTime = Attribute("For timers.")
+    view: INodeView = Attribute("The state of the node.")
 
     def disque_clients() -> IProtocolFactory:
         """A factory of the protocol of Disque's clients."""
+
+    def admit(transport: Any, protocol: str) -> IConnection:
+        """Register a connected client; ``protocol``: its name in CLIENT LIST.
+
+        Raises ``CommandError`` when it is refused: too many clients, or protected mode.
+        """
+
+    def authenticate(password: bytes | None, peer: IAddress) -> Role:
+        """As :meth:`IConnection.authenticate`, for clients that are not registered."""
+
+    def watch(watcher: Callable[[JobEvent], None]) -> Callable[[], None]:
+        """Call ``watcher`` with every event of a job, within the turn; it must be quick. Returns a
+        function that ends this."""
 
 
 class IClientProtocol(Interface):

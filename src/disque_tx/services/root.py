@@ -20,7 +20,6 @@ from twisted.application.service import MultiService
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
-from zope.interface import implementer
 
 from disque_tx import __version__
 from disque_tx.commands.context import Server
@@ -37,10 +36,9 @@ from disque_tx.services.aof import AppendOnlyFile
 from disque_tx.services.applied import APPLY, apply_all
 from disque_tx.services.bus.nodesfile import NodesFile
 from disque_tx.services.bus.service import Bus
-from disque_tx.services.clients.admission import Admission
 from disque_tx.services.clients.embedded import NodeService
+from disque_tx.services.clients.host import PluginHost
 from disque_tx.services.clients.listeners import FastReactor, Listeners
-from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.control import NodeControl, SingleProcess, raise_fd_limit
 from disque_tx.services.events.service import EventLog
 from disque_tx.services.host.files import RealFiles
@@ -48,7 +46,6 @@ from disque_tx.services.host.log import DaemonLog
 from disque_tx.services.host.platform import Platform
 from disque_tx.services.host.process import DISQUE_VERSION, ProcessInfo, Watchdog, notify
 from disque_tx.services.identity import first_epoch, new_node_id
-from disque_tx.services.interfaces import IHost
 from disque_tx.services.net.certificates import Certificates, Identity
 from disque_tx.services.net.hub import Hub
 from disque_tx.services.periodic import Cron, FederationService, GossipService
@@ -56,7 +53,6 @@ from disque_tx.services.runtime import Runtime, SystemClock
 from disque_tx.wire.jobid import JobIdSource
 
 
-@implementer(IHost)
 class NodeRoot(MultiService, SingleProcess):
     """A node and everything around it. ``cluster``: the services that talk to other nodes; they
     start once the log is loaded. ``common``: the configuration of the daemon, of which ``settings``
@@ -112,12 +108,12 @@ class NodeRoot(MultiService, SingleProcess):
         dispatcher = Dispatcher(self.server, registry, time.perf_counter_ns)
         self.runtime = Runtime(node, self.server, dispatcher, clock, reactor, self._broken)
         self.node_service = NodeService(self.runtime)
-        self.admission = Admission(self.runtime, settings, log)
+        plugged = (self.node_service, self.eventlog.sinks, self._is_serving)
+        self.plugin_host = PluginHost(self.runtime, settings, platform, *plugged)
         self.cron = Cron(self.runtime, settings, platform, self.aof)
         hub = Hub(reactor, self.runtime)
         self.listeners = self.make_listeners(hub)
-        epoch = first_epoch(clock.wall_us())
-        self.bus = Bus(self.runtime, settings, platform, hub, epoch)
+        self.bus = Bus(self.runtime, settings, platform, hub, first_epoch(clock.wall_us()))
         self._lifecycle = Lifecycle(self.server, self.aof, self.runtime.turn, self, log)
         self.runtime.turns.connect(
             self.aof, self._lifecycle.nodes_changed, self.bus.links, self.eventlog
@@ -129,7 +125,9 @@ class NodeRoot(MultiService, SingleProcess):
 
     def make_listeners(self, hub: Hub) -> Listeners:
         """The ports for clients."""
-        return Listeners(self, self.settings, self.log, hub, FastReactor(self._reactor, hub))
+        return Listeners(
+            self.plugin_host, self.settings, self.log, hub, FastReactor(self._reactor, hub)
+        )
 
     def _assemble(self) -> None:
         """Hang the services on this one, or on the part that begins once the log is loaded."""
@@ -152,9 +150,8 @@ class NodeRoot(MultiService, SingleProcess):
 
     # -- for listeners and commands ----------------------------------------------------------
 
-    def disque_clients(self) -> RespFactory:
-        """A factory of the protocol of Disque's clients."""
-        return RespFactory(self.runtime, self.admission)
+    def _is_serving(self) -> bool:
+        return self._lifecycle.member and not self._stop_asked
 
     def setting_changed(self, directive: str) -> None:
         """CONFIG SET changed the value of a directive."""

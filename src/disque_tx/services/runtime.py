@@ -110,10 +110,11 @@ class Runtime:
 
     def output_bytes(self, client: Client) -> int:
         """Bytes of replies that the client has not read."""
-        if not isinstance(client, Session):
-            return 0
-        size: int = client.connection.output_bytes()
-        return size
+        if isinstance(client, Session):
+            size: int = client.connection.output_bytes()
+            return size
+        guest = self.calls.get(client.id)
+        return 0 if guest is None else guest.output_bytes()
 
     def resume_all(self) -> None:
         """A pause of all clients is over: look at what they sent meanwhile."""

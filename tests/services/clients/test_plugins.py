@@ -64,7 +64,7 @@ class FactoryTests(RootCase):
     def test_factory(self) -> None:
         """The factory serves the node it was made for."""
         root = self.started()
-        factory = client_protocol("resp").factory(root)
+        factory = client_protocol("resp").factory(root.plugin_host)
         verifyObject(IProtocolFactory, factory)
         address = UNIXAddress(None)
         self.assertIsNot(factory.buildProtocol(address), factory.buildProtocol(address))

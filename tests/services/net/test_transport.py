@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet import tcp
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.error import ConnectionAborted, ConnectionDone, ConnectionLost
-from twisted.internet.interfaces import IConsumer, ITransport
+from twisted.internet.interfaces import IConsumer, IPushProducer, ITransport
 from twisted.internet.protocol import Factory
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
@@ -211,6 +211,17 @@ class FastTransportTests(ContractTests, NodeCase):
         self.transport.unregisterProducer()
         self.assertEqual(b"last words<end>", self.received())
         self.assertEqual([ConnectionDone], self.protocol.lost)
+
+    def test_paused(self) -> None:
+        """A protocol that cannot keep up receives nothing until it resumes, and loses nothing."""
+        verifyObject(IPushProducer, self.transport)
+        self.transport.pauseProducing()
+        self.peer.sendall(b"later")
+        self.settle()
+        self.assertEqual(b"", self.protocol.received)
+        self.transport.resumeProducing()
+        self.settle()
+        self.assertEqual(b"later", self.protocol.received)
 
     def test_turns(self) -> None:
         """Every batch of input is one turn, and every turn ends."""

@@ -44,7 +44,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="disque-demo-") as folder:
         port = _free_port()
         print(f"Starting a daemon on port {port}, its files in {folder} ...")
-        with _daemon(folder, port):
+        http = _free_port()
+        with _daemon(folder, port, http):
             if not _answers(port):
                 print(
                     f"The daemon did not start within {_START_WITHIN_S:.0f} seconds.",
@@ -52,6 +53,7 @@ def main() -> int:
                 )
                 return 1
             counts = Counts()
+            print(f"Meanwhile, look at http://127.0.0.1:{http}/metrics and /api/v1/queues.")
             _work(port, counts)
             _print_next_steps(port, counts)
     print("The daemon is stopped and its files are removed.")
@@ -70,9 +72,10 @@ def _free_port() -> int:
 
 
 @contextlib.contextmanager
-def _daemon(folder: str, port: int) -> Iterator[None]:
+def _daemon(folder: str, port: int, http: int) -> Iterator[None]:
     command = [sys.executable, "-m", "disque_tx.cli.programs.server", "-"]
-    text = f"{_CONFIGURATION}port {port}\ndir {folder}\nlogfile {folder}/log\n"
+    listen = f"listen http tcp:{http}:interface=127.0.0.1"
+    text = f"{_CONFIGURATION}port {port}\ndir {folder}\nlogfile {folder}/log\n{listen}\n"
     process = subprocess.Popen(command, stdin=subprocess.PIPE)
     assert process.stdin is not None
     process.stdin.write(text.encode())
@@ -165,6 +168,8 @@ What to try next:
   {program}disque getjob from mail            fetch it
   {program}disque ackjob D-...                acknowledge it: it is done
   {program}disque                             a prompt with completion and help
+  {program}disque-server --listen http tcp:7780:interface=127.0.0.1
+                                              the same daemon with an API, health and metrics
 """
     )
 

@@ -66,8 +66,7 @@ class Admission:
         """Register a client; ``addr`` and ``monitor_addr`` as the commands show it."""
         runtime = self._runtime
         transport: Any = protocol.transport
-        self._last_id += 1
-        session = Session(self._last_id, addr, runtime.node.now_ms, protocol)
+        session = Session(self.next_id(), addr, runtime.node.now_ms, protocol)
         session.monitor_addr = monitor_addr
         session.unix = unix
         session.parser.restricted = self.guarded()
@@ -77,10 +76,20 @@ class Admission:
             session.send = transport.send
             transport.serve_directly(session)
             transport.set_keepalive(self._settings.tcp_keepalive)
-        runtime.server.clients[session.id] = session
-        runtime.server.stats.connections_received += 1
-        self._log.verbose(f"Accepted {addr.decode('utf-8', 'replace')}")
+        self.enter(session)
         return session
+
+    def next_id(self) -> int:
+        """The ID of the next client."""
+        self._last_id += 1
+        return self._last_id
+
+    def enter(self, client: Client) -> None:
+        """Put an admitted client into the table."""
+        server = self._runtime.server
+        server.clients[client.id] = client
+        server.stats.connections_received += 1
+        self._log.verbose(f"Accepted {client.addr.decode('utf-8', 'replace')}")
 
     def dismiss(self, client: Client) -> None:
         """The connection is gone."""

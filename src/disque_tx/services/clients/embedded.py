@@ -57,10 +57,14 @@ class NodeService(Service):
         lists. Fails with ``CommandError`` for an error reply. A blocked call may be cancelled: no
         job is lost by it.
         """
+        return self.call_from(b"embedded", *words)
+
+    def call_from(self, addr: bytes, *words: bytes) -> Deferred[Any]:
+        """The same for a client at this address, as MONITOR shows it."""
         runtime = self._runtime
         # Negative IDs: these rows are not connections, and CLIENT LIST does not show them.
         self._last_id -= 1
-        client = Client(self._last_id, ValueReplies(), b"embedded", runtime.node.now_ms)
+        client = Client(self._last_id, ValueReplies(), addr, runtime.node.now_ms)
         client.authenticated = True
         call = _Call(self, client)
         runtime.calls[client.id] = call

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, FirstError, gatherResults, succeed
-from twisted.internet.interfaces import IListeningPort, IProtocolFactory
+from twisted.internet.interfaces import (
+    IListeningPort,
+    IProtocolFactory,
+    IProtocolNegotiationFactory,
+)
 from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
 
@@ -85,7 +89,9 @@ class FastReactor:
     ) -> IListeningPort:
         """Listen on one address with TLS, on Twisted's transport, with certificates that can be
         read again."""
-        identity = Identity(self.purpose, self._reader(contextFactory))
+        negotiating = IProtocolNegotiationFactory(factory, None)
+        protocols = negotiating.acceptableProtocols() if negotiating is not None else ()
+        identity = Identity(self.purpose, self._reader(contextFactory), protocols)
         listening: IListeningPort = self._reactor.listenSSL(
             port, factory, identity, backlog, interface
         )

@@ -17,6 +17,9 @@ from disque_tx.errors import ConfigError
 from disque_tx.services.interfaces import IClientProtocol, IHost
 
 _log: Final = Logger()
+#: Protocols of this package, by name: the module and the class of the plugin. They are there even
+#: where Twisted does not look for plugins, as in an editable installation, and loaded when used.
+_PACKAGED: Final = {"http": ("disque_tx.protocols.http.plugin", "HttpPlugin")}
 
 
 @implementer(IPlugin, IClientProtocol)
@@ -51,8 +54,8 @@ def installed(interface: type[Interface]) -> Iterator[Any]:
 
 def client_protocol(name: str) -> IClientProtocol:
     """The plugin called ``name``; ``ConfigError`` lists what there is when there is none."""
-    # Ours is there even where Twisted does not look for plugins, as in an editable installation.
-    plugins: list[IClientProtocol] = [RespPlugin(), *installed(IClientProtocol)]
+    packaged = [getattr(import_module(module), kind)() for module, kind in _PACKAGED.values()]
+    plugins: list[IClientProtocol] = [RespPlugin(), *packaged, *installed(IClientProtocol)]
     found = {plugin.name: plugin for plugin in plugins}
     if name not in found:
         known = ", ".join(sorted(found))

@@ -23,6 +23,7 @@ from disque_tx.config.units import glob_match
 from disque_tx.core.node import Node
 from disque_tx.services.events.conversion import Conversion
 from disque_tx.services.events.segments import Plan, SegmentWriter
+from disque_tx.services.events.sinks import EventSinks
 from disque_tx.services.host.platform import Platform
 from disque_tx.wire.eventrecords import BODY, BODY_HASH, NO_BODY, EventRecorder, QueueFilter
 
@@ -46,7 +47,8 @@ Task = tuple[Callable[[], list[str]], int, int]
 class EventLog(Service):
     """Keeps the event log of one node. ``in_thread``: runs a function that blocks elsewhere.
 
-    ``dropped``: events that were not written.
+    ``dropped``: events that were not written. ``sinks``: where the node's events go, this log among
+    them.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class EventLog(Service):
         platform: Platform,
     ) -> None:
         self.recorder = EventRecorder()
+        self.sinks = EventSinks(node)
         self.dropped = 0
         self.conversion = Conversion(platform.reactor, platform.log)
         self._node = node
@@ -68,6 +71,7 @@ class EventLog(Service):
         self._flushed_events = 0
         self._tasks: deque[Task] = deque()
         self._busy = False
+        self._recording = False
         self._waiting_bytes = 0
         self._failed_ms = -1
         self._healthy = True
@@ -87,7 +91,7 @@ class EventLog(Service):
         if not self.running:
             return
         settings = self._settings
-        if self._node.outbox.events is not None:
+        if self._recording:
             self._end()
         if settings.eventlog:
             self._begin(
@@ -107,20 +111,21 @@ class EventLog(Service):
         recorder.bodies = plan.bodies != NO_BODY
         every = pattern == b"*"
         recorder.wanted = None if every else QueueFilter(lambda name: glob_match(pattern, name))
-        recorder.wall_us = self._node.wall_us
-        self._node.outbox.events = recorder
+        self._recording = True
+        self.sinks.add(recorder)
         self._loop.start(_FLUSH_S, now=False)
 
     def _end(self) -> None:
         self._loop.stop()
         self.flush()
-        self._node.outbox.events = None
+        self._recording = False
+        self.sinks.remove(self.recorder)
         self._submit(self._writer.rotate)
 
     def stopService(self) -> Deferred[None]:
         """Write what is left, and wait a moment until it is converted."""
         super().stopService()
-        if self._node.outbox.events is not None:
+        if self._recording:
             self._end()
         done: Deferred[None] = Deferred()
         self._done = done
@@ -224,7 +229,7 @@ class EventLog(Service):
     def info(self) -> list[tuple[str, str]]:
         """The Eventlog section of INFO."""
         return [
-            ("eventlog_enabled", "1" if self._node.outbox.events is not None else "0"),
+            ("eventlog_enabled", "1" if self._recording else "0"),
             ("eventlog_events", str(self.recorder.events)),
             ("eventlog_dropped", str(self.dropped)),
             ("eventlog_segments_waiting", str(self.conversion.pending)),

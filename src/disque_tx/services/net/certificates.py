@@ -7,7 +7,7 @@ new one; those that exist go on.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,20 +39,39 @@ def openssl_text(error: BaseException | None) -> str:
 @implementer(IOpenSSLContextFactory)
 class Identity:
     """The certificate of one endpoint, ``name``, and the context factory of its TLS. ``read``:
-    reads the files; raises ``ConfigError`` when they are not usable."""
+    reads the files; raises ``ConfigError`` when they are not usable. ``protocols``: what clients
+    may choose by ALPN; those that offer something else are served as if they had not."""
 
-    def __init__(self, name: str, read: Callable[[], CertificateOptions]) -> None:
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], CertificateOptions],
+        protocols: Sequence[bytes] = (),
+    ) -> None:
         self.name = name
         self._read = read
         self._options = read()
+        self._protocols = tuple(protocols)
+        self._prepared = False
 
     def getContext(self) -> SSL.Context:
-        """For Twisted."""
-        return self._options.getContext()
+        """For Twisted, whose own choice by ALPN fails with context factories."""
+        context = self._options.getContext()
+        if not self._prepared:  # a context cannot be changed after its first connection
+            self._prepared = True
+            context.set_alpn_select_callback(self._choose)
+        return context
+
+    def _choose(self, connection: SSL.Connection, offered: list[bytes]) -> Any:
+        from OpenSSL import SSL  # only where there is TLS
+
+        chosen = [protocol for protocol in self._protocols if protocol in offered]
+        return chosen[0] if chosen else SSL.NO_OVERLAPPING_PROTOCOLS
 
     def reload(self) -> None:
         """Read the files again; ``ConfigError`` when they are not usable: then nothing changes."""
         self._options = self._read()
+        self._prepared = False
 
     def expires_s(self) -> float | None:
         """Unix time at which the certificate expires; ``None`` when that is unknown."""

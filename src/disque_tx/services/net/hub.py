@@ -154,6 +154,8 @@ class Hub:
             self._give_up(transport)
 
     def _read(self, transport: FastTransport, event: int) -> None:
+        if not transport.reading:
+            return  # reported again when it is resumed
         try:
             data = transport.recv(RECEIVE_BYTES)
         except BlockingIOError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.error import ConnectionAborted, ConnectionDone, ConnectionLost
-from twisted.internet.interfaces import IAddress, IConsumer, ITransport
+from twisted.internet.interfaces import IAddress, IConsumer, IPushProducer, ITransport
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -32,12 +32,13 @@ def address_of(sock: socket.socket, name: Any) -> IAddress:
     return UNIXAddress(name or None)
 
 
-@implementer(ITransport, IConsumer)
+@implementer(ITransport, IConsumer, IPushProducer)
 class FastTransport:
     """One accepted connection.
 
     ``disconnecting``: closes once everything was sent. A streaming producer is paused while there
-    is anything the socket did not take.
+    is anything the socket did not take. ``reading``: ``False`` while the protocol has paused it:
+    nothing is received, and a disconnect goes unnoticed.
     """
 
     __slots__ = (
@@ -45,6 +46,7 @@ class FastTransport:
         "disconnecting",
         "disconnected",
         "producer",
+        "reading",
         "fd",
         "_streaming",
         "_sock",
@@ -60,6 +62,7 @@ class FastTransport:
         self.disconnecting = False
         self.disconnected = False
         self.producer: Any = None
+        self.reading = True
         self.fd = sock.fileno()
         self._streaming = False
         self._sock = sock
@@ -131,6 +134,23 @@ class FastTransport:
         self.producer = None
         if self.disconnecting and not self._unsent and not self.disconnected:
             self._hub.close(self, Failure(ConnectionDone()))
+
+    # -- IPushProducer -----------------------------------------------------------------------
+
+    def pauseProducing(self) -> None:
+        """Receive nothing."""
+        self.reading = False
+
+    def resumeProducing(self) -> None:
+        """Receive again, first what has arrived meanwhile."""
+        if not self.reading and not self.disconnected:
+            self.reading = True
+            # A change of what is watched lets the kernel report again what was not read.
+            self._hub.want_writes(self, bool(self._unsent))
+
+    def stopProducing(self) -> None:
+        """Close the connection."""
+        self.loseConnection()
 
     # -- from the hub ------------------------------------------------------------------------
 

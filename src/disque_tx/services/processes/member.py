@@ -73,7 +73,7 @@ class MemberRoot(NodeRoot):
 
     def make_listeners(self, hub: Hub) -> Listeners:
         """Its own port, and those of the daemon."""
-        listeners = MemberListeners(self, self.settings, self.log, hub, self._reactor)
+        listeners = MemberListeners(self.plugin_host, self.settings, self.log, hub, self._reactor)
         listeners.own = self._start.number > 0
         self._entrances = listeners
         return listeners

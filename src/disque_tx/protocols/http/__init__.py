@@ -1,0 +1,1 @@
+"""HTTP: an API in JSON, health for load balancers, metrics for Prometheus."""

@@ -1,0 +1,110 @@
+"""The node and its cluster: nodes, clients, slow log, latency, configuration, figures."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from disque_tx.protocols.http.api.values import NUMBER, ROOT, TEXT, array, schema, text
+from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.routes import Parameter, Route
+
+_CLIENTS_MAX: Final = 1_000
+_SECRETS: Final = frozenset((b"requirepass", b"readonly-password", b"workqueue-redis"))
+#: Fields of a line of CLUSTER NODES, in order (client protocol, section 12).
+_NODE_FIELDS: Final = ("id", "address", "flags", "ping_sent", "pong_received", "link")
+_SLOW: Final = schema(id=NUMBER, at_s=NUMBER, duration_us=NUMBER, words=array(TEXT))
+_OBJECT: Final[dict[str, Any]] = {"type": "object"}
+
+
+async def nodes(exchange: Exchange) -> dict[str, Any]:
+    """CLUSTER NODES."""
+    listing = text(await exchange.call(b"CLUSTER", b"NODES"))
+    found: list[dict[str, Any]] = []
+    for line in listing.splitlines():
+        values: dict[str, Any] = dict(zip(_NODE_FIELDS, line.split(" "), strict=False))
+        values["flags"] = values.get("flags", "").split(",")
+        found.append(values)
+    return {"nodes": found}
+
+
+async def clients(exchange: Exchange) -> dict[str, Any]:
+    """CLIENT LIST; workers are clients whose names say so."""
+    limit, offset = exchange.number("limit"), exchange.number("offset")
+    lines = text(await exchange.call(b"CLIENT", b"LIST")).splitlines()
+    page = [
+        dict(pair.partition("=")[::2] for pair in line.split(" ") if "=" in pair)
+        for line in lines[offset : offset + limit]
+    ]
+    return {"total": len(lines), "clients": page}
+
+
+async def slowlog(exchange: Exchange) -> dict[str, Any]:
+    """SLOWLOG GET; passwords in it are hidden by the node."""
+    rows = await exchange.call(b"SLOWLOG", b"GET", b"%d" % exchange.number("limit"))
+    return {
+        "entries": [
+            {
+                "id": row[0],
+                "at_s": row[1],
+                "duration_us": row[2],
+                "words": [text(w) for w in row[3]],
+            }
+            for row in rows
+        ]
+    }
+
+
+async def latency(exchange: Exchange) -> dict[str, Any]:
+    """LATENCY LATEST."""
+    rows = await exchange.call(b"LATENCY", b"LATEST")
+    return {
+        "events": [
+            {"event": text(row[0]), "at_s": row[1], "latest_ms": row[2], "worst_ms": row[3]}
+            for row in rows
+        ]
+    }
+
+
+async def config(exchange: Exchange) -> dict[str, Any]:
+    """CONFIG GET; of secrets only whether they are set."""
+    shown = {}
+    for name, value in (await exchange.call(b"CONFIG", b"GET", b"*")).items():
+        secret = name in _SECRETS and value
+        shown[text(name)] = "(set)" if secret else text(value)
+    return {"settings": shown}
+
+
+def info(exchange: Exchange) -> dict[str, Any]:
+    """INFO ALL."""
+    return {"fields": exchange.host.view.info()}
+
+
+def node_routes() -> list[Route]:
+    """All operations on the node."""
+    page = (
+        Parameter("limit", "At most so many", "integer", 100, 1, _CLIENTS_MAX),
+        Parameter("offset", "Leave out so many", "integer", 0, 0, 1_000_000),
+    )
+    return [
+        Route(
+            "GET", f"{ROOT}/nodes", nodes, "The nodes that this one knows, and its links to them",
+            answer=schema(nodes=array(_OBJECT)),
+        ),
+        Route(
+            "GET", f"{ROOT}/clients", clients, "The clients of this node, workers among them", page,
+            answer=schema(total=NUMBER, clients=array(_OBJECT)),
+        ),
+        Route(
+            "GET", f"{ROOT}/slowlog", slowlog, "Commands that took long", page[:1],
+            answer=schema(entries=array(_SLOW)),
+        ),
+        Route(
+            "GET", f"{ROOT}/latency", latency, "Events that took long",
+            answer=schema(events=array(_OBJECT)),
+        ),
+        Route(
+            "GET", f"{ROOT}/config", config, "The configuration, without secrets",
+            answer=schema(settings=_OBJECT),
+        ),
+        Route("GET", f"{ROOT}/info", info, "The fields of INFO ALL", answer=schema(fields=_OBJECT)),
+    ]  # fmt: skip

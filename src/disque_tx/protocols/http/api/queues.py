@@ -1,0 +1,191 @@
+"""Queues: lists, one, peek, pause, and figures for autoscalers."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from fnmatch import translate
+from heapq import nlargest, nsmallest
+from re import compile as compiled
+from typing import Any, Final
+
+import attrs
+
+from disque_tx.protocols.http.api.slices import all_queues, pause
+from disque_tx.protocols.http.api.values import (
+    NUMBER,
+    REAL,
+    ROOT,
+    TEXT,
+    array,
+    job_value,
+    schema,
+    text,
+    url,
+)
+from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.problems import Problem, bad_request
+from disque_tx.protocols.http.routes import Parameter, Route
+from disque_tx.services.interfaces import IHost, QueueFigures
+
+_PATTERN_MAX: Final = 256
+_NAME_MAX: Final = 1_024
+_PAGE_MAX: Final = 1_000
+_OFFSET_MAX: Final = 100_000
+_PEEK_MAX: Final = 1_000
+_PAUSES: Final = ("none", "in", "out", "all")
+_ORDERS: Final = ("asc", "desc")
+_SORTS: Final = ("name", "queued", "oldest_s", "blocked", "jobs_in", "jobs_out")
+_JOBS_PER_SLICE: Final = 5_000
+_RATES_MAX: Final = 1_000
+_QUEUE: Final = schema(
+    name=TEXT, url=TEXT, queued=NUMBER, oldest_s=REAL, age_s=NUMBER, idle_s=NUMBER, blocked=NUMBER,
+    jobs_in=NUMBER, jobs_out=NUMBER, import_rate=NUMBER, pause=TEXT,
+)  # fmt: skip
+_SCALE: Final = schema(
+    ready=NUMBER, in_hand=NUMBER, rate=REAL, expected_drain_seconds={"type": ["number", "null"]}
+)
+
+
+def queue_value(queue: QueueFigures) -> dict[str, Any]:
+    """A queue as JSON."""
+    values = attrs.asdict(queue)
+    values["name"] = text(queue.name)
+    return {**values, "url": url("queues", queue.name)}
+
+
+def matching(pattern: str) -> Any:
+    """A function that tells whether a name of bytes matches a glob pattern."""
+    if len(pattern) > _PATTERN_MAX:
+        raise bad_request(f"A pattern has {_PATTERN_MAX} characters at most.")
+    match = compiled(translate(pattern)).match
+    return lambda name: len(name) <= _NAME_MAX and match(text(name)) is not None
+
+
+async def list_queues(exchange: Exchange) -> dict[str, Any]:
+    """A page of the queues. Only as many as the page needs are kept while they are looked at."""
+    wanted = matching(exchange.word("match") or "*")
+    sort, limit, offset = exchange.word("sort"), exchange.number("limit"), exchange.number("offset")
+    kept: list[QueueFigures] = []
+    choose = nlargest if exchange.word("order") == "desc" else nsmallest
+
+    def key(queue: QueueFigures) -> Any:
+        return queue.name if sort == "name" else (getattr(queue, str(sort)), queue.name)
+
+    total = 0
+    unsorted: list[QueueFigures] = []
+    async for some in all_queues(exchange.host):
+        unsorted += [queue for queue in some if wanted(queue.name)]
+        if len(unsorted) > max(_PAGE_MAX, len(kept)):
+            total += len(unsorted)
+            kept, unsorted = choose(offset + limit, kept + unsorted, key=key), []
+    total += len(unsorted)
+    kept = choose(offset + limit, kept + unsorted, key=key)
+    return {"total": total, "queues": [queue_value(queue) for queue in kept[offset:]]}
+
+
+def _queue(exchange: Exchange) -> QueueFigures:
+    queue = exchange.host.view.queue(exchange.path["queue"])
+    if queue is None:
+        raise Problem(404, "NOQUEUE", "This node has no such queue.")
+    return queue
+
+
+def one_queue(exchange: Exchange) -> dict[str, Any]:
+    """One queue."""
+    return queue_value(_queue(exchange))
+
+
+async def peek(exchange: Exchange) -> dict[str, Any]:
+    """QPEEK."""
+    count = exchange.number("count")
+    signed = -count if exchange.word("from") == "newest" else count
+    jobs = await exchange.call(b"QPEEK", exchange.path["queue"], b"%d" % signed)
+    return {"jobs": [job_value(job) for job in jobs]}
+
+
+async def pause_queue(exchange: Exchange) -> dict[str, Any]:
+    """PAUSE."""
+    values = exchange.json()
+    wanted, everywhere = values.get("pause"), values.get("everywhere", False)
+    if wanted not in _PAUSES:
+        raise bad_request(f"pause must be one of {', '.join(_PAUSES)}.")
+    if not isinstance(everywhere, bool):
+        raise bad_request("everywhere must be true or false.")
+    words = [b"BCAST"] if everywhere else []
+    status = await exchange.call(b"PAUSE", exchange.path["queue"], wanted.encode(), *words)
+    return {"pause": text(status.text)}
+
+
+class Rates:
+    """Jobs per second that leave a queue, between two questions about it or since it exists."""
+
+    def __init__(self, host: IHost) -> None:
+        self._host = host
+        self._last: OrderedDict[bytes, tuple[float, int, float]] = OrderedDict()
+
+    def rate(self, queue: QueueFigures) -> float:
+        """Jobs per second."""
+        now_s = self._host.reactor.seconds()
+        since_s, jobs_out, rate = self._last.setdefault(queue.name, (now_s - queue.age_s, 0, 0.0))
+        self._last.move_to_end(queue.name)
+        if len(self._last) > _RATES_MAX:
+            self._last.popitem(last=False)
+        if queue.jobs_out < jobs_out:
+            jobs_out = 0  # the queue was removed and made again
+        if now_s - since_s < 1:
+            return rate
+        rate = (queue.jobs_out - jobs_out) / (now_s - since_s)
+        self._last[queue.name] = now_s, queue.jobs_out, rate
+        return rate
+
+    async def scale(self, exchange: Exchange) -> dict[str, Any]:
+        """What an autoscaler needs; a queue that does not exist is an empty one."""
+        host, name = exchange.host, exchange.path["queue"]
+        queue = host.view.queue(name)
+        ready = 0 if queue is None else queue.queued
+        rate = 0.0 if queue is None else self.rate(queue)
+        cursor, in_hand = host.view.in_hand(0, name, _JOBS_PER_SLICE)
+        while cursor:
+            await pause(host)
+            cursor, more = host.view.in_hand(cursor, name, _JOBS_PER_SLICE)
+            in_hand += more
+        drain_s = 0.0 if not ready else round(ready / rate, 3) if rate else None
+        return {
+            "ready": ready,
+            "in_hand": in_hand,
+            "rate": round(rate, 3),
+            "expected_drain_seconds": drain_s,
+        }
+
+
+def queue_routes(host: IHost) -> list[Route]:
+    """All operations on queues."""
+    queue = f"{ROOT}/queues/{{queue}}"
+    return [
+        Route(
+            "GET", f"{ROOT}/queues", list_queues, "The queues of this node",
+            (
+                Parameter("match", "A glob pattern for names", default="*"),
+                Parameter("sort", "By which figure", default="name", choices=_SORTS),
+                Parameter("order", "Smallest or largest first", default="asc", choices=_ORDERS),
+                Parameter("limit", "Queues at most", "integer", 100, 1, _PAGE_MAX),
+                Parameter("offset", "Queues to leave out", "integer", 0, 0, _OFFSET_MAX),
+            ),
+            answer=schema(total=NUMBER, queues=array(_QUEUE)),
+        ),
+        Route("GET", queue, one_queue, "A queue on this node", answer=_QUEUE, errors=(404,)),
+        Route(
+            "GET", f"{queue}/peek", peek, "Look at queued jobs without fetching them",
+            (
+                Parameter("count", "Jobs at most", "integer", 10, 1, _PEEK_MAX),
+                Parameter("from", "Which end", default="oldest", choices=("oldest", "newest")),
+            ),
+            answer=schema(jobs=array({"type": "object"})),
+        ),
+        Route(
+            "POST", f"{queue}/pause", pause_queue, "Pause the queue, or go on",
+            body=schema(pause={"enum": list(_PAUSES)}, everywhere={"type": "boolean"}),
+            answer=schema(pause=TEXT),
+        ),
+        Route("GET", f"{queue}/scale", Rates(host).scale, "Figures for autoscalers", answer=_SCALE),
+    ]  # fmt: skip

@@ -1,0 +1,118 @@
+"""The metrics of a node, as Prometheus' client library takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from disque_tx.protocols.http.metrics.durations import Durations
+from disque_tx.services.interfaces import INodeView
+
+#: Name, help and field of INFO.
+_COUNTERS: Final = (
+    ("disque_jobs_added", "Jobs added by clients of this node", "total_jobs_added"),
+    ("disque_jobs_delivered", "Deliveries to clients of this node", "total_jobs_delivered"),
+    ("disque_jobs_acked", "Jobs acknowledged by clients of this node", "total_jobs_acked"),
+    ("disque_jobs_nacked", "Jobs returned with NACK", "total_jobs_nacked"),
+    ("disque_jobs_requeued", "Jobs queued again, nearly always after RETRY", "total_jobs_requeued"),
+    ("disque_jobs_expired", "Jobs whose TTL ended", "total_jobs_expired"),
+    ("disque_jobs_evicted", "Jobs removed to make room", "total_jobs_evicted"),
+    ("disque_jobs_dropped", "Jobs given up or deleted by command", "total_jobs_dropped"),
+    ("disque_connections_received", "Connections accepted", "total_connections_received"),
+    ("disque_connections_rejected", "Connections refused", "rejected_connections"),
+    ("disque_commands_processed", "Commands executed", "total_commands_processed"),
+    ("disque_net_input_bytes", "Bytes received from clients", "total_net_input_bytes"),
+    ("disque_net_output_bytes", "Bytes sent to clients", "total_net_output_bytes"),
+    ("disque_aof_delayed_syncs", "Syncs of the log that were late", "aof_delayed_fsync"),
+)  # fmt: skip
+_GAUGES: Final = (
+    ("disque_jobs_registered", "Jobs known to this node, copies included", "registered_jobs"),
+    ("disque_jobs_queued", "Jobs in queues", "queued_jobs"),
+    ("disque_jobs_in_hand", "Jobs in the hands of clients", "jobs_in_hand"),
+    ("disque_queues", "Queues", "registered_queues"),
+    ("disque_oldest_age_seconds", "Longest wait of a queued job", "oldest_queued_job_age_seconds"),
+    ("disque_clients", "Connected clients", "connected_clients"),
+    ("disque_clients_blocked", "Clients that wait", "blocked_clients"),
+    ("disque_memory_used_bytes", "Memory that jobs and queues take", "used_memory"),
+    ("disque_memory_limit_bytes", "maxmemory", "maxmemory"),
+    ("disque_memory_resident_bytes", "Memory of the process", "used_memory_rss"),
+    ("disque_uptime_seconds", "Since the start of the process", "uptime_in_seconds"),
+    ("disque_aof_size_bytes", "Size of the log", "aof_current_size"),
+    ("disque_aof_rewrite_in_progress", "The log is being rewritten", "aof_rewrite_in_progress"),
+)
+_CPU: Final = (("user", "used_cpu_user"), ("system", "used_cpu_sys"))
+
+
+class NodeCollector(Collector):
+    """Reads the node's plain counters whenever it is asked."""
+
+    def __init__(self, view: INodeView, durations: Durations) -> None:
+        self._view = view
+        self._durations = durations
+
+    def describe(self) -> list[Metric]:
+        """Nothing: names are not checked by collecting everything once."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All families."""
+        info = self._view.info()
+        yield InfoMetricFamily(
+            "disque_build",
+            "The program",
+            {"version": info["disque_tx_version"], "protocol": info["disque_version"]},
+        )
+        for name, text, field in _COUNTERS:
+            if field in info:
+                yield CounterMetricFamily(name, text, float(info[field]))
+        for name, text, field in _GAUGES:
+            if field in info:
+                yield GaugeMetricFamily(name, text, float(info[field]))
+        cpu = CounterMetricFamily("disque_cpu_seconds", "Time of the processor", labels=["mode"])
+        for mode, field in _CPU:
+            cpu.add_metric([mode], float(info[field]))
+        yield cpu
+        yield from self._commands()
+        yield from self._states()
+        for name, text, histogram in (
+            ("disque_job_wait_seconds", "From queueing, after any DELAY, to delivery",
+             self._durations.wait),
+            ("disque_job_run_seconds", "From delivery to acknowledgement", self._durations.run),
+        ):  # fmt: skip
+            total_s = histogram.sum_ms / 1000
+            yield HistogramMetricFamily(name, text, histogram.buckets(), total_s)
+
+    def _commands(self) -> Iterator[Metric]:
+        calls = CounterMetricFamily(
+            "disque_command_calls", "Calls of a command", labels=["command"]
+        )
+        times = CounterMetricFamily(
+            "disque_command_seconds", "Time spent on it", labels=["command"]
+        )
+        for name, count, spent_us in self._view.commands():
+            calls.add_metric([name], count)
+            times.add_metric([name], spent_us / 1_000_000)
+        yield calls
+        yield times
+
+    def _states(self) -> Iterator[Metric]:
+        nodes = GaugeMetricFamily(
+            "disque_cluster_nodes", "Nodes that this one knows", labels=["state"]
+        )
+        for state, count in self._view.nodes().items():
+            nodes.add_metric([state], count)
+        yield nodes
+        health = self._view.health()
+        yield GaugeMetricFamily("disque_leaving", "The node is leaving", int(health.leaving))
+        yield GaugeMetricFamily(
+            "disque_aof_write_ok", "The log can be written", int(not health.write_error)
+        )

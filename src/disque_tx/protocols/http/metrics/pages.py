@@ -1,0 +1,68 @@
+"""The two pages that Prometheus scrapes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from disque_tx.protocols.http.exchange import Exchange, Reply
+from disque_tx.protocols.http.metrics.collector import NodeCollector
+from disque_tx.protocols.http.metrics.durations import Durations
+from disque_tx.protocols.http.metrics.perqueue import FAMILIES, name_filter, queue_metrics
+from disque_tx.protocols.http.problems import bad_request
+from disque_tx.protocols.http.routes import Parameter, Route
+from disque_tx.services.interfaces import IHost
+
+_PLAIN: Final = "text/plain"
+_OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0"
+
+
+class Pages:
+    """The metrics of one node."""
+
+    def __init__(self, host: IHost) -> None:
+        self._durations = Durations(host)
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(NodeCollector(host.view, self._durations))
+
+    def summary(self, exchange: Exchange) -> Reply:
+        """The node as a whole: always a few hundred lines."""
+        self._durations.begin()
+        encode, content_type = choose_encoder(_accepted(exchange))
+        return Reply(encode(self._registry), content_type=content_type)
+
+    async def detailed(self, exchange: Exchange) -> Reply:
+        """Figures of every queue that is asked for."""
+        names = [name for name in (exchange.word("family") or "").split(",") if name]
+        unknown = sorted(set(names) - set(FAMILIES))
+        if unknown:
+            raise bad_request(f"There is no family {unknown[0][:50]!r}.")
+        families = [FAMILIES[name] for name in names or FAMILIES]
+        wanted = name_filter(exchange.word("queue") or ".*")
+        _encode, content_type = choose_encoder(_accepted(exchange))
+        openmetrics = content_type.startswith("application/openmetrics-text")
+        body = await queue_metrics(exchange.host, families, wanted, openmetrics)
+        return Reply(body, content_type=content_type)
+
+
+def _accepted(exchange: Exchange) -> str:
+    """The format that a client wants, in the words of the library, which fails at others."""
+    return _OPENMETRICS if "application/openmetrics-text" in exchange.accept else ""
+
+
+def metrics_routes(host: IHost) -> list[Route]:
+    """Both pages."""
+    pages = Pages(host)
+    return [
+        Route("GET", "/metrics", pages.summary, "Metrics of the node", content_type=_PLAIN),
+        Route(
+            "GET", "/metrics/detailed", pages.detailed, "Metrics of its queues",
+            (
+                Parameter("family", f"Some of {', '.join(FAMILIES)}, separated by commas"),
+                Parameter("queue", "A pattern for names: text, . and .* and |", default=".*"),
+            ),
+            content_type=_PLAIN,
+        ),
+    ]  # fmt: skip

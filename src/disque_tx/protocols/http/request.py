@@ -1,0 +1,191 @@
+"""One request: checked as soon as its head is complete, answered when all of it is there."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final
+
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.python.failure import Failure
+from twisted.web.http import Request as TwistedRequest
+
+from disque_tx.errors import CommandError
+from disque_tx.protocols.http.exchange import Exchange, Reply, exact
+from disque_tx.protocols.http.guard import check_host, check_site, only, password_of
+from disque_tx.protocols.http.problems import CONTENT_TYPE, Problem, bad_request, problem_of
+from disque_tx.protocols.http.routes import Route
+from disque_tx.services.interfaces import Role
+
+if TYPE_CHECKING:
+    from disque_tx.protocols.http.channel import Channel
+
+#: Bytes of a body.
+BODY_MAX: Final = 16 * 1024 * 1024
+#: Headers of every answer: no page may embed it, run what it contains, or keep it.
+SECURITY_HEADERS: Final = (
+    ("Cache-Control", "no-store"),
+    ("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'; base-uri 'none'"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+)
+
+
+class Request(TwistedRequest):
+    """One request of a :class:`Channel`."""
+
+    channel: Any
+    content: Any
+
+    def __init__(self, channel: Channel, *args: Any) -> None:
+        super().__init__(channel, False)
+        self._host = channel.host
+        self._connection: Any = channel.connection
+        self._routes = channel.routes
+        self._found: tuple[Route, dict[str, bytes], Role] | None = None
+        self._problem: Problem | None = None
+        self._size = 0
+        self._answering: Deferred[Any] | None = None
+
+    # -- input -------------------------------------------------------------------------------
+
+    def gotLength(self, length: int | None) -> None:
+        """The head is complete: decide whether the body is wanted."""
+        self.content = BytesIO()
+        self.method, self.uri = self.channel._command, self.channel._path
+        self.clientproto = self.channel._version
+        try:
+            self._check(length)
+        except CommandError as error:
+            self._problem = problem_of(error)
+        except Problem as problem:
+            self._problem = problem
+        if length is not None and length > BODY_MAX:
+            self._refuse_size()
+
+    def _check(self, length: int | None) -> None:
+        headers = self.requestHeaders
+        check_host(headers, self._host.settings.http_hosts)
+        method = self.method.decode("ascii", "replace")
+        if not self.uri.startswith(b"/"):
+            raise bad_request("The target of the request must be a path.")
+        self.path, _, self._query = self.uri.partition(b"?")
+        route, path = self._routes.find(method, self.path)
+        check_site(method, headers)
+        role = Role.NONE
+        if not route.open:
+            role = self._connection.authenticate(password_of(headers))
+            if role is Role.NONE:
+                raise Problem(401, "NOAUTH", "Send the password in the header Authorization.")
+            if role is Role.READER and route.changes:
+                raise Problem(403, "NOPERM", "The read-only password does not allow this.")
+        if only(headers, "Content-Encoding") not in (None, b"identity"):
+            raise Problem(415, "TYPE", "Compressed bodies are not accepted.")
+        if route.body is None and (length is None or length > 0) and not route.changes:
+            raise bad_request("This request takes no body.")
+        self._found = route, path, role
+
+    def _refuse_size(self) -> None:
+        self.channel.end_with(Problem(413, "SIZE", f"A body may have {BODY_MAX} bytes at most."))
+
+    def handleContentChunk(self, data: bytes) -> None:
+        """A part of the body; what is refused is not kept."""
+        self._size += len(data)
+        if self._size > BODY_MAX:
+            self._refuse_size()
+        elif self._problem is None:
+            self.content.write(data)
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
+        """The request is complete."""
+        if self._problem is not None:
+            self._fail(Failure(self._problem))
+            return
+        assert self._found is not None
+        route, parameters, role = self._found
+        exchange = Exchange(
+            host=self._host,
+            connection=self._connection,
+            role=role,
+            route=route,
+            path=parameters,
+            query=self._query,
+            body=self.content.getvalue(),
+            content_type=self._text(b"Content-Type"),
+            request=self,
+            accept=self._text(b"Accept"),
+        )
+        self._answering = maybeDeferred(self._run, exchange)
+        self._answering.addCallbacks(self._succeed, self._fail, callbackArgs=(route,))
+        self._answering.addErrback(self._broken)
+
+    def _text(self, name: bytes) -> str:
+        """A header, which may contain any bytes."""
+        value: bytes = self.getHeader(name) or b""
+        return value.decode("latin-1")
+
+    @staticmethod
+    def _run(exchange: Exchange) -> Any:
+        exchange.check_query()
+        if exchange.route.body is None:
+            exchange.json()  # which refuses members that would be ignored
+        return exchange.route.handler(exchange)
+
+    def connectionLost(self, reason: Failure) -> None:
+        """The client is gone: nothing is fetched for it any more."""
+        answering, self._answering = self._answering, None
+        super().connectionLost(reason)
+        if answering is not None:
+            answering.cancel()
+
+    # -- output ------------------------------------------------------------------------------
+
+    def _succeed(self, value: Any, route: Route) -> None:
+        if value is not None:  # otherwise the handler streams its answer
+            self.answer(value if isinstance(value, Reply) else Reply(value, route.status))
+
+    def _fail(self, failure: Failure) -> None:
+        error = failure.value
+        if isinstance(error, CommandError):
+            error = problem_of(error)
+        if not isinstance(error, Problem):
+            self._broken(failure)
+            return
+        self.answer(Reply(error.encoded(), error.status, CONTENT_TYPE, error.headers))
+
+    def _broken(self, failure: Failure) -> None:
+        """A fault of this program; its traceback is for the log only."""
+        if self._disconnected or self.finished:
+            return
+        self._host.log.warning(
+            f"A fault in this program at an HTTP request. Please report what follows."
+            f" {failure.getTraceback()}"
+        )
+        if self.startedWriting:
+            self.channel.transport.abortConnection()
+            return
+        problem = Problem(500, "FAULT", "A fault in the node; its log has the details.")
+        self.answer(Reply(problem.encoded(), problem.status, CONTENT_TYPE))
+
+    def answer(self, reply: Reply) -> None:
+        """Send the whole answer."""
+        if self._disconnected or self.finished:
+            return
+        body = reply.body
+        if not isinstance(body, bytes):
+            body = json.dumps(exact(body), separators=(",", ":")).encode()
+        self.begin(reply)
+        self.setHeader("Content-Length", str(len(body)))
+        self._connection.sent(len(body))
+        self.write(body)
+        self.finish()
+
+    def begin(self, reply: Reply) -> None:
+        """Set status and headers."""
+        reason = b"Misdirected Request" if reply.status == 421 else None
+        self.setResponseCode(reply.status, reason)
+        self.setHeader("Content-Type", reply.content_type)
+        for name, value in (*SECURITY_HEADERS, *reply.headers.items()):
+            self.setHeader(name, value)

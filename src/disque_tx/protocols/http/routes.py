@@ -1,0 +1,117 @@
+"""The table of routes: which function answers which path, and what the description says of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote_to_bytes
+
+import attrs
+
+from disque_tx.protocols.http.guard import SAFE_METHODS
+from disque_tx.protocols.http.problems import Problem, bad_request
+
+if TYPE_CHECKING:
+    from disque_tx.protocols.http.exchange import Exchange
+
+Handler = Callable[["Exchange"], Any]
+_PARAMETER: Final = re.compile(r"\{(\w+)\}")
+_MARKERS: Final = frozenset((b".", b".."))
+
+
+@attrs.frozen
+class Parameter:
+    """A word of the query. ``kind``: its type in JSON Schema. ``least``, ``most``: of a number."""
+
+    name: str
+    summary: str
+    kind: str = "string"
+    default: Any = None
+    least: int = 0
+    most: int = 0
+    choices: tuple[str, ...] = ()
+    required: bool = False
+
+
+@attrs.frozen
+class Route:
+    """One operation.
+
+    ``path``: with ``{name}`` for one segment. ``handler``: returns a value for JSON, a ``Reply``,
+    or a Deferred of one of them; raises ``Problem``. ``open``: served without a password.
+    ``body``: the schema of the JSON it takes, ``None`` if it takes none. ``answer``: the schema of
+    what it returns. ``errors``: the statuses of its own problems, besides those of all routes.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    parameters: tuple[Parameter, ...] = ()
+    body: dict[str, Any] | None = None
+    answer: dict[str, Any] | None = None
+    status: int = 200
+    content_type: str = "application/json"
+    errors: tuple[int, ...] = ()
+    open: bool = False
+
+    @property
+    def changes(self) -> bool:
+        """Whether it needs the password of the node."""
+        return self.method not in SAFE_METHODS
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters in the path."""
+        return _PARAMETER.findall(self.path)
+
+
+class Routes:
+    """All routes of a listener."""
+
+    def __init__(self) -> None:
+        self._table: dict[tuple[str | None, ...], dict[str, Route]] = {}
+
+    def __iter__(self) -> Iterator[Route]:
+        for methods in self._table.values():
+            yield from methods.values()
+
+    def add(self, *routes: Route) -> None:
+        """Serve these, too."""
+        for route in routes:
+            segments = route.path.split("/")[1:]
+            shape = tuple(None if _PARAMETER.fullmatch(word) else word for word in segments)
+            self._table.setdefault(shape, {})[route.method] = route
+
+    def find(self, method: str, path: bytes) -> tuple[Route, dict[str, bytes]]:
+        """The route of a request and the parameters in its path, percent-decoded.
+
+        A queue may have any name, slashes included: they are encoded as ``%2F``. Raises ``Problem``
+        with 404 or 405.
+        """
+        words = path.split(b"/")[1:]
+        if any(word in _MARKERS for word in words):
+            raise bad_request("The path must not contain . or .. segments.")
+        allowed: set[str] = set()
+        for shape, methods in self._matching(words):
+            route = methods.get("GET" if method == "HEAD" else method)
+            if route is not None:
+                pairs = zip(shape, words, strict=True)
+                values = [unquote_to_bytes(word) for part, word in pairs if part is None]
+                return route, dict(zip(route.names, values, strict=True))
+            allowed |= {*methods, *(("HEAD",) if "GET" in methods else ())}
+        if allowed:
+            names = ", ".join(sorted(allowed))
+            raise Problem(405, "METHOD", f"This path takes {names}.", headers={"Allow": names})
+        raise Problem(404, "PATH", "There is nothing at this path.")
+
+    def _matching(
+        self, words: list[bytes]
+    ) -> Iterator[tuple[tuple[str | None, ...], dict[str, Route]]]:
+        for shape, methods in self._table.items():
+            if len(shape) == len(words) and all(
+                bool(word) if part is None else part.encode() == word
+                for part, word in zip(shape, words, strict=True)
+            ):
+                yield shape, methods

@@ -1,0 +1,59 @@
+"""The factory of HTTP connections, and all routes."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from twisted.internet.interfaces import IAddress, IProtocolNegotiationFactory
+from twisted.internet.protocol import Factory
+from zope.interface import implementer
+
+from disque_tx.protocols.http.api.deadletters import deadletter_routes
+from disque_tx.protocols.http.api.events import event_routes
+from disque_tx.protocols.http.api.jobs import job_routes
+from disque_tx.protocols.http.api.node import node_routes
+from disque_tx.protocols.http.api.openapi import openapi_routes
+from disque_tx.protocols.http.api.queues import queue_routes
+from disque_tx.protocols.http.channel import Channel
+from disque_tx.protocols.http.health import health_routes
+from disque_tx.protocols.http.metrics.pages import metrics_routes
+from disque_tx.protocols.http.routes import Routes
+from disque_tx.services.interfaces import IHost
+
+#: Seconds without a byte after which a connection is closed while no request is under way.
+IDLE_S: Final = 60
+
+
+@implementer(IProtocolNegotiationFactory)
+class HttpFactory(Factory):
+    """Connections of one listener."""
+
+    noisy = False
+
+    def __init__(self, host: IHost, routes: Routes) -> None:
+        self.host = host
+        self.routes = routes
+
+    def buildProtocol(self, addr: IAddress | None) -> Channel:
+        """One connection."""
+        channel: Any = Channel(self.host, self.routes)
+        channel.factory = self
+        channel.timeOut = IDLE_S
+        channel.callLater = self.host.reactor.callLater
+        return cast(Channel, channel)
+
+    def acceptableProtocols(self) -> list[bytes]:
+        """What clients may choose by ALPN."""
+        return [b"http/1.1"]
+
+    def log(self, request: Any) -> None:
+        """No access log: paths contain the names of queues."""
+
+
+def standard_routes(host: IHost) -> Routes:
+    """Everything that a listener serves."""
+    routes = Routes()
+    routes.add(*health_routes(), *job_routes(), *queue_routes(host), *deadletter_routes())
+    routes.add(*metrics_routes(host))
+    routes.add(*node_routes(), *event_routes(host), *openapi_routes(routes))
+    return routes

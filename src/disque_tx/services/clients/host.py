@@ -1,0 +1,71 @@
+"""The node as the plugins of its listeners see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.interfaces import IAddress
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from disque_tx.services.clients.admission import Admission
+from disque_tx.services.clients.guests import Guest, Guests
+from disque_tx.services.clients.protocol import RespFactory
+from disque_tx.services.clients.roles import Passwords
+from disque_tx.services.interfaces import IHost, JobEvent, Role
+from disque_tx.services.view import NodeView, WatchedEvents
+
+if TYPE_CHECKING:
+    from disque_tx.config.settings import Settings
+    from disque_tx.services.clients.embedded import NodeService
+    from disque_tx.services.events.sinks import EventSinks
+    from disque_tx.services.host.platform import Platform
+    from disque_tx.services.runtime import Runtime
+
+
+@implementer(IHost)
+class PluginHost:
+    """One node. ``started``: whether its start is complete."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        settings: Settings,
+        platform: Platform,
+        service: NodeService,
+        sinks: EventSinks,
+        started: Callable[[], bool],
+    ) -> None:
+        self.settings = settings
+        self.log = platform.log
+        self.reactor = platform.reactor
+        self.node_service = service
+        self.view = NodeView(runtime.server, started)
+        self._runtime = runtime
+        self._admission = Admission(runtime, settings, platform.log)
+        self._sinks = sinks
+        self._passwords = Passwords(settings, platform.clock.steady_ms)
+        self._guests = Guests(runtime, self._admission, service, self._passwords)
+
+    def disque_clients(self) -> RespFactory:
+        """A factory of the protocol of Disque's clients."""
+        return RespFactory(self._runtime, self._admission)
+
+    def admit(self, transport: Any, protocol: str) -> Guest:
+        """Register a client of a plugin's protocol."""
+        return self._guests.admit(transport, protocol)
+
+    def authenticate(self, password: bytes | None, peer: IAddress) -> Role:
+        """What a client at this address may do with this password."""
+        return self._passwords.role(password, peer)
+
+    def watch(self, watcher: Callable[[JobEvent], None]) -> Callable[[], None]:
+        """Report the events of jobs to ``watcher``, until the returned function is called."""
+        sink = WatchedEvents(watcher, self._watcher_failed)
+        self._sinks.add(sink)
+        return lambda: self._sinks.remove(sink)
+
+    def _watcher_failed(self, sink: WatchedEvents) -> None:
+        self.log.warning(f"A plugin failed at an event: {Failure().getTraceback()}")
+        self._sinks.remove(sink)

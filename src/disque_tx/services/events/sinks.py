@@ -1,0 +1,66 @@
+"""Where the events of a node go: to nothing, to one sink, or to several."""
+
+from __future__ import annotations
+
+from disque_tx.core.node import Node
+from disque_tx.events import EventSink
+from disque_tx.messages import JobRecord
+
+
+class EventSinks:
+    """The sinks of one node. Without any, an event costs the node nothing."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._sinks: tuple[EventSink, ...] = ()
+
+    def add(self, sink: EventSink) -> None:
+        """Report events to this one, too."""
+        sink.wall_us = self._node.wall_us
+        self._change((*self._sinks, sink))
+
+    def remove(self, sink: EventSink) -> None:
+        """Report nothing to it any more; it may be gone already."""
+        self._change(tuple(other for other in self._sinks if other is not sink))
+
+    def _change(self, sinks: tuple[EventSink, ...]) -> None:
+        self._sinks = sinks
+        outbox = self._node.outbox
+        if len(sinks) > 1:
+            outbox.events = _Several(sinks)
+            outbox.events.wall_us = self._node.wall_us
+        else:
+            outbox.events = sinks[0] if sinks else None
+
+
+class _Several(EventSink):
+    """Reports everything to each of several sinks."""
+
+    def __init__(self, sinks: tuple[EventSink, ...]) -> None:
+        super().__init__()
+        self._sinks = sinks
+
+    def added(self, job: JobRecord, ttl_s: int, reason: int, client_id: int, queued: bool) -> None:
+        for sink in self._sinks:
+            sink.wall_us = self.wall_us
+            sink.added(job, ttl_s, reason, client_id, queued)
+
+    def job(self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int) -> None:
+        for sink in self._sinks:
+            sink.wall_us = self.wall_us
+            sink.job(kind, job, reason, number, elapsed_ms)
+
+    def moved(self, kind: int, job: JobRecord, node_id: bytes) -> None:
+        for sink in self._sinks:
+            sink.wall_us = self.wall_us
+            sink.moved(kind, job, node_id)
+
+    def paused(self, queue: bytes, flags: int) -> None:
+        for sink in self._sinks:
+            sink.wall_us = self.wall_us
+            sink.paused(queue, flags)
+
+    def flushed(self, jobs: int) -> None:
+        for sink in self._sinks:
+            sink.wall_us = self.wall_us
+            sink.flushed(jobs)

@@ -1,0 +1,150 @@
+"""What plugins can read of a node's state, and the events that they can watch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from zope.interface import implementer
+
+from disque_tx.commands.context import Server
+from disque_tx.commands.info import info_text
+from disque_tx.core.queues import PAUSE_NAMES, Queue
+from disque_tx.events import ADDED, QUEUED, EventSink
+from disque_tx.messages import JobRecord
+from disque_tx.nodetable import FAIL, HANDSHAKE, MYSELF, PFAIL
+from disque_tx.services.interfaces import Health, INodeView, JobEvent, QueueFigures
+
+#: The level of memory at which ADDJOB may fail.
+_FULL: Final = 2
+_STATES: Final = ((FAIL, "failed"), (PFAIL, "suspected"), (HANDSHAKE, "handshake"))
+
+
+@implementer(INodeView)
+class NodeView:
+    """The state of one node. ``started``: whether its start is complete."""
+
+    def __init__(self, server: Server, started: Callable[[], bool]) -> None:
+        self._server = server
+        self._node = server.node
+        self._started = started
+
+    def health(self) -> Health:
+        """Whether the node can serve."""
+        memory, control = self._node.memory, self._server.control
+        return Health(
+            started=self._started(),
+            loading=control.loading(),
+            leaving=self._node.membership.leaving,
+            memory_full=memory.limit != 0 and memory.level() >= _FULL,
+            write_error=control.write_error(),
+        )
+
+    def info(self) -> dict[str, str]:
+        """The fields of ``INFO ALL``."""
+        fields = {}
+        for line in info_text(self._server, "all").split("\r\n"):
+            name, colon, value = line.partition(":")
+            if colon:
+                fields[name] = value
+        return fields
+
+    def commands(self) -> list[tuple[str, int, int]]:
+        """Name, calls and microseconds of every command that was used."""
+        return [
+            (command.name.decode(), int(command.calls), int(command.ns) // 1000)
+            for command in self._server.registry.table
+            if command.calls
+        ]
+
+    def nodes(self) -> dict[str, int]:
+        """How many other nodes are in each state."""
+        counts = dict.fromkeys(
+            (*(state for _flag, state in _STATES), "connected", "unconnected"), 0
+        )
+        for entry in self._node.membership.nodes.values():
+            if entry.flags & MYSELF:
+                continue
+            states = [state for flag, state in _STATES if entry.flags & flag]
+            link = "unconnected" if entry.link is None else "connected"
+            counts[states[0] if states else link] += 1
+        return counts
+
+    def queues(self, cursor: int, least: int) -> tuple[int, list[QueueFigures]]:
+        """At least ``least`` queues, from this cursor on."""
+        table, found = self._node.queues.table, list[QueueFigures]()
+        while True:
+            cursor, some = table.scan(cursor)
+            found += [self._figures(queue) for queue in some]
+            if cursor == 0 or len(found) >= least:
+                return cursor, found
+
+    def queue(self, name: bytes) -> QueueFigures | None:
+        """One queue."""
+        queue = self._node.queues.get(name)
+        return None if queue is None else self._figures(queue)
+
+    def in_hand(self, cursor: int, queue: bytes, least: int) -> tuple[int, int]:
+        """Jobs of this queue among about ``least`` that clients hold."""
+        table, seen, count = self._node.jobs.table, 0, 0
+        while True:
+            cursor, jobs = table.scan(cursor)
+            seen += len(jobs) + 1
+            count += sum(job.in_hand and job.queue == queue for job in jobs)
+            if cursor == 0 or seen >= least:
+                return cursor, count
+
+    def _figures(self, queue: Queue) -> QueueFigures:
+        now_ms = self._node.now_ms
+        first = queue.jobs.first()
+        return QueueFigures(
+            name=queue.name,
+            queued=queue.jobs.size,
+            oldest_s=0.0 if first is None else max(0, now_ms - first.moved_ms) / 1000,
+            age_s=(now_ms - queue.created_ms) // 1000,
+            idle_s=(now_ms - queue.used_ms) // 1000,
+            blocked=queue.blocked(),
+            jobs_in=queue.jobs_in,
+            jobs_out=queue.jobs_out,
+            import_rate=queue.import_rate(now_ms),
+            pause=PAUSE_NAMES[queue.paused].decode(),
+        )
+
+
+class WatchedEvents(EventSink):
+    """Hands the events of jobs to a function. ``failed``: called when it raises; it gets no more
+    events then."""
+
+    def __init__(
+        self, watcher: Callable[[JobEvent], None], failed: Callable[[WatchedEvents], None]
+    ) -> None:
+        super().__init__()
+        self._watcher = watcher
+        self._failed = failed
+        self._ended = False
+
+    def added(self, job: JobRecord, ttl_s: int, reason: int, client_id: int, queued: bool) -> None:
+        self._report(ADDED, job.queue, job.id, reason, -1)
+        if queued:
+            self._report(QUEUED, job.queue, job.id, 0, -1)
+
+    def job(self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int) -> None:
+        self._report(kind, job.queue, job.id, reason, elapsed_ms)
+
+    def moved(self, kind: int, job: JobRecord, node_id: bytes) -> None:
+        self._report(kind, job.queue, job.id, 0, -1)
+
+    def paused(self, queue: bytes, flags: int) -> None:
+        """Not an event of a job."""
+
+    def flushed(self, jobs: int) -> None:
+        """Not an event of one job."""
+
+    def _report(self, kind: int, queue: bytes, job_id: bytes, reason: int, elapsed_ms: int) -> None:
+        if self._ended:
+            return
+        try:
+            self._watcher(JobEvent(kind, self.wall_us, queue, job_id, reason, elapsed_ms))
+        except Exception:
+            self._ended = True
+            self._failed(self)

@@ -1,0 +1,1 @@
+"""Tests of the protocols that come with the package."""

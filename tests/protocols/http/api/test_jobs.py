@@ -1,0 +1,176 @@
+"""Jobs over HTTP."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+from urllib.parse import quote
+
+from tests.protocols.http.httpbench import Answer, HttpCase, parsed, request
+from tests.services.nodebench import drive
+
+_JOBS = "/api/v1/queues/mail/jobs"
+_LEASE = "/api/v1/queues/mail/lease"
+
+
+class AddTests(HttpCase):
+    """Adding jobs."""
+
+    def test_text(self) -> None:
+        """curl alone can add a job."""
+        answer = self.http("POST", _JOBS, {"body": "Grüße"})
+        self.assertEqual(201, answer.status, answer.body)
+        self.assertEqual(answer.json["url"], answer.headers["location"])
+        ((queue, job_id, body),) = self.call(b"GETJOB", b"FROM", b"mail")
+        self.assertEqual((b"mail", "Grüße".encode()), (queue, body))
+        self.assertEqual(answer.json["id"].encode(), job_id)
+
+    def test_bytes(self) -> None:
+        """A body may be any bytes."""
+        data = bytes(range(256))
+        answer = self.http("POST", _JOBS, {"body_base64": b64encode(data).decode()})
+        self.assertEqual(201, answer.status)
+        leased = self.http("POST", _LEASE).json["jobs"][0]
+        self.assertEqual(b64encode(data).decode(), leased["body_base64"])
+        self.assertNotIn("body", leased)
+
+    def test_options(self) -> None:
+        """All options of ADDJOB arrive."""
+        options = {"retry_s": 7, "ttl_s": 600, "delay_s": 30, "replicate": 1, "maxlen": 10}
+        answer = self.http("POST", _JOBS, {"body": "x", "async": True, **options})
+        shown = self.http("GET", answer.json["url"]).json
+        self.assertEqual((7, 600, 30), (shown["retry"], shown["ttl"], shown["delay"]))
+
+    def test_queue_names(self) -> None:
+        """A queue may have any name, slashes and bytes that are not UTF-8 included."""
+        for name in (b"a/b", b"..", b"\xff\0", b"<b>", "ü".encode()):
+            path = f"/api/v1/queues/{quote(name, safe='').replace('..', '%2E%2E')}/jobs"
+            self.assertEqual(201, self.http("POST", path, {"body": "x"}).status, name)
+            self.assertEqual(1, self.call(b"QLEN", name))
+
+    def test_refused(self) -> None:
+        """What is not understood adds nothing, and the answer says what is wrong."""
+        for body, word in (
+            ({}, "body"), ({"body": 1}, "body"), ({"body": "x", "body_base64": "eA=="}, "either"),
+            ({"body_base64": "!"}, "body_base64"), ({"body": "x", "retry": 1}, "'retry'"),
+            ({"body": "x", "ttl_s": 0}, "ttl_s"), ({"body": "x", "ttl_s": 1.5}, "ttl_s"),
+            ({"body": "x", "async": 1}, "async"), ({"body": "x", "delay_s": True}, "delay_s"),
+            ({"body": "\ud800"}, "body"), ([], "object"), (b"{", "JSON"), (b'{"a":NaN}', "JSON"),
+            (b"[" * 100_000, "JSON"), ({"body": "x", "timeout_ms": 0}, "timeout_ms"),
+            (b'{"body": "\xff"}', "JSON"), ({"body": "x", "ttl_s": 10, "delay_s": 10}, ""),
+        ):  # fmt: skip
+            answer = self.http("POST", _JOBS, body)
+            self.problem(400, "ERR", answer)
+            self.assertIn(word, answer.json["detail"])
+        self.problem(415, "TYPE", self.http("POST", _JOBS, b"body=x", Content_Type="text/plain"))
+        self.assertEqual(0, self.call(b"QLEN", b"mail"))
+
+    def test_codes(self) -> None:
+        """Errors of the node keep their codes."""
+        self.call(b"PAUSE", b"mail", b"in")
+        self.problem(409, "PAUSED", self.http("POST", _JOBS, {"body": "x"}))
+        self.call(b"PAUSE", b"mail", b"none")
+        full = {"body": "x", "maxlen": 1}
+        self.http("POST", _JOBS, full)
+        self.problem(409, "MAXLEN", self.http("POST", _JOBS, full))
+        self.problem(503, "NOREPL", self.http("POST", _JOBS, {"body": "x", "replicate": 3}))
+
+
+class LeaseTests(HttpCase):
+    """Fetching jobs."""
+
+    def lease(self, query: str = "") -> Answer:
+        """The answer to a lease."""
+        return self.http("POST", f"{_LEASE}{query}")
+
+    def test_several(self) -> None:
+        """A worker takes several jobs at once."""
+        for number in range(3):
+            self.http("POST", _JOBS, {"body": str(number)})
+        jobs = self.lease("?count=2").json["jobs"]
+        self.assertEqual(["0", "1"], [job["body"] for job in jobs])
+        self.assertEqual((0, 0), (jobs[0]["nacks"], jobs[0]["additional_deliveries"]))
+        self.assertEqual("2", self.lease().json["jobs"][0]["body"])
+        self.assertEqual({"jobs": []}, self.lease().json)
+
+    def test_waits(self) -> None:
+        """A worker waits for a job without asking again and again."""
+        channel, transport = self.connect()
+        channel.dataReceived(request("POST", f"{_LEASE}?wait_ms=5000"))
+        self.assertEqual(b"", transport.value())
+        self.call(b"ADDJOB", b"mail", b"x", b"0")
+        drive(self.reactor)
+        self.assertEqual("x", parsed(transport.value())[0].json["jobs"][0]["body"])
+
+    def test_gone(self) -> None:
+        """A client that goes away while it waits takes no job with it."""
+        channel, _transport = self.connect()
+        channel.dataReceived(request("POST", f"{_LEASE}?wait_ms=5000"))
+        self.hang_up(channel)
+        self.call(b"ADDJOB", b"mail", b"x", b"0")
+        self.assertEqual(1, self.call(b"QLEN", b"mail"))
+        self.assertEqual(0, self.root.runtime.node.blocked_clients)
+
+    def test_limits(self) -> None:
+        """Numbers have limits, and the answer names them."""
+        for query in ("?count=0", "?count=1001", "?count=x", "?wait_ms=-1", "?count=1&count=2"):
+            self.problem(400, "ERR", self.lease(query))
+        self.problem(400, "ERR", self.http("POST", _LEASE, {"count": 2}))
+
+
+class SettleTests(HttpCase):
+    """What becomes of leased jobs."""
+
+    def leased(self) -> str:
+        """The path of a leased job."""
+        self.http("POST", _JOBS, {"body": "x", "retry_s": 60})
+        path: str = self.http("POST", _LEASE).json["jobs"][0]["url"]
+        return path
+
+    def test_ack(self) -> None:
+        """An acknowledged job is gone."""
+        for verb in ("ack", "fastack"):
+            path = self.leased()
+            self.assertEqual({"count": 1}, self.http("POST", f"{path}/{verb}").json)
+            self.problem(404, "NOJOB", self.http("GET", path))
+
+    def test_nack(self) -> None:
+        """A job that failed is delivered again, and counts it."""
+        path = self.leased()
+        self.http("POST", f"{path}/nack")
+        self.assertEqual(1, self.http("POST", _LEASE).json["jobs"][0]["nacks"])
+
+    def test_working(self) -> None:
+        """A lease can be renewed."""
+        path = self.leased()
+        self.assertEqual({"retry_s": 60}, self.http("POST", f"{path}/working").json)
+        self.http("DELETE", path)
+        self.problem(404, "NOJOB", self.http("POST", f"{path}/working"))
+
+    def test_queue(self) -> None:
+        """Jobs can be put into their queue and taken out of it."""
+        path = self.leased()
+        self.assertEqual({"count": 1}, self.http("POST", f"{path}/enqueue").json)
+        self.assertEqual("queued", self.http("GET", path).json["state"])
+        self.assertEqual({"count": 1}, self.http("POST", f"{path}/dequeue").json)
+
+    def test_several(self) -> None:
+        """Many jobs are settled with one request; the IDs need no encoding there."""
+        self.leased()
+        self.leased()
+        ids = []
+        for _ in range(2):
+            ids.append(self.http("POST", _JOBS, {"body": "y"}).json["id"])
+        self.assertEqual({"count": 2}, self.http("POST", "/api/v1/jobs/ack", {"ids": ids}).json)
+        malformed: list[Any] = [{}, {"ids": []}, {"ids": "x"}, {"ids": ["x"] * 1_001}]
+        for bad in malformed:
+            self.problem(400, "ERR", self.http("POST", "/api/v1/jobs/ack", bad))
+        malformed = [{"ids": [1]}, {"ids": ["ü"]}, {"ids": ["D-1"]}]
+        for bad in malformed:
+            self.problem(400, "BADID", self.http("POST", "/api/v1/jobs/ack", bad))
+
+    def test_exact(self) -> None:
+        """Numbers that JavaScript would round arrive as strings."""
+        shown = self.http("GET", self.leased()).json
+        self.assertIsInstance(shown["ctime"], str)
+        self.assertGreater(int(shown["ctime"]), 2**53)

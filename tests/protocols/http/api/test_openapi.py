@@ -1,0 +1,136 @@
+"""The description of the API, compared with what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from disque_tx.protocols.http.api.openapi import statuses
+from disque_tx.protocols.http.routes import Route
+from tests.protocols.http.api.test_queues import SlicedCase
+from tests.protocols.http.httpbench import Answer, parsed, request
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,),
+    "array": (list,), "object": (dict,), "null": (type(None),),
+}  # fmt: skip
+
+
+def deviations(value: Any, schema: dict[str, Any], place: str = "") -> Iterator[str]:
+    """Where a value is not as its schema says; members must be named in it."""
+    kinds = schema.get("type")
+    if kinds is None:
+        return
+    names = [kinds] if isinstance(kinds, str) else kinds
+    if not any(isinstance(value, _TYPES[name]) for name in names):
+        yield f"{place} is {value!r}, not {names}"
+    if isinstance(value, dict) and "properties" in schema:
+        for name, member in value.items():
+            if name not in schema["properties"]:
+                yield f"{place}.{name} is not described"
+            else:
+                yield from deviations(member, schema["properties"][name], f"{place}.{name}")
+    if isinstance(value, list):
+        for item in value:
+            yield from deviations(item, schema.get("items", {}), f"{place}[]")
+
+
+class DescriptionTests(SlicedCase):
+    """Programs are generated from the description, so it must be true."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        answer = self.http("GET", "/api/v1/openapi.json")
+        self.document = answer.json
+        self.routes = list(self.factory.routes)
+
+    def path_of(self, route: Route) -> str:
+        """A path of this route, with a job and a queue that exist."""
+        if "{id}" in route.path:
+            job_id = self.http("POST", "/api/v1/queues/q/jobs", {"body": "x"}).json["url"]
+            return route.path.replace("/api/v1/jobs/{id}", job_id)
+        return route.path.replace("{queue}", "q")
+
+    def body(self, route: Route) -> Any:
+        """A body that this route accepts."""
+        if route.body is None:
+            return None
+        members = route.body["properties"]
+        if "pause" in members:
+            return {"pause": "none"}
+        if "reason" in members:
+            return {"all": True}
+        if "ids" in members:
+            return {"ids": [self.http("POST", "/api/v1/queues/q/jobs", {"body": "x"}).json["id"]]}
+        return {"body": "x"}
+
+    def described(self, route: Route, answer: Answer) -> dict[str, Any]:
+        """The schema of this answer."""
+        operation = self.document["paths"][route.path][route.method.lower()]
+        response = operation["responses"][str(answer.status)]
+        kind = answer.headers["content-type"].partition(";")[0]
+        self.assertIn(kind, response["content"], route.path)
+        schema: dict[str, Any] = response["content"][kind]["schema"]
+        return schema
+
+    def test_complete(self) -> None:
+        """Every path is described, with a summary and its parameters."""
+        self.assertEqual("3.1.0", self.document["openapi"])
+        self.assertEqual({route.path for route in self.routes}, set(self.document["paths"]))
+        for methods in self.document["paths"].values():
+            for operation in methods.values():
+                self.assertTrue(operation["summary"])
+
+    def test_answers(self) -> None:
+        """Every path answers what is described."""
+        self.call(b"ADDJOB", b"q", b"x", b"0")
+        for route in self.routes:
+            if route.content_type != "application/json":
+                continue  # streams and texts have tests of their own
+            answer = self.slow(route.method, self.path_of(route), self.body(route))
+            self.assertEqual(route.status, answer.status, (route.path, answer.body))
+            found = list(deviations(answer.json, self.described(route, answer)))
+            self.assertEqual([], found, route.path)
+
+    def test_errors(self) -> None:
+        """Every path refuses what it must, in the way that is described."""
+        for route in self.routes:
+            path, body = self.path_of(route), self.body(route)
+            cases = [
+                (400, route.method, f"{path}?nonsense=1", {}),
+                (405, "PATCH", path, {}),
+                (421, route.method, path, {"Host": "evil.example"}),
+                (415, route.method, path, {"Content_Encoding": "gzip"}),
+            ]
+            if route.changes:
+                cases.append((403, route.method, path, {"Origin": "http://evil.example"}))
+            for status, method, target, headers in cases:
+                answer = self.http(method, target, body, **headers)
+                self.assertEqual(status, answer.status, (route.path, method))
+                self.assertIn(status, statuses(route))
+                if method == route.method:
+                    self.described(route, answer)
+
+    def test_passwords(self) -> None:
+        """Every path but those of the health asks for the password."""
+        paths = [(route, self.path_of(route)) for route in self.routes]
+        self.settings.requirepass, self.settings.readonly_password = b"secret", b"look"
+        for route, path in paths:
+            if route.open:
+                continue
+            answer = self.http(route.method, path)
+            self.problem(401, "NOAUTH", answer)
+            self.described(route, answer)
+            if route.changes:
+                answer = self.http(route.method, path, Authorization="Bearer look")
+                self.problem(403, "NOPERM", answer)
+
+    def test_large(self) -> None:
+        """Every path refuses a body that is too large."""
+        for route in self.routes:
+            channel, transport = self.connect()
+            channel.dataReceived(request(route.method, route.path, Content_Length="999999999"))
+            answer, _rest = parsed(transport.value())
+            self.problem(413, "SIZE", answer)
+            self.described(route, answer)
+            self.hang_up(channel)

@@ -1,0 +1,240 @@
+"""What strangers and hostile web pages send: each case is refused, and costs little."""
+
+from __future__ import annotations
+
+import gzip
+
+from disque_tx.protocols.http.channel import HEAD_S, LINGER_S, UNREAD_MAX
+from tests.protocols.http.api.test_queues import SlicedCase
+from tests.protocols.http.httpbench import parsed, request
+
+_ADD = "/api/v1/queues/q/jobs"
+
+
+class BrowserTests(SlicedCase):
+    """What a page of another site can make a browser send."""
+
+    def nothing_happened(self) -> None:
+        """No job was added."""
+        self.assertEqual(0, self.call(b"QLEN", b"q"))
+
+    def test_form(self) -> None:
+        """1: a form of another site adds nothing."""
+        fields = {
+            "Content_Type": "application/x-www-form-urlencoded",
+            "Origin": "http://evil.example",
+        }
+        self.problem(403, "ORIGIN", self.http("POST", _ADD, b"body=x", **fields))
+        self.nothing_happened()
+
+    def test_plain_form(self) -> None:
+        """2: a form whose text looks like JSON adds nothing, even without Origin."""
+        answer = self.http("POST", _ADD, b'{"body":"x"}', Content_Type="text/plain")
+        self.problem(415, "TYPE", answer)
+        self.nothing_happened()
+
+    def test_fetch(self) -> None:
+        """3: a program of another site changes nothing, and no header lets it read answers."""
+        fields = {"Sec_Fetch_Site": "cross-site", "Origin": "http://evil.example"}
+        answer = self.http("POST", _ADD, {"body": "x"}, **fields)
+        self.problem(403, "ORIGIN", answer)
+        for name in answer.headers:
+            self.assertFalse(name.startswith("access-control-"), name)
+        self.nothing_happened()
+
+    def test_preflight(self) -> None:
+        """4: the question of a browser whether another site may is answered with no."""
+        fields = {"Origin": "http://evil.example", "Access_Control_Request_Method": "POST"}
+        answer = self.http("OPTIONS", _ADD, **fields)
+        self.problem(405, "METHOD", answer)
+        self.assertNotIn("access-control-allow-origin", answer.headers)
+
+    def test_image(self) -> None:
+        """5: an image tag, which can only GET, changes nothing."""
+        for path in (_ADD, "/api/v1/queues/q/lease", "/api/v1/queues/q/pause"):
+            self.problem(405, "METHOD", self.http("GET", path, Sec_Fetch_Site="cross-site"))
+
+    def test_rebinding(self) -> None:
+        """6: a name that was made to resolve to this node is not served, whatever it asks."""
+        for path in ("/metrics", "/healthz/live", "/api/v1/config"):
+            self.problem(421, "HOST", self.http("GET", path, Host="evil.example:7780"))
+
+    def test_override(self) -> None:
+        """7: a header or parameter does not change the method."""
+        job = self.http("POST", _ADD, {"body": "x"}).json["url"]
+        for name in ("X_HTTP_Method_Override", "X_Method_Override", "X_HTTP_Method"):
+            self.assertEqual("queued", self.http("GET", job, **{name: "DELETE"}).json["state"])
+        self.problem(400, "ERR", self.http("GET", f"{job}?_method=DELETE"))
+
+    def test_markup(self) -> None:
+        """8: markup in names, bodies and reasons never becomes a page."""
+        text = "<script>alert(1)</script>"
+        self.http("POST", "/api/v1/queues/%3Cscript%3E/jobs", {"body": text})
+        for path in (
+            "/api/v1/queues/%3Cscript%3E/peek", "/api/v1/queues", "/api/v1/%3Cscript%3E",
+            "/api/v1/queues?%3Cscript%3E=1", "/metrics/detailed",
+        ):  # fmt: skip
+            headers = self.slow("GET", path).headers
+            self.assertNotIn("html", headers["content-type"])
+            self.assertEqual("nosniff", headers["x-content-type-options"])
+
+    def test_frames(self) -> None:
+        """9: no page can put an answer into a frame."""
+        headers = self.http("GET", "/metrics").headers
+        self.assertEqual("DENY", headers["x-frame-options"])
+        self.assertIn("frame-ancestors 'none'", headers["content-security-policy"])
+
+    def test_cookie(self) -> None:
+        """10: a cookie is no password, and none is set: there is no session to fixate."""
+        self.settings.requirepass = b"secret"
+        answer = self.http("GET", "/api/v1/nodes", Cookie="session=secret; password=secret")
+        self.problem(401, "NOAUTH", answer)
+        self.assertNotIn("set-cookie", answer.headers)
+
+    def test_secrets_in_urls(self) -> None:
+        """11: a password in a URL is not accepted, so nobody gets used to it."""
+        self.settings.requirepass = b"secret"
+        for query in ("?password=secret", "?access_token=secret"):
+            self.problem(401, "NOAUTH", self.http("GET", f"/api/v1/nodes{query}"))
+
+
+class WireTests(SlicedCase):
+    """What is not quite HTTP."""
+
+    def refused(self, data: bytes) -> None:
+        """The first answer is 400, it is the only one, and the connection ends."""
+        channel, transport = self.connect()
+        channel.dataReceived(data)
+        answer, rest = parsed(transport.value())
+        self.assertEqual((400, b""), (answer.status, rest), data)
+        self.reactor.advance(LINGER_S)
+        self.assertTrue(transport.disconnected)
+        self.assertEqual(0, self.call(b"QLEN", b"q"))
+
+    def test_two_lengths(self) -> None:
+        """12: a request with two lengths, which two programs cut differently, is refused."""
+        smuggled = request("POST", _ADD, {"body": "x"})
+        for lines in (
+            b"Content-Length: 5\r\nContent-Length: 6\r\n",
+            b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+            b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+            b"Transfer-Encoding: chunked, identity\r\n",
+            b"Transfer-Encoding: xchunked\r\n",
+            b"Content-Length: +5\r\n",
+            b"Content-Length: 5, 5\r\n",
+            b"Content-Length : 5\r\n",
+        ):
+            head = b"POST %s HTTP/1.1\r\nHost: localhost\r\n" % _ADD.encode()
+            self.refused(head + lines + b"\r\n0\r\n\r\n" + smuggled)
+
+    def test_chunks(self) -> None:
+        """13: malformed chunks end the connection."""
+        head = b"POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        for chunk in (b"zz\r\n", b"-1\r\n", b"0x5\r\n", b"5" * 2_000, b"1\r\nabc\r\n"):
+            self.refused(head + chunk)
+
+    def test_lines(self) -> None:
+        """14: malformed request lines and headers are refused."""
+        for data in (
+            b"\x16\x03\x01\x00\xa5\x01\r\n", b"GET\r\n", b"GET /\r\n", b"GET / HTTP/9.9 x\r\n",
+            b"GET / HTTP/1.1\r\nnonsense\r\n\r\n", b"GET / HTTP/1.1\r\nA\0B: x\r\n\r\n",
+            b"*1\r\n$4\r\nPING\r\n",
+        ):  # fmt: skip
+            self.refused(data)
+        for hosts in (b"", b"Host: localhost\r\nHost: evil.example\r\n"):
+            answer = self.exchange(b"GET /healthz/live HTTP/1.1\r\n" + hosts + b"\r\n")
+            self.problem(400, "ERR", answer)
+
+    def test_injection(self) -> None:
+        """15: no input becomes a header of an answer."""
+        answer = self.http("POST", "/api/v1/queues/a%0d%0aSet-Cookie:%20x=1/jobs", {"body": "x"})
+        self.assertEqual(201, answer.status)
+        self.assertNotIn("set-cookie", answer.headers)
+        answer = self.http("GET", "/api/v1/%0d%0aSet-Cookie:%20x=1")
+        self.assertNotIn("set-cookie", answer.headers)
+
+    def test_paths(self) -> None:
+        """16: no path leads to a file."""
+        for path in (
+            "/../../etc/passwd", "/healthz/../api/v1/config", "/..%2f..%2fetc/passwd", "/./metrics",
+            "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/api/v1\\config", "/metrics%00",
+        ):  # fmt: skip
+            self.assertIn(self.http("GET", path).status, (400, 404), path)
+
+    def test_proxy(self) -> None:
+        """17: this is no proxy."""
+        self.assertEqual(400, self.http("GET", "http://169.254.169.254/latest").status)
+        self.assertIn(self.http("CONNECT", "evil.example:443").status, (400, 405))
+        self.assertEqual(405, self.http("TRACE", "/metrics").status)
+
+    def test_upgrade(self) -> None:
+        """18: other protocols on the connection are not begun."""
+        answer = self.http("GET", "/healthz/live", Upgrade="h2c, websocket", Connection="Upgrade")
+        self.assertEqual(200, answer.status)
+        self.assertNotIn("upgrade", answer.headers)
+
+    def test_compressed(self) -> None:
+        """19: a small body that would become a large one is refused."""
+        bomb = gzip.compress(bytes(10_000_000))
+        self.problem(415, "TYPE", self.http("POST", _ADD, bomb, Content_Encoding="gzip"))
+
+    def test_nested(self) -> None:
+        """20: deeply nested JSON and numbers of a million digits are refused, and nothing else
+        happens."""
+        for body in (b'{"body":' + b"[" * 500_000, b'{"ttl_s":' + b"9" * 1_000_000 + b"}"):
+            self.problem(400, "ERR", self.http("POST", _ADD, body))
+
+
+class PatienceTests(SlicedCase):
+    """What is slow, much, or without end."""
+
+    def test_slowloris(self) -> None:
+        """21: many slow heads do not stay, and others are served meanwhile."""
+        slow = [self.connect() for _ in range(20)]
+        for channel, _transport in slow:
+            channel.dataReceived(b"GET / HTTP/1.1\r\nX: ")
+        self.assertEqual(200, self.http("GET", "/healthz/live").status)
+        self.reactor.advance(HEAD_S)
+        self.reactor.advance(LINGER_S)
+        self.assertTrue(all(transport.disconnected for _channel, transport in slow))
+
+    def test_unread(self) -> None:
+        """22: a client that sends requests and reads no answers is cut off."""
+        channel, transport = self.connect()
+        transport.unsent_bytes = lambda: UNREAD_MAX + 1  # type: ignore[attr-defined]
+        channel.dataReceived(request("GET", "/metrics"))
+        self.assertTrue(transport.disconnected)
+        self.assertEqual(b"", transport.value())
+
+    def test_pipelined(self) -> None:
+        """23: requests sent ahead wait for their turn, as many as fit, and all are answered."""
+        channel, transport = self.connect()
+        channel.dataReceived(request("GET", "/healthz/live") * 50)
+        data, count = transport.value(), 0
+        while data:
+            answer, data = parsed(data)
+            self.assertEqual(200, answer.status)
+            count += 1
+        self.assertEqual(50, count)
+
+    def test_brute_force(self) -> None:
+        """24: guessing the password ends after ten guesses, on any number of connections."""
+        self.settings.requirepass = b"secret"
+        codes = [
+            self.http("GET", "/api/v1/nodes", Authorization=f"Bearer {guess}").status
+            for guess in range(15)
+        ]
+        self.assertEqual([401] * 10 + [429] * 5, codes)
+        answer = self.http("GET", "/api/v1/nodes", Authorization="Bearer secret")
+        self.problem(429, "TRYLATER", answer)
+        self.assertIn("retry-after", answer.headers)
+
+    def test_queries(self) -> None:
+        """25: patterns, numbers and queries that would cost much are refused."""
+        for path in (
+            "/api/v1/queues?match=" + "*a" * 1_000, "/api/v1/queues?limit=999999999",
+            "/api/v1/queues?offset=" + "9" * 5_000, "/metrics/detailed?queue=(a%2B)%2B",
+            "/api/v1/queues?" + "&".join(f"a{n}=1" for n in range(1_000)),
+            "/api/v1/queues/q/peek?count=100000", "/api/v1/queues?match=%ff",
+        ):  # fmt: skip
+            self.assertEqual(400, self.slow("GET", path).status, path[:60])

@@ -1,0 +1,112 @@
+"""What plugins read of a node, and the events they watch."""
+
+from __future__ import annotations
+
+from zope.interface.verify import verifyObject
+
+from disque_tx.events import ACKED, ADDED, DELIVERED, QUEUED
+from disque_tx.services.events.sinks import EventSinks
+from disque_tx.services.interfaces import Health, INodeView, JobEvent
+from disque_tx.services.view import NodeView, WatchedEvents
+from disque_tx.wire.eventrecords import EventRecorder
+from tests.services.nodebench import FIRST_ID, NodeCase
+
+
+class ViewTests(NodeCase):
+    """The state of a node."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.started = True
+        self.view = NodeView(self.server, lambda: self.started)
+
+    def test_health(self) -> None:
+        """A load balancer learns from it whether to send clients here."""
+        verifyObject(INodeView, self.view)
+        self.assertEqual(Health(True, False, False, False, ""), self.view.health())
+        self.started = False
+        self.assertFalse(self.view.health().started)
+
+    def test_info(self) -> None:
+        """Fields are those of INFO."""
+        self.turn(b"ADDJOB q b 0")
+        self.assertEqual("1", self.view.info()["registered_jobs"])
+        self.assertIn("addjob", [name for name, _calls, _us in self.view.commands()])
+
+    def test_queues(self) -> None:
+        """Every queue is found once, in slices, with its figures."""
+        for number in range(50):
+            self.turn(b"ADDJOB q%d b 0" % number)
+        self.reactor.advance(2)
+        with self.runtime.turn():
+            pass
+        cursor, found, calls = 0, [], 0
+        while True:
+            cursor, some = self.view.queues(cursor, 10)
+            found += some
+            calls += 1
+            if cursor == 0:
+                break
+        self.assertGreater(calls, 1)
+        self.assertEqual({b"q%d" % number for number in range(50)}, {q.name for q in found})
+        queue = self.view.queue(b"q7")
+        assert queue is not None
+        self.assertEqual(
+            (1, 2.0, "none", 1), (queue.queued, queue.oldest_s, queue.pause, queue.jobs_in)
+        )
+        self.assertIsNone(self.view.queue(b"nothing"))
+
+    def test_in_hand(self) -> None:
+        """An autoscaler needs to know how many jobs workers hold."""
+        self.turn(b"ADDJOB q a 0", b"ADDJOB q b 0", b"ADDJOB other c 0")
+        worker, _transport = self.connect()
+        worker.dataReceived(b"GETJOB COUNT 2 FROM q\r\nGETJOB FROM other\r\n")
+        self.assertEqual((0, 2), self.view.in_hand(0, b"q", 1_000))
+
+
+class WatchTests(NodeCase):
+    """Events of jobs for plugins."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.sinks = EventSinks(self.node)
+        self.events: list[JobEvent] = []
+        self.failed: list[WatchedEvents] = []
+
+    def test_life(self) -> None:
+        """A job's life is reported in order, with the times that people ask for."""
+        sink = WatchedEvents(self.events.append, self.failed.append)
+        self.sinks.add(sink)
+        self.turn(b"ADDJOB q b 0")
+        self.reactor.advance(3)
+        self.turn(b"GETJOB FROM q")
+        self.reactor.advance(2)
+        self.turn(b"ACKJOB " + FIRST_ID)
+        told = [(event.kind, event.elapsed_ms) for event in self.events]
+        self.assertEqual([(ADDED, -1), (QUEUED, -1), (DELIVERED, 3000), (ACKED, 2000)], told)
+        self.assertEqual({(b"q", FIRST_ID)}, {(e.queue, e.job_id) for e in self.events})
+
+    def test_several(self) -> None:
+        """The event log and watchers do not disturb each other; without any, nothing is done."""
+        recorder = EventRecorder()
+        sink = WatchedEvents(self.events.append, self.failed.append)
+        self.sinks.add(recorder)
+        self.assertIs(recorder, self.node.outbox.events)
+        self.sinks.add(sink)
+        self.turn(b"ADDJOB q b 0", b"PAUSE q in", b"DEBUG FLUSHALL")
+        self.assertEqual(2, len(self.events))
+        self.sinks.remove(recorder)
+        self.assertIs(sink, self.node.outbox.events)
+        self.sinks.remove(sink)
+        self.sinks.remove(sink)
+        self.assertIsNone(self.node.outbox.events)
+
+    def test_failing(self) -> None:
+        """A plugin that fails at an event costs nobody else anything."""
+
+        def fail(event: JobEvent) -> None:
+            raise ValueError("broken plugin")
+
+        self.sinks.add(WatchedEvents(fail, self.failed.append))
+        self.assertIn(FIRST_ID, self.turn(b"ADDJOB q b 0"))
+        self.assertEqual(1, len(self.failed))
