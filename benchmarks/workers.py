@@ -11,6 +11,7 @@ status 1 below 5 times RQ or 2 times Celery.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import statistics
 import subprocess
@@ -30,6 +31,7 @@ from disque_tx import Disque
 _RQ_TIMES: Final = 5
 _CELERY_TIMES: Final = 2
 _START_S: Final = 60.0
+_STOP_S: Final = 30.0
 _POLL_S: Final = 0.005
 _PORT_MAX: Final = 55_535
 _MODULE: Final = """
@@ -74,12 +76,23 @@ def running(words: list[str], folder: str, **variables: str) -> Iterator[None]:
     with open(Path(folder) / "output", "ab") as output:
         environ = {**os.environ, "PYTHONPATH": folder, **variables}
         environ["PYTHONPATH"] += os.pathsep + os.environ.get("PYTHONPATH", "")
-        process = subprocess.Popen(words, stdout=output, stderr=output, cwd=folder, env=environ)
+        process = subprocess.Popen(
+            words,
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+            env=environ,
+            start_new_session=True,
+        )
     try:
         yield
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def until(condition: Callable[[], bool], what: str) -> None:

@@ -12,6 +12,7 @@ docs/how-to/use-dramatiq-taskiq-django-q2.md.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -35,6 +36,8 @@ from disque_tx.integrations.results import Results
 _AWAY: Final = (CannotConnect, ConnectionLost, OutcomeUnknown)
 _FLUSHED_AT_ONCE: Final = 500
 _JOIN_POLL_S: Final = 0.05
+#: How long a full consumer waits at most until it looks again.
+_ROOM_POLL_S: Final = 1.0
 
 
 class DisqueBroker(Broker):
@@ -179,6 +182,7 @@ class _Consumer(Consumer):
         self._wait_s = timeout / 1000
         self._ready: deque[TakenJob] = deque()
         self._held: dict[str, TakenJob] = {}
+        self._room = threading.Event()
 
     def __next__(self) -> MessageProxy | None:
         while True:
@@ -201,7 +205,9 @@ class _Consumer(Consumer):
     def _fetched(self) -> TakenJob | None:
         room = self._prefetch - len(self._held)
         if room <= 0:
-            time.sleep(min(self._wait_s, _JOIN_POLL_S))
+            # Messages are acknowledged by the threads of the worker.
+            self._room.wait(min(self._wait_s, _ROOM_POLL_S))
+            self._room.clear()
             return None
         with connection_errors():
             jobs = self._broker.client.take_in_order(
@@ -216,6 +222,7 @@ class _Consumer(Consumer):
     def _end(self, job: TakenJob) -> None:
         self._broker.leases.release(job.id)
         self._held.pop(job.id, None)
+        self._room.set()
 
     def ack(self, message: MessageProxy) -> None:
         job = _job(message)
