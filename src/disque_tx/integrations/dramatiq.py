@@ -248,6 +248,7 @@ class _Consumer(Consumer):
             self._give_back(self._ready.popleft())
 
     def _give_back(self, job: TakenJob) -> None:
+        self._broker.leases.withdraw(job.id)
         self._end(job)
         try:
             job.nack()

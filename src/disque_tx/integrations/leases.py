@@ -10,6 +10,8 @@
    may be delivered to another worker meanwhile, which is logged. If the job is acknowledged, or no
    node knows it any more, it is done.
 5. A job with RETRY 0 is never delivered again, and gets no more heartbeats, either.
+6. WORKING takes a job out of its queue. So a job is given back (NACK) only when no heartbeat for it
+   is under way: it would arrive after the NACK, and the job be gone until its RETRY is over.
 
 One thread sends the heartbeats of all jobs of a process, many in one round trip, whatever the
 framework is busy with.
@@ -36,6 +38,8 @@ from disque_tx.client.heartbeats import renewal_s
 
 _AGAIN_S_MIN: Final = 0.2
 _PART_AFTER_ERROR: Final = 0.1
+#: How long a heartbeat may be under way before a job is given back nevertheless.
+_ANSWER_S: Final = 10.0
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -67,6 +71,7 @@ class Leases:
         self._process = os.getpid()
         self._held: dict[str, _Held] = {}
         self._due: list[tuple[float, int, _Held]] = []
+        self._sending: set[str] = set()
         self._count = 0
         self._changed = threading.Condition()
         self._stopping = False
@@ -86,16 +91,29 @@ class Leases:
                 self._stopping = False
                 self._thread = threading.Thread(target=self._run, name="disque-leases", daemon=True)
                 self._thread.start()
-            self._changed.notify()
+            self._changed.notify_all()
 
     def release(self, job_id: str) -> None:
-        """Send no more heartbeats for a job. One that was sent may still be unanswered."""
+        """Send no more heartbeats for a job that is done. One that was sent may still be
+        unanswered."""
         if os.getpid() != self._process:
             self._reset()
         with self._changed:
-            held = self._held.pop(job_id, None)
-            if held is not None:
-                held.released = True
+            self._release(job_id)
+
+    def withdraw(self, job_id: str) -> None:
+        """Send no more heartbeats for a job that is to be given back; returns when none is under
+        way, or its node does not answer."""
+        if os.getpid() != self._process:
+            self._reset()
+        with self._changed:
+            self._release(job_id)
+            self._changed.wait_for(lambda: job_id not in self._sending, _ANSWER_S)
+
+    def _release(self, job_id: str) -> None:
+        held = self._held.pop(job_id, None)
+        if held is not None:
+            held.released = True
 
     def holds(self, job_id: str) -> bool:
         """Whether heartbeats are sent for the job."""
@@ -111,7 +129,7 @@ class Leases:
             self._held.clear()
             self._due.clear()
             thread, self._thread = self._thread, None
-            self._changed.notify()
+            self._changed.notify_all()
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
@@ -121,7 +139,10 @@ class Leases:
         servers = self._connect()
         try:
             while (batch := self._wait()) is not None:
-                self.renew(batch, servers)
+                self._renew(batch, servers)
+                with self._changed:
+                    self._sending.clear()
+                    self._changed.notify_all()
         finally:
             servers.close()
 
@@ -143,9 +164,10 @@ class Leases:
             held = heapq.heappop(self._due)[2]
             if not held.released:
                 batch.append(held)
+        self._sending.update(held.id for held in batch)
         return batch
 
-    def renew(self, batch: Iterable[_Held], servers: Servers) -> None:
+    def _renew(self, batch: Iterable[_Held], servers: Servers) -> None:
         """Send a heartbeat for each, those of one node together."""
         groups: defaultdict[Address, list[_Held]] = defaultdict(list)
         for held in batch:

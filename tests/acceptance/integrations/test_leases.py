@@ -42,6 +42,17 @@ class LeaseTests(DaemonTestCase):
         self.leases.release(held)
         self.assertEqual([held], self.take(30))
 
+    def test_given_back(self) -> None:
+        """A job that is given back while a heartbeat is sent for it can be fetched at once, and not
+        only after its RETRY."""
+        self.client.add_job("back", "b", retry_s=600, ttl_s=6000)
+        for _ in range(100):
+            (job,) = self.client.take("back", timeout_s=30)
+            self.leases.keep([(job.id, job.address)])
+            self.leases.withdraw(job.id)
+            self.assertTrue(job.nack())
+        self.assertEqual(1, len(self.client.take("back", timeout_s=30)))
+
     def test_stopped(self) -> None:
         """After the end of the leases, jobs come back; the leases can be used again."""
         (held,) = self.hold(1)

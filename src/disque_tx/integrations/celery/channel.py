@@ -168,7 +168,7 @@ class Channel(virtual.Channel):
             job = self._ready.popleft()
             queue = original(job.queue, self.broker.options)
             if queue not in self.connection._callbacks:
-                self._release(job)
+                self.broker.leases.withdraw(job.id)
                 give_back(self.broker.client, [job])
                 continue
             message = self._received(job)
@@ -209,6 +209,8 @@ class Channel(virtual.Channel):
             super().basic_ack(tag)
 
     def basic_reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        if requeue:
+            self.broker.leases.withdraw(delivery_tag)
         self._settle(delivery_tag, TakenJob.nack if requeue else TakenJob.ack)
         self.qos.ack(delivery_tag)
 
@@ -236,6 +238,6 @@ class Channel(virtual.Channel):
         self._ready.clear()
         self._taken.clear()
         for job in held:
-            self._release(job)
+            self.broker.leases.withdraw(job.id)
         give_back(self.broker.client, held)
         super().close()
