@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 
 from disque_tx.client.blocking import Disque
 from disque_tx.integrations.leases import Leases
@@ -13,7 +15,8 @@ class LeaseTests(DaemonTestCase):
     """Jobs with a RETRY of one second."""
 
     def setUp(self) -> None:
-        self.client = Disque(f"127.0.0.1:{self.running().port}")
+        self.node = self.running()
+        self.client = Disque(f"127.0.0.1:{self.node.port}")
         self.addCleanup(self.client.close)
         self.leases = Leases(self.client.servers)
         self.addCleanup(self.leases.stop)
@@ -43,15 +46,21 @@ class LeaseTests(DaemonTestCase):
         self.assertEqual([held], self.take(30))
 
     def test_given_back(self) -> None:
-        """A job that is given back while a heartbeat is sent for it can be fetched at once, and not
-        only after its RETRY."""
-        self.client.add_job("back", "b", retry_s=600, ttl_s=6000)
-        for _ in range(100):
-            (job,) = self.client.take("back", timeout_s=30)
-            self.leases.keep([(job.id, job.address)])
-            self.leases.withdraw(job.id)
-            self.assertTrue(job.nack())
-        self.assertEqual(1, len(self.client.take("back", timeout_s=30)))
+        """A job is given back only when no heartbeat for it is under way: one that arrived later
+        would take the job out of its queue again, until its RETRY is over."""
+        self.client.add_job("q", "b", retry_s=600, ttl_s=6000)
+        (job,) = self.client.take("q", timeout_s=30)
+        os.kill(self.node.pid, signal.SIGSTOP)
+        self.leases.keep([(job.id, job.address)])
+        wait_for(lambda: job.id in self.leases._sending, "a heartbeat is under way")
+        withdrawing = threading.Thread(target=self.leases.withdraw, args=(job.id,))
+        withdrawing.start()
+        withdrawing.join(0.5)
+        self.assertTrue(withdrawing.is_alive())
+        os.kill(self.node.pid, signal.SIGCONT)
+        withdrawing.join()
+        self.assertTrue(job.nack())
+        self.assertEqual([job.id], self.take(30))
 
     def test_stopped(self) -> None:
         """After the end of the leases, jobs come back; the leases can be used again."""
