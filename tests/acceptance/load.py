@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tests.acceptance.resp import ClosedError, Connection, encode
+from tests.acceptance.resp import ClosedError, Connection, ReplyError, encode
 
 #: Exceptions that a client sees when the daemon has ended.
 GONE = (ClosedError, OSError, TimeoutError)
@@ -78,6 +78,14 @@ class Load:
                 self.added.add(job_id)
                 if retry == 0:
                     self.once.add(job_id)
+
+    def note_answer(self, answer: object, once: bool) -> None:
+        """Take in an answer to ADDJOB where it may be refused; ``once``: with RETRY 0."""
+        if not isinstance(answer, ReplyError):
+            with self._lock:
+                self.added.add(str(answer))
+                if once:
+                    self.once.add(str(answer))
 
     def _consume(self, connection: Connection) -> None:
         jobs = self.fetch(connection)

@@ -16,6 +16,16 @@ PRIORITY_MAX: Final = 9
 PRIORITY_MARK: Final = "\x06"
 
 
+def whole_number(name: str, value: object, least: int, most: int) -> int:
+    """The value of a setting.
+
+    :raises ValueError: it is no whole number, or out of its range.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ValueError(f"{name} is a whole number from {least} to {most}, not {value!r}.")
+    return value
+
+
 @attrs.frozen
 class JobTerms:
     """``retry_s``: how long a worker may be gone until its jobs are delivered to others. ``ttl_s``:
@@ -35,8 +45,7 @@ class JobTerms:
             ("ttl_s", self.ttl_s, _SECONDS_MAX),
             ("replicate", 1 if self.replicate is None else self.replicate, 65_535),
         ):
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-                raise ValueError(f"{name} is a whole number from 1 to {most}, not {value!r}.")
+            whole_number(name, value, 1, most)
 
     def options(self, delay_s: float = 0, ttl_s: float | None = None) -> AddOptions:
         """How a job is added that may be delivered after ``delay_s``: nodes count whole seconds, so

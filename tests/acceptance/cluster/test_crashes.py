@@ -10,19 +10,17 @@ from typing import Any
 from tests.acceptance.cluster.fleet import Fleet, FleetTestCase
 from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 from tests.acceptance.load import GONE, Load
-from tests.acceptance.resp import Connection, ReplyError, encode
+from tests.acceptance.resp import Connection, encode
 
 ALWAYS = ("appendonly yes", "appendfsync always", "auto-aof-rewrite-percentage 0")
 _ROUNDS = 4
 
 
 class FleetLoad(Load):
-    """Clients that connect to another node when theirs has ended; ``refused``: the number of
-    refused ADDJOBs."""
+    """Clients that connect to another node when theirs has ended."""
 
     def __init__(self, fleet: Fleet) -> None:
         super().__init__(lambda: self._any(fleet))
-        self.refused = 0
         self._ended = threading.Event()
 
     def _any(self, fleet: Fleet) -> Connection:
@@ -42,14 +40,7 @@ class FleetLoad(Load):
             b"".join(encode("ADDJOB", "q", "body", 2000, *words[kind]) for kind in kinds)
         )
         for kind in kinds:
-            answer = connection.read()
-            with self._lock:
-                if isinstance(answer, ReplyError):
-                    self.refused += 1
-                    continue
-                self.added.add(str(answer))
-                if kind == 0:
-                    self.once.add(str(answer))
+            self.note_answer(connection.read(), kind == 0)
         time.sleep(0.01)
 
 

@@ -18,11 +18,10 @@ ALWAYS = ("appendonly yes", "appendfsync always", "cluster-node-timeout 3000")
 
 
 class GroupLoad(Load):
-    """Clients that connect again when their process has ended. ``refused``: ADDJOBs that were."""
+    """Clients that connect again when their process has ended."""
 
     def __init__(self, group: Group) -> None:
         super().__init__(lambda: Connection((group.ip, group.port), timeout_s=10))
-        self.refused = 0
 
     def _until_gone(self, work: Any) -> None:
         while not self._stopping.is_set():
@@ -40,14 +39,7 @@ class GroupLoad(Load):
             )
         )
         for _copies, retry in kinds:
-            answer = connection.read()
-            with self._lock:
-                if isinstance(answer, ReplyError):
-                    self.refused += 1
-                    continue
-                self.added.add(str(answer))
-                if retry == 0:
-                    self.once.add(str(answer))
+            self.note_answer(connection.read(), retry == 0)
         time.sleep(0.01)
 
 

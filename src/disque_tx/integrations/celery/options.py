@@ -11,7 +11,7 @@ from disque_tx.client.addresses import Seeds, seeds
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import BadAddress
 from disque_tx.client.options import TLS
-from disque_tx.integrations.adding import PRIORITY_MAX
+from disque_tx.integrations.adding import PRIORITY_MAX, whole_number
 
 _PLAIN: Final = "disque://"
 _ENCRYPTED: Final = "disques://"
@@ -123,13 +123,11 @@ def _tls(encrypted: bool, ssl: Any) -> TLS | None:
 
 
 def _number(options: Mapping[str, Any], name: str, default: int, least: int, most: int) -> int:
-    value = options.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise BadBrokerOption(
-            f"The option {name!r} of the transport is a whole number from {least} to {most}, not"
-            f" {value!r}."
-        )
-    return value
+    what = f"The option {name!r} of the transport"
+    try:
+        return whole_number(what, options.get(name, default), least, most)
+    except ValueError as error:
+        raise BadBrokerOption(str(error)) from None
 
 
 def _prefix(value: Any) -> str:

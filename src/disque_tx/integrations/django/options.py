@@ -9,7 +9,7 @@ import attrs
 
 from disque_tx.client.addresses import seeds
 from disque_tx.client.options import TLS
-from disque_tx.integrations.adding import PRIORITY_MARK, JobTerms
+from disque_tx.integrations.adding import PRIORITY_MARK, JobTerms, whole_number
 
 #: A priority of Django is from -100 to 100; so many of them share a queue.
 _PRIORITIES_PER_STEP: Final = 20
@@ -67,7 +67,9 @@ def backend_options(options: Mapping[str, Any]) -> BackendOptions:
     tls = options.get("tls", False)
     if not isinstance(tls, bool | TLS):
         raise ValueError(f"tls is True, False or a disque_tx.client.TLS, not {tls!r}.")
-    result_ttl_s = _whole(options, "result_ttl_s", 86_400, 1, (1 << 32) - 1)
+    result_ttl_s = whole_number(
+        "result_ttl_s", options.get("result_ttl_s", 86_400), 1, (1 << 32) - 1
+    )
     return BackendOptions(
         nodes=addresses,
         password=options.get("password"),
@@ -76,14 +78,7 @@ def backend_options(options: Mapping[str, Any]) -> BackendOptions:
             options.get("retry_s", 60), options.get("ttl_s", 10 * 86_400), options.get("replicate")
         ),
         result_ttl_s=result_ttl_s,
-        retries=_whole(options, "retries", 0, 0, _RETRIES_MAX),
+        retries=whole_number("retries", options.get("retries", 0), 0, _RETRIES_MAX),
         prefix=str(options.get("prefix", "django:")),
         on_commit=bool(options.get("enqueue_on_commit", False)),
     )
-
-
-def _whole(options: Mapping[str, Any], name: str, default: int, least: int, most: int) -> int:
-    value = options.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ValueError(f"{name} is a whole number from {least} to {most}, not {value!r}.")
-    return value
