@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Disque", "__version__"]
 
-__version__ = "1.0.0"
+__version__ = "1.1.0.dev0"
 
 
 def __getattr__(name: str) -> Any:

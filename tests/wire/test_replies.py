@@ -101,7 +101,7 @@ class Resp2Tests(SynchronousTestCase):
         self.writer.status(b"OK")
         self.writer.integer(1)
         self.assertEqual(9, self.writer.size)
-        self.assertEqual(2, self.writer.pieces())
+        self.assertEqual(4, self.writer.pieces())
         self.assertEqual(b"+OK\r\n:1\r\n", self.writer.take())
         self.assertEqual(0, self.writer.size)
         self.assertEqual(b"", self.writer.take())

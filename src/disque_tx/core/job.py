@@ -139,10 +139,11 @@ def valid_id(job_id: bytes) -> bool:
     )
 
 
-def life_minutes(job_id: bytes) -> int:
+def life_minutes(job_id: bytes) -> i64:
     """The TTL in the ID, in minutes; other characters than hexadecimal digits count as 0."""
-    minutes = 0
-    for digit in job_id[36:40]:
+    minutes: i64 = 0
+    for at in range(36, min(len(job_id), 40)):
+        digit: i64 = job_id[at]
         minutes *= 16
         if 48 <= digit <= 57:
             minutes += digit - 48
@@ -164,18 +165,27 @@ _MINUTES_MAX: Final = 65_534
 
 def life_s_min(job_id: bytes) -> i64:
     """The shortest TTL that goes with the ID: the last bit of the minutes is not part of it."""
-    return i64(life_minutes(job_id) & ~1) * 60
+    return _shortest_s(life_minutes(job_id))
 
 
 def life_s_max(job_id: bytes) -> i64:
     """The longest TTL that goes with the ID."""
-    minutes: i64 = life_minutes(job_id) | 1
+    return _longest_s(life_minutes(job_id))
+
+
+def _shortest_s(minutes: i64) -> i64:
+    return (minutes & ~1) * 60
+
+
+def _longest_s(minutes: i64) -> i64:
+    minutes |= 1
     return _FOREVER_S if minutes > _MINUTES_MAX else 60 * (minutes + 1)
 
 
 def whole_life_s(job_id: bytes, clocks_s: i64) -> i64:
     """The TTL that a job was added with: ``clocks_s``, by two clocks, but as the ID allows."""
-    return max(life_s_min(job_id), min(clocks_s, life_s_max(job_id)))
+    minutes = life_minutes(job_id)
+    return max(_shortest_s(minutes), min(clocks_s, _longest_s(minutes)))
 
 
 def delay_left_ms(job: Job, mine: bool, left_ms: i64) -> i64:

@@ -90,6 +90,8 @@ class Queues:
     def __init__(self, memory: Memory) -> None:
         self.table: Table[Queue] = Table()
         self._memory = memory
+        # The one found last: what happens to a job asks for its queue several times.
+        self._last: Queue | None = None
         self._cursor = 0
         # When the job that waits for the longest was queued, of those seen by the sweep under way
         # and by the last complete one; -1 for none.
@@ -101,11 +103,17 @@ class Queues:
 
     def get(self, name: bytes) -> Queue | None:
         """The queue called ``name``, if it exists."""
-        return self.table.get(name)
+        last = self._last
+        if last is not None and last.data is name:
+            return last
+        queue = self.table.get(name)
+        if queue is not None:
+            self._last = queue
+        return queue
 
     def obtain(self, name: bytes, now_ms: i64) -> Queue:
         """The queue called ``name``, made if need be."""
-        queue = self.table.get(name)
+        queue = self.get(name)
         if queue is None:
             queue = Queue(name, now_ms)
             self.table.put(queue)
@@ -114,6 +122,7 @@ class Queues:
 
     def discard(self, queue: Queue) -> None:
         """Remove a queue; its statistics are gone with it."""
+        self._last = None
         self.table.remove(queue)
         self._memory.give(QUEUE_BYTES + len(queue.name))
 
@@ -122,6 +131,7 @@ class Queues:
         for queue in self.table.values():
             self._memory.give(QUEUE_BYTES + len(queue.name))
         self.table.clear()
+        self._last = None
         self._cursor = 0
         self._longest_ms = self._longest_last_ms = -1
 

@@ -245,7 +245,6 @@ class Replication:
 
     def achieved(self, job: Job, now_ms: i64) -> None:
         """There are enough copies: the job lives, and its client is answered (section 10.6)."""
-        wait = self._waiters.copies[job.id]
         confirmed = job.confirmed
         assert confirmed is not None
         if self._membership.myself.id not in job.nodes:
@@ -260,6 +259,7 @@ class Replication:
         if job.delay_s > 0:
             job.step(HOLD)
             # Its delay may be over by now; it is queued in the next turn then.
+            wait = self._waiters.copies[job.id]
             job.qtime_ms = max(wait.created_ms + job.delay_s * 1000, now_ms + 1)
         else:
             self._outbox.note(events.QUEUED, job)

@@ -106,6 +106,7 @@ class Waiters:
             self._answered(client)
 
     def _answered(self, client: Client) -> None:
+        client.blocked_job = b""
         self.leave(client)
         self._outbox.touch(client)
 
@@ -113,7 +114,7 @@ class Waiters:
         """The client waits no more; its further requests are executed again."""
         if client.blocked == NOT_BLOCKED:
             return
-        if client.blocked == BLOCKED_ADDJOB:
+        if client.blocked_job:
             self.copies.pop(client.blocked_job, None)
             client.blocked_job = b""
         for name in client.blocked_queues:

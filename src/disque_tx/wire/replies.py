@@ -15,6 +15,8 @@ from disque_tx.messages import JobRecord, ReplySink
 _INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
 _LENGTHS: Final = [b"$%d\r\n" % n for n in range(4096)]
 _ARRAYS: Final = [b"*%d\r\n" % n for n in range(64)]
+#: What stands between the ID of a job and its body.
+_BODIES: Final = [b"\r\n$%d\r\n" % n for n in range(4096)]
 #: Encoded queue names kept at hand; emptied when full, so that strangers cannot make it grow.
 _NAMES_KEPT: Final = 4096
 _NAME_BYTES_KEPT: Final = 256
@@ -53,7 +55,11 @@ class RespWriter(ReplySink):
         self.size += len(data)
 
     def status(self, text: bytes) -> None:
-        self._put(b"".join((b"+", text, b"\r\n")))
+        chunks = self._chunks
+        chunks.append(b"+")
+        chunks.append(text)
+        chunks.append(b"\r\n")
+        self.size += len(text) + 3
 
     def error(self, line: bytes) -> None:
         self._put(b"-" + line + b"\r\n")
@@ -62,7 +68,9 @@ class RespWriter(ReplySink):
         self._put(_INTEGERS[value] if 0 <= value < 1024 else b":%d\r\n" % value)
 
     def bulk(self, data: bytes) -> None:
-        self._put(b"".join((_length(len(data)), data, b"\r\n")))
+        self._put(_length(len(data)))
+        self._put(data)
+        self._put(b"\r\n")
 
     def null(self) -> None:
         self._put(b"$-1\r\n")
@@ -77,19 +85,18 @@ class RespWriter(ReplySink):
         self.array(2 * size)
 
     def jobs(self, jobs: list[JobRecord], with_counters: bool) -> None:
-        parts: list[bytes] = [_ARRAYS[len(jobs)] if len(jobs) < 64 else b"*%d\r\n" % len(jobs)]
+        self.array(len(jobs))
         for job in jobs:
-            parts.append(b"*7\r\n" if with_counters else b"*3\r\n")
-            parts.append(self._name(job.queue))
-            parts.append(job.id)
-            parts.append(b"\r\n")
-            parts.append(_length(job.body_bytes))
-            parts.append(job.body)
+            self._put(b"*7\r\n" if with_counters else b"*3\r\n")
+            self._put(self._name(job.queue))
+            self._put(job.id)
+            size = job.body_bytes
+            self._put(_BODIES[size] if size < 4096 else b"\r\n$%d\r\n" % size)
+            self._put(job.body)
             if with_counters:
-                parts.append(b"\r\n$5\r\nnacks\r\n:%d" % job.nacks)
-                parts.append(b"\r\n$21\r\nadditional-deliveries\r\n:%d" % job.deliveries)
-            parts.append(b"\r\n")
-        self._put(b"".join(parts))
+                self._put(b"\r\n$5\r\nnacks\r\n:%d" % job.nacks)
+                self._put(b"\r\n$21\r\nadditional-deliveries\r\n:%d" % job.deliveries)
+            self._put(b"\r\n")
 
     def _name(self, queue: bytes) -> bytes:
         """The queue's name as a bulk string, and the header of the job ID that follows it."""

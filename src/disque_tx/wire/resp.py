@@ -40,7 +40,8 @@ class RequestParser(RequestSource):
         # While a large argument is incomplete, what arrives waits in _late until _missing is 0.
         self._late = bytearray()
         self._missing: i64 = 0
-        # Arguments still to come of the request being read, and those that are here.
+        # Arguments still to come of the request being read, and those that are here: none while
+        # no request is being read.
         self._argc: i64 = 0
         self._argv: list[bytes] = []
         self._held: i64 = 0
@@ -94,7 +95,6 @@ class RequestParser(RequestSource):
                 if argc <= 0:
                     continue
                 self._argc = argc
-                self._argv = []
             if not self._arguments():
                 return None
             argv = self._argv
