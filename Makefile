@@ -14,6 +14,7 @@
 #   make mutation             small defects, and whether tests notice; MUTANTS=, SEED=, FILES=
 #   make fuzz                 guided fuzzing of what strangers send and what lies on disk; FUZZ_S=60
 #   make framework-kills      workers and nodes killed under each framework, and imports: 15 min
+#   make framework-older      all tests of frameworks with their releases of a year before: 5 min
 #   make spark-kill           a stream, and a table that is compacted, killed twenty times each
 #   make clean                removes environments and what was built
 #
@@ -61,7 +62,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export REDIS_PY_7 := $(CURDIR)/$(VENV)/redis-7
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline demo-frameworks quick test coverage sim mutation fuzz framework-kills spark-kill clean
+.PHONY: help demo demo-pipeline demo-frameworks quick test coverage sim mutation fuzz framework-kills framework-older spark-kill clean
 .PHONY: lint types docs unit mutants acceptance acceptance-cluster spark sim-some unit-compiled acceptance-compiled
 .PHONY: bench bench-versions bench-idle bench-clients bench-workers bench-frameworks bench-pipeline site dist
 
@@ -200,6 +201,13 @@ spark: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 framework-kills: override JOBS :=
 framework-kills: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 	WORKER_KILLS=20 NODE_KILLS=10 IMPORT_KILLS=20 PYTHONPATH=$(ON_PATH); export WORKER_KILLS NODE_KILLS IMPORT_KILLS PYTHONPATH; $(call TRIAL,build/trial-framework-kills,tests.acceptance.integrations.test_kills tests.acceptance.test_imports)
+
+# What CI does with the newest releases.
+framework-older: override JOBS :=
+framework-older:
+	test -x build/older/bin/python || $(PYTHON) -m venv build/older
+	DISQUE_TX_COMPILE=0 build/older/bin/pip --disable-pip-version-check --quiet install --constraint tests/older-frameworks.txt '.[test,frameworks]'
+	PYTHONPATH=$(CURDIR)/src build/older/bin/python -m twisted.trial --temp-directory build/trial-older tests.integrations tests.acceptance.integrations tests.acceptance.test_imports
 
 # A stream, and a table that is compacted, killed twenty times each.
 spark-kill: override JOBS :=

@@ -18,8 +18,15 @@ except ImportError:
     from django_tasks.exceptions import TaskResultDoesNotExist
     from django_tasks.signals import task_enqueued, task_finished, task_started
 
+#: Earlier releases of the package call it otherwise.
+_SUCCEEDED = "SUCCEEDED"
+SUCCESSFUL: TaskResultStatus = getattr(TaskResultStatus, "SUCCESSFUL", None) or TaskResultStatus(
+    _SUCCEEDED
+)
+
 __all__ = [
     "DEFAULT_TASK_QUEUE_NAME",
+    "SUCCESSFUL",
     "BaseTaskBackend",
     "Task",
     "TaskContext",
@@ -28,11 +35,22 @@ __all__ = [
     "TaskResultDoesNotExist",
     "TaskResultStatus",
     "plain",
+    "status_of",
     "task_backends",
     "task_enqueued",
     "task_finished",
     "task_started",
 ]
+
+
+def status_of(name: str) -> TaskResultStatus:
+    """The status with this name, by whichever release it was written.
+
+    :raises ValueError: there is none.
+    """
+    if name in ("SUCCESSFUL", _SUCCEEDED):
+        return SUCCESSFUL
+    return TaskResultStatus(name)
 
 
 def plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.utils.module_loading import import_string
 
-from disque_tx.integrations.django.compat import Task, TaskError, TaskResult, TaskResultStatus
+from disque_tx.integrations.django.compat import Task, TaskError, TaskResult, status_of
 
 _TIMES: Final = ("enqueued_at", "started_at", "finished_at", "last_attempted_at")
 
@@ -57,7 +57,7 @@ def decoded(body: bytes) -> TaskResult:
         result = TaskResult(
             task=task,
             id=str(values["id"]),
-            status=TaskResultStatus(values["status"]),
+            status=status_of(str(values["status"])),
             args=list(values["args"]),
             kwargs=dict(values["kwargs"]),
             backend=str(values["backend"]),

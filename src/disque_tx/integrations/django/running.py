@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from disque_tx.integrations.django.backend import DisqueBackend
 from disque_tx.integrations.django.compat import (
+    SUCCESSFUL,
     TaskContext,
     TaskError,
     TaskResult,
@@ -31,6 +32,7 @@ class TaskRunner:
 
     def __init__(self, backend: DisqueBackend) -> None:
         self._backend = backend
+        self.__qualname__ = f"Task runner of backend {backend.alias!r}"  # its name in the log
 
     def __call__(self, job: Context) -> None:
         """Run the task of a job, and keep its result.
@@ -74,7 +76,7 @@ class TaskRunner:
         except Exception as error:
             self._failed(result, error)
         else:
-            change(result, status=TaskResultStatus.SUCCESSFUL, _return_value=value)
+            change(result, status=SUCCESSFUL, _return_value=value)
             self._finished(result)
 
     def _failed(self, result: TaskResult, error: Exception) -> None:
