@@ -16,6 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
 from disque_tx.commands.context import Control
+from disque_tx.engine.turns import CommittedLog
 from disque_tx.services.clients.protocol import RespProtocol
 from disque_tx.services.host.log import DaemonLog
 from disque_tx.services.host.memoryfiles import MemoryFiles
@@ -41,10 +42,12 @@ class BenchClock:
         return UNIX_S * 1_000_000 + round(self._reactor.seconds() * 1_000_000)
 
 
-class BenchLog:
+class BenchLog(CommittedLog):
     """A log that records, at each commit, the output sent until then. ``error``: raised."""
 
     def __init__(self) -> None:
+        super().__init__()
+        self.is_open = True
         self.write_error = ""
         self.commits = 0
         self.error: Exception | None = None

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from twisted.internet.address import IPv4Address
 from twisted.internet.testing import StringTransport
 
+from disque_tx.engine.turns import CommittedLog
 from disque_tx.messages import JobRecord, LogSink
 from tests import profiles  # noqa: F401
 from tests.services.nodebench import NodeCase
@@ -43,8 +44,16 @@ class CountingLog(LogSink):
         self.uncommitted += 1
         self.recorded += 1
 
+
+class CountedCommits(CommittedLog):
+    """Commits what ``log`` has counted."""
+
+    def __init__(self, log: CountingLog) -> None:
+        super().__init__()
+        self._log = log
+
     def commit(self) -> str:
-        self.uncommitted = 0
+        self._log.uncommitted = 0
         return ""
 
 
@@ -72,7 +81,7 @@ class OrderTests(NodeCase):
         self.node.flush_all()
         log = CountingLog()
         self.node.outbox.log = log
-        self.runtime.turns.log = log
+        self.runtime.turns.log = CountedCommits(log)
         clients = []
         for _ in range(4):
             protocol = self.factory.buildProtocol(None)

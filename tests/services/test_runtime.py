@@ -8,6 +8,7 @@ from typing import Any, cast
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
+from disque_tx.engine.turns import OutgoingLinks
 from disque_tx.errors import LocalError
 from disque_tx.services.interfaces import IClock, ITurn
 from disque_tx.services.periodic import Cron
@@ -170,7 +171,7 @@ class TurnTests(NodeCase):
         self.assertEqual(b":0\r\n", self.turn(b"QLEN q"))
 
 
-class Faulty:
+class Faulty(OutgoingLinks):
     """A bus and an event log that raise. ``faults``: methods that raise. ``hang_ups``: connections
     to close, each of which causes another event; ``depth``, ``deepest``: of nested calls."""
 

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from disque_tx.busmessages import CAN_BULK
 from disque_tx.core.node import Node
 from disque_tx.engine.linkend import LinkEnd
+from disque_tx.engine.turns import OutgoingLinks
 from disque_tx.nodetable import Link, NodeEntry
 from disque_tx.wire.bus import PEER_BYTES_MAX
 from disque_tx.wire.buswriter import BusWriter
@@ -37,7 +38,7 @@ class LinkSettings(Protocol):
     cluster_link_buffer_limit: int
 
 
-class BusLinks:
+class BusLinks(OutgoingLinks):
     """All links of one node. ``active``: connections may be made. ``written``: writers that hold
     messages. ``first_epoch``: a number that no other start of any node had, higher for a later
     one.

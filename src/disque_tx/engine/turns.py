@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.commands.context import Server
 from disque_tx.commands.dispatch import Dispatcher
@@ -28,32 +28,44 @@ from disque_tx.core.client import Client
 from disque_tx.errors import LocalError
 
 
-class Clients(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Clients:
     """The connections of clients."""
 
     def resume(self, clients: list[Client]) -> None:
         """These were unblocked: execute what they sent meanwhile."""
+        raise NotImplementedError
 
     def flush(self, clients: list[Client]) -> bool:
         """Send the replies to these; returns whether input waits for another turn."""
+        raise NotImplementedError
 
 
-class CommittedLog(Protocol):
-    """The log of the jobs."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class CommittedLog:
+    """The log of the jobs. ``is_open``: there is a file, so a turn without records may have
+    something to do for it, too."""
+
+    def __init__(self) -> None:
+        self.is_open: bool = False
 
     def commit(self) -> str:
         """Write, and by policy sync, what was recorded; returns why the log does not hold it, empty
         when it does. Raises ``LocalError`` when the process ends because that failed."""
+        raise NotImplementedError
 
 
-class OutgoingLinks(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class OutgoingLinks:
     """The links to other nodes."""
 
     def flush(self) -> None:
         """Send the messages of this turn."""
+        raise NotImplementedError
 
     def perform(self) -> bool:
         """Make and close the connections that the outbox asks for; whether there were any."""
+        raise NotImplementedError
 
 
 class EventLog(Protocol):
@@ -156,7 +168,7 @@ class Turns:
             resumed, outbox.resumed = outbox.resumed, []
             self._clients.resume(resumed)
         log = self.log
-        if log is not None:
+        if log is not None and (log.is_open or outbox.log is not None):
             if log.commit():
                 self._server.troubled = True
         if self._node.membership.changed:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import time
+from typing import Final
+
+from mypy_extensions import i64
+
+_monotonic_ns: Final = time.monotonic_ns
+_time_ns: Final = time.time_ns
 
 
-def steady_ms() -> int:
+def steady_ms() -> i64:
     """Milliseconds of the monotonic clock."""
-    return time.monotonic_ns() // 1_000_000
+    return i64(_monotonic_ns()) // 1_000_000
 
 
-def wall_us() -> int:
+def wall_us() -> i64:
     """Microseconds since 1970."""
-    return time.time_ns() // 1_000
+    return i64(_time_ns()) // 1_000

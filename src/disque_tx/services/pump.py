@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.core.client import Client
+from disque_tx.engine.turns import Clients
 from disque_tx.errors import CommandError, PeerError
 from disque_tx.wire.replies import RespWriter
 from disque_tx.wire.resp import RequestParser
@@ -77,7 +78,7 @@ class Session(Client):
         self.replies = self.writer
 
 
-class Pump:
+class Pump(Clients):
     """Moves requests in and replies out for all sessions of a node.
 
     ``late``: sessions that have more requests than one turn may take. ``again``: events of sockets

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disque_tx.core.client import Client
+from disque_tx.engine.turns import Clients
 from disque_tx.errors import CommandError, PeerError
 from disque_tx.sim.connection import Connection
 from disque_tx.wire.replies import RespWriter
@@ -29,7 +30,7 @@ class Session:
         self.client.replies = self.writer
 
 
-class Sessions:
+class Sessions(Clients):
     """All clients of one process. ``by_id``: by client ID, oldest first."""
 
     def __init__(self, process: Process) -> None:

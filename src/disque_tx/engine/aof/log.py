@@ -22,15 +22,17 @@ from disque_tx.engine.aof.rewrites import Rewrites
 from disque_tx.engine.aof.writer import LogWriter
 from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim
+from disque_tx.engine.turns import CommittedLog
 from disque_tx.errors import CommandError, ConfigError, LocalError
 from disque_tx.wire.aoflog import LogEncoder
 
 
-class AppendOnlyLog:
+class AppendOnlyLog(CommittedLog):
     """The log. ``state``: see above. ``loaded_once``: it was loaded on behalf of
     ``aof-enqueue-jobs-once``, which must be turned off now."""
 
     def __init__(self, environment: Environment) -> None:
+        super().__init__()
         self.state = "off"
         self.loaded_once = False
         self._environment = environment
@@ -192,6 +194,7 @@ class AppendOnlyLog:
         """Go on with this file as the log."""
         old = self._writer
         self._writer = LogWriter(self._environment, file, self._syncs_suspended)
+        self.is_open = True
         self.state = "on"
         if old is not None:
             self._writer.delayed_syncs = old.delayed_syncs
@@ -203,6 +206,7 @@ class AppendOnlyLog:
         if self._writer is not None:
             self._writer.retire()
             self._writer = None
+            self.is_open = False
         self.state = "off"
         self._record_if_needed()
 
