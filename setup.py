@@ -21,6 +21,7 @@ COMPILED = [
     "quoting.py",
     "wire/*.py",
     "core/*.py",
+    "core/shared/*.py",
     "commands/*.py",
     "engine/buslinks.py",
     "engine/buspump.py",

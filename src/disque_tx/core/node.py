@@ -51,6 +51,7 @@ class Node:
         self.outbox = state.outbox
         self.memory = state.memory
         self.totals = state.totals
+        self.policies = state.policies
         self.queues = state.queues
         self.jobs = state.jobs
         self.waiters = state.waiters

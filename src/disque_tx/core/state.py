@@ -10,6 +10,7 @@ from disque_tx.core.memory import Memory
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.peers import Peers, Received
 from disque_tx.core.queues import Queues
+from disque_tx.core.shared.policies import Policies
 from disque_tx.core.store import JobStore
 from disque_tx.core.totals import Totals
 from disque_tx.core.waiters import Waiters
@@ -24,6 +25,7 @@ class State:
         self.outbox = Outbox()
         self.memory = Memory()
         self.totals = Totals()
+        self.policies = Policies()
         self.queues = Queues(self.memory)
         self.jobs = JobStore(self.memory, self.outbox, self.totals)
         self.waiters = Waiters(self.queues, self.outbox)

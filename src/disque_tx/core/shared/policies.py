@@ -1,0 +1,154 @@
+"""Policies: which settings are in force for a queue.
+
+1. A policy is settings for the queues whose names match a pattern (a glob).
+2. A queue takes each setting from the most specific matching pattern that has it: an exact name,
+   then the longest literal prefix, then the greater pattern in byte order.
+3. No request walks the patterns: what was found for a queue is remembered until a policy changes,
+   and what is not an exact name is looked for by its literal prefix.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.config.units import glob_match
+from disque_tx.core.shared.settings import QueuePolicy, set_value
+from disque_tx.errors import CommandError
+
+#: Patterns in the table, and bytes of each.
+PATTERNS_MAX: Final = 10_000
+PATTERN_BYTES_MAX: Final = 1_024
+#: Queues whose policy is remembered.
+REMEMBERED_MAX: Final = 100_000
+_SPECIAL: Final = b"*?[\\"
+
+Values = dict[bytes, bytes]
+
+
+def literal_prefix(pattern: bytes) -> bytes:
+    """What every matching name begins with."""
+    at: i64 = 0
+    while at < len(pattern) and pattern[at] not in _SPECIAL:
+        at += 1
+    return pattern[:at]
+
+
+def check_pattern(pattern: bytes) -> None:
+    """Raise ``CommandError`` for a pattern that no policy can have."""
+    if not pattern:
+        raise CommandError("ERR", "A policy needs a pattern")
+    if len(pattern) > PATTERN_BYTES_MAX:
+        raise CommandError("ERR", f"Policy pattern longer than {PATTERN_BYTES_MAX} bytes")
+
+
+class Policies:
+    """The policies in force. ``active``: there is at least one.
+
+    :meth:`set` and :meth:`unset` change what is in force here, and nothing else: values were checked
+    before, and other nodes get them elsewhere.
+    """
+
+    __slots__ = ("_exact", "_globs", "_known", "_patterns", "_prefix_max", "active")
+
+    def __init__(self) -> None:
+        self.active: bool = False
+        self._patterns: dict[bytes, Values] = {}
+        self._exact: dict[bytes, Values] = {}
+        # Literal prefix → the patterns that have it, the greatest first.
+        self._globs: dict[bytes, list[bytes]] = {}
+        self._prefix_max: i64 = 0
+        self._known: dict[bytes, QueuePolicy | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._patterns)
+
+    def patterns(self) -> list[bytes]:
+        """All patterns, in byte order."""
+        return sorted(self._patterns)
+
+    def values(self, pattern: bytes) -> Values:
+        """The settings of one pattern, by name; empty if it has none."""
+        return self._patterns.get(pattern, {})
+
+    def set(self, pattern: bytes, name: bytes, value: bytes) -> None:
+        """Put a setting in force, its value in its normal form."""
+        values = self._patterns.get(pattern)
+        if values is None:
+            values = self._patterns[pattern] = {}
+            self._index(pattern, values)
+        values[name] = value
+        self._changed()
+
+    def unset(self, pattern: bytes, name: bytes) -> None:
+        """Take a setting out of force, if it is in force."""
+        values = self._patterns.get(pattern)
+        if values is None or values.pop(name, None) is None:
+            return
+        if not values:
+            del self._patterns[pattern]
+            self._exact.pop(pattern, None)
+            prefix = literal_prefix(pattern)
+            globs = self._globs.get(prefix)
+            if globs is not None and pattern in globs:
+                globs.remove(pattern)
+                if not globs:
+                    del self._globs[prefix]
+        self._changed()
+
+    def _index(self, pattern: bytes, values: Values) -> None:
+        prefix = literal_prefix(pattern)
+        if len(prefix) == len(pattern):
+            self._exact[pattern] = values
+            return
+        globs = self._globs.setdefault(prefix, [])
+        globs.append(pattern)
+        globs.sort(reverse=True)
+        self._prefix_max = max(self._prefix_max, len(prefix))
+
+    def _changed(self) -> None:
+        self._known.clear()
+        self.active = bool(self._patterns)
+
+    # -- for one queue -----------------------------------------------------------------------
+
+    def of(self, queue: bytes) -> QueuePolicy | None:
+        """What is in force for a queue; ``None`` if nothing is."""
+        if not self.active:
+            return None
+        known = self._known
+        if queue in known:
+            return known[queue]
+        sources = self.sources(queue)
+        policy: QueuePolicy | None = None
+        if sources:
+            policy = QueuePolicy(queue)
+            for name, (value, _) in sources.items():
+                set_value(policy, queue, name, value)
+        if len(known) >= REMEMBERED_MAX:
+            known.clear()
+        known[queue] = policy
+        return policy
+
+    def sources(self, queue: bytes) -> dict[bytes, tuple[bytes, bytes]]:
+        """The settings in force for a queue: by name, the value and the pattern it comes from."""
+        found: dict[bytes, tuple[bytes, bytes]] = {}
+        for pattern in self.matching(queue):
+            for name, value in self._patterns[pattern].items():
+                if name not in found:
+                    found[name] = (value, pattern)
+        return found
+
+    def matching(self, queue: bytes) -> list[bytes]:
+        """The patterns that match a queue, the most specific first."""
+        found: list[bytes] = []
+        if queue in self._exact:
+            found.append(queue)
+        length: i64 = min(self._prefix_max, len(queue))
+        while length >= 0:
+            for pattern in self._globs.get(queue[:length], ()):
+                if glob_match(pattern, queue):
+                    found.append(pattern)
+            length -= 1
+        return found
