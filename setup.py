@@ -19,6 +19,7 @@ COMPILED = [
     "messages.py",
     "nodetable.py",
     "quoting.py",
+    "tablemessages.py",
     "wire/*.py",
     "core/*.py",
     "core/shared/*.py",

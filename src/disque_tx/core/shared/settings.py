@@ -196,6 +196,17 @@ def normal_value(name: bytes, value: bytes) -> bytes:
     return setting.normal(value)
 
 
+def is_valid(name: bytes, value: bytes) -> bool:
+    """Whether this version knows the setting, and this is a value of it in its normal form."""
+    setting = SETTINGS.get(name)
+    if setting is None:
+        return False
+    try:
+        return setting.normal(value) == value
+    except CommandError:
+        return False
+
+
 def printable(word: bytes) -> str:
     """A word of a request in an error text."""
     return word[:64].decode("latin-1")
