@@ -1,4 +1,4 @@
-"""QPOLICY: the table of policies for queues (client protocol, section 24.1)."""
+"""QPOLICY: the table of policies for queues (client protocol, section 26.1)."""
 
 from __future__ import annotations
 

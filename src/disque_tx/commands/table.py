@@ -1,5 +1,5 @@
 """The 32 commands in the original's order (client protocol, section 7), then those that are ours
-(section 24).
+(section 26).
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from disque_tx.sim.history import Added, Copies, History
 from disque_tx.sim.machine import Machine, MachineSettings
 from disque_tx.sim.network import Network
 from disque_tx.sim.operator import Operator, Stranger
+from disque_tx.sim.policies import PolicyOperator, tables_differ
 from disque_tx.sim.shape import WORKLOADS, Shape, Workload, draw_shape
 from disque_tx.sim.world import World
 
@@ -164,11 +165,14 @@ class Run:
             name = f"{'p' if producing else 'c'}{number}"
             self.actors.append(kind(self, name, workload, machine))
         self.actors.append(Operator(self, "operator", workload))
+        self.actors.append(PolicyOperator(self, "policies", workload))
         if self.password:
             self.actors.append(Stranger(self, "stranger", workload))
 
     def _work_left(self) -> bool:
         """Whether some node still has to do something."""
+        if tables_differ(self):
+            return True
         for machine in self.machines:
             process = machine.process
             if process is None:

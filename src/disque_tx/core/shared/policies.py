@@ -16,7 +16,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.config.units import glob_match
-from disque_tx.core.shared.settings import QueuePolicy, set_value
+from disque_tx.core.shared.settings import QueuePolicy, normal_value, set_value
 from disque_tx.errors import CommandError
 from disque_tx.tablemessages import PATTERN_BYTES_MAX
 
@@ -43,6 +43,16 @@ def check_pattern(pattern: bytes) -> None:
         raise CommandError("ERR", "A policy needs a pattern")
     if len(pattern) > PATTERN_BYTES_MAX:
         raise CommandError("ERR", f"Policy pattern longer than {PATTERN_BYTES_MAX} bytes")
+
+
+def checked_pairs(pattern: bytes, pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Settings of a pattern with their values in normal form, for a configuration; ``ValueError``
+    for what no policy can have."""
+    try:
+        check_pattern(pattern)
+        return [(name.lower(), normal_value(name.lower(), value)) for name, value in pairs]
+    except CommandError as error:
+        raise ValueError(error.text) from None
 
 
 class Layer:
