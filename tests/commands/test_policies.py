@@ -4,51 +4,44 @@ from __future__ import annotations
 
 from disque_tx.commands.cluster import cluster
 from disque_tx.commands.info import info
-from disque_tx.commands.memory import MemoryControl
 from disque_tx.commands.policies import qpolicy
 from disque_tx.commands.values import Error
 from disque_tx.errors import CommandError
 from tests.commands.desk import OK, DeskCase
 
 
-class FullDisk(MemoryControl):
-    """A process whose policies cannot be saved while ``full`` is set."""
-
-    full = False
-
-    def save_policies(self) -> None:
-        if self.full:
-            raise CommandError("ERR", "The policies can't be saved: No space left on device")
-        super().save_policies()
-
-
 class PolicyTests(DeskCase):
     """QPOLICY."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.disk = FullDisk({})
-        self.server.control = self.disk
 
     def test_saved_before_answer(self) -> None:
         """A change is saved before the client is told that it is made; what changes nothing is not
         written."""
         self.assertEqual(OK, self.call(qpolicy, b"QPOLICY", b"SET", b"q", b"ttl", b"5"))
-        self.assertEqual(["save policies"], self.disk.performed)
+        self.assertEqual(["save policies"], self.control.performed)
         self.assertEqual(0, self.call(qpolicy, b"QPOLICY", b"DEL", b"x"))
-        self.assertEqual(1, len(self.disk.performed))
+        self.assertEqual(1, len(self.control.performed))
         self.assertEqual(1, self.call(qpolicy, b"QPOLICY", b"DEL", b"q"))
-        self.assertEqual(2, len(self.disk.performed))
+        self.assertEqual(2, len(self.control.performed))
 
     def test_not_saved(self) -> None:
         """A change that cannot be saved is refused with the reason, and not in force."""
         self.call(qpolicy, b"QPOLICY", b"SET", b"q", b"ttl", b"5")
-        self.disk.full = True
+        text = "The policies can't be saved: No space left on device"
+        self.control.refusal = CommandError("ERR", text)
         line = b"ERR The policies can't be saved: No space left on device"
         for words in ([b"SET", b"q", b"ttl", b"6", b"retry", b"1"], [b"DEL", b"q"]):
             self.assert_refused(line, qpolicy, b"QPOLICY", *words)
         listed = self.call(qpolicy, b"QPOLICY", b"LIST")
         self.assertEqual([[b"q", {b"ttl": b"5"}]], listed)
+
+    def test_standing_aside(self) -> None:
+        """Of two processes with one node ID only one changes policies: their changes could not be
+        told apart."""
+        self.membership.standing.aside = True
+        answer = self.call(qpolicy, b"QPOLICY", b"SET", b"q", b"ttl", b"5")
+        assert isinstance(answer, Error)
+        self.assertIn(b"LEAVING Another process", answer.line)
+        self.assertEqual([], self.call(qpolicy, b"QPOLICY", b"LIST"))
 
     def test_long_pattern(self) -> None:
         """A megabyte of pattern is refused with a short error."""
@@ -62,7 +55,7 @@ class PolicyTests(DeskCase):
         self.call(qpolicy, b"QPOLICY", b"SET", b"q", b"ttl", b"5")
         self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"RESET"))
         self.assertEqual([], self.call(qpolicy, b"QPOLICY", b"LIST"))
-        self.assertEqual(["save policies"] * 2, self.disk.performed)
+        self.assertEqual(["save policies"] * 2, self.control.performed)
 
     def test_info(self) -> None:
         """Monitoring can compare the tables of all nodes by one field."""

@@ -24,7 +24,7 @@ from tests import profiles  # noqa: F401
 from tests.fuzz.checks import message_fields
 
 ME = b"a" * 40
-NUMBERS = st.integers(0, (1 << 63) - 1)
+NUMBERS = st.integers(0, 1 << 59)
 
 
 @st.composite
@@ -35,7 +35,7 @@ def registers(draw: st.DrawFn) -> Register:
         draw(st.binary(max_size=20)),
         draw(st.binary(max_size=20)),
         b"" if deleted_s else draw(st.binary(max_size=20)),
-        draw(st.integers(0, (1 << 60) - 1)),
+        draw(st.integers(0, 10**18 - 1)),
         draw(st.binary(min_size=40, max_size=40).map(lambda data: data.hex().encode()[:40])),
         deleted_s,
     )

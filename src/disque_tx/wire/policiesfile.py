@@ -33,6 +33,7 @@ _TITLE: Final = _TITLE_START + b", written by the node: change them by QPOLICY.\
 _CHECKSUM: Final = b"checksum "
 #: Room for the longest words, every byte of them escaped.
 _LINE_BYTES_MAX: Final = 4 * (PATTERN_BYTES_MAX + NAME_BYTES_MAX + VALUE_BYTES_MAX) + 200
+#: Of numbers that fit into a machine word.
 _DIGITS_MAX: Final = 18
 
 
@@ -102,7 +103,7 @@ def _register(words: list[bytes], number: int) -> Register:
 
 
 def _number(word: bytes, number: int) -> int:
-    if not word.isdigit() or len(word) > _DIGITS_MAX + 1:
+    if not word.isdigit() or len(word) > _DIGITS_MAX:
         raise _bad(number)
     return int(word)
 

@@ -36,7 +36,7 @@ REGISTERS_MAX: Final = 200_000
 DELETION_KEPT_S: Final = 7 * 86_400
 #: How far ahead of all others the counter of a received register may be, and where counters end.
 COUNTER_LEAD_MAX: Final = 1 << 40
-COUNTER_MAX: Final = 1 << 60
+COUNTER_MAX: Final = 10**18 - 1
 #: Deletions dropped at once.
 DROPPED_MAX: Final = 1_000
 _TIME_MAX: Final = 1 << 40
