@@ -12,14 +12,14 @@ class PolicyVerbTests(DaemonTestCase):
     """One node, with jobs in two queues."""
 
     def setUp(self) -> None:
-        self.daemon = self.running()
-        self.client_of_test = self.daemon.client()
+        self.node = self.running()
+        self.connection = self.node.client()
         for queue in ("mail:a", "mail:b", "other"):
-            self.client_of_test.call("ADDJOB", queue, "body", 0)
+            self.connection.call("ADDJOB", queue, "body", 0)
 
     def policy(self, *words: str | float) -> tuple[int, str, str]:
         """Run ``disque policy``."""
-        return disque("-p", self.daemon.port, "policy", *words)
+        return disque("-p", self.node.port, "policy", *words)
 
     def test_round(self) -> None:
         """What is set is listed, shown for a queue, and deleted."""
@@ -55,9 +55,7 @@ class PolicyVerbTests(DaemonTestCase):
         self.assertEqual(
             {"queue": "mail:a", "setting": "ttl", "now": "70", "then": None}, json.loads(text)
         )
-        self.assertEqual(
-            [[b"mail:a", [b"ttl", b"70"]]], self.client_of_test.call("QPOLICY", "LIST")
-        )
+        self.assertEqual([[b"mail:a", [b"ttl", b"70"]]], self.connection.call("QPOLICY", "LIST"))
 
     def test_errors(self) -> None:
         """Errors name the setting and what it takes, of a dry run as of the node."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import click
 
@@ -16,7 +17,7 @@ from disque_tx.core.shared.policies import Policies, checked_pairs
 
 #: What a change would mean for one queue: setting → values before and after, ``None`` for none.
 Change = dict[str, tuple[str | None, str | None]]
-_COLUMNS = ("queue", "setting", "now", "then")
+_COLUMNS: Final = ("queue", "setting", "now", "then")
 
 _json = click.option("--json", "as_json", is_flag=True, help="A JSON document per line.")
 _dry = click.option(
@@ -69,7 +70,7 @@ def show_queue(options: Options, queue: str, as_json: bool, as_csv: bool) -> Non
         _print(("setting", "value", "pattern"), rows, as_csv)
 
 
-def _print(columns: tuple[str, ...], rows: list[tuple[str, ...]], as_csv: bool) -> None:
+def _print(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], as_csv: bool) -> None:
     if as_csv:
         output.csv(columns, rows)
     else:

@@ -26,13 +26,14 @@ _CHAIN_MAX: Final = 16
 class PolicyTable:
     """``registers``: all of the table. ``received``: how many changes came from other nodes;
     ``refused``: how many of theirs could not be taken. ``unsaved``: the file does not have all of
-    the table."""
+    the table. ``registers_max``: how many registers clients may make."""
 
-    __slots__ = ("_policies", "received", "refused", "registers", "unsaved")
+    __slots__ = ("_policies", "received", "refused", "registers", "registers_max", "unsaved")
 
     def __init__(self, policies: Policies) -> None:
         self._policies: Policies = policies
         self.registers: Registers = Registers()
+        self.registers_max: i64 = REGISTERS_MAX
         self.received: i64 = 0
         self.refused: i64 = 0
         self.unsaved: bool = False
@@ -78,11 +79,11 @@ class PolicyTable:
         if not self._policies.values(pattern) and len(self._policies) >= PATTERNS_MAX:
             raise CommandError("ERR", f"There are {PATTERNS_MAX} patterns with policies already")
         new = [name for name in values if self.registers.get(pattern, name) is None]
-        if len(self.registers) + len(new) > REGISTERS_MAX:
+        if len(self.registers) + len(new) > self.registers_max:
             raise CommandError(
                 "ERR",
-                f"The table of policies holds {REGISTERS_MAX} settings already, those that were"
-                " deleted in the last 7 days among them",
+                f"The table of policies holds {self.registers_max} settings already, deleted ones of"
+                " the last 7 days among them",
             )
 
     def _check_chain(self, pattern: bytes, dead_queue: bytes) -> None:
