@@ -82,8 +82,8 @@ class PolicyTable:
         if len(self.registers) + len(new) > self.registers_max:
             raise CommandError(
                 "ERR",
-                f"The table of policies holds {self.registers_max} settings already, deleted ones of"
-                " the last 7 days among them",
+                f"The table of policies holds {self.registers_max} settings already, those that"
+                " were deleted in the last 7 days among them",
             )
 
     def _check_chain(self, pattern: bytes, dead_queue: bytes) -> None:
