@@ -33,20 +33,27 @@ NEEDJOBS: Final = 12
 YOURJOBS: Final = 13
 WORKING: Final = 14
 PAUSE: Final = 15
-#: The first type that is ours. 32 to 34 are reserved for tables that all nodes share.
+#: The first type that is ours. 32 to 34 are about tables that all nodes have alike: see
+#: ``tablemessages``.
 OWN_TYPES: Final = 32
+TABLE_CHANGE: Final = 32
+TABLE_DIGEST: Final = 33
+TABLE_PULL: Final = 34
 BULK: Final = 35
 TYPE_NAMES: Final = (
     *("PING", "PONG", "MEET", "FAIL", "REPLJOB", "GOTJOB", "ENQUEUE", "QUEUED", "SETACK"),
     *("WILLQUEUE", "GOTACK", "DELJOB", "NEEDJOBS", "YOURJOBS", "WORKING", "PAUSE"),
 )
 
+_OWN_NAMES: Final = ("TABLE CHANGE", "TABLE DIGEST", "TABLE PULL", "BULK")
+
 # Message flags, ``mflags`` (section 3).
 NOREPLY: Final = 1
 INCR_NACKS: Final = 2
 INCR_DELIV: Final = 4
 
-# Feature bits (section 21.1). Bit 0 is reserved for tables that all nodes share.
+# Feature bits (section 21.1).
+CAN_TABLES: Final = 1
 CAN_BULK: Final = 2
 
 
@@ -54,7 +61,9 @@ def type_name(kind: i64) -> str:
     """The name of a message type, for people."""
     if kind < len(TYPE_NAMES):
         return TYPE_NAMES[kind]
-    return "BULK" if kind == BULK else f"type {kind}"
+    if OWN_TYPES <= kind < OWN_TYPES + len(_OWN_NAMES):
+        return _OWN_NAMES[kind - OWN_TYPES]
+    return f"type {kind}"
 
 
 @mypyc_attr(acyclic=True)

@@ -41,6 +41,11 @@ dequeue -1 write fast
 working 2 write fast
 pause -3 readonly fast
 """
+#: Commands that the original does not have stand behind its own.
+OWN = """\
+qpolicy -2 admin
+"""
+COMMANDS = len((TABLE + OWN).splitlines())
 
 
 class RegistryTests(SynchronousTestCase):
@@ -55,7 +60,7 @@ class RegistryTests(SynchronousTestCase):
             f"{command.name.decode()} {command.arity} {' '.join(command.flags)}\n"
             for command in self.registry.table
         ]
-        self.assertEqual(TABLE, "".join(lines))
+        self.assertEqual(TABLE + OWN, "".join(lines))
 
     def test_arity(self) -> None:
         """A positive arity is exact, a negative one is a minimum, zero allows any."""
@@ -80,13 +85,13 @@ class RegistryTests(SynchronousTestCase):
         self.assertTrue(self.registry.rename(b"SHUTDOWN", b"Halt"))
         self.assertNotIn(b"shutdown", self.registry.by_name)
         self.assertEqual(b"shutdown", self.registry.by_name[b"halt"].name)
-        self.assertEqual(32, len(self.registry.table))
+        self.assertEqual(COMMANDS, len(self.registry.table))
 
     def test_remove(self) -> None:
         """An empty new name disables the command."""
         self.assertTrue(self.registry.rename(b"debug", b""))
         self.assertNotIn(b"debug", self.registry.by_name)
-        self.assertEqual(31, len(self.registry.by_name))
+        self.assertEqual(COMMANDS - 1, len(self.registry.by_name))
 
     def test_refused(self) -> None:
         """Unknown commands and names in use have different errors, and nothing changes."""

@@ -17,6 +17,7 @@ from disque_tx.config import (
     Settings,
     load,
 )
+from disque_tx.core.shared.policies import checked_pairs
 from disque_tx.errors import ConfigError
 
 SAMPLE = Path(__file__).parents[2] / "deploy" / "disque.conf"
@@ -117,6 +118,10 @@ REFUSED = [
     ("dir", COUNT),
     ("rename-command ping", COUNT),
     ("listen resp", COUNT),
+    ("policy", COUNT),
+    ("policy mail:*", COUNT),
+    ("policy mail:* ttl", COUNT),
+    ("policy mail:* ttl 60 retry", COUNT),
     ("client-output-buffer-limit normal 0 0", COUNT),
     ('""', COUNT),
     ('dir "/tmp', "Unbalanced quotes in configuration line"),
@@ -165,6 +170,12 @@ REFUSED = [
     ("requirepass " + "x" * 513, "Password is longer than CONFIG_AUTHPASS_MAX_LEN"),
     ("rename-command nosuch x", "No such command in rename-command"),
     ("rename-command ping Info", "Target command name already exists"),
+    ('policy "" ttl 60', "A policy needs a pattern"),
+    ("policy mail:* nosuch 60", "Unknown policy setting 'nosuch'"),
+    (
+        "policy mail:* ttl 0",
+        "Policy setting 'ttl' must be a whole number of seconds from 1 to 4294967295",
+    ),
     ("cluster-node-timeout 0", "cluster node timeout must be 1 or greater"),
     ("latency-monitor-threshold -1", "The latency threshold can't be negative"),
     ("client-output-buffer-limit slave 0 0 0", "Unrecognized client limit class"),
@@ -221,7 +232,8 @@ class ConfigTestCase(SynchronousTestCase):
     def load(self, *argv: str) -> Settings:
         """Load a configuration, with the folder as the start directory and two commands that can be
         renamed."""
-        return load(list(argv), no_stdin, Files(str(self.root)), [b"ping", b"info"])
+        files = Files(str(self.root))
+        return load(list(argv), no_stdin, files, [b"ping", b"info"], checked_pairs)
 
     def load_lines(self, *lines: str) -> Settings:
         """Load a file with these lines."""
@@ -281,6 +293,12 @@ class LineTests(ConfigTestCase):
         self.assertEqual([("resp", "tcp:1"), ("b", "unix:2")], settings.listen)
         self.assertEqual([(b"PING", b"beep"), (b"info", b"")], settings.renames)
 
+    def test_policies(self) -> None:
+        """Policies are kept in order, with their values in normal form."""
+        settings = self.load_lines('policy "a b*" TTL 060 retry 5', "policy x pause IN")
+        rows = [(b"a b*", b"ttl", b"60"), (b"a b*", b"retry", b"5"), (b"x", b"pause", b"in")]
+        self.assertEqual(rows, settings.policies)
+
     def test_renamed_name_is_free(self) -> None:
         """Two commands can swap their names, because the table changes line by line."""
         settings = self.load_lines(
@@ -302,7 +320,8 @@ class LineTests(ConfigTestCase):
         text = SAMPLE.read_text()
         words = {line.lstrip("# ").split(" ")[0] for line in text.splitlines()}
         in_file = {name for name, directive in DIRECTIVES.items() if directive.in_file}
-        self.assertEqual(set(), (in_file | {"include", "rename-command", "listen"}) - words)
+        instructions = {"include", "rename-command", "listen", "policy"}
+        self.assertEqual(set(), (in_file | instructions) - words)
 
 
 class CommandLineTests(ConfigTestCase):

@@ -89,6 +89,7 @@ class LineTests(SynchronousTestCase):
     def test_other_lines_stay(self) -> None:
         """Lines that are not single values, such as renamed commands, stay unchanged."""
         text = b'rename-command PING ""\ndatabases 3\nlisten resp tcp:1\nlisten resp tcp:2\n'
+        text += b'policy "a b*" ttl 60 retry 5\n'
         lines = rewritten(text + b"dir /start\n", databases=16)
         self.assertEqual(text.decode().splitlines(), lines)
 

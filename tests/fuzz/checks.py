@@ -25,10 +25,16 @@ from disque_tx.busmessages import (
 from disque_tx.errors import PeerError
 from disque_tx.messages import DELIVERED, JobRecord
 from disque_tx.nodetable import MYSELF
+from disque_tx.tablemessages import Register, TableChange, TableDigest, TablePull
 from disque_tx.wire.bus import STRANGER_BYTES_MAX, BusParser, encode
 from disque_tx.wire.jobcodec import decode_moving, decode_stored, encode_stored
 from disque_tx.wire.nodesfile import parse, render
+from disque_tx.wire.policiesfile import checksum as policies_checksum
+from disque_tx.wire.policiesfile import parse as parse_policies
+from disque_tx.wire.policiesfile import render as render_policies
 
+VALUE = Register(b"a*", b"ttl", b"5", 1, b"a" * 40)
+DELETION = Register(b"b c", b"x", b"", 2, b"b" * 40, 9)
 VECTORS = Path(__file__).parent.parent / "vectors"
 
 
@@ -43,8 +49,16 @@ def own_seeds() -> list[bytes]:
     seeds = bus_seeds()
     signals = [message for data in seeds for message in parsed([data])[0] if _hot(message)]
     bulk = Bulk(signals)
-    bulk.sender = signals[0].sender
-    return [*seeds, encode(bulk)]
+    registers = [VALUE, DELETION]
+    own = (bulk, TableChange(registers, True), TableDigest(1, 2), TablePull(b"a*", b"ttl"))
+    for message in own:
+        message.sender = signals[0].sender
+    return [*seeds, *(encode(message) for message in own)]
+
+
+def policiesfile_seeds() -> list[bytes]:
+    """Policies files."""
+    return [render_policies([], 0), render_policies([VALUE, DELETION], 3)]
 
 
 def _hot(message: Message) -> bool:
@@ -96,6 +110,13 @@ def body_fields(message: Message) -> tuple[object, ...]:
         return tuple(message_fields(one) for one in message.messages)
     if isinstance(message, QueueSignal):
         return message.queue, message.aux
+    if isinstance(message, TableChange):
+        registers = tuple(register.fields() for register in message.registers)
+        return message.table, message.pulled, message.last, registers
+    if isinstance(message, TableDigest):
+        return message.table, message.registers, message.digest
+    if isinstance(message, TablePull):
+        return message.table, message.pattern, message.name
     assert isinstance(message, NodeFailed)
     return (message.about,)
 
@@ -174,6 +195,19 @@ def check_nodesfile(data: bytes) -> None:
     assert render(parse(saved, 2_000)[0], 1_000) == saved
 
 
+def check_policiesfile(data: bytes) -> None:
+    """The file is refused, or what it holds can be saved; also when its checksum is right."""
+    head = data.rpartition(b"checksum ")[0]
+    for text in (data, head + b"checksum " + policies_checksum(head) + b"\n"):
+        try:
+            registers, greatest = parse_policies(text)
+        except PeerError:
+            continue
+        again, counter = parse_policies(render_policies(registers, greatest))
+        assert counter == greatest
+        assert [one.fields() for one in again] == [one.fields() for one in registers]
+
+
 def http_seeds() -> list[bytes]:
     """Requests of all kinds."""
     head = b"POST /api/v1/queues/a%2Fb/jobs HTTP/1.1\r\nHost: localhost\r\n"
@@ -200,5 +234,6 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = 
     "bus": (check_bus, own_seeds),
     "job": (check_job, job_seeds),
     "nodesfile": (check_nodesfile, nodesfile_seeds),
+    "policiesfile": (check_policiesfile, policiesfile_seeds),
     "http": (check_http, http_seeds),
 }

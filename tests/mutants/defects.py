@@ -25,10 +25,13 @@ from disque_tx.core.node import Node
 from disque_tx.core.order import JobOrder
 from disque_tx.core.peers import Received
 from disque_tx.core.replication import Replication
+from disque_tx.core.shared import registers
+from disque_tx.core.shared.exchange import Exchange
 from disque_tx.core.spread import Spread
 from disque_tx.core.store import JobStore
 from disque_tx.engine.turns import Turns
 from disque_tx.messages import QUEUED
+from disque_tx.sim.control import SimControl
 from disque_tx.sim.shape import Pair
 from disque_tx.wire import bus
 from disque_tx.wire.jobid import JobIdSource
@@ -299,6 +302,45 @@ MUTANTS: Final = [
         Heartbeats,
         "_note_features",
         bulks_to_all,
+    ),
+    Mutant(
+        "policies-unsaved",
+        "a change of policies is answered before it is saved",
+        SimControl,
+        "save_policies",
+        nothing,
+        "PoliciesKept",
+    ),
+    Mutant(
+        "policies-once",
+        "a change of policies that was lost on its way is not sent again",
+        Exchange,
+        "greet",
+        nothing,
+        "SamePolicies",
+    ),
+    Mutant(
+        "policies-arrival",
+        "of two changes of policies the one that arrives last wins",
+        registers,
+        "is_later",
+        lambda right: lambda register, other: register.fields() != other.fields(),
+        "PoliciesKept",
+    ),
+    Mutant(
+        "policies-deletions",
+        "a deleted policy is forgotten at once",
+        registers,
+        "DELETION_KEPT_S",
+        lambda right: 0,
+        "PoliciesKept",
+    ),
+    Mutant(
+        "policies-to-all",
+        "policies are sent to nodes that do not know them",
+        Exchange,
+        "_has_tables",
+        pretend,
     ),
     Mutant(
         "nodes-last", "the nodes file is written after messages are sent", Turns, "end", nodes_last

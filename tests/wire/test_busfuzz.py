@@ -34,11 +34,13 @@ from tests.fuzz.checks import (
     check_bus,
     check_job,
     check_nodesfile,
+    check_policiesfile,
     job_seeds,
     message_fields,
     nodesfile_seeds,
     own_seeds,
     parsed,
+    policiesfile_seeds,
 )
 
 U8 = st.integers(0, 2**8 - 1)
@@ -182,3 +184,8 @@ class OtherInputTests(SynchronousTestCase):
     def test_nodesfile(self, data: bytes) -> None:
         """A nodes file with errors."""
         check_nodesfile(data)
+
+    @given(damaged(policiesfile_seeds()))
+    def test_policiesfile(self, data: bytes) -> None:
+        """Any file at all is read as a table of policies, or refused."""
+        check_policiesfile(data)

@@ -114,6 +114,15 @@ ENTRIES: Final = (
         "Put a job into a queue",
     ),
     Entry(
+        "queues",
+        "QPOLICY SET",
+        ("pattern", "setting", "value", "[setting value ...]"),
+        "Give the queues that match a pattern these settings",
+    ),
+    Entry("queues", "QPOLICY DEL", ("pattern", "[setting ...]"), "Take settings from a pattern"),
+    Entry("queues", "QPOLICY LIST", ("[pattern]",), "List the settings of patterns"),
+    Entry("queues", "QPOLICY GET", ("queue",), "Show the settings in force for a queue"),
+    Entry(
         "jobs",
         "GETJOB",
         (
@@ -245,4 +254,13 @@ def _followers(words: list[str]) -> list[str]:
         return []
     firsts = [param.strip("[]").split()[0] for param in entry.params]
     choices = [first.upper().split("|") for first in firsts if first.isupper() or "|" in first]
+    if "setting" in firsts and len(words) > 2:
+        choices.append(_settings())
     return [word for words in choices for word in words]
+
+
+def _settings() -> list[str]:
+    """The settings of policies; imported when they are needed, to start fast."""
+    from disque_tx.core.shared.settings import SETTINGS
+
+    return [name.decode().upper() for name in SETTINGS]

@@ -40,6 +40,7 @@ from disque_tx.client.values import (
     Job,
     JobDetails,
     NodeInfo,
+    PolicySetting,
     Publication,
     QueueStat,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "OutOfMemory",
     "OutcomeUnknown",
     "Paused",
+    "PolicySetting",
     "Publication",
     "PublicationIncomplete",
     "QueueFull",

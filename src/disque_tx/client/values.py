@@ -70,6 +70,14 @@ class QueueStat:
 
 
 @attrs.frozen
+class PolicySetting:
+    """The value of a setting that is in force for a queue, and the pattern it comes from."""
+
+    value: str
+    pattern: str
+
+
+@attrs.frozen
 class NodeInfo:
     """A node as HELLO names it (section 11). ``priority``: 1 is best, from 100 on not to be used.
 

@@ -99,6 +99,9 @@ def _reset(server: Server, client: Client, argv: list[bytes]) -> None:
     node = server.node
     node.flush_all()
     node.cluster.reset(how == b"hard", node.now_ms)
+    if len(node.policy_table.registers):
+        node.policy_table.clear()
+        server.control.save_policies()
     client.replies.status(b"OK")
 
 

@@ -87,6 +87,10 @@ class Control:
         """Write the nodes file and sync it, or ``error saving the cluster node config: ...``."""
         raise NotImplementedError
 
+    def save_policies(self) -> None:
+        """Write the policies file and sync it; ``The policies can't be saved: ...``."""
+        raise NotImplementedError
+
     def shutdown(self, rewrite_log: bool) -> None:
         """Stop the process in an orderly way, after writing a full log if asked."""
         raise NotImplementedError

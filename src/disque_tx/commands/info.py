@@ -169,6 +169,17 @@ def _processes(server: Server) -> Fields:
     return server.control.info_processes()
 
 
+def _policies(server: Server) -> Fields:
+    table, policies = server.node.policy_table, server.node.policies
+    return [
+        ("policies_patterns", str(len(policies))),
+        ("policies_registers", str(len(table.registers))),
+        ("policies_digest", f"{table.registers.digest:016x}"),
+        ("policies_changes_received", str(table.received)),
+        ("policies_changes_refused", str(table.refused)),
+    ]
+
+
 def _commandstats(server: Server) -> Fields:
     return [
         ("cmdstat_" + command.name.decode("ascii"), _calls(command))
@@ -186,7 +197,7 @@ def _calls(command: Command) -> str:
 #: What the thresholds at 75 and 95 % of maxmemory mean.
 _LEVELS: Final = ("normal", "above-75-percent", "above-95-percent")
 #: Sections that are only included when they are asked for.
-_OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog", "Listening", "Processes")
+_OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog", "Listening", "Processes", "Policies")
 _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Server": _server,
     "Clients": _clients,
@@ -202,4 +213,5 @@ _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Eventlog": _eventlog,
     "Listening": _listening,
     "Processes": _processes,
+    "Policies": _policies,
 }

@@ -89,6 +89,9 @@ class MemoryControl(Control):
     def save_nodes(self) -> None:
         self._perform("save nodes")
 
+    def save_policies(self) -> None:
+        self._perform("save policies")
+
     def shutdown(self, rewrite_log: bool) -> None:
         self._perform("rewrite log and shut down" if rewrite_log else "shut down")
 

@@ -1,4 +1,6 @@
-"""The 32 commands, in the original's order (client protocol, section 7)."""
+"""The 32 commands in the original's order (client protocol, section 7), then those that are ours
+(section 26).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from disque_tx.commands import (
     hello,
     info,
     jobs,
+    policies,
     process,
     queues,
 )
@@ -88,5 +91,6 @@ def standard_registry() -> Registry:
             Command(b"dequeue", -1, "write fast", jobs.dequeue),
             Command(b"working", 2, "write fast", jobs.working),
             Command(b"pause", -3, "readonly fast", queues.pause),
+            Command(b"qpolicy", -2, "admin", policies.qpolicy),
         ]
     )

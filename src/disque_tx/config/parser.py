@@ -25,6 +25,10 @@ _INCLUDES_MAX: Final = 16
 _COMMAND_LINE: Final = "the command line"
 _BLANKS: Final = b" \t\r\n"
 
+#: Takes a pattern and its settings with their values, and returns these in their normal form.
+#: Raises ``ValueError`` for what no policy can have.
+PolicyCheck = Callable[[bytes, list[tuple[bytes, bytes]]], list[tuple[bytes, bytes]]]
+
 
 @attrs.frozen
 class SourceLine:
@@ -79,14 +83,16 @@ def load(
     stdin: Callable[[], bytes],
     files: Files | None = None,
     commands: Collection[bytes] | None = None,
+    policy: PolicyCheck | None = None,
 ) -> Settings:
     """The settings by the arguments of the program (section 21.1).
 
     ``stdin`` is called when the file is ``-``. ``commands``: lower-case names that
-    ``rename-command`` may refer to; ``None`` skips this check. Raises ``ConfigLineError`` for a
+    ``rename-command`` may refer to; ``None`` skips this check. ``policy``: checks a ``policy``
+    directive; ``None`` leaves its values as they are. Raises ``ConfigLineError`` for a
     line that is not valid, ``ConfigAccessError`` for a file or folder that cannot be used.
     """
-    reader = _Reader(files or Files(), commands)
+    reader = _Reader(files or Files(), commands, policy)
     if argv and not argv[0].startswith("--"):
         text, source = reader.open_main(argv[0], stdin)
         reader.read(text, source)
@@ -103,16 +109,20 @@ class _Reader:
     renamed.
     """
 
-    def __init__(self, files: Files, commands: Collection[bytes] | None) -> None:
+    def __init__(
+        self, files: Files, commands: Collection[bytes] | None, policy: PolicyCheck | None
+    ) -> None:
         self.files = files
         self.settings = Settings(dir=files.cwd)
         self.commands = None if commands is None else set(commands)
+        self.policy = policy
         self.path_lines: dict[str, SourceLine] = {}
         self.depth = 0
         self.instructions: dict[str, Callable[[list[bytes]], None]] = {
             "dir": self._dir,
             "include": self._include,
             "listen": self._listen,
+            "policy": self._policy,
             "rename-command": self._rename,
         }
 
@@ -186,6 +196,14 @@ class _Reader:
         if not all(words):
             raise ValueError("listen needs the name of a protocol and an endpoint")
         self.settings.listen.append((decode(words[0]), decode(words[1])))
+
+    def _policy(self, words: list[bytes]) -> None:
+        pairs = list(zip(words[1::2], words[2::2], strict=False))
+        if not pairs or len(words) % 2 == 0:
+            raise ValueError(WRONG_WORDS)
+        if self.policy is not None:
+            pairs = self.policy(words[0], pairs)
+        self.settings.policies += [(words[0], name, value) for name, value in pairs]
 
     def _rename(self, words: list[bytes]) -> None:
         if len(words) != 2:

@@ -35,6 +35,7 @@ class Settings:
     tcp_backlog: int = 511
     bind: list[str] = attrs.Factory(list)
     listen: list[tuple[str, str]] = attrs.Factory(list)
+    policies: list[tuple[bytes, bytes, bytes]] = attrs.Factory(list)
     unixsocket: str = ""
     unixsocketperm: int = 0
     timeout: int = 0

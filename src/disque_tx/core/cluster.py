@@ -27,6 +27,7 @@ from disque_tx.core.links import Links
 from disque_tx.core.membership import Membership
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.peers import Peers
+from disque_tx.core.shared.exchange import Exchange
 from disque_tx.core.twins import has_twin
 from disque_tx.nodetable import HANDSHAKE, MYSELF, NOADDR, PFAIL, Link, NodeEntry
 from disque_tx.nodetable import MEET as INTRODUCE
@@ -39,7 +40,8 @@ _MEET_AGAIN_MS: Final = 1_000
 class Cluster:
     """``node_timeout_ms``: how long a node may be silent.
 
-    ``random``: a number in [0, 1) per call. Links to make and to close go to the outbox; whoever
+    ``random``: a number in [0, 1) per call. ``tables``: what goes with every PING, ``None`` for
+    nothing. Links to make and to close go to the outbox; whoever
     makes them reports by :meth:`link_up` or :meth:`link_failed`, and by :meth:`link_lost`.
     """
 
@@ -50,6 +52,7 @@ class Cluster:
         "_links",
         "_heartbeats",
         "_random",
+        "_tables",
         "_ticks",
     )
 
@@ -59,6 +62,7 @@ class Cluster:
         peers: Peers,
         outbox: Outbox,
         random: Callable[[], float],
+        tables: Exchange | None = None,
     ) -> None:
         self.membership: Membership = membership
         self.node_timeout_ms: i64 = NODE_TIMEOUT_MS
@@ -66,6 +70,7 @@ class Cluster:
         self._links: Links = Links(membership, outbox, random)
         self._heartbeats: Heartbeats = Heartbeats(membership, peers, self._links, random)
         self._random: Callable[[], float] = random
+        self._tables: Exchange | None = tables
         self._ticks: i64 = 0
 
     @property
@@ -124,6 +129,8 @@ class Cluster:
             if kind == PING and entry.ping_sent_ms == 0:
                 entry.ping_sent_ms = now_ms
             self._peers.answer(link, gossip.news(kind, self.membership, self._random))
+            if kind == PING and self._tables is not None:
+                self._tables.greet(link)
 
     # -- links -------------------------------------------------------------------------------
 
@@ -211,7 +218,10 @@ class Cluster:
 
     def receive(self, link: Link, message: Gossip, now_ms: i64) -> None:
         """A PING, PONG or MEET that :meth:`bind` let through (section 7.1)."""
+        before = link.features
         self._heartbeats.receive(link, message, now_ms, self.node_timeout_ms)
+        if link.entry is not None and link.features != before and self._tables is not None:
+            self._tables.greet(link)
 
     def failed(self, message: NodeFailed, now_ms: i64) -> None:
         """A FAIL that :meth:`bind` let through (section 7.2)."""

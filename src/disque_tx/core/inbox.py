@@ -36,6 +36,7 @@ from disque_tx.core.state import State
 from disque_tx.core.twins import is_replaced
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import Link, NodeEntry
+from disque_tx.tablemessages import TableChange, TableDigest, TablePull
 
 
 class Inbox:
@@ -56,6 +57,7 @@ class Inbox:
         self._holders = holders
         self._acks = acks
         self._federation = federation
+        self._exchange = state.exchange
         self._outbox = state.outbox
         self._queues = state.queues
         self._waiters = state.waiters
@@ -88,6 +90,8 @@ class Inbox:
                 self._federation.give(sender, message, now_ms)
             else:
                 self.pause(message.queue, message.aux & PAUSE_ALL, now_ms)
+        elif isinstance(message, TableChange | TableDigest | TablePull):
+            self._exchange.receive(sender, message, now_ms, wall_us // 1_000_000)
         elif isinstance(message, NodeFailed):
             self._cluster.failed(message, now_ms)
 

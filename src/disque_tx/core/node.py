@@ -51,11 +51,14 @@ class Node:
         self.outbox = state.outbox
         self.memory = state.memory
         self.totals = state.totals
+        self.policies = state.policies
+        self.policy_table = state.policy_table
+        self.exchange = state.exchange
         self.queues = state.queues
         self.jobs = state.jobs
         self.waiters = state.waiters
         self.peers = state.peers
-        self.cluster = Cluster(membership, state.peers, state.outbox, random)
+        self.cluster = Cluster(membership, state.peers, state.outbox, random, state.exchange)
         self.delivery = Delivery(state)
         arrivals = Arrivals(state, self.delivery)
         self.replication = Replication(state, self.delivery, arrivals)

@@ -10,6 +10,9 @@ from disque_tx.core.memory import Memory
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.peers import Peers, Received
 from disque_tx.core.queues import Queues
+from disque_tx.core.shared.exchange import Exchange
+from disque_tx.core.shared.policies import Policies
+from disque_tx.core.shared.rules import PolicyTable
 from disque_tx.core.store import JobStore
 from disque_tx.core.totals import Totals
 from disque_tx.core.waiters import Waiters
@@ -24,9 +27,12 @@ class State:
         self.outbox = Outbox()
         self.memory = Memory()
         self.totals = Totals()
+        self.policies = Policies()
+        self.policy_table = PolicyTable(self.policies)
         self.queues = Queues(self.memory)
         self.jobs = JobStore(self.memory, self.outbox, self.totals)
         self.waiters = Waiters(self.queues, self.outbox)
         self.peers = Peers(membership)
+        self.exchange = Exchange(membership, self.peers, self.policy_table)
         self.received = Received()
         self.given = Given(self.peers)

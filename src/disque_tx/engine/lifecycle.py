@@ -4,7 +4,7 @@ Start: load the log, while clients get LOADING; prepare whatever else must be th
 file; only then start to serve. A node whose start fails before that leaves its files as they were.
 
 Stop: accept no more connections; disconnect blocked clients; write and sync the log; close the
-connections; write the nodes file.
+connections; write the nodes file, and the policies file if it lacks anything.
 """
 
 from __future__ import annotations
@@ -132,4 +132,14 @@ class Lifecycle:
             reason = os_error_text(error)
             self._reports.warning(f"The nodes file could not be written at shutdown: {reason}")
             return False
+        return self._policies_saved()
+
+    def _policies_saved(self) -> bool:
+        """Write the policies file, unless it has everything; other nodes have what it lacks."""
+        if self._server.node.policy_table.unsaved:
+            try:
+                self._server.control.save_policies()
+            except CommandError as error:
+                self._reports.warning(error.text)
+                return False
         return True

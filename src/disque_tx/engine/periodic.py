@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from disque_tx.core.client import NOT_BLOCKED, Client
 from disque_tx.core.memory import Memory
 from disque_tx.engine.interfaces import Reports
+from disque_tx.errors import CommandError
 
 if TYPE_CHECKING:
     from disque_tx.commands.context import Server
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Memory that goes up and down around a threshold is reported once in so many milliseconds.
 PAUSE_MS: Final = 10_000
+#: What other nodes have changed is saved once in so many milliseconds.
+POLICIES_SAVED_MS: Final = 1_000
 _MEANINGS: Final = (
     "below 75 %: new jobs are kept on this node again",
     "above 75 %: this node keeps no new jobs. ADDJOB places them on other nodes, and fails with"
@@ -111,6 +114,7 @@ class PeriodicWork:
         self._reports = reports
         self._memory = MemoryWatch(server.node.memory, reports)
         self._next_client = 0
+        self._next_save_ms = 0
 
     def run(self) -> None:
         """One run, within a turn."""
@@ -119,6 +123,7 @@ class PeriodicWork:
         self._visit_clients()
         node.release_leaving()
         node.queues.sweep(node.now_ms, _QUEUES_PER_RUN)
+        self._keep_policies()
         if server.paused_until_ms and node.now_ms >= server.paused_until_ms:
             server.paused_until_ms = 0
             self._connections.resume_all()
@@ -127,6 +132,21 @@ class PeriodicWork:
         if log is not None:
             log.tick()
             server.troubled = bool(log.loading or log.write_error)
+
+    def _keep_policies(self) -> None:
+        """Drop what was deleted long ago, and save what other nodes have changed: these have it
+        already, so that can wait for a moment, and many changes are written at once."""
+        node = self._node
+        table = node.policy_table
+        table.drop_old(node.wall_us // 1_000_000)
+        if not table.unsaved or node.now_ms < self._next_save_ms:
+            return
+        self._next_save_ms = int(node.now_ms) + POLICIES_SAVED_MS
+        try:
+            self._server.control.save_policies()
+        except CommandError as error:
+            self._next_save_ms += PAUSE_MS
+            self._reports.warning(error.text)
 
     def _visit_clients(self) -> None:
         clients = self._server.clients

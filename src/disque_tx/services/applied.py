@@ -35,6 +35,10 @@ def _policy(settings: Settings, server: Server, log: DaemonLog) -> None:
     server.eviction_allowed = settings.maxmemory_policy != "noeviction"
 
 
+def _policies(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.node.policies.set_directives(settings.policies)
+
+
 def _password(settings: Settings, server: Server, log: DaemonLog) -> None:
     server.guarded = bool(settings.requirepass)
 
@@ -77,6 +81,7 @@ def _announce(settings: Settings, server: Server, log: DaemonLog) -> None:
 APPLY: Final[dict[str, Apply]] = {
     "maxmemory": _maxmemory,
     "maxmemory-policy": _policy,
+    "policy": _policies,
     "requirepass": _password,
     "slowlog-log-slower-than": _slow,
     "slowlog-max-len": _slow_length,

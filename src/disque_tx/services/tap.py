@@ -13,6 +13,7 @@ from zope.interface import implementer
 
 from disque_tx import config
 from disque_tx.commands.table import standard_registry
+from disque_tx.core.shared.policies import checked_pairs
 from disque_tx.errors import ConfigError
 from disque_tx.quoting import split
 from disque_tx.services.processes.shares import processes
@@ -58,7 +59,10 @@ class DisqueServiceMaker:
 
         try:
             settings = config.load(
-                options.words(), sys.stdin.buffer.read, commands=standard_registry().by_name
+                options.words(),
+                sys.stdin.buffer.read,
+                commands=standard_registry().by_name,
+                policy=checked_pairs,
             )
             if processes(settings) > 1:
                 raise ConfigError("twistd runs one process: use disque-server for 'processes'.")

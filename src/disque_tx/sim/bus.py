@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from disque_tx.busmessages import (
     REPLJOB,
-    TYPE_NAMES,
     Bulk,
     JobCopy,
     JobSignal,
@@ -136,7 +135,7 @@ class SimReceived(Received):
 
     def _arrived(self, link: Link, key: MessageKey) -> None:
         process = self._process
-        process.world.counters[f"bus.{TYPE_NAMES[key[0]]}.delivered"] += 1
+        process.world.counters[f"bus.{type_name(key[0])}.delivered"] += 1
         if process.network.messages.reliable and isinstance(link.sink, SimWriter):
             sent = link.sink.connection.other.messages
             if not sent or sent.popleft() != key:

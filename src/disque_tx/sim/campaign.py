@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.busmessages import BULK, TYPE_NAMES, type_name
+from disque_tx.busmessages import BULK, OWN_TYPES, TYPE_NAMES, type_name
 from disque_tx.sim.checkers import all_checkers
 from disque_tx.sim.faults import FAULTS
 from disque_tx.sim.run import Run
@@ -25,7 +25,7 @@ REPEATED: Final = 50
 COVERAGE_RUNS: Final = 50
 
 
-_MESSAGES: Final = (*TYPE_NAMES, type_name(BULK))
+_MESSAGES: Final = (*TYPE_NAMES, *[type_name(kind) for kind in range(OWN_TYPES, BULK + 1)])
 
 
 @attrs.frozen

@@ -90,6 +90,12 @@ class SimControl(Control):
         except OSError as error:
             raise CommandError("ERR", f"error saving the cluster node config: {error}") from error
 
+    def save_policies(self) -> None:
+        try:
+            self._process.policies_file.save()
+        except OSError as error:
+            raise CommandError("ERR", f"The policies can't be saved: {error}") from error
+
     def shutdown(self, rewrite_log: bool) -> None:
         if rewrite_log:
             try:

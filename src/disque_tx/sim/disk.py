@@ -67,11 +67,13 @@ class Disk:
     """The files of one machine, in one folder. A file is named by its path, or, once open, passed
     as an object.
 
+    ``replaced``: how often it became another one, or an old state of itself.
     ``full``: there is no room. ``sync_fails``: every sync does. ``short_writes``: some writes stop
     halfway. All raise ``OSError``; a missing file raises ``FileNotFoundError``.
     """
 
     def __init__(self, world: World, name: str) -> None:
+        self.replaced = 0
         self.full = False
         self.sync_fails = False
         self.short_writes = False
@@ -259,6 +261,7 @@ class Disk:
 
     def wipe(self) -> None:
         """Another disk, an empty one."""
+        self.replaced += 1
         self._files = {}
         self._folders = [{}]
 
@@ -268,5 +271,6 @@ class Disk:
 
     def restore(self, files: dict[str, StoredFile]) -> None:
         """The disk as it was once."""
+        self.replaced += 1
         self._files = {name: file.copy() for name, file in files.items()}
         self._folders = [dict(self._files)]

@@ -103,6 +103,22 @@ class ShownCounters:
 
 
 @attrs.define
+class PolicyChange:
+    """A change of policies. ``value``: of all its settings; empty when they were deleted.
+    ``answered``: the client knows that it is made. ``counters``: by setting, the counter of the
+    change, where nothing later was there already. ``node``: where it was made. ``disk``: which disk
+    of that node had it."""
+
+    pattern: bytes
+    names: list[bytes]
+    value: bytes
+    answered: bool = False
+    counters: dict[bytes, int] = attrs.Factory(dict)
+    node: bytes = b""
+    disk: int = 0
+
+
+@attrs.define
 class History:
     """Everything in the order in which it happened. ``added``: by body. ``job_requests``: in the
     order in which they were asked for. ``admitted``: answers without errors to clients that have no
@@ -114,6 +130,7 @@ class History:
     pauses: list[Paused] = attrs.Factory(list)
     shown_counters: list[ShownCounters] = attrs.Factory(list)
     admitted: list[str] = attrs.Factory(list)
+    policies: list[PolicyChange] = attrs.Factory(list)
 
     def accepted(self) -> Iterator[Added]:
         """The jobs whose clients have an ID."""

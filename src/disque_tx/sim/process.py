@@ -20,6 +20,7 @@ from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.log import AppendOnlyLog
 from disque_tx.engine.lifecycle import Lifecycle
 from disque_tx.engine.periodic import PeriodicWork
+from disque_tx.engine.policiesfile import PoliciesFile
 from disque_tx.engine.turns import Turns
 from disque_tx.errors import ConfigError, LocalError
 from disque_tx.messages import JobRecord
@@ -143,13 +144,15 @@ class Process:
             self._disk.create(NODES)
             self._disk.sync_folder()
         self.config.aof_enqueue_jobs_once = enqueue
+        self.policies_file = PoliciesFile(self.node, SimFiles(self._disk), NODES, self._reports)
         self.lifecycle.begin()
         self._loop.schedule()
 
     # -- for the lifecycle -------------------------------------------------------------------
 
     def load(self, done: Callable[[Exception | None], object]) -> None:
-        """Load the log within one step. What is in the way is raised."""
+        """Load the policies, then the log, within one step. What is in the way is raised."""
+        self.policies_file.load()
         try:
             self.log.load_now()
         except ConfigError as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from disque_tx.busmessages import CAN_BULK
+from disque_tx.busmessages import CAN_BULK, CAN_TABLES
 from disque_tx.core.node import Node
 from disque_tx.messages import ACKED, ACTIVE, QUEUED, WAIT_REPL
 from disque_tx.sim.actors import Actor, Consumer, Producer
@@ -23,6 +23,7 @@ from disque_tx.sim.history import Added, Copies, History
 from disque_tx.sim.machine import Machine, MachineSettings
 from disque_tx.sim.network import Network
 from disque_tx.sim.operator import Operator, Stranger
+from disque_tx.sim.policies import PolicyOperator, tables_differ
 from disque_tx.sim.shape import WORKLOADS, Shape, Workload, draw_shape
 from disque_tx.sim.world import World
 
@@ -81,7 +82,7 @@ class Run:
     def _machine(self, number: int, settings: MachineSettings) -> Machine:
         """Several of them share a host when the shape has hosts, and not all may have the messages
         that are ours."""
-        features = CAN_BULK if self.shape.has_bulk(number) else 0
+        features = CAN_TABLES | CAN_BULK if self.shape.has_own(number) else 0
         ip, hosts = b"10.0.0.%d" % (number + 1), self.shape.hosts
         host = b"10.1.0.%d" % (number % hosts + 1) if hosts else ip
         port = _PORT + number // hosts if hosts else _PORT
@@ -164,11 +165,14 @@ class Run:
             name = f"{'p' if producing else 'c'}{number}"
             self.actors.append(kind(self, name, workload, machine))
         self.actors.append(Operator(self, "operator", workload))
+        self.actors.append(PolicyOperator(self, "policies", workload))
         if self.password:
             self.actors.append(Stranger(self, "stranger", workload))
 
     def _work_left(self) -> bool:
         """Whether some node still has to do something."""
+        if tables_differ(self):
+            return True
         for machine in self.machines:
             process = machine.process
             if process is None:

@@ -127,7 +127,7 @@ class Shape:
     bulk: str = "all"
     hosts: int = 0
 
-    def has_bulk(self, number: int) -> bool:
+    def has_own(self, number: int) -> bool:
         """Whether the node with this number has the messages that are ours."""
         return self.bulk == "all" or (self.bulk == "some" and number % 2 == 0)
 

@@ -15,6 +15,7 @@ from mypy_extensions import i64
 
 from disque_tx.busmessages import BULK, REPLJOB, Bulk, Gossip, Message
 from disque_tx.errors import LocalError, PeerError
+from disque_tx.tablemessages import TableChange
 from disque_tx.wire.bulk import (
     HotMessages,
     bulk_parts,
@@ -35,6 +36,7 @@ from disque_tx.wire.busheader import (
     read_header,
 )
 from disque_tx.wire.jobcodec import RecordReader, record_end
+from disque_tx.wire.tables import is_table_message, read_table, table_parts
 
 #: Enough for the MEET of a node that knows 600 others; no unknown node needs more.
 STRANGER_BYTES_MAX: Final = 64 * 1024
@@ -70,6 +72,10 @@ def _encode(message: Message) -> bytes:
     if isinstance(message, Bulk):
         parts = bulk_parts(message)
         count = len(message.messages)
+    elif is_table_message(message.type):
+        parts = table_parts(message)
+        if isinstance(message, TableChange):
+            count = len(message.registers)
     else:
         parts = [*body_parts(message)]
         if isinstance(message, Gossip):
@@ -86,8 +92,8 @@ class BusParser:
     ``limit_bytes``: length of the longest message; may be changed between any two messages.
     ``received``: messages that were complete; those in a bulk count one by one. ``ignored``: those
     of them that cannot be used: of another version, of an unknown type, or of a length that is not
-    what type and counts ask for. ``bulk``: whether BULK is a known type. Nothing is allocated
-    because a header announces it.
+    what type and counts ask for. ``bulk``, ``tables``: whether BULK, and the messages about tables,
+    are known types. Nothing is allocated because a header announces it.
     """
 
     __slots__ = (
@@ -102,6 +108,7 @@ class BusParser:
         "ignored",
         "limit_bytes",
         "received",
+        "tables",
     )
 
     def __init__(self, limit_bytes: i64) -> None:
@@ -109,6 +116,7 @@ class BusParser:
         self.received: i64 = 0
         self.ignored: i64 = 0
         self.bulk: bool = True
+        self.tables: bool = True
         self._records = RecordReader()
         self._data: bytes = b""
         self._pos: i64 = 0
@@ -220,7 +228,11 @@ class BusParser:
                 read_header(one, data, start)
                 one.mflags = mflags
             return bulk
-        message = read_body(kind, count, data, at, end - at)
+        message: Message | None = None
+        if not is_table_message(kind):
+            message = read_body(kind, count, data, at, end - at)
+        elif self.tables:
+            message = read_table(kind, count, data, at, end)
         if message is None:
             return None
         if not read_header(message, data, start) and not isinstance(message, Gossip):

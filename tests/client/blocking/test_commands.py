@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from disque_tx.client.values import ClusterNode, Hello, Job, NodeInfo
+from disque_tx.client.errors import ClientError
+from disque_tx.client.values import ClusterNode, Hello, Job, NodeInfo, PolicySetting
 from tests.client.blocking.test_session import SessionTestCase
 from tests.client.scripted import (
     EVERY_OPTION,
@@ -32,7 +33,7 @@ class CommandTests(SessionTestCase):
             node.answer(name, reply)
         for name in ("DEQUEUE", "DELJOB", "SHOW", "QLEN", "QPEEK", "QSTAT", "QSCAN", "JSCAN"):
             node.answer(name, reply)
-        for name in ("PAUSE", "INFO", "PING", "CLUSTER", "CONFIG"):
+        for name in ("PAUSE", "INFO", "PING", "CLUSTER", "CONFIG", "QPOLICY"):
             node.answer(name, reply)
         result = call(self.client(node))
         return [word.decode() for word in node.requests[-1]], result
@@ -89,6 +90,40 @@ class CommandTests(SessionTestCase):
         """Nil becomes None."""
         self.assertEqual((["SHOW", JOB_ID], None), self.sent(b"$-1\r\n", lambda c: c.show(JOB_ID)))
         self.assertEqual((["QSTAT", "q"], None), self.sent(b"*-1\r\n", lambda c: c.queue_stat("q")))
+
+    def test_policies(self) -> None:
+        """Policies are listed by pattern, and shown with where they come from."""
+        row = array(bulk("a*"), array(bulk("ttl"), bulk("5")))
+        self.assertEqual(
+            (["QPOLICY", "LIST"], {"a*": {"ttl": "5"}}),
+            self.sent(array(row), lambda c: c.policy_list()),
+        )
+        self.assertEqual(
+            (["QPOLICY", "LIST", "b"], {}), self.sent(array(), lambda c: c.policy_list("b"))
+        )
+        row = array(bulk("ttl"), bulk("5"), bulk("a*"))
+        self.assertEqual(
+            (["QPOLICY", "GET", "ab"], {"ttl": PolicySetting("5", "a*")}),
+            self.sent(array(row), lambda c: c.policy_get("ab")),
+        )
+        self.assertEqual(
+            (["QPOLICY", "SET", "a*", "retry-on-timeout", "no", "ttl", "5"], None),
+            self.sent(
+                b"+OK\r\n",
+                lambda c: c.policy_set("a*", {"retry-on-timeout": False, "ttl": "5"}),
+            ),
+        )
+        self.assertEqual(
+            (["QPOLICY", "DEL", "a*", "ttl"], 1),
+            self.sent(b":1\r\n", lambda c: c.policy_del("a*", "ttl")),
+        )
+
+    def test_policy_replies(self) -> None:
+        """A reply that is none of QPOLICY's is an error, not half a policy."""
+        for reply in (array(bulk("a")), array(array(bulk("a*"))), bulk("x")):
+            for ask in (lambda c: c.policy_list(), lambda c: c.policy_get("q")):
+                with self.assertRaises(ClientError):
+                    self.sent(reply, ask)
 
     def test_scans(self) -> None:
         """Scans continue at the cursor until it is 0."""

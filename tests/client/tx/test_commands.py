@@ -33,7 +33,7 @@ class CommandTests(NetworkTestCase):
     def check(self, words: str, reply: bytes, expected: Any, call: Callable[[Any], Any]) -> None:
         """Check the request of the method, and its result for this reply."""
         node = self.node()
-        for command in (*COMMANDS, "CONFIG"):
+        for command in (*COMMANDS, "CONFIG", "QPOLICY"):
             node.answer(command, reply)
         result = self.result(call(self.client(node)))
         self.assertEqual((words.encode().split(), expected), (node.requests[-1], result))
@@ -91,6 +91,13 @@ class CommandTests(NetworkTestCase):
         self.check(
             "QPEEK q -3", array(item), [Job("q", JOB_ID, b"b")], lambda c: c.queue_peek("q", -3)
         )
+        self.check(
+            "QPOLICY SET a* max-deliveries 5 retry-on-timeout yes",
+            b"+OK\r\n",
+            None,
+            lambda c: c.policy_set("a*", {"max-deliveries": 5, "retry-on-timeout": True}),
+        )
+        self.check("QPOLICY DEL a* ttl", b":1\r\n", 1, lambda c: c.policy_del("a*", "ttl"))
         self.check("PAUSE q in bcast", b"+in\r\n", "in", lambda c: c.pause("q", "in", "bcast"))
         self.check(
             "JSCAN 0 REPLY all COUNT 7 QUEUE q STATE active STATE queued",

@@ -104,10 +104,16 @@ def _test_memory(words: list[str]) -> int:
 
 def _run(words: list[str]) -> int:
     from disque_tx.commands.table import standard_registry
+    from disque_tx.core.shared.policies import checked_pairs
     from disque_tx.services.host.log import DaemonLog
 
     try:
-        settings = config.load(words, sys.stdin.buffer.read, commands=standard_registry().by_name)
+        settings = config.load(
+            words,
+            sys.stdin.buffer.read,
+            commands=standard_registry().by_name,
+            policy=checked_pairs,
+        )
     except config.ConfigLineError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -34,6 +34,7 @@ _READING_PARTS: Final = {
     b"client": frozenset((b"list",)),
     b"cluster": frozenset((b"info", b"nodes")),
     b"config": frozenset((b"get",)),
+    b"qpolicy": frozenset((b"list", b"get")),
     b"slowlog": frozenset((b"get", b"len")),
     b"latency": frozenset((b"latest", b"history", b"graph", b"doctor")),
 }

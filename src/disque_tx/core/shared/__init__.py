@@ -1,0 +1,1 @@
+"""What all nodes of ours have alike: policies for queues."""

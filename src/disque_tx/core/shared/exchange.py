@@ -1,0 +1,176 @@
+"""The table of policies between nodes (cluster protocol, section 21.3).
+
+1. A change is sent to all nodes at once; a node that misses it gets it by what follows.
+2. With every PING goes the digest of the table, and one more as soon as a link shows that the node
+   at its other end has tables. So a node that joins, or was away, has the table a moment after the
+   link to it is up.
+3. A node that gets another digest than its own pulls the table of the sender, a message at a time,
+   and merges it. As both do so, both have the same in the end.
+4. It pulls from one node at a time. After a pull that brought nothing new, it waits for longer and
+   longer before the next one from the same node: the difference is what the other side lacks.
+
+Nothing is sent to a node that has not shown ``CAN_TABLES``, on any link.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.busmessages import CAN_TABLES, Message
+from disque_tx.core.membership import Membership
+from disque_tx.core.peers import Peers
+from disque_tx.core.shared.registers import Registers
+from disque_tx.core.shared.rules import PolicyTable
+from disque_tx.nodetable import HANDSHAKE, Link, NodeEntry
+from disque_tx.tablemessages import (
+    CHANGES_BYTES_MAX,
+    CHANGES_MAX,
+    POLICIES,
+    Register,
+    TableChange,
+    TableDigest,
+    TablePull,
+)
+
+#: A pull that gets no answer for so long is given up.
+PULL_MS_MAX: Final = 5_000
+#: How long to wait after a pull that brought nothing, at first and in the end.
+_WAIT_MS: Final = 1_000
+_WAIT_MS_MAX: Final = 64_000
+
+
+class Exchange:
+    """The table of this node, and those of the others."""
+
+    __slots__ = (
+        "_membership",
+        "_next_ms",
+        "_peers",
+        "_pull_ms",
+        "_pull_news",
+        "_pulled_from",
+        "_registers",
+        "_table",
+        "_wait_ms",
+    )
+
+    def __init__(self, membership: Membership, peers: Peers, table: PolicyTable) -> None:
+        self._membership: Membership = membership
+        self._peers: Peers = peers
+        self._table: PolicyTable = table
+        self._registers: Registers = table.registers
+        # The node of the pull under way, when that last got an answer, and whether it was news.
+        self._pulled_from: bytes = b""
+        self._pull_ms: i64 = 0
+        self._pull_news: bool = False
+        # By node: when it may be pulled from again, and how long it was waited.
+        self._next_ms: dict[bytes, int] = {}
+        self._wait_ms: dict[bytes, int] = {}
+
+    def announce(self, registers: list[Register]) -> None:
+        """Send changes of this node to all others."""
+        for entry in self._membership.nodes.values():
+            link = entry.link
+            if link is not None and not entry.flags & HANDSHAKE and self._has_tables(link):
+                for changes in _parts(registers):
+                    self._peers.answer(link, TableChange(changes))
+
+    def greet(self, link: Link) -> None:
+        """A PING was sent on this link, or its other end has just shown what it can do."""
+        if self._has_tables(link):
+            registers = self._registers
+            self._peers.answer(link, TableDigest(registers.digest, len(registers)))
+
+    def _has_tables(self, link: Link) -> bool:
+        return link.features & self._membership.features & CAN_TABLES != 0
+
+    def receive(self, sender: NodeEntry, message: Message, now_ms: i64, wall_s: i64) -> None:
+        """Take a TABLE CHANGE, DIGEST or PULL of a node in the node table."""
+        if isinstance(message, TableChange):
+            if message.table == POLICIES:
+                self._changed(sender, message, now_ms, wall_s)
+        elif isinstance(message, TableDigest):
+            if message.table == POLICIES:
+                self._compare(sender, message, now_ms)
+        elif isinstance(message, TablePull):
+            if message.table == POLICIES:
+                self._answer(sender, message)
+
+    def _changed(self, sender: NodeEntry, message: TableChange, now_ms: i64, wall_s: i64) -> None:
+        news = self._table.merge(message.registers, wall_s)
+        if not message.pulled or sender.id != self._pulled_from:
+            return
+        self._pull_ms = now_ms
+        if news:
+            self._pull_news = True
+        if message.last or not message.registers:
+            self._pull_done(sender.id, now_ms)
+        else:
+            last = message.registers[-1]
+            self._ask(sender, last.pattern, last.name)
+
+    def _compare(self, sender: NodeEntry, message: TableDigest, now_ms: i64) -> None:
+        registers = self._registers
+        if message.digest == registers.digest and message.registers == len(registers):
+            self._next_ms.pop(sender.id, 0)
+            self._wait_ms.pop(sender.id, 0)
+            return
+        if self._pulled_from and now_ms - self._pull_ms < PULL_MS_MAX:
+            return
+        if message.registers == 0 or now_ms < self._next_ms.get(sender.id, 0):
+            return
+        self._pulled_from = sender.id
+        self._pull_ms = now_ms
+        self._pull_news = False
+        self._ask(sender, b"", b"")
+
+    def _ask(self, sender: NodeEntry, pattern: bytes, name: bytes) -> None:
+        """Ask for the registers behind this key; without a link, the pull is over."""
+        link = sender.link
+        if link is None or not self._has_tables(link):
+            self._pulled_from = b""
+        else:
+            self._peers.answer(link, TablePull(pattern, name))
+
+    def _pull_done(self, node_id: bytes, now_ms: i64) -> None:
+        self._pulled_from = b""
+        if self._pull_news:
+            self._next_ms.pop(node_id, 0)
+            self._wait_ms.pop(node_id, 0)
+            return
+        if len(self._next_ms) > len(self._membership.nodes):
+            self._next_ms.clear()
+            self._wait_ms.clear()
+        wait_ms = min(2 * self._wait_ms.get(node_id, _WAIT_MS // 2), _WAIT_MS_MAX)
+        self._wait_ms[node_id] = wait_ms
+        self._next_ms[node_id] = int(now_ms) + wait_ms
+
+    def _answer(self, sender: NodeEntry, message: TablePull) -> None:
+        link = sender.link
+        if link is None or not self._has_tables(link):
+            return
+        found = self._registers.after(message.pattern, message.name, CHANGES_MAX, CHANGES_BYTES_MAX)
+        last = True
+        if found:
+            behind = found[-1]
+            last = not self._registers.after(behind.pattern, behind.name, 1, CHANGES_BYTES_MAX)
+        self._peers.answer(link, TableChange(found, True, last))
+
+
+def _parts(registers: list[Register]) -> list[list[Register]]:
+    """The registers in lists that fit into one message each."""
+    parts: list[list[Register]] = []
+    part: list[Register] = []
+    size: i64 = 0
+    for register in registers:
+        size += register.wire_bytes()
+        if part and (size > CHANGES_BYTES_MAX or len(part) >= CHANGES_MAX):
+            parts.append(part)
+            part = []
+            size = register.wire_bytes()
+        part.append(register)
+    if part:
+        parts.append(part)
+    return parts

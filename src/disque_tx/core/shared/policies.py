@@ -1,0 +1,203 @@
+"""Policies: which settings are in force for a queue.
+
+1. A policy is settings for the queues whose names match a pattern (a glob).
+2. A queue takes each setting from the most specific matching pattern that has it: an exact name,
+   then the longest literal prefix, then the greater pattern in byte order.
+3. What the configuration file of a node says is weaker than anything in the table of the cluster.
+4. No request walks the patterns: what was found for a queue is remembered until a policy changes,
+   and what is not an exact name is looked for by its literal prefix.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.config.units import glob_match
+from disque_tx.core.shared.settings import QueuePolicy, normal_value, set_value
+from disque_tx.errors import CommandError
+from disque_tx.tablemessages import PATTERN_BYTES_MAX
+
+#: Patterns in the table.
+PATTERNS_MAX: Final = 10_000
+#: Queues whose policy is remembered.
+REMEMBERED_MAX: Final = 100_000
+_SPECIAL: Final = b"*?[\\"
+
+Values = dict[bytes, bytes]
+
+
+def literal_prefix(pattern: bytes) -> bytes:
+    """What every matching name begins with."""
+    at: i64 = 0
+    while at < len(pattern) and pattern[at] not in _SPECIAL:
+        at += 1
+    return pattern[:at]
+
+
+def check_pattern(pattern: bytes) -> None:
+    """Raise ``CommandError`` for a pattern that no policy can have."""
+    if not pattern:
+        raise CommandError("ERR", "A policy needs a pattern")
+    if len(pattern) > PATTERN_BYTES_MAX:
+        raise CommandError("ERR", f"Policy pattern longer than {PATTERN_BYTES_MAX} bytes")
+
+
+def checked_pairs(pattern: bytes, pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Settings of a pattern with their values in normal form, for a configuration; ``ValueError``
+    for what no policy can have."""
+    try:
+        check_pattern(pattern)
+        return [(name.lower(), normal_value(name.lower(), value)) for name, value in pairs]
+    except CommandError as error:
+        raise ValueError(error.text) from None
+
+
+class Layer:
+    """Settings by pattern, and which patterns match a queue."""
+
+    __slots__ = ("_exact", "_globs", "_patterns", "_prefix_max")
+
+    def __init__(self) -> None:
+        self._patterns: dict[bytes, Values] = {}
+        self._exact: dict[bytes, Values] = {}
+        # Literal prefix → the patterns that have it, in byte order.
+        self._globs: dict[bytes, list[bytes]] = {}
+        self._prefix_max: i64 = 0
+
+    def __len__(self) -> int:
+        return len(self._patterns)
+
+    def patterns(self) -> list[bytes]:
+        """All patterns, in byte order."""
+        return sorted(self._patterns)
+
+    def values(self, pattern: bytes) -> Values:
+        """The settings of one pattern, by name; empty if it has none."""
+        return self._patterns.get(pattern, {})
+
+    def set(self, pattern: bytes, name: bytes, value: bytes) -> None:
+        """Set a setting, its value in its normal form."""
+        values = self._patterns.get(pattern)
+        if values is None:
+            values = self._patterns[pattern] = {}
+            self._index(pattern, values)
+        values[name] = value
+
+    def _index(self, pattern: bytes, values: Values) -> None:
+        prefix = literal_prefix(pattern)
+        if len(prefix) == len(pattern):
+            self._exact[pattern] = values
+            return
+        insort(self._globs.setdefault(prefix, []), pattern)
+        self._prefix_max = max(self._prefix_max, len(prefix))
+
+    def unset(self, pattern: bytes, name: bytes) -> bool:
+        """Remove a setting; ``False`` if it was not there."""
+        values = self._patterns.get(pattern)
+        if values is None or values.pop(name, None) is None:
+            return False
+        if not values:
+            del self._patterns[pattern]
+            if self._exact.pop(pattern, None) is None:
+                prefix = literal_prefix(pattern)
+                globs = self._globs[prefix]
+                del globs[bisect_left(globs, pattern)]
+                if not globs:
+                    del self._globs[prefix]
+        return True
+
+    def matching(self, queue: bytes) -> list[bytes]:
+        """The patterns that match a queue, the most specific first."""
+        found: list[bytes] = []
+        if queue in self._exact:
+            found.append(queue)
+        length: i64 = min(self._prefix_max, len(queue))
+        while length >= 0:
+            for pattern in reversed(self._globs.get(queue[:length], [])):
+                if glob_match(pattern, queue):
+                    found.append(pattern)
+            length -= 1
+        return found
+
+
+class Policies:
+    """The policies in force. ``active``: there is at least one.
+
+    There are two layers: what the cluster has agreed on, and what the configuration file of this
+    node says, which is in force only where the first says nothing. :meth:`set`, :meth:`unset` and
+    :meth:`set_directives` change what is in force here, and nothing else: values were checked
+    before, and other nodes get them elsewhere.
+    """
+
+    __slots__ = ("_directives", "_known", "_table", "active")
+
+    def __init__(self) -> None:
+        self.active: bool = False
+        self._table = Layer()
+        self._directives = Layer()
+        self._known: dict[bytes, QueuePolicy | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def patterns(self) -> list[bytes]:
+        """All patterns of the cluster, in byte order."""
+        return self._table.patterns()
+
+    def values(self, pattern: bytes) -> Values:
+        """The settings that the cluster has for one pattern, by name; empty if it has none."""
+        return self._table.values(pattern)
+
+    def set(self, pattern: bytes, name: bytes, value: bytes) -> None:
+        """Put a setting in force, its value in its normal form."""
+        self._table.set(pattern, name, value)
+        self._changed()
+
+    def unset(self, pattern: bytes, name: bytes) -> None:
+        """Take a setting out of force, if it is in force."""
+        if self._table.unset(pattern, name):
+            self._changed()
+
+    def set_directives(self, rows: list[tuple[bytes, bytes, bytes]]) -> None:
+        """The configuration has these patterns, settings and values, and no others."""
+        self._directives = Layer()
+        for pattern, name, value in rows:
+            self._directives.set(pattern, name, value)
+        self._changed()
+
+    def _changed(self) -> None:
+        self._known.clear()
+        self.active = len(self._table) > 0 or len(self._directives) > 0
+
+    # -- for one queue -----------------------------------------------------------------------
+
+    def of(self, queue: bytes) -> QueuePolicy | None:
+        """What is in force for a queue; ``None`` if nothing is."""
+        if not self.active:
+            return None
+        known = self._known
+        if queue in known:
+            return known[queue]
+        sources = self.sources(queue)
+        policy: QueuePolicy | None = None
+        if sources:
+            policy = QueuePolicy(queue)
+            for name, (value, _) in sources.items():
+                set_value(policy, queue, name, value)
+        if len(known) >= REMEMBERED_MAX:
+            known.clear()
+        known[queue] = policy
+        return policy
+
+    def sources(self, queue: bytes) -> dict[bytes, tuple[bytes, bytes]]:
+        """The settings in force for a queue: by name, the value and the pattern it comes from."""
+        found: dict[bytes, tuple[bytes, bytes]] = {}
+        for layer in (self._table, self._directives):
+            for pattern in layer.matching(queue):
+                for name, value in layer.values(pattern).items():
+                    if name not in found:
+                        found[name] = (value, pattern)
+        return found

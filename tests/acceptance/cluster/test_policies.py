@@ -1,0 +1,114 @@
+"""Policies on real nodes: set at one, in force at all, and kept (cluster protocol, section
+21.3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.cluster.fleet import Fleet, FleetTestCase
+from tests.acceptance.cluster.node import Node
+
+
+def table(node: Node) -> Any:
+    """The policies of a node."""
+    return node.call("QPOLICY", "LIST")
+
+
+class PolicyTests(FleetTestCase):
+    """Three nodes."""
+
+    size = 3
+
+    def setUp(self) -> None:
+        super().setUp()
+        for row in table(self.nodes[0]):
+            self.nodes[0].call("QPOLICY", "DEL", row[0])
+        self.wait_until_same([])
+
+    def wait_until_same(self, expected: list[Any]) -> None:
+        """Wait until all running nodes have exactly these policies."""
+        nodes = self.fleet.living()
+        self.wait(lambda: all(table(node) == expected for node in nodes), "the same policies")
+
+    def test_everywhere(self) -> None:
+        """What is set, changed and deleted at any node is in force at all of them."""
+        self.nodes[0].call("QPOLICY", "SET", "mail:*", "ttl", 60, "retry", 5)
+        self.wait_until_same([[b"mail:*", [b"ttl", b"60", b"retry", b"5"]]])
+        self.nodes[1].call("QPOLICY", "SET", "mail:*", "ttl", 70)
+        self.wait_until_same([[b"mail:*", [b"ttl", b"70", b"retry", b"5"]]])
+        self.nodes[2].call("QPOLICY", "DEL", "mail:*", "ttl")
+        self.wait_until_same([[b"mail:*", [b"retry", b"5"]]])
+        infos = [node.call("INFO", "policies") for node in self.nodes]
+        digests = {
+            line for info in infos for line in info.split(b"\r\n") if b"policies_digest" in line
+        }
+        self.assertEqual(1, len(digests))
+
+    def test_killed(self) -> None:
+        """A node that is killed at once after its answer has the policy when it is back, without
+        any other node; what was changed meanwhile it gets from the others."""
+        first, *others = self.nodes
+        for number in range(1, 4):
+            self.fleet.each(Node.kill, others)
+            first.call("QPOLICY", "SET", "kept", "ttl", number)
+            first.kill()
+            first.boot()
+            self.assertEqual([[b"kept", [b"ttl", b"%d" % number]]], table(first))
+            self.fleet.each(Node.boot, others)
+            self.wait_until_same([[b"kept", [b"ttl", b"%d" % number]]])
+        first.kill()
+        others[0].call("QPOLICY", "DEL", "kept")
+        others[0].call("QPOLICY", "SET", "new", "retry", 7)
+        first.boot()
+        self.wait_until_same([[b"new", [b"retry", b"7"]]])
+
+    def test_joins(self) -> None:
+        """A node that joins has all policies a moment after it has met one node, and both keep what
+        they had."""
+        for number in range(40):
+            self.nodes[0].call("QPOLICY", "SET", f"q{number:02d}", "dead-queue", "d" * 1_000)
+        fleet = Fleet(1)
+        self.addCleanup(fleet.discard)
+        (guest,) = fleet.nodes
+        guest.boot()
+        guest.call("QPOLICY", "SET", "zz", "ttl", 9)
+        guest.call("CLUSTER", "MEET", self.nodes[1].ip, self.nodes[1].port, self.nodes[1].bus_port)
+        wanted = [[b"q%02d" % n, [b"dead-queue", b"d" * 1_000]] for n in range(40)]
+        wanted.append([b"zz", [b"ttl", b"9"]])
+        nodes = [*self.nodes, guest]
+        self.wait(lambda: all(table(node) == wanted for node in nodes), "the same policies")
+        for node in self.nodes:
+            node.call("CLUSTER", "FORGET", guest.id)
+
+    def test_damaged(self) -> None:
+        """A file that was damaged is set aside; the node starts, and gets the policies back."""
+        self.nodes[0].call("QPOLICY", "SET", "mail:*", "ttl", 60)
+        self.wait_until_same([[b"mail:*", [b"ttl", b"60"]]])
+        first = self.nodes[0]
+        first.kill()
+        path: Path = first.folder / "nodes.conf.policies"
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-20])
+        first.boot()
+        self.wait_until_same([[b"mail:*", [b"ttl", b"60"]]])
+        (kept,) = first.folder.glob("nodes.conf.policies.damaged-*")
+        self.assertEqual(whole[:-20], kept.read_bytes())
+        kept.unlink()
+
+
+class DirectiveTests(FleetTestCase):
+    """A node with policies in its configuration."""
+
+    size = 1
+    directives = ("policy mail:* ttl 60",)
+
+    def test_weakest(self) -> None:
+        """What the configuration says is in force until the cluster says something else."""
+        (node,) = self.nodes
+        self.assertEqual([[b"ttl", b"60", b"mail:*"]], node.call("QPOLICY", "GET", "mail:x"))
+        self.assertEqual([], table(node))
+        node.call("QPOLICY", "SET", "*", "ttl", 5)
+        self.assertEqual([[b"ttl", b"5", b"*"]], node.call("QPOLICY", "GET", "mail:x"))
+        node.call("QPOLICY", "DEL", "*")
+        self.assertEqual([[b"ttl", b"60", b"mail:*"]], node.call("QPOLICY", "GET", "mail:x"))

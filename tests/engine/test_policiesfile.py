@@ -1,0 +1,97 @@
+"""The policies file: what a restart finds, and files that cannot be used."""
+
+from __future__ import annotations
+
+import errno
+
+from disque_tx.engine.policiesfile import SUFFIX, PoliciesFile
+from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.host.memoryfiles import MemoryFiles
+from disque_tx.wire.policiesfile import render
+from tests.core.bench import UNIX_S, NodeCase
+
+NODES = "/data/nodes.conf"
+PATH = NODES + SUFFIX
+
+
+class PoliciesFileTests(NodeCase):
+    """A node with files in memory."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.files = MemoryFiles()
+        self.log_path = self.mktemp()
+        open(self.log_path, "w").close()
+        self.file = self.opened()
+
+    def opened(self) -> PoliciesFile:
+        """The file of the node."""
+        return PoliciesFile(self.node, self.files, NODES, DaemonLog("notice", self.log_path))
+
+    def logged(self) -> str:
+        """The lines of the log."""
+        with open(self.log_path, encoding="utf-8") as file:
+            return file.read()
+
+    def set(self) -> None:
+        """A policy is set and saved."""
+        table = self.node.policy_table
+        table.apply(table.plan_set(b"q", [(b"ttl", b"5")], self.node.id), UNIX_S)
+        self.file.save()
+
+    def restart(self) -> None:
+        """The node begins again with what is on the disk."""
+        NodeCase.setUp(self)
+        self.file = self.opened()
+        self.file.load()
+
+    def test_restart(self) -> None:
+        """Policies survive a power failure as soon as their client has its answer."""
+        self.set()
+        self.assertFalse(self.node.policy_table.unsaved)
+        self.files.crash()
+        self.restart()
+        policy = self.node.policies.of(b"q")
+        assert policy is not None
+        self.assertEqual(5, policy.ttl_s)
+        self.assertEqual(2, self.node.policy_table.registers.next_counter())
+        self.assertEqual((0, False), self.state())
+
+    def state(self) -> tuple[int, bool]:
+        """Changes received, and whether the file lacks something."""
+        table = self.node.policy_table
+        return table.received, table.unsaved
+
+    def test_none(self) -> None:
+        """A new node has no file, and nothing is wrong with that."""
+        self.file.load()
+        self.assertEqual("", self.logged())
+        self.assertEqual([], self.files.paths())
+
+    def test_set_aside(self) -> None:
+        """A file that is torn, foreign or from a later version is kept under another name, and the
+        node starts and can save."""
+        later = render([], 1).replace(b"version 1", b"version 2")
+        for data, why in (
+            (render([], 1)[:-9], "checksum"),
+            (b"port 7711\n", "no file of policies"),
+            (later, "later version"),
+        ):
+            self.files.put(PATH, data)
+            self.restart()
+            kept = f"{PATH}.damaged-{UNIX_S}"
+            self.assertEqual([kept], [path for path in self.files.paths() if path != NODES])
+            self.assertEqual(data, self.files.content(kept))
+            self.assertIn(why, self.logged())
+            self.assertIn(kept, self.logged())
+            self.set()
+            self.files.remove(PATH)
+
+    def test_not_renamed(self) -> None:
+        """A file that can be neither used nor set aside is not overwritten either."""
+        self.files.put(PATH, b"port 7711\n")
+        self.files.rename_error = errno.EACCES
+        self.restart()
+        self.assertIn("takes no changes of policies", self.logged())
+        self.assertRaises(OSError, self.set)
+        self.assertEqual(b"port 7711\n", self.files.content(PATH))
