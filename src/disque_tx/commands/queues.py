@@ -99,10 +99,10 @@ def pause(server: Server, client: Client, argv: list[bytes]) -> None:
     if change:
         server.node.pause(argv[1], flags)
     queue = server.node.queues.get(argv[1])
-    paused = PAUSE_NONE if queue is None else queue.paused
     if everywhere:
-        server.node.pause_everywhere(argv[1], paused)
-    client.replies.status(PAUSE_NAMES[paused])
+        said = PAUSE_NONE if queue is None else queue.paused_by_command
+        server.node.pause_everywhere(argv[1], said)
+    client.replies.status(PAUSE_NAMES[server.node.queues.paused(argv[1])])
 
 
 class _Scan:

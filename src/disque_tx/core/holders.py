@@ -102,5 +102,4 @@ class Holders:
             self._jobs.record(job)  # a restart must not take it for one that was delivered
 
     def _paused_in(self, job: Job) -> bool:
-        queue = self._queues.get(job.queue)
-        return queue is not None and queue.paused & PAUSE_IN != 0
+        return self._queues.paused(job.queue) & PAUSE_IN != 0

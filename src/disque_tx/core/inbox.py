@@ -56,9 +56,7 @@ class Inbox:
         self._holders = holders
         self._acks = acks
         self._federation = federation
-        self._outbox = state.outbox
-        self._queues = state.queues
-        self._waiters = state.waiters
+        self._pausing = state.pausing
 
     def receive(self, link: Link, message: Message, now_ms: i64, wall_us: i64) -> None:
         """Take one message that came on ``link``."""
@@ -87,7 +85,7 @@ class Inbox:
             if message.type == NEEDJOBS:
                 self._federation.give(sender, message, now_ms)
             else:
-                self.pause(message.queue, message.aux & PAUSE_ALL, now_ms)
+                self._pausing.command(message.queue, message.aux & PAUSE_ALL, now_ms)
         elif isinstance(message, NodeFailed):
             self._cluster.failed(message, now_ms)
 
@@ -127,15 +125,3 @@ class Inbox:
         """Take REPLJOB of a node that may send it."""
         if not is_replaced(sender, link):
             self._replication.keep(sender, record, life_s, mflags, now_ms, wall_us)
-
-    def pause(self, name: bytes, flags: i64, now_ms: i64) -> None:
-        """Set the pause flags of a queue, which is made if there are any (section 11.6)."""
-        queue = self._queues.get(name)
-        if queue is None:
-            if flags == 0:
-                return
-            queue = self._queues.obtain(name, now_ms)
-        queue.paused = flags
-        if self._outbox.events is not None:
-            self._outbox.events.paused(name, flags)
-        self._waiters.note_ready(queue)

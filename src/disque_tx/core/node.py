@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from disque_tx import busmessages, events
 from disque_tx.busmessages import Bulk, JobSignal, Message, QueueSignal
 from disque_tx.core.acks import Acks
-from disque_tx.core.adding import Adding, AddRequest
+from disque_tx.core.adding import Adding
 from disque_tx.core.arrival import Arrivals
 from disque_tx.core.client import Client
 from disque_tx.core.cluster import Cluster
@@ -29,6 +29,8 @@ from disque_tx.core.membership import Membership
 from disque_tx.core.queues import PAUSE_OUT
 from disque_tx.core.releasing import Releasing, leaving
 from disque_tx.core.replication import Replication
+from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.core.rules.overflow import Overflow
 from disque_tx.core.state import State
 from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
@@ -64,6 +66,9 @@ class Node:
         self.federation = Federation(state, self.delivery, arrivals, self.acks)
         self._adding = Adding(state, self.delivery, self.replication, ids)
         self._releasing = Releasing(state, self.delivery)
+        self._overflow = Overflow(state, self.delivery, self.acks)
+        self._pausing = state.pausing
+        self.slices = state.slices
         holders = Holders(state, self.delivery, self.acks)
         self._inbox = Inbox(
             state, self.cluster, self.replication, holders, self.acks, self.federation
@@ -253,7 +258,7 @@ class Node:
 
     def pause(self, name: bytes, flags: i64) -> None:
         """PAUSE (client protocol, section 19): set the flags of a queue, made if there are any."""
-        self._inbox.pause(name, flags, self.now_ms)
+        self._pausing.command(name, flags, self.now_ms)
 
     def pause_everywhere(self, name: bytes, flags: i64) -> None:
         """Ask all other nodes to set the pause flags of their queue."""
@@ -281,6 +286,8 @@ class Node:
         for client in self.waiters.expired(self.now_ms, DUE_PER_TURN):
             self._releasing.time_over(client)
         self.replication.run_due(self.now_ms, DUE_PER_TURN)
+        if self.slices.busy():
+            self.slices.run(self.now_ms)
         self.serve()
 
     def _awake(self, job: Job) -> None:
@@ -295,6 +302,8 @@ class Node:
         """Serve the clients in line at queues that became ready."""
         if self.waiters.ready:
             self.delivery.serve(self.now_ms)
+            if self.delivery.overfull:
+                self._overflow.run(self.now_ms)
         if self.delivery.emptied:
             self._emptied()
 
@@ -307,6 +316,8 @@ class Node:
         resends_ms = self.replication.resends.next_ms()
         if due_ms < 0 or 0 <= resends_ms < due_ms:
             due_ms = resends_ms
+        if self.slices.busy() and (due_ms < 0 or due_ms > self.now_ms):
+            due_ms = self.now_ms + 1
         return due_ms
 
     def release_leaving(self) -> None:
@@ -330,5 +341,6 @@ class Node:
         self.federation.wanting.clear()
         self.federation.given.forget_all()
         self.delivery.emptied.clear()
+        self.delivery.overfull.clear()
         self.jobs.clear()
         self.queues.clear()

@@ -11,6 +11,7 @@ from disque_tx.core.client import Client
 from disque_tx.core.importschedule import ImportSchedule
 from disque_tx.core.memory import QUEUE_BYTES, Memory
 from disque_tx.core.order import JobOrder
+from disque_tx.core.shared.policies import Policies
 from disque_tx.core.table import Table
 from disque_tx.messages import Keyed
 
@@ -32,21 +33,25 @@ class Queue(Keyed):
     """One queue, found by its name.
 
     ``created_ms`` and ``used_ms`` (last enqueue or fetch): the steady clock. ``waiters``: clients
-    blocked here, in the order in which they came; ``None`` while no client ever waited. ``ready``:
+    blocked here, in the order in which they came; ``None`` while no client ever waited. ``paused``:
+    in force, by PAUSE or by policy; ``paused_by_command``: what PAUSE said. ``ready``:
     stands in the node's list of queues whose waiters may be served. ``imports``: what is asked of
-    other nodes and comes from them; ``None`` before anything was.
+    other nodes and comes from them; ``None`` before anything was. ``overfull``: stands in the list
+    of queues that may be longer than their policy allows.
     """
 
     __slots__ = (
         "jobs",
         "waiters",
         "paused",
+        "paused_by_command",
         "created_ms",
         "used_ms",
         "jobs_in",
         "jobs_out",
         "ready",
         "imports",
+        "overfull",
     )
 
     def __init__(self, name: bytes, now_ms: i64) -> None:
@@ -54,12 +59,14 @@ class Queue(Keyed):
         self.jobs: JobOrder = JobOrder()
         self.waiters: OrderedDict[Client, None] | None = None
         self.paused: i64 = PAUSE_NONE
+        self.paused_by_command: i64 = PAUSE_NONE
         self.created_ms: i64 = now_ms
         self.used_ms: i64 = now_ms
         self.jobs_in: i64 = 0
         self.jobs_out: i64 = 0
         self.ready: bool = False
         self.imports: ImportSchedule | None = None
+        self.overfull: bool = False
 
     @property
     def name(self) -> bytes:
@@ -79,7 +86,7 @@ class Queue(Keyed):
         return (
             self.jobs.size == 0
             and not self.waiters
-            and self.paused == PAUSE_NONE
+            and self.paused_by_command == PAUSE_NONE
             and now_ms - self.used_ms >= limit_ms
         )
 
@@ -87,9 +94,10 @@ class Queue(Keyed):
 class Queues:
     """All queues by name, and the sweep that removes idle ones a few at a time."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, policies: Policies) -> None:
         self.table: Table[Queue] = Table()
         self._memory = memory
+        self._policies = policies
         self._cursor = 0
         # When the job that waits for the longest was queued, of those seen by the sweep under way
         # and by the last complete one; -1 for none.
@@ -108,9 +116,22 @@ class Queues:
         queue = self.table.get(name)
         if queue is None:
             queue = Queue(name, now_ms)
+            queue.paused = self.paused_by_policy(name)
             self.table.put(queue)
             self._memory.take(QUEUE_BYTES + len(name))
         return queue
+
+    def paused(self, name: bytes) -> i64:
+        """The pause flags in force for a queue, which need not exist."""
+        queue = self.table.get(name)
+        return self.paused_by_policy(name) if queue is None else queue.paused
+
+    def paused_by_policy(self, name: bytes) -> i64:
+        """The pause flags that the policy of a queue says."""
+        if not self._policies.active:
+            return PAUSE_NONE
+        policy = self._policies.of(name)
+        return PAUSE_NONE if policy is None or policy.pause < 0 else policy.pause
 
     def discard(self, queue: Queue) -> None:
         """Remove a queue; its statistics are gone with it."""

@@ -320,8 +320,7 @@ class Replication:
         that the job has left."""
         if not self.takes_jobs() or not valid_id(record.id):
             return
-        queue = self._queues.get(record.queue)
-        if queue is not None and queue.paused & PAUSE_IN:
+        if self._queues.paused(record.queue) & PAUSE_IN:
             return
         job = self._jobs.get(record.id)
         if job is not None:

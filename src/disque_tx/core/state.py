@@ -10,7 +10,9 @@ from disque_tx.core.memory import Memory
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.peers import Peers, Received
 from disque_tx.core.queues import Queues
+from disque_tx.core.rules.pausing import Pausing
 from disque_tx.core.shared.policies import Policies
+from disque_tx.core.slices import Slices
 from disque_tx.core.store import JobStore
 from disque_tx.core.totals import Totals
 from disque_tx.core.waiters import Waiters
@@ -26,9 +28,11 @@ class State:
         self.memory = Memory()
         self.totals = Totals()
         self.policies = Policies()
-        self.queues = Queues(self.memory)
+        self.queues = Queues(self.memory, self.policies)
         self.jobs = JobStore(self.memory, self.outbox, self.totals)
         self.waiters = Waiters(self.queues, self.outbox)
+        self.slices = Slices()
+        self.pausing = Pausing(self.policies, self.queues, self.waiters, self.outbox, self.slices)
         self.peers = Peers(membership)
         self.received = Received()
         self.given = Given(self.peers)

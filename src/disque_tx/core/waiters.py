@@ -132,6 +132,11 @@ class Waiters:
 
     def note_ready(self, queue: Queue) -> None:
         """Jobs came or a pause ended: clients that wait at the queue may be served."""
-        if queue.waiters and not queue.ready and not queue.paused & PAUSE_OUT:
+        if queue.waiters and not queue.paused & PAUSE_OUT:
+            self.look_at(queue)
+
+    def look_at(self, queue: Queue) -> None:
+        """Have the node look at the queue before the next request."""
+        if not queue.ready:
             queue.ready = True
             self.ready.append(queue)

@@ -43,17 +43,26 @@ def check_pattern(pattern: bytes) -> None:
         raise CommandError("ERR", f"Policy pattern longer than {PATTERN_BYTES_MAX} bytes")
 
 
+class PolicyWatcher:
+    """Who acts when a setting comes into force, changes, or goes out of force."""
+
+    def changed(self, pattern: bytes, name: bytes, exact: bool) -> None:
+        """The setting ``name`` of a pattern changed. ``exact``: only one queue can match."""
+        raise NotImplementedError
+
+
 class Policies:
     """The policies in force. ``active``: there is at least one.
 
-    :meth:`set` and :meth:`unset` change what is in force here, and nothing else: values were checked
-    before, and other nodes get them elsewhere.
+    :meth:`set` and :meth:`unset` change what is in force here, and nothing else: values were
+    checked before, and other nodes get them elsewhere. ``watcher``: ``None`` for none.
     """
 
-    __slots__ = ("_exact", "_globs", "_known", "_patterns", "_prefix_max", "active")
+    __slots__ = ("_exact", "_globs", "_known", "_patterns", "_prefix_max", "active", "watcher")
 
     def __init__(self) -> None:
         self.active: bool = False
+        self.watcher: PolicyWatcher | None = None
         self._patterns: dict[bytes, Values] = {}
         self._exact: dict[bytes, Values] = {}
         # Literal prefix → the patterns that have it, the greatest first.
@@ -79,7 +88,7 @@ class Policies:
             values = self._patterns[pattern] = {}
             self._index(pattern, values)
         values[name] = value
-        self._changed()
+        self._changed(pattern, name)
 
     def unset(self, pattern: bytes, name: bytes) -> None:
         """Take a setting out of force, if it is in force."""
@@ -95,7 +104,7 @@ class Policies:
                 globs.remove(pattern)
                 if not globs:
                     del self._globs[prefix]
-        self._changed()
+        self._changed(pattern, name)
 
     def _index(self, pattern: bytes, values: Values) -> None:
         prefix = literal_prefix(pattern)
@@ -107,9 +116,11 @@ class Policies:
         globs.sort(reverse=True)
         self._prefix_max = max(self._prefix_max, len(prefix))
 
-    def _changed(self) -> None:
+    def _changed(self, pattern: bytes, name: bytes) -> None:
         self._known.clear()
         self.active = bool(self._patterns)
+        if self.watcher is not None:
+            self.watcher.changed(pattern, name, len(literal_prefix(pattern)) == len(pattern))
 
     # -- for one queue -----------------------------------------------------------------------
 
