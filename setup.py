@@ -22,6 +22,7 @@ COMPILED = [
     "wire/*.py",
     "core/*.py",
     "core/shared/*.py",
+    "core/overview/*.py",
     "core/rules/*.py",
     "commands/*.py",
     "engine/buslinks.py",

@@ -36,6 +36,9 @@ PAUSE: Final = 15
 #: The first type that is ours. 32 to 34 are reserved for tables that all nodes share.
 OWN_TYPES: Final = 32
 BULK: Final = 35
+#: A question about queues, and the answer.
+QUERY: Final = 44
+REPORT: Final = 45
 TYPE_NAMES: Final = (
     *("PING", "PONG", "MEET", "FAIL", "REPLJOB", "GOTJOB", "ENQUEUE", "QUEUED", "SETACK"),
     *("WILLQUEUE", "GOTACK", "DELJOB", "NEEDJOBS", "YOURJOBS", "WORKING", "PAUSE"),
@@ -48,12 +51,15 @@ INCR_DELIV: Final = 4
 
 # Feature bits (section 21.1). Bit 0 is reserved for tables that all nodes share.
 CAN_BULK: Final = 2
+CAN_QUERY: Final = 8
 
 
 def type_name(kind: i64) -> str:
     """The name of a message type, for people."""
     if kind < len(TYPE_NAMES):
         return TYPE_NAMES[kind]
+    if kind in (QUERY, REPORT):
+        return "QUERY" if kind == QUERY else "REPORT"
     return "BULK" if kind == BULK else f"type {kind}"
 
 
@@ -185,6 +191,19 @@ class QueueSignal(Message):
         super().__init__(kind)
         self.queue: bytes = queue
         self.aux: i64 = aux
+
+
+@mypyc_attr(acyclic=True)
+class QueryMessage(Message):
+    """QUERY, REPORT. ``number``: of the question, chosen by the node that asks. ``words``: what is
+    asked, or the answer (see :mod:`disque_tx.core.overview.queries`)."""
+
+    __slots__ = ("number", "words")
+
+    def __init__(self, kind: i64, number: i64, words: list[bytes]) -> None:
+        super().__init__(kind)
+        self.number: i64 = number
+        self.words: list[bytes] = words
 
 
 @mypyc_attr(acyclic=True)

@@ -136,9 +136,9 @@ class CommandTests(DeskCase):
         """Every command that can be called is described."""
         table = self.call(command, b"COMMAND")
         assert isinstance(table, list)
-        self.assertEqual(32, len(table))
+        self.assertEqual(36, len(table))
         self.assertIn(AUTH, table)
-        self.assertEqual(32, self.call(command, b"COMMAND", b"count"))
+        self.assertEqual(36, self.call(command, b"COMMAND", b"count"))
 
     def test_info(self) -> None:
         """Unknown names yield null at their place in the reply."""
@@ -150,7 +150,7 @@ class CommandTests(DeskCase):
         """A renamed command is found by its new name and described with its original one."""
         self.server.registry.rename(b"auth", b"login")
         self.server.registry.rename(b"hello", b"")
-        self.assertEqual(31, self.call(command, b"COMMAND", b"COUNT"))
+        self.assertEqual(35, self.call(command, b"COMMAND", b"COUNT"))
         words = [b"INFO", b"login", b"auth", b"hello"]
         self.assertEqual([AUTH, None, None], self.call(command, b"COMMAND", *words))
 

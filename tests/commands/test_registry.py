@@ -40,6 +40,10 @@ nack -1 write denyoom fast
 dequeue -1 write fast
 working 2 write fast
 pause -3 readonly fast
+qcount -2 readonly fast
+qlist -1 readonly
+qflush -2 write
+waitjob -2 readonly fast
 """
 
 
@@ -50,7 +54,7 @@ class RegistryTests(SynchronousTestCase):
         self.registry = standard_registry()
 
     def test_table(self) -> None:
-        """Names, arities, flags and order are those of the original."""
+        """Names, arities, flags and order are those of the original, whose commands come first."""
         lines = [
             f"{command.name.decode()} {command.arity} {' '.join(command.flags)}\n"
             for command in self.registry.table
@@ -80,13 +84,13 @@ class RegistryTests(SynchronousTestCase):
         self.assertTrue(self.registry.rename(b"SHUTDOWN", b"Halt"))
         self.assertNotIn(b"shutdown", self.registry.by_name)
         self.assertEqual(b"shutdown", self.registry.by_name[b"halt"].name)
-        self.assertEqual(32, len(self.registry.table))
+        self.assertEqual(36, len(self.registry.table))
 
     def test_remove(self) -> None:
         """An empty new name disables the command."""
         self.assertTrue(self.registry.rename(b"debug", b""))
         self.assertNotIn(b"debug", self.registry.by_name)
-        self.assertEqual(31, len(self.registry.by_name))
+        self.assertEqual(35, len(self.registry.by_name))
 
     def test_refused(self) -> None:
         """Unknown commands and names in use have different errors, and nothing changes."""

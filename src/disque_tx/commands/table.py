@@ -1,4 +1,4 @@
-"""The 32 commands, in the original's order (client protocol, section 7)."""
+"""The commands: the original's 32, in its order (client protocol, section 7), and then our own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from disque_tx.commands import (
     hello,
     info,
     jobs,
+    overview,
     process,
     queues,
 )
@@ -88,5 +89,9 @@ def standard_registry() -> Registry:
             Command(b"dequeue", -1, "write fast", jobs.dequeue),
             Command(b"working", 2, "write fast", jobs.working),
             Command(b"pause", -3, "readonly fast", queues.pause),
+            Command(b"qcount", -2, "readonly fast", overview.qcount),
+            Command(b"qlist", -1, "readonly", overview.qlist),
+            Command(b"qflush", -2, "write", overview.qflush),
+            Command(b"waitjob", -2, "readonly fast", overview.waitjob),
         ]
     )

@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from disque_tx.core.arrival import ETIME_MAX
 from disque_tx.core.client import Client
 from disque_tx.core.delivery import Delivery
-from disque_tx.core.job import HOLD, Job
+from disque_tx.core.job import DELAYED, HOLD, Job
 from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.replication import Replication
 from disque_tx.core.rules.addrequest import AddRequest
@@ -141,6 +141,7 @@ class Adding:
         if job.delay_s > 0:
             job.step(HOLD)
             job.qtime_ms = now_ms + job.delay_s * 1000
+            self._jobs.count_as(job, DELAYED)
         else:
             self._delivery.first_queueing(job, now_ms)
         self._jobs.add(job)

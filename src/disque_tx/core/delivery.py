@@ -20,6 +20,7 @@ from disque_tx import busmessages, events
 from disque_tx.busmessages import INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.core.client import BLOCKED_GETJOB, REPLY_OFF, Client
 from disque_tx.core.job import HOLD, QUEUE, Job
+from disque_tx.core.overview import endings
 from disque_tx.core.queues import PAUSE_IN, PAUSE_OUT, Queue
 from disque_tx.core.shared.settings import DROP_OLDEST
 from disque_tx.core.state import State
@@ -146,6 +147,8 @@ class Delivery:
         job.queue = queue.name  # one copy of the name for all jobs of the queue
         queue.jobs.add(job)
         queue.used_ms = now_ms
+        if now_ms >= queue.mark_ms:
+            queue.mark(now_ms)
         queue.jobs_in += 1
         if queue.waiters:
             self._waiters.note_ready(queue)
@@ -187,6 +190,8 @@ class Delivery:
         self._totals.queued -= 1
         job.flags |= DELIVERED
         queue.used_ms = now_ms
+        if now_ms >= queue.mark_ms:
+            queue.mark(now_ms)
         queue.jobs_out += 1
         if queue.imports is not None and queue.jobs.size == 0:
             self.emptied.append(queue)
@@ -280,6 +285,8 @@ class Delivery:
     def _expired(self, job: Job) -> None:
         self._totals.expired += 1
         self._outbox.note(events.EXPIRED, job)
+        if self._jobs.endings.watched:
+            self._jobs.endings.note(job.id, endings.EXPIRED)
 
     def postpone(self, job: Job, now_ms: i64) -> None:
         """Let a job with RETRY > 0 wait for another RETRY before it is queued again."""

@@ -24,12 +24,13 @@ from disque_tx.busmessages import (
     JobsMessage,
     Message,
     NodeFailed,
+    QueryMessage,
     QueueSignal,
 )
-from disque_tx.core.acks import Acks
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.federation import Federation
 from disque_tx.core.holders import Holders
+from disque_tx.core.overview.requests import Overview
 from disque_tx.core.queues import PAUSE_ALL
 from disque_tx.core.replication import Replication
 from disque_tx.core.state import State
@@ -47,15 +48,16 @@ class Inbox:
         cluster: Cluster,
         replication: Replication,
         holders: Holders,
-        acks: Acks,
         federation: Federation,
+        overview: Overview,
     ) -> None:
         self._membership = state.membership
         self._cluster = cluster
         self._replication = replication
         self._holders = holders
-        self._acks = acks
+        self._acks = holders.acks
         self._federation = federation
+        self._overview = overview
         self._pausing = state.pausing
 
     def receive(self, link: Link, message: Message, now_ms: i64, wall_us: i64) -> None:
@@ -86,6 +88,8 @@ class Inbox:
                 self._federation.give(sender, message, now_ms)
             else:
                 self._pausing.command(message.queue, message.aux & PAUSE_ALL, now_ms)
+        elif isinstance(message, QueryMessage):
+            self._overview.receive(sender, message, now_ms)
         elif isinstance(message, NodeFailed):
             self._cluster.failed(message, now_ms)
 

@@ -26,6 +26,7 @@ from disque_tx.core.holders import Holders
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
+from disque_tx.core.overview.requests import Overview
 from disque_tx.core.queues import PAUSE_OUT
 from disque_tx.core.releasing import Releasing, leaving
 from disque_tx.core.replication import Replication
@@ -70,9 +71,9 @@ class Node:
         self._pausing = state.pausing
         self.slices = state.slices
         holders = Holders(state, self.delivery, self.acks)
-        self._inbox = Inbox(
-            state, self.cluster, self.replication, holders, self.acks, self.federation
-        )
+        self.overview = Overview(state, self.acks)
+        parts = (self.replication, holders, self.federation, self.overview)
+        self._inbox = Inbox(state, self.cluster, *parts)
 
     @property
     def id(self) -> bytes:
@@ -286,8 +287,7 @@ class Node:
         for client in self.waiters.expired(self.now_ms, DUE_PER_TURN):
             self._releasing.time_over(client)
         self.replication.run_due(self.now_ms, DUE_PER_TURN)
-        if self.slices.busy():
-            self.slices.run(self.now_ms)
+        self.overview.run_due(self.now_ms)
         self.serve()
 
     def _awake(self, job: Job) -> None:
@@ -309,16 +309,9 @@ class Node:
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
-        due_ms = self.jobs.schedule.next_ms()
-        clients_ms = self.waiters.timeouts.next_ms()
-        if due_ms < 0 or 0 <= clients_ms < due_ms:
-            due_ms = clients_ms
-        resends_ms = self.replication.resends.next_ms()
-        if due_ms < 0 or 0 <= resends_ms < due_ms:
-            due_ms = resends_ms
-        if self.slices.busy() and (due_ms < 0 or due_ms > self.now_ms):
-            due_ms = self.now_ms + 1
-        return due_ms
+        due_ms = _earlier(self.jobs.schedule.next_ms(), self.waiters.timeouts.next_ms())
+        due_ms = _earlier(due_ms, self.replication.resends.next_ms())
+        return _earlier(due_ms, self.overview.next_due_ms(self.now_ms))
 
     def release_leaving(self) -> None:
         """Send the clients that wait for jobs elsewhere, once this node is leaving."""
@@ -344,3 +337,8 @@ class Node:
         self.delivery.overfull.clear()
         self.jobs.clear()
         self.queues.clear()
+
+
+def _earlier(due_ms: i64, other_ms: i64) -> i64:
+    """The earlier of two times, of which each may be -1 for never."""
+    return other_ms if due_ms < 0 or 0 <= other_ms < due_ms else due_ms

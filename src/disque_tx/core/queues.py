@@ -11,6 +11,7 @@ from disque_tx.core.client import Client
 from disque_tx.core.importschedule import ImportSchedule
 from disque_tx.core.memory import QUEUE_BYTES, Memory
 from disque_tx.core.order import JobOrder
+from disque_tx.core.rates import MARK_MS, Rates
 from disque_tx.core.shared.policies import Policies
 from disque_tx.core.table import Table
 from disque_tx.messages import Keyed
@@ -36,7 +37,8 @@ class Queue(Keyed):
     blocked here, in the order in which they came; ``None`` while no client ever waited. ``paused``:
     in force, by PAUSE or by policy; ``paused_by_command``: what PAUSE said. ``ready``:
     stands in the node's list of queues whose waiters may be served. ``imports``: what is asked of
-    other nodes and comes from them; ``None`` before anything was. ``overfull``: stands in the list
+    other nodes and comes from them; ``None`` before anything was. ``rates``: ``None`` before
+    ``mark_ms``, from which on they have to be brought up to date. ``overfull``: stands in the list
     of queues that may be longer than their policy allows.
     """
 
@@ -52,6 +54,8 @@ class Queue(Keyed):
         "ready",
         "imports",
         "overfull",
+        "rates",
+        "mark_ms",
     )
 
     def __init__(self, name: bytes, now_ms: i64) -> None:
@@ -67,11 +71,29 @@ class Queue(Keyed):
         self.ready: bool = False
         self.imports: ImportSchedule | None = None
         self.overfull: bool = False
+        self.rates: Rates | None = None
+        self.mark_ms: i64 = now_ms + MARK_MS
 
     @property
     def name(self) -> bytes:
         """What clients call it."""
         return self.id
+
+    def mark(self, now_ms: i64) -> None:
+        """Bring the rates up to date, from ``mark_ms`` on and before the counters change."""
+        if self.rates is None:
+            self.rates = Rates(0, 0, self.mark_ms - MARK_MS)
+        self.rates.move(self.jobs_in, self.jobs_out, now_ms)
+        self.mark_ms = self.rates.marked_ms + MARK_MS
+
+    def milli_per_s(self, now_ms: i64) -> tuple[i64, i64]:
+        """Jobs that entered and left per 1,000 seconds, by the last ten seconds."""
+        if now_ms >= self.mark_ms:
+            self.mark(now_ms)
+        rates = self.rates
+        if rates is None:
+            return self.jobs_in * 100, self.jobs_out * 100
+        return rates.in_milli(self.jobs_in, now_ms), rates.out_milli(self.jobs_out, now_ms)
 
     def blocked(self) -> int:
         """How many clients wait here."""

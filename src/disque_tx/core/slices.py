@@ -36,6 +36,10 @@ class Slices:
         if task not in self._tasks:
             self._tasks.append(task)
 
+    def count(self) -> int:
+        """How many tasks are under way."""
+        return len(self._tasks)
+
     def busy(self) -> bool:
         """Whether there is anything to do."""
         return bool(self._tasks)

@@ -8,6 +8,7 @@ from disque_tx.core.given import Given
 from disque_tx.core.membership import Membership
 from disque_tx.core.memory import Memory
 from disque_tx.core.outbox import Outbox
+from disque_tx.core.overview.endings import Endings
 from disque_tx.core.peers import Peers, Received
 from disque_tx.core.queues import Queues
 from disque_tx.core.rules.pausing import Pausing
@@ -29,8 +30,8 @@ class State:
         self.totals = Totals()
         self.policies = Policies()
         self.queues = Queues(self.memory, self.policies)
-        self.jobs = JobStore(self.memory, self.outbox, self.totals)
         self.waiters = Waiters(self.queues, self.outbox)
+        self.jobs = JobStore(self.memory, self.outbox, self.totals, Endings(self.waiters))
         self.slices = Slices()
         self.pausing = Pausing(self.policies, self.queues, self.waiters, self.outbox, self.slices)
         self.peers = Peers(membership)

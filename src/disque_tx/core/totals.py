@@ -16,7 +16,7 @@ class Totals:
     passed without an acknowledgement. ``expired``: their life ended before they were acknowledged.
     ``evicted``: removed to make room. ``dropped``: given up because too few copies could be made,
     or deleted by command. ``overflowed``: ended because their queue was longer than its policy
-    allows.
+    allows. ``flushed``: ended by QFLUSH.
 
     ``queued``: jobs in queues. ``in_hand``: jobs that a client of this node fetched and that are
     neither done nor queued here again.
@@ -29,6 +29,7 @@ class Totals:
         "dropped",
         "evicted",
         "expired",
+        "flushed",
         "in_hand",
         "nacked",
         "overflowed",
@@ -52,3 +53,4 @@ class Totals:
         self.evicted: i64 = 0
         self.dropped: i64 = 0
         self.overflowed: i64 = 0
+        self.flushed: i64 = 0

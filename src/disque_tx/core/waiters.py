@@ -15,6 +15,8 @@ from mypy_extensions import i64
 from disque_tx.core.client import (
     BLOCKED_ADDJOB,
     BLOCKED_GETJOB,
+    BLOCKED_TASK,
+    BLOCKED_WAITJOB,
     NOT_BLOCKED,
     REPLY_OFF,
     Client,
@@ -49,12 +51,13 @@ class CopiesWait:
 
 class Waiters:
     """``blocked``: clients that wait; ``ready``: queues with a line and, lately, a job; ``copies``:
-    by the ID of the job."""
+    by the ID of the job; ``endings``: clients that wait for the end of a job, by its ID."""
 
     def __init__(self, queues: Queues, outbox: Outbox) -> None:
         self.blocked: dict[Client, None] = {}
         self.ready: list[Queue] = []
         self.copies: dict[bytes, CopiesWait] = {}
+        self.endings: dict[bytes, list[Client]] = {}
         self.timeouts: Schedule[Client] = Schedule()
         self._queues = queues
         self._outbox = outbox
@@ -83,6 +86,20 @@ class Waiters:
             client.blocked_job = job.id
             self._block(client, timeout_ms, now_ms)
 
+    def wait_for_ending(self, client: Client, job_id: bytes, timeout_ms: i64, now_ms: i64) -> None:
+        """Let ``client`` wait for the end of a job; 0 waits for ever."""
+        client.blocked = BLOCKED_WAITJOB
+        client.blocked_job = job_id
+        self.endings.setdefault(job_id, []).append(client)
+        self._block(client, timeout_ms, now_ms)
+
+    def wait_for_task(self, client: Client) -> i64:
+        """Let ``client`` wait until a long request is done; the number of this wait."""
+        client.blocked = BLOCKED_TASK
+        client.blocked_number += 1
+        self._block(client, 0, 0)
+        return client.blocked_number
+
     def _block(self, client: Client, timeout_ms: i64, now_ms: i64) -> None:
         self.blocked[client] = None
         if 0 < timeout_ms < NO_TIMEOUT_MS:
@@ -94,7 +111,7 @@ class Waiters:
         if client is not None:
             if client.reply_mode != REPLY_OFF:
                 client.replies.status(job.id)
-            self._answered(client)
+            self.answered(client)
 
     def copies_failed(self, job: Job, error: CommandError) -> None:
         """Refuse the client of ``job``, if there is one."""
@@ -103,9 +120,10 @@ class Waiters:
         if client is not None:
             if client.reply_mode != REPLY_OFF:
                 client.replies.error(error.reply())
-            self._answered(client)
+            self.answered(client)
 
-    def _answered(self, client: Client) -> None:
+    def answered(self, client: Client) -> None:
+        """The client has its reply: it goes on."""
         self.leave(client)
         self._outbox.touch(client)
 
@@ -115,6 +133,12 @@ class Waiters:
             return
         if client.blocked == BLOCKED_ADDJOB:
             self.copies.pop(client.blocked_job, None)
+            client.blocked_job = b""
+        elif client.blocked == BLOCKED_WAITJOB:
+            clients = self.endings[client.blocked_job]
+            clients.remove(client)
+            if not clients:
+                del self.endings[client.blocked_job]
             client.blocked_job = b""
         for name in client.blocked_queues:
             queue = self._queues.get(name)

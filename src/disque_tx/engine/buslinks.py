@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from disque_tx.busmessages import CAN_BULK
+from disque_tx.busmessages import CAN_BULK, CAN_QUERY
 from disque_tx.core.node import Node
 from disque_tx.engine.linkend import LinkEnd
 from disque_tx.nodetable import Link, NodeEntry
@@ -87,6 +87,7 @@ class BusLinks:
         link = Link(end.writer, entry, end.peer_ip, local_ip, node.now_ms, self._epoch)
         end.link = link
         end.parser.bulk = node.membership.features & CAN_BULK != 0
+        end.parser.queries = node.membership.features & CAN_QUERY != 0
         self._up[end.writer] = end
         if entry is not None:
             node.cluster.link_up(entry, link, node.now_ms)

@@ -13,7 +13,7 @@ from typing import Final
 from librt.strings import read_i16_be, read_i32_be
 from mypy_extensions import i64
 
-from disque_tx.busmessages import BULK, REPLJOB, Bulk, Gossip, Message
+from disque_tx.busmessages import BULK, REPLJOB, Bulk, Gossip, Message, QueryMessage
 from disque_tx.errors import LocalError, PeerError
 from disque_tx.wire.bulk import (
     HotMessages,
@@ -35,6 +35,7 @@ from disque_tx.wire.busheader import (
     read_header,
 )
 from disque_tx.wire.jobcodec import RecordReader, record_end
+from disque_tx.wire.queries import is_query, query_parts, read_query
 
 #: Enough for the MEET of a node that knows 600 others; no unknown node needs more.
 STRANGER_BYTES_MAX: Final = 64 * 1024
@@ -70,6 +71,8 @@ def _encode(message: Message) -> bytes:
     if isinstance(message, Bulk):
         parts = bulk_parts(message)
         count = len(message.messages)
+    elif isinstance(message, QueryMessage):
+        parts = query_parts(message)
     else:
         parts = [*body_parts(message)]
         if isinstance(message, Gossip):
@@ -86,7 +89,8 @@ class BusParser:
     ``limit_bytes``: length of the longest message; may be changed between any two messages.
     ``received``: messages that were complete; those in a bulk count one by one. ``ignored``: those
     of them that cannot be used: of another version, of an unknown type, or of a length that is not
-    what type and counts ask for. ``bulk``: whether BULK is a known type. Nothing is allocated
+    what type and counts ask for. ``bulk``, ``queries``: whether BULK, and QUERY and REPORT, are
+    known types. Nothing is allocated
     because a header announces it.
     """
 
@@ -101,6 +105,7 @@ class BusParser:
         "bulk",
         "ignored",
         "limit_bytes",
+        "queries",
         "received",
     )
 
@@ -109,6 +114,7 @@ class BusParser:
         self.received: i64 = 0
         self.ignored: i64 = 0
         self.bulk: bool = True
+        self.queries: bool = True
         self._records = RecordReader()
         self._data: bytes = b""
         self._pos: i64 = 0
@@ -220,7 +226,11 @@ class BusParser:
                 read_header(one, data, start)
                 one.mflags = mflags
             return bulk
-        message = read_body(kind, count, data, at, end - at)
+        message: Message | None
+        if is_query(kind):
+            message = read_query(kind, data, at, end) if self.queries else None
+        else:
+            message = read_body(kind, count, data, at, end - at)
         if message is None:
             return None
         if not read_header(message, data, start) and not isinstance(message, Gossip):

@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from disque_tx import events
 from disque_tx.core.acks import Acks
 from disque_tx.core.delivery import Delivery
+from disque_tx.core.overview.endings import DELETED
 from disque_tx.core.queues import Queue
 from disque_tx.core.shared.settings import DROP_OLDEST
 from disque_tx.core.slices import Task
@@ -27,7 +28,16 @@ _JOBS_PER_SLICE: Final = 500
 class Overflow(Task):
     """Shortens queues."""
 
-    __slots__ = ("_acks", "_delivery", "_left", "_outbox", "_policies", "_slices", "_totals")
+    __slots__ = (
+        "_acks",
+        "_delivery",
+        "_endings",
+        "_left",
+        "_outbox",
+        "_policies",
+        "_slices",
+        "_totals",
+    )
 
     def __init__(self, state: State, delivery: Delivery, acks: Acks) -> None:
         self._policies = state.policies
@@ -36,6 +46,7 @@ class Overflow(Task):
         self._slices = state.slices
         self._delivery = delivery
         self._acks = acks
+        self._endings = state.jobs.endings
         self._left: i64 = 0
 
     def run(self, now_ms: i64) -> None:
@@ -65,5 +76,6 @@ class Overflow(Task):
             assert job is not None
             self._totals.overflowed += 1
             self._outbox.note(events.DELETED, job, events.OVERFLOW)
+            self._endings.note(job.id, DELETED)
             self._acks.end(job, now_ms)
         return True
