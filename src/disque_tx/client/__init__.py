@@ -34,6 +34,7 @@ from disque_tx.client.errors import (
     UnknownJob,
 )
 from disque_tx.client.options import TLS, AddOptions
+from disque_tx.client.overview import CountedQueue, Flushed, QueueCounts, QueuePage
 from disque_tx.client.values import (
     ClusterNode,
     Hello,
@@ -60,7 +61,9 @@ __all__ = [
     "ClientError",
     "ClusterNode",
     "ConnectionLost",
+    "CountedQueue",
     "DisqueClient",
+    "Flushed",
     "Hello",
     "Job",
     "JobDetails",
@@ -73,7 +76,9 @@ __all__ = [
     "Paused",
     "Publication",
     "PublicationIncomplete",
+    "QueueCounts",
     "QueueFull",
+    "QueuePage",
     "QueueStat",
     "Refused",
     "ScanInterrupted",
