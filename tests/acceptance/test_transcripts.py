@@ -24,11 +24,12 @@ _HELLO = (
     r"\*4\r\n\$40\r\n\1\r\n\$9\r\n127\.0\.0\.1\r\n\$\d+\r\n\d+\r\n\$%d\r\n%d\r\n"
 )
 #: Where the daemon differs from the original at the request of users: HELLO shows the node's own
-#: address, and CLUSTER MEET accepts host names.
+#: address, CLUSTER MEET accepts host names, and there are commands of our own.
 INTENDED = {
     "cluster[1]": _HELLO % (1, 1),
     "leaving[7]": _HELLO % (3, 100),
     "cluster[7]": r"\+OK\r\n",
+    "basics[20]": r":\d\d\r\n",
 }
 
 
