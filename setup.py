@@ -23,6 +23,8 @@ COMPILED = [
     "wire/*.py",
     "core/*.py",
     "core/shared/*.py",
+    "core/overview/*.py",
+    "core/rules/*.py",
     "commands/*.py",
     "engine/buslinks.py",
     "engine/buspump.py",

@@ -40,6 +40,9 @@ TABLE_CHANGE: Final = 32
 TABLE_DIGEST: Final = 33
 TABLE_PULL: Final = 34
 BULK: Final = 35
+#: A question about queues, and the answer.
+QUERY: Final = 44
+REPORT: Final = 45
 TYPE_NAMES: Final = (
     *("PING", "PONG", "MEET", "FAIL", "REPLJOB", "GOTJOB", "ENQUEUE", "QUEUED", "SETACK"),
     *("WILLQUEUE", "GOTACK", "DELJOB", "NEEDJOBS", "YOURJOBS", "WORKING", "PAUSE"),
@@ -55,6 +58,7 @@ INCR_DELIV: Final = 4
 # Feature bits (section 21.1).
 CAN_TABLES: Final = 1
 CAN_BULK: Final = 2
+CAN_QUERY: Final = 8
 
 
 def type_name(kind: i64) -> str:
@@ -63,6 +67,8 @@ def type_name(kind: i64) -> str:
         return TYPE_NAMES[kind]
     if OWN_TYPES <= kind < OWN_TYPES + len(_OWN_NAMES):
         return _OWN_NAMES[kind - OWN_TYPES]
+    if kind in (QUERY, REPORT):
+        return "QUERY" if kind == QUERY else "REPORT"
     return f"type {kind}"
 
 
@@ -194,6 +200,19 @@ class QueueSignal(Message):
         super().__init__(kind)
         self.queue: bytes = queue
         self.aux: i64 = aux
+
+
+@mypyc_attr(acyclic=True)
+class QueryMessage(Message):
+    """QUERY, REPORT. ``number``: of the question, chosen by the node that asks. ``words``: what is
+    asked, or the answer (see :mod:`disque_tx.core.overview.queries`)."""
+
+    __slots__ = ("number", "words")
+
+    def __init__(self, kind: i64, number: i64, words: list[bytes]) -> None:
+        super().__init__(kind)
+        self.number: i64 = number
+        self.words: list[bytes] = words
 
 
 @mypyc_attr(acyclic=True)

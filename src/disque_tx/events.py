@@ -47,9 +47,11 @@ BY_RESTART: Final = 7
 ASYNC: Final = 8
 NOT_REPLICATED: Final = 9
 NOT_HELD: Final = 10
+OVERFLOW: Final = 11
+BY_FLUSH: Final = 12
 REASON_NAMES: Final = (
     *("", "delay", "retry", "nack", "command", "peer", "import", "restart", "async"),
-    *("not-replicated", "not-held"),
+    *("not-replicated", "not-held", "overflow", "flush"),
 )
 
 

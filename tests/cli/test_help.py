@@ -10,8 +10,10 @@ from disque_tx.cli.help import ENTRIES, GROUPS, completions, hint, render
 COMMANDS = (
     "auth ping info shutdown monitor debug config cluster client slowlog time command latency "
     "hello addjob getjob ackjob fastack deljob show loadjob bgrewriteaof qlen qpeek qstat qscan "
-    "jscan enqueue nack dequeue working pause qpolicy"
+    "jscan enqueue nack dequeue working pause qcount qlist qflush waitjob qpolicy"
 )
+#: What begins with Q.
+QUEUE_WORDS = ["QCOUNT", "QFLUSH", "QLEN", "QLIST", "QPEEK", "QPOLICY", "QSCAN", "QSTAT", "QUIT"]
 
 
 class EntriesTests(SynchronousTestCase):
@@ -89,7 +91,7 @@ class CompletionTests(SynchronousTestCase):
 
     def test_commands(self) -> None:
         """The first word is completed to a command of the server or the shell."""
-        self.assertEqual(["QLEN", "QPEEK", "QPOLICY", "QSCAN", "QSTAT", "QUIT"], completions("q"))
+        self.assertEqual(QUEUE_WORDS, completions("q"))
         self.assertEqual(["HELLO", "HELP"], completions("HEL"))
 
     def test_subcommands(self) -> None:

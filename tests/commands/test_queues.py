@@ -279,3 +279,26 @@ class JscanTests(ScanCase):
         self.assert_refused(b"ERR Invalid job state name", jscan, b"JSCAN", b"STATE", b"x")
         line = b"ERR Invalid REPLY type, try ID or ALL"
         self.assert_refused(line, jscan, b"JSCAN", b"REPLY", b"x", b"STATE", b"x")
+
+
+class CreationTests(ScanCase):
+    """JSCAN by the time of creation."""
+
+    def test_since_until(self) -> None:
+        """The jobs of an incident are found by when it was; its end is not part of it."""
+        made: list[Status] = []
+        for _ in range(3):
+            self.node.begin(self.node.now_ms + 1_000, self.node.wall_us + 1_000_000)
+            made.append(Status(self.add(b"q", b"b", b"0")))
+        second_ms = b"%d" % (self.node.wall_us // 1000 - 1_000)
+        third_ms = b"%d" % (self.node.wall_us // 1000)
+        for words, expected in (
+            ((b"SINCE", second_ms), made[1:]),
+            ((b"UNTIL", second_ms), made[:1]),
+            ((b"SINCE", second_ms, b"UNTIL", third_ms), made[1:2]),
+        ):
+            reply = self.call(jscan, b"JSCAN", b"0", b"BUSYLOOP", *words)
+            assert isinstance(reply, list) and isinstance(reply[1], list)
+            self.assertEqual(set(expected), set(reply[1]))
+        line = b"ERR value is not an integer or out of range"
+        self.assert_refused(line, jscan, b"JSCAN", b"0", b"SINCE", b"noon")

@@ -44,6 +44,10 @@ pause -3 readonly fast
 #: Commands that the original does not have stand behind its own.
 OWN = """\
 qpolicy -2 admin
+qcount -2 readonly fast
+qlist -1 readonly
+qflush -2 write
+waitjob -2 readonly fast
 """
 COMMANDS = len((TABLE + OWN).splitlines())
 
@@ -55,7 +59,7 @@ class RegistryTests(SynchronousTestCase):
         self.registry = standard_registry()
 
     def test_table(self) -> None:
-        """Names, arities, flags and order are those of the original."""
+        """Names, arities, flags and order are those of the original, whose commands come first."""
         lines = [
             f"{command.name.decode()} {command.arity} {' '.join(command.flags)}\n"
             for command in self.registry.table

@@ -5,11 +5,11 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.commands.values import Value, ValueReplies
-from disque_tx.core.adding import AddRequest
 from disque_tx.core.client import Client
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
 from disque_tx.core.node import DUE_PER_TURN, Node
+from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.errors import CommandError
 from disque_tx.messages import IdSource, JobRecord, LogSink
 from disque_tx.nodetable import MYSELF, NodeEntry

@@ -6,8 +6,9 @@ from random import Random
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from disque_tx.core.eviction import evict, evictable
 from disque_tx.core.job import ACK, HOLD
-from disque_tx.core.memory import JOB_BYTES, Memory, evict, evictable, job_bytes
+from disque_tx.core.memory import JOB_BYTES, Memory, job_bytes
 from disque_tx.messages import DELIVERED
 from tests.core.bench import NodeCase, make_job
 

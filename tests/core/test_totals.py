@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.busmessages import DELJOB, NEEDJOBS, SETACK, WORKING, QueueSignal
-from disque_tx.core.memory import evict
+from disque_tx.core.eviction import evict
 from disque_tx.core.queues import Queues
 from disque_tx.core.totals import Totals
 from tests.core.bench import NodeCase

@@ -23,6 +23,7 @@ from disque_tx.core.links import Links
 from disque_tx.core.memory import Memory
 from disque_tx.core.node import Node
 from disque_tx.core.order import JobOrder
+from disque_tx.core.overview.tallies import Tallies
 from disque_tx.core.peers import Received
 from disque_tx.core.replication import Replication
 from disque_tx.core.shared import registers
@@ -41,7 +42,9 @@ from tests.mutants.plants import (
     bulks_to_all,
     confirm_without_copy,
     count_both,
+    count_no_delays,
     count_no_nacks,
+    count_only_more,
     count_twice,
     delay_by_clock,
     forget_hand,
@@ -257,6 +260,15 @@ MUTANTS: Final = [
         _COUNTERS,
     ),
     Mutant("hands-drift", "in_hand only grows", JobStore, "put_down", forget_hand, _TOTALS),
+    Mutant("tallies-drift", "kept counts only grow", Tallies, "change", count_only_more, _TOTALS),
+    Mutant(
+        "delays-uncounted",
+        "the count of delayed jobs drifts",
+        Tallies,
+        "change",
+        count_no_delays,
+        _TOTALS,
+    ),
     Mutant("queued-drifts", "queued grows", Delivery, "_unqueue", unqueue_uncounted, _TOTALS),
     Mutant(
         "delivered-twice", "deliveries count twice", Delivery, "delivered", count_twice, _TOTALS

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from disque_tx.busmessages import GOTJOB, INCR_DELIV, INCR_NACKS, NOREPLY, WORKING
 from disque_tx.core.holders import wins
+from disque_tx.core.job import DELAYED, NOWHERE
 from disque_tx.messages import ACTIVE, DELIVERED, QUEUED, WAIT_REPL
 from disque_tx.wire.bulk import HotMessages
 
@@ -279,9 +280,25 @@ def count_both(right: Any) -> Any:
 
 def forget_hand(right: Any) -> Any:
     def put_down(self: Any, job: Any) -> None:
-        job.in_hand = False
+        job.place = NOWHERE
 
     return put_down
+
+
+def count_only_more(right: Any) -> Any:
+    def change(self: Any, name: bytes, place: int, by: int) -> None:
+        if by > 0:
+            right(self, name, place, by)
+
+    return change
+
+
+def count_no_delays(right: Any) -> Any:
+    def change(self: Any, name: bytes, place: int, by: int) -> None:
+        if place != DELAYED or by < 0:
+            right(self, name, place, by)
+
+    return change
 
 
 def ignore_working(right: Any) -> Any:

@@ -98,6 +98,27 @@ ENTRIES: Final = (
         "Stop jobs from coming into or going out of a queue, or resume it",
     ),
     Entry(
+        "queues", "QCOUNT", ("queue", "[CLUSTER]"), "Count the jobs of a queue by where they are"
+    ),
+    Entry(
+        "queues",
+        "QLIST",
+        (
+            "[MATCH glob]",
+            "[SORT queued|oldest|name|rate]",
+            "[COUNT n]",
+            "[CURSOR cursor]",
+            "[CLUSTER]",
+        ),
+        "List queues with their counts, in order, page by page",
+    ),
+    Entry(
+        "queues",
+        "QFLUSH",
+        ("queue", "[CLUSTER]", "[STATE queued|delayed|backoff|in-hand|any]", "[WITHDETAILS]"),
+        "End the jobs of a queue",
+    ),
+    Entry(
         "jobs",
         "ADDJOB",
         (
@@ -146,12 +167,20 @@ ENTRIES: Final = (
     Entry("jobs", "SHOW", ("job-id",), "Show everything about a job"),
     Entry(
         "jobs",
+        "WAITJOB",
+        ("job-id", "[TIMEOUT milliseconds]"),
+        "Wait until a job has ended, and how",
+    ),
+    Entry(
+        "jobs",
         "JSCAN",
         (
             *_SCAN,
             "[QUEUE name]",
             "[STATE wait-repl|active|queued|acked]",
             "[REPLY all|id]",
+            "[SINCE unix-ms]",
+            "[UNTIL unix-ms]",
         ),
         "List the jobs of this node, page by page",
     ),

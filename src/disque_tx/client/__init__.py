@@ -34,6 +34,7 @@ from disque_tx.client.errors import (
     UnknownJob,
 )
 from disque_tx.client.options import TLS, AddOptions
+from disque_tx.client.overview import CountedQueue, Flushed, QueueCounts, QueuePage
 from disque_tx.client.values import (
     ClusterNode,
     Hello,
@@ -61,7 +62,9 @@ __all__ = [
     "ClientError",
     "ClusterNode",
     "ConnectionLost",
+    "CountedQueue",
     "DisqueClient",
+    "Flushed",
     "Hello",
     "Job",
     "JobDetails",
@@ -75,7 +78,9 @@ __all__ = [
     "PolicySetting",
     "Publication",
     "PublicationIncomplete",
+    "QueueCounts",
     "QueueFull",
+    "QueuePage",
     "QueueStat",
     "Refused",
     "ScanInterrupted",

@@ -143,7 +143,7 @@ def details(reply: Any) -> JobDetails | None:
     """SHOW; nil for a job the node does not know (section 18)."""
     if reply is None:
         return None
-    of = _Named(reply)
+    of = Named(reply)
     return JobDetails(
         id=of("id", job_id),
         queue=of("queue", _text_or_nil),
@@ -177,7 +177,7 @@ def stat(reply: Any) -> QueueStat | None:
     """QSTAT; nil for a queue the node does not know (section 19)."""
     if reply is None:
         return None
-    of = _Named(reply)
+    of = Named(reply)
     return QueueStat(
         name=of("name", text),
         length=of("len", integer),
@@ -249,7 +249,7 @@ def _cluster_node(line: bytes) -> ClusterNode:
     )
 
 
-class _Named:
+class Named:
     """The fields of a reply by name, each parsed as its type."""
 
     def __init__(self, reply: Any) -> None:

@@ -22,7 +22,7 @@ from disque_tx.core.client import (
     REPLY_SKIP_NEXT,
     Client,
 )
-from disque_tx.core.memory import evict
+from disque_tx.core.eviction import evict
 from disque_tx.errors import CommandError
 from disque_tx.messages import RequestSource
 

@@ -144,6 +144,8 @@ def _totals(server: Server) -> Fields:
         ("total_jobs_expired", str(totals.expired)),
         ("total_jobs_evicted", str(totals.evicted)),
         ("total_jobs_dropped", str(totals.dropped)),
+        ("total_jobs_overflowed", str(totals.overflowed)),
+        ("total_jobs_flushed", str(totals.flushed)),
         ("queued_jobs", str(totals.queued)),
         ("jobs_in_hand", str(totals.in_hand)),
         ("oldest_queued_job_age_seconds", str(max(0, waited_ms) // 1000)),

@@ -9,9 +9,9 @@ from mypy_extensions import i64
 
 from disque_tx.commands.arguments import integer, job_ids, timeout_ms
 from disque_tx.commands.context import Server
-from disque_tx.core.adding import AddRequest
 from disque_tx.core.client import Client
 from disque_tx.core.job import Job
+from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.core.store import awake_ms
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.messages import ACTIVE, QUEUED, STATE_NAMES, ReplySink

@@ -18,6 +18,7 @@ _PAUSE_OPTIONS: Final = {b"IN": PAUSE_IN, b"OUT": PAUSE_OUT, b"ALL": PAUSE_ALL}
 _PARTS_PER_ITEM: Final = 10
 _DEFAULT_COUNT: Final = 100
 _NO_FILTER: Final = -1
+_NS_PER_MS: Final = 1_000_000
 
 
 def qlen(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -99,10 +100,10 @@ def pause(server: Server, client: Client, argv: list[bytes]) -> None:
     if change:
         server.node.pause(argv[1], flags)
     queue = server.node.queues.get(argv[1])
-    paused = PAUSE_NONE if queue is None else queue.paused
     if everywhere:
-        server.node.pause_everywhere(argv[1], paused)
-    client.replies.status(PAUSE_NAMES[paused])
+        said = PAUSE_NONE if queue is None else queue.paused_by_command
+        server.node.pause_everywhere(argv[1], said)
+    client.replies.status(PAUSE_NAMES[server.node.queues.paused(argv[1])])
 
 
 class _Scan:
@@ -194,8 +195,10 @@ def qscan(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
-    """JSCAN [cursor] [COUNT n] [BUSYLOOP] [QUEUE name] [STATE s]... [REPLY id|all]"""
-    scan = _Scan(argv, (b"QUEUE", b"STATE", b"REPLY"))
+    """JSCAN [cursor] [COUNT n] [BUSYLOOP] [QUEUE name] [STATE s]... [REPLY id|all] [SINCE ms]
+    [UNTIL ms]"""
+    scan = _Scan(argv, (b"QUEUE", b"STATE", b"REPLY", b"SINCE", b"UNTIL"))
+    since_ms, until_ms = scan.number(b"SINCE"), scan.number(b"UNTIL")
     queue: bytes | None = None
     states: list[int] = []
     everything = False
@@ -204,7 +207,7 @@ def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
             queue = value
         elif word == b"STATE":
             states.append(STATE_NAMES.index(value))
-        else:
+        elif word == b"REPLY":
             everything = value == b"ALL"
     found: list[Job] = []
     position = scan.cursor
@@ -217,6 +220,8 @@ def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
                 not job.dummy
                 and (queue is None or job.queue == queue)
                 and (not states or job.state in states)
+                and (since_ms == _NO_FILTER or job.ctime // _NS_PER_MS >= since_ms)
+                and (until_ms == _NO_FILTER or job.ctime // _NS_PER_MS < until_ms)
             ):
                 found.append(job)
         if position == 0 or scan.finished(len(found), parts):

@@ -1,5 +1,5 @@
-"""The 32 commands in the original's order (client protocol, section 7), then those that are ours
-(section 26).
+"""The commands: the original's 32, in its order (client protocol, section 7), then those that are
+ours (section 26).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from disque_tx.commands import (
     hello,
     info,
     jobs,
+    overview,
     policies,
     process,
     queues,
@@ -92,5 +93,9 @@ def standard_registry() -> Registry:
             Command(b"working", 2, "write fast", jobs.working),
             Command(b"pause", -3, "readonly fast", queues.pause),
             Command(b"qpolicy", -2, "admin", policies.qpolicy),
+            Command(b"qcount", -2, "readonly fast", overview.qcount),
+            Command(b"qlist", -1, "readonly", overview.qlist),
+            Command(b"qflush", -2, "write", overview.qflush),
+            Command(b"waitjob", -2, "readonly fast", overview.waitjob),
         ]
     )

@@ -27,6 +27,7 @@ from disque_tx import events
 from disque_tx.busmessages import DELJOB, GOTACK, SETACK, JobSignal
 from disque_tx.core.delivery import Delivery, worked_ms
 from disque_tx.core.job import Job, life_minutes, may_repeat
+from disque_tx.core.overview.endings import ACKNOWLEDGED, MOVED
 from disque_tx.core.state import State
 from disque_tx.messages import ACKED, QUEUED, WAIT_REPL
 from disque_tx.nodetable import HANDSHAKE, NodeEntry
@@ -62,16 +63,19 @@ class Acks:
                 self._remember(job_id, now_ms, wall_us)
             elif job.state == ACKED:
                 self.attempt(job, now_ms)
-            elif job.nodes is self._membership.only_me and job.state != WAIT_REPL:
-                count += 1  # no other node has it, or will
-                self._count(events.ACKED, job, now_ms)
-                self._delivery.remove(job)
             else:
                 count += 1
                 self._count(events.ACKED, job, now_ms)
-                self._done(job, now_ms)
-                self.attempt(job, now_ms)
+                self.end(job, now_ms)
         return count
+
+    def end(self, job: Job, now_ms: i64) -> None:
+        """End a job that is not acknowledged yet, as ACKJOB does; nothing is counted."""
+        if job.nodes is self._membership.only_me and job.state != WAIT_REPL:
+            self._delivery.remove(job)  # no other node has it, or will
+        else:
+            self._done(job, now_ms)
+            self.attempt(job, now_ms)
 
     def fast(self, ids: list[bytes], now_ms: i64) -> int:
         """FASTACK: forget jobs here and, as far as possible, everywhere; how many were known."""
@@ -110,6 +114,8 @@ class Acks:
 
     def _count(self, kind: i64, job: Job, now_ms: i64) -> None:
         self._totals.acked += 1
+        if self._jobs.endings.watched:
+            self._jobs.endings.note(job.id, ACKNOWLEDGED)
         sink = self._outbox.events
         if sink is not None:
             sink.job(kind, job, events.NO_REASON, 0, worked_ms(job, now_ms))
@@ -284,6 +290,8 @@ class Acks:
             if self._missing(job):
                 return
         self._given.done(job, now_ms)
+        if self._jobs.endings.watched and job.held:
+            self._jobs.endings.note(job.id, MOVED)  # it lives on where it was queued
         self._deleted(job, events.BY_PEER)
 
 

@@ -16,9 +16,10 @@ from mypy_extensions import i64
 from disque_tx.core.arrival import ETIME_MAX
 from disque_tx.core.client import Client
 from disque_tx.core.delivery import Delivery
-from disque_tx.core.job import HOLD, Job
+from disque_tx.core.job import DELAYED, HOLD, Job
 from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.replication import Replication
+from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.core.state import State
 from disque_tx.errors import CommandError
 from disque_tx.events import ASYNC, NO_REASON
@@ -31,41 +32,6 @@ _NEVER_DELIVERED: Final = (
     "The specified DELAY is greater than TTL. Job refused since would never be delivered"
 )
 _NOREPL: Final = "Not enough reachable nodes for the requested replication level"
-
-
-#: A day, for jobs without a TTL of their own.
-_TTL_S: Final = 86_400
-
-
-class AddRequest:
-    """What ADDJOB asks for (client protocol, section 14.1), -1 for an option that was not given.
-
-    ``timeout_ms``: how long the client waits for the copies, 0 for as long as it takes. ``maxlen``:
-    how many jobs the queue may hold before this one. ``asynchronous``: the client waits for none.
-    """
-
-    __slots__ = (
-        "asynchronous",
-        "body",
-        "delay_s",
-        "maxlen",
-        "queue",
-        "replicate",
-        "retry_s",
-        "timeout_ms",
-        "ttl_s",
-    )
-
-    def __init__(self, queue: bytes, body: bytes) -> None:
-        self.queue: bytes = queue
-        self.body: bytes = body
-        self.timeout_ms: i64 = 0
-        self.replicate: i64 = -1
-        self.ttl_s: i64 = _TTL_S
-        self.retry_s: i64 = -1
-        self.delay_s: i64 = 0
-        self.maxlen: i64 = -1
-        self.asynchronous: bool = False
 
 
 class Adding:
@@ -82,20 +48,24 @@ class Adding:
         self._replication = replication
         self._membership = state.membership
         self._totals = state.totals
+        self._policies = state.policies
         self._ids = ids
         self._ctime: i64 = 0
 
     def add(self, client: Client, request: AddRequest, now_ms: i64, wall_us: i64) -> None:
         """See ``Node.add_job``."""
         membership = self._membership
+        policies = self._policies
+        policy = policies.of(request.queue) if policies.active else None
+        by_policy = request.complete(policy)
         ttl_s, retry_s = request.ttl_s, request.retry_s
         repl: i64 = request.replicate
         if repl <= 0:
             repl = min(3, membership.size)
         if repl > 1 and retry_s == 0:
-            raise CommandError("ERR", _AT_MOST_ONCE)
+            raise CommandError("ERR", _AT_MOST_ONCE + by_policy)
         if request.delay_s >= ttl_s:
-            raise CommandError("ERR", _NEVER_DELIVERED)
+            raise CommandError("ERR", _NEVER_DELIVERED + by_policy)
         if retry_s < 0:
             retry_s = max(1, min(ttl_s // 10, 300))
         outside = not self._replication.takes_jobs()
@@ -138,11 +108,13 @@ class Adding:
         """The one copy of the name for all jobs of a queue, which must take one more."""
         queue = self._queues.get(queue_name)
         if queue is None:
+            if self._queues.paused_by_policy(queue_name) & PAUSE_IN:
+                raise _paused()
             return queue_name
         if 0 < maxlen <= queue.jobs.size:
             raise CommandError("MAXLEN", "Queue is already longer than the specified MAXLEN count")
         if queue.paused & PAUSE_IN:
-            raise CommandError("PAUSED", "Queue paused in input, try later")
+            raise _paused()
         return queue.name
 
     def _too_few(self, elsewhere: i64, outside: bool) -> CommandError:
@@ -169,6 +141,7 @@ class Adding:
         if job.delay_s > 0:
             job.step(HOLD)
             job.qtime_ms = now_ms + job.delay_s * 1000
+            self._jobs.count_as(job, DELAYED)
         else:
             self._delivery.first_queueing(job, now_ms)
         self._jobs.add(job)
@@ -189,3 +162,7 @@ class Adding:
         job.nodes = self._replication.draw(job.nodes, elsewhere)
         self._keep(job, now_ms)
         self._replication.begin_async(job, elsewhere, now_ms)
+
+
+def _paused() -> CommandError:
+    return CommandError("PAUSED", "Queue paused in input, try later")

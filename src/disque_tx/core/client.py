@@ -12,6 +12,8 @@ from disque_tx.messages import Linked, ReplySink
 NOT_BLOCKED: Final = 0
 BLOCKED_GETJOB: Final = 1
 BLOCKED_ADDJOB: Final = 2
+BLOCKED_WAITJOB: Final = 4
+BLOCKED_TASK: Final = 5
 
 #: CLIENT REPLY modes.
 REPLY_ON: Final = 0
@@ -30,7 +32,8 @@ class Client(Linked):
     ``soft_limit_ms``: since when its output is above the soft limit, -1 while it is not.
     ``refused``: the request being looked at has not passed the checks. ``blocked_queues`` and
     ``blocked_counters``: what a blocked GETJOB asked for; ``blocked_job``: whose copies a blocked
-    ADDJOB waits for.
+    ADDJOB waits for, or whose end a blocked WAITJOB; ``blocked_number``: which of its long requests
+    the client waits for.
     """
 
     __slots__ = (
@@ -56,6 +59,7 @@ class Client(Linked):
         "blocked_queues",
         "blocked_job",
         "blocked_counters",
+        "blocked_number",
         "soft_limit_ms",
     )
 
@@ -83,6 +87,7 @@ class Client(Linked):
         self.blocked_queues: list[bytes] = []
         self.blocked_job: bytes = b""
         self.blocked_counters: bool = False
+        self.blocked_number: i64 = 0
         self.soft_limit_ms: i64 = -1
 
     def speak(self, version: int) -> None:

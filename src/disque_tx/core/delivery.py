@@ -4,7 +4,8 @@
 2. The first queueing by the node that created the job counts nothing; every later one counts as an
    additional delivery, or as a NACK.
 3. A job with RETRY 0 is never queued again once it was delivered: that is its promise.
-4. Fetching does not touch the requeue clock, which runs from the moment of queueing.
+4. Fetching does not touch the requeue clock, which runs from the moment of queueing; delivery
+   restarts it where the policy of the queue says so (``retry-from``).
 5. Half a second before a job is queued again the other holders are asked whether they have it in
    their queues; when it is queued again they get QUEUED, and wait for another RETRY.
 """
@@ -19,7 +20,9 @@ from disque_tx import busmessages, events
 from disque_tx.busmessages import INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.core.client import BLOCKED_GETJOB, REPLY_OFF, Client
 from disque_tx.core.job import HOLD, QUEUE, Job
+from disque_tx.core.overview import endings
 from disque_tx.core.queues import PAUSE_IN, PAUSE_OUT, Queue
+from disque_tx.core.shared.settings import DROP_OLDEST
 from disque_tx.core.state import State
 from disque_tx.core.store import WILLQUEUE_ADVANCE_MS
 from disque_tx.errors import CommandError
@@ -52,6 +55,7 @@ class Delivery:
     """Queueing and handing out.
 
     ``emptied``: queues that import jobs and whose last job was taken, until this is read.
+    ``overfull``: queues that may be longer than their policy allows, until they are shortened.
     """
 
     def __init__(self, state: State) -> None:
@@ -62,7 +66,9 @@ class Delivery:
         self._peers = state.peers
         self._random = state.random
         self._totals = state.totals
+        self._policies = state.policies
         self.emptied: list[Queue] = []
+        self.overfull: list[Queue] = []
 
     def requeue_ms(self, job: Job, now_ms: i64) -> i64:
         """The next requeue time of a job with RETRY > 0, counted from ``now_ms``."""
@@ -141,9 +147,22 @@ class Delivery:
         job.queue = queue.name  # one copy of the name for all jobs of the queue
         queue.jobs.add(job)
         queue.used_ms = now_ms
+        if now_ms >= queue.mark_ms:
+            queue.mark(now_ms)
         queue.jobs_in += 1
         if queue.waiters:
             self._waiters.note_ready(queue)
+        if self._policies.active:
+            self._note_length(queue)
+
+    def _note_length(self, queue: Queue) -> None:
+        """Whether the queue is too long is looked at once its clients are served."""
+        policy = self._policies.of(queue.name)
+        if policy is not None and policy.overflow == DROP_OLDEST and not queue.overfull:
+            if 0 < policy.max_length < queue.jobs.size:
+                queue.overfull = True
+                self.overfull.append(queue)
+                self._waiters.look_at(queue)
 
     def dequeue(self, job: Job) -> None:
         """Take a queued job out of its queue; its requeue clock runs on."""
@@ -171,6 +190,8 @@ class Delivery:
         self._totals.queued -= 1
         job.flags |= DELIVERED
         queue.used_ms = now_ms
+        if now_ms >= queue.mark_ms:
+            queue.mark(now_ms)
         queue.jobs_out += 1
         if queue.imports is not None and queue.jobs.size == 0:
             self.emptied.append(queue)
@@ -184,6 +205,15 @@ class Delivery:
             waited_ms = now_ms - job.moved_ms
             self._outbox.events.job(events.DELIVERED, job, 0, client.id, waited_ms)
         job.moved_ms = now_ms
+        if self._policies.active:
+            self._retry_from_now(job, now_ms)
+
+    def _retry_from_now(self, job: Job, now_ms: i64) -> None:
+        """``retry-from delivery``: RETRY begins with the delivery, at all holders."""
+        policy = self._policies.of(job.queue)
+        if policy is not None and policy.retry_from_delivery and job.retry_s > 0:
+            self.postpone(job, now_ms)
+            self._peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
 
     def remove(self, job: Job) -> None:
         """Forget a job, wherever it is; a client that waits for its copies gets an error."""
@@ -255,6 +285,8 @@ class Delivery:
     def _expired(self, job: Job) -> None:
         self._totals.expired += 1
         self._outbox.note(events.EXPIRED, job)
+        if self._jobs.endings.watched:
+            self._jobs.endings.note(job.id, endings.EXPIRED)
 
     def postpone(self, job: Job, now_ms: i64) -> None:
         """Let a job with RETRY > 0 wait for another RETRY before it is queued again."""
@@ -263,5 +295,4 @@ class Delivery:
         self._jobs.reschedule(job)
 
     def _paused_in(self, job: Job) -> bool:
-        queue = self._queues.get(job.queue)
-        return queue is not None and queue.paused & PAUSE_IN != 0
+        return self._queues.paused(job.queue) & PAUSE_IN != 0

@@ -21,6 +21,7 @@ from disque_tx.core.arrival import Arrivals
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.importschedule import ImportSchedule
 from disque_tx.core.job import Job, valid_id
+from disque_tx.core.overview.endings import MOVED
 from disque_tx.core.queues import PAUSE_OUT, Queue
 from disque_tx.core.replication import life_s
 from disque_tx.core.schedule import Schedule
@@ -141,6 +142,8 @@ class Federation:
         if jobs:
             self._peers.send_once(sender, JobsMessage(YOURJOBS, jobs, lives))
         for job in moved:
+            if self._jobs.endings.watched:
+                self._jobs.endings.note(job.id, MOVED)
             self._delivery.remove(job)
 
     # -- taking ------------------------------------------------------------------------------

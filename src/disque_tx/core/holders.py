@@ -16,7 +16,7 @@ from disque_tx import busmessages, events
 from disque_tx.busmessages import ENQUEUE, WILLQUEUE, JobSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.delivery import Delivery
-from disque_tx.core.job import Job
+from disque_tx.core.job import DELAYED, NOWHERE, Job
 from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.state import State
 from disque_tx.messages import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL
@@ -34,13 +34,13 @@ def wins(sender: bytes, mine: bytes, job_id: bytes) -> bool:
 
 
 class Holders:
-    """Processes messages of other holders."""
+    """Processes messages of other holders. ``acks``: the part for acknowledgements."""
 
     def __init__(self, state: State, delivery: Delivery, acks: Acks) -> None:
         self._jobs = state.jobs
         self._queues = state.queues
         self._delivery = delivery
-        self._acks = acks
+        self.acks = acks
         self._membership = state.membership
         self._received = state.received
 
@@ -52,7 +52,7 @@ class Holders:
         if message.type == ENQUEUE:
             self._enqueue(job, message, now_ms)
         elif job.state == ACKED:
-            self._acks.send_setack(job, sender.id)
+            self.acks.send_setack(job, sender.id)
         elif message.type == WILLQUEUE:
             self._asked(job, sender.id)
         else:
@@ -75,6 +75,8 @@ class Holders:
             if job.retry_s == 0:
                 return  # it would never come back
             self._delivery.dequeue(job)
+        if queued_there and job.place == DELAYED:
+            self._jobs.count_as(job, NOWHERE)  # the sender counts it now
         if job.retry_s > 0 and job.qtime_ms != 0:
             self._delivery.postpone(job, now_ms)
 
@@ -95,6 +97,7 @@ class Holders:
         job.flags &= ~BCAST_QUEUED
         if message.aux > 0:
             job.qtime_ms = now_ms + message.aux * 1000
+            self._jobs.count_as(job, DELAYED)
             self._jobs.reschedule(job)
         else:
             self._delivery.enqueue(job, events.BY_PEER, now_ms)
@@ -102,5 +105,4 @@ class Holders:
             self._jobs.record(job)  # a restart must not take it for one that was delivered
 
     def _paused_in(self, job: Job) -> bool:
-        queue = self._queues.get(job.queue)
-        return queue is not None and queue.paused & PAUSE_IN != 0
+        return self._queues.paused(job.queue) & PAUSE_IN != 0

@@ -24,12 +24,13 @@ from disque_tx.busmessages import (
     JobsMessage,
     Message,
     NodeFailed,
+    QueryMessage,
     QueueSignal,
 )
-from disque_tx.core.acks import Acks
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.federation import Federation
 from disque_tx.core.holders import Holders
+from disque_tx.core.overview.requests import Overview
 from disque_tx.core.queues import PAUSE_ALL
 from disque_tx.core.replication import Replication
 from disque_tx.core.state import State
@@ -48,19 +49,18 @@ class Inbox:
         cluster: Cluster,
         replication: Replication,
         holders: Holders,
-        acks: Acks,
         federation: Federation,
+        overview: Overview,
     ) -> None:
         self._membership = state.membership
         self._cluster = cluster
         self._replication = replication
         self._holders = holders
-        self._acks = acks
+        self._acks = holders.acks
         self._federation = federation
         self._exchange = state.exchange
-        self._outbox = state.outbox
-        self._queues = state.queues
-        self._waiters = state.waiters
+        self._overview = overview
+        self._pausing = state.pausing
 
     def receive(self, link: Link, message: Message, now_ms: i64, wall_us: i64) -> None:
         """Take one message that came on ``link``."""
@@ -89,9 +89,11 @@ class Inbox:
             if message.type == NEEDJOBS:
                 self._federation.give(sender, message, now_ms)
             else:
-                self.pause(message.queue, message.aux & PAUSE_ALL, now_ms)
+                self._pausing.command(message.queue, message.aux & PAUSE_ALL, now_ms)
         elif isinstance(message, TableChange | TableDigest | TablePull):
             self._exchange.receive(sender, message, now_ms, wall_us // 1_000_000)
+        elif isinstance(message, QueryMessage):
+            self._overview.receive(sender, message, now_ms)
         elif isinstance(message, NodeFailed):
             self._cluster.failed(message, now_ms)
 
@@ -131,15 +133,3 @@ class Inbox:
         """Take REPLJOB of a node that may send it."""
         if not is_replaced(sender, link):
             self._replication.keep(sender, record, life_s, mflags, now_ms, wall_us)
-
-    def pause(self, name: bytes, flags: i64, now_ms: i64) -> None:
-        """Set the pause flags of a queue, which is made if there are any (section 11.6)."""
-        queue = self._queues.get(name)
-        if queue is None:
-            if flags == 0:
-                return
-            queue = self._queues.obtain(name, now_ms)
-        queue.paused = flags
-        if self._outbox.events is not None:
-            self._outbox.events.paused(name, flags)
-        self._waiters.note_ready(queue)

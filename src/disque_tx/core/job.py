@@ -28,6 +28,12 @@ from disque_tx.messages import ACKED, ACTIVE, QUEUED, STATE_NAMES, WAIT_REPL, Jo
 QUEUE: Final = 0
 HOLD: Final = 1
 ACK: Final = 2
+
+#: Where an active job of this node is counted.
+NOWHERE: Final = 0
+DELAYED: Final = 1
+BACKOFF: Final = 2
+IN_HAND: Final = 3
 _EVENT_NAMES: Final = ("queue", "hold", "ack")
 
 _FORBIDDEN: Final = -1
@@ -57,16 +63,18 @@ class Job(JobRecord):
     ``confirmed``: nodes that confirmed the copy (waiting for copies) or the acknowledgement
     (acked), otherwise ``None``. ``gc_retry``: collection attempts so far. ``dummy``: only the
     memory that this ID was acknowledged, without queue and body. ``held``: kept for another node,
-    with RETRY 0: it may be queued at the order of that node, and not before. ``in_hand``: a client
-    of this node fetched it, and it is neither done nor queued here again. ``moved_ms``: when it was
-    last queued or delivered here.
+    with RETRY 0: it may be queued at the order of that node, and not before. ``place``: what it is
+    counted as besides its state: ``DELAYED`` while this node waits for its DELAY, ``BACKOFF`` while
+    it waits here for another attempt, ``IN_HAND`` if a client of this node fetched it, and it is
+    neither done nor queued here again, else ``NOWHERE``; changed by :class:`JobStore` only.
+    ``moved_ms``: when it was last queued or delivered here.
     """
 
     __slots__ = (
         "gc_retry",
         "dummy",
         "held",
-        "in_hand",
+        "place",
         "_life_s",
         "confirmed",
         "expire_ms",
@@ -93,12 +101,17 @@ class Job(JobRecord):
         self.gc_retry: u8 = 0
         self.dummy: bool = False
         self.held: bool = False
-        self.in_hand: bool = False
+        self.place: u8 = NOWHERE
         self._life_s: i32 = 0
         self.confirmed: set[bytes] | None = None
         self.expire_ms: i64 = 0
         self.qtime_ms: i64 = 0
         self.moved_ms: i64 = 0
+
+    @property
+    def in_hand(self) -> bool:
+        """Whether a client of this node works on it, as far as this node knows."""
+        return self.place == IN_HAND
 
     @property
     def life_ms(self) -> i64:

@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from disque_tx import busmessages, events
 from disque_tx.busmessages import Bulk, JobSignal, Message, QueueSignal
 from disque_tx.core.acks import Acks
-from disque_tx.core.adding import Adding, AddRequest
+from disque_tx.core.adding import Adding
 from disque_tx.core.arrival import Arrivals
 from disque_tx.core.client import Client
 from disque_tx.core.cluster import Cluster
@@ -26,9 +26,12 @@ from disque_tx.core.holders import Holders
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
+from disque_tx.core.overview.requests import Overview
 from disque_tx.core.queues import PAUSE_OUT
 from disque_tx.core.releasing import Releasing, leaving
 from disque_tx.core.replication import Replication
+from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.core.rules.overflow import Overflow
 from disque_tx.core.state import State
 from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
@@ -66,10 +69,13 @@ class Node:
         self.federation = Federation(state, self.delivery, arrivals, self.acks)
         self._adding = Adding(state, self.delivery, self.replication, ids)
         self._releasing = Releasing(state, self.delivery)
+        self._overflow = Overflow(state, self.delivery, self.acks)
+        self._pausing = state.pausing
+        self.slices = state.slices
         holders = Holders(state, self.delivery, self.acks)
-        self._inbox = Inbox(
-            state, self.cluster, self.replication, holders, self.acks, self.federation
-        )
+        self.overview = Overview(state, self.acks)
+        parts = (self.replication, holders, self.federation, self.overview)
+        self._inbox = Inbox(state, self.cluster, *parts)
 
     @property
     def id(self) -> bytes:
@@ -255,7 +261,7 @@ class Node:
 
     def pause(self, name: bytes, flags: i64) -> None:
         """PAUSE (client protocol, section 19): set the flags of a queue, made if there are any."""
-        self._inbox.pause(name, flags, self.now_ms)
+        self._pausing.command(name, flags, self.now_ms)
 
     def pause_everywhere(self, name: bytes, flags: i64) -> None:
         """Ask all other nodes to set the pause flags of their queue."""
@@ -283,6 +289,7 @@ class Node:
         for client in self.waiters.expired(self.now_ms, DUE_PER_TURN):
             self._releasing.time_over(client)
         self.replication.run_due(self.now_ms, DUE_PER_TURN)
+        self.overview.run_due(self.now_ms)
         self.serve()
 
     def _awake(self, job: Job) -> None:
@@ -297,19 +304,16 @@ class Node:
         """Serve the clients in line at queues that became ready."""
         if self.waiters.ready:
             self.delivery.serve(self.now_ms)
+            if self.delivery.overfull:
+                self._overflow.run(self.now_ms)
         if self.delivery.emptied:
             self._emptied()
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
-        due_ms = self.jobs.schedule.next_ms()
-        clients_ms = self.waiters.timeouts.next_ms()
-        if due_ms < 0 or 0 <= clients_ms < due_ms:
-            due_ms = clients_ms
-        resends_ms = self.replication.resends.next_ms()
-        if due_ms < 0 or 0 <= resends_ms < due_ms:
-            due_ms = resends_ms
-        return due_ms
+        due_ms = _earlier(self.jobs.schedule.next_ms(), self.waiters.timeouts.next_ms())
+        due_ms = _earlier(due_ms, self.replication.resends.next_ms())
+        return _earlier(due_ms, self.overview.next_due_ms(self.now_ms))
 
     def release_leaving(self) -> None:
         """Send the clients that wait for jobs elsewhere, once this node is leaving."""
@@ -332,5 +336,11 @@ class Node:
         self.federation.wanting.clear()
         self.federation.given.forget_all()
         self.delivery.emptied.clear()
+        self.delivery.overfull.clear()
         self.jobs.clear()
         self.queues.clear()
+
+
+def _earlier(due_ms: i64, other_ms: i64) -> i64:
+    """The earlier of two times, of which each may be -1 for never."""
+    return other_ms if due_ms < 0 or 0 <= other_ms < due_ms else due_ms

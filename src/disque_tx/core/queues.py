@@ -11,6 +11,8 @@ from disque_tx.core.client import Client
 from disque_tx.core.importschedule import ImportSchedule
 from disque_tx.core.memory import QUEUE_BYTES, Memory
 from disque_tx.core.order import JobOrder
+from disque_tx.core.rates import MARK_MS, Rates
+from disque_tx.core.shared.policies import Policies
 from disque_tx.core.table import Table
 from disque_tx.messages import Keyed
 
@@ -32,21 +34,28 @@ class Queue(Keyed):
     """One queue, found by its name.
 
     ``created_ms`` and ``used_ms`` (last enqueue or fetch): the steady clock. ``waiters``: clients
-    blocked here, in the order in which they came; ``None`` while no client ever waited. ``ready``:
+    blocked here, in the order in which they came; ``None`` while no client ever waited. ``paused``:
+    in force, by PAUSE or by policy; ``paused_by_command``: what PAUSE said. ``ready``:
     stands in the node's list of queues whose waiters may be served. ``imports``: what is asked of
-    other nodes and comes from them; ``None`` before anything was.
+    other nodes and comes from them; ``None`` before anything was. ``rates``: ``None`` before
+    ``mark_ms``, from which on they have to be brought up to date. ``overfull``: stands in the list
+    of queues that may be longer than their policy allows.
     """
 
     __slots__ = (
         "jobs",
         "waiters",
         "paused",
+        "paused_by_command",
         "created_ms",
         "used_ms",
         "jobs_in",
         "jobs_out",
         "ready",
         "imports",
+        "overfull",
+        "rates",
+        "mark_ms",
     )
 
     def __init__(self, name: bytes, now_ms: i64) -> None:
@@ -54,17 +63,37 @@ class Queue(Keyed):
         self.jobs: JobOrder = JobOrder()
         self.waiters: OrderedDict[Client, None] | None = None
         self.paused: i64 = PAUSE_NONE
+        self.paused_by_command: i64 = PAUSE_NONE
         self.created_ms: i64 = now_ms
         self.used_ms: i64 = now_ms
         self.jobs_in: i64 = 0
         self.jobs_out: i64 = 0
         self.ready: bool = False
         self.imports: ImportSchedule | None = None
+        self.overfull: bool = False
+        self.rates: Rates | None = None
+        self.mark_ms: i64 = now_ms + MARK_MS
 
     @property
     def name(self) -> bytes:
         """What clients call it."""
         return self.id
+
+    def mark(self, now_ms: i64) -> None:
+        """Bring the rates up to date, from ``mark_ms`` on and before the counters change."""
+        if self.rates is None:
+            self.rates = Rates(0, 0, self.mark_ms - MARK_MS)
+        self.rates.move(self.jobs_in, self.jobs_out, now_ms)
+        self.mark_ms = self.rates.marked_ms + MARK_MS
+
+    def milli_per_s(self, now_ms: i64) -> tuple[i64, i64]:
+        """Jobs that entered and left per 1,000 seconds, by the last ten seconds."""
+        if now_ms >= self.mark_ms:
+            self.mark(now_ms)
+        rates = self.rates
+        if rates is None:
+            return self.jobs_in * 100, self.jobs_out * 100
+        return rates.in_milli(self.jobs_in, now_ms), rates.out_milli(self.jobs_out, now_ms)
 
     def blocked(self) -> int:
         """How many clients wait here."""
@@ -79,7 +108,7 @@ class Queue(Keyed):
         return (
             self.jobs.size == 0
             and not self.waiters
-            and self.paused == PAUSE_NONE
+            and self.paused_by_command == PAUSE_NONE
             and now_ms - self.used_ms >= limit_ms
         )
 
@@ -87,11 +116,12 @@ class Queue(Keyed):
 class Queues:
     """All queues by name, and the sweep that removes idle ones a few at a time."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, policies: Policies) -> None:
         self.table: Table[Queue] = Table()
         self._memory = memory
         # The one found last: what happens to a job asks for its queue several times.
         self._last: Queue | None = None
+        self._policies = policies
         self._cursor = 0
         # When the job that waits for the longest was queued, of those seen by the sweep under way
         # and by the last complete one; -1 for none.
@@ -116,9 +146,22 @@ class Queues:
         queue = self.get(name)
         if queue is None:
             queue = Queue(name, now_ms)
+            queue.paused = self.paused_by_policy(name)
             self.table.put(queue)
             self._memory.take(QUEUE_BYTES + len(name))
         return queue
+
+    def paused(self, name: bytes) -> i64:
+        """The pause flags in force for a queue, which need not exist."""
+        queue = self.table.get(name)
+        return self.paused_by_policy(name) if queue is None else queue.paused
+
+    def paused_by_policy(self, name: bytes) -> i64:
+        """The pause flags that the policy of a queue says."""
+        if not self._policies.active:
+            return PAUSE_NONE
+        policy = self._policies.of(name)
+        return PAUSE_NONE if policy is None or policy.pause < 0 else policy.pause
 
     def discard(self, queue: Queue) -> None:
         """Remove a queue; its statistics are gone with it."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from disque_tx.core.job import Job, delay_left_ms, life_s_max, whole_life_s
+from disque_tx.core.job import DELAYED, Job, delay_left_ms, life_s_max, whole_life_s
 from disque_tx.core.node import Node
 from disque_tx.errors import PeerError
 from disque_tx.events import BY_RESTART
@@ -68,6 +68,8 @@ def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
     if job.retry_s == 0 and job.qtime_ms == 0 and not again:
         job.flags |= DELIVERED  # perhaps: no command may queue it again either
     node.jobs.add(job)
+    if job.qtime_ms != 0 and job.delay_s > 0 and not job.flags & (BCAST_QUEUED | DELIVERED):
+        node.jobs.count_as(job, DELAYED)
     if again:
         job.flags &= ~BCAST_QUEUED  # it goes back where it was: that counts nothing
         node.delivery.enqueue(job, BY_RESTART, node.now_ms)

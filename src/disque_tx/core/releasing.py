@@ -1,7 +1,9 @@
 """How blocked clients are released without what they waited for (client protocol, section 20).
 
-1. GETJOB: an empty answer when its time is over, an error when it has to go elsewhere.
-2. ADDJOB: an error, and the job is withdrawn, here and from the nodes that got a copy. A job whose
+1. GETJOB: an empty answer when its time is over, an error when it has to go elsewhere. WAITJOB: an
+   empty answer when its time is over.
+2. Long requests about queues are never released: they end by themselves.
+3. ADDJOB: an error, and the job is withdrawn, here and from the nodes that got a copy. A job whose
    client has the ID already, so that nobody waits, is not withdrawn: it is to be delivered.
 """
 
@@ -11,7 +13,14 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.client import BLOCKED_ADDJOB, REPLY_OFF, Client
+from disque_tx.core.client import (
+    BLOCKED_ADDJOB,
+    BLOCKED_GETJOB,
+    BLOCKED_TASK,
+    BLOCKED_WAITJOB,
+    REPLY_OFF,
+    Client,
+)
 from disque_tx.core.delivery import REMOVED, Delivery
 from disque_tx.core.state import State
 from disque_tx.errors import CommandError
@@ -32,6 +41,7 @@ class Releasing:
         self._waiters = state.waiters
         self._outbox = state.outbox
         self._delivery = delivery
+        self._endings = state.jobs.endings
 
     def gone(self, client: Client) -> None:
         """The connection is lost: no answer is sent."""
@@ -47,7 +57,10 @@ class Releasing:
             self._delivery.take_back(job, CommandError("NOREPL", _TIMEOUT))
             return
         if client.reply_mode != REPLY_OFF:
-            client.replies.null_array()
+            if client.blocked == BLOCKED_WAITJOB:
+                client.replies.null()
+            else:
+                client.replies.null_array()
         self._let_go(client)
 
     def waiting_for_jobs(self, error: CommandError, limit: i64) -> None:
@@ -56,7 +69,7 @@ class Releasing:
 
         Those that wait for copies get them: a leaving node keeps none itself.
         """
-        waiting = [c for c in self._waiters.blocked if c.blocked != BLOCKED_ADDJOB]
+        waiting = [c for c in self._waiters.blocked if c.blocked == BLOCKED_GETJOB]
         for client in waiting[:limit]:
             self._refuse(client, error)
 
@@ -71,8 +84,10 @@ class Releasing:
     def flushed(self) -> None:
         """All jobs and queues are about to be forgotten."""
         self._give_up_copies(CommandError("NOREPL", REMOVED))
+        self._endings.forget_all()
         for client in list(self._waiters.blocked):
-            self.time_over(client)
+            if client.blocked != BLOCKED_TASK:
+                self.time_over(client)
         self._waiters.copies.clear()
 
     def _give_up_copies(self, error: CommandError) -> None:

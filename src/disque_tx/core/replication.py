@@ -34,7 +34,7 @@ from disque_tx.busmessages import (
 from disque_tx.core.arrival import Arrivals
 from disque_tx.core.asynccopies import AsyncCopies
 from disque_tx.core.delivery import Delivery
-from disque_tx.core.job import HOLD, Job, valid_id
+from disque_tx.core.job import DELAYED, HOLD, Job, valid_id
 from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.spread import Spread
@@ -261,6 +261,7 @@ class Replication:
             # Its delay may be over by now; it is queued in the next turn then.
             wait = self._waiters.copies[job.id]
             job.qtime_ms = max(wait.created_ms + job.delay_s * 1000, now_ms + 1)
+            self._jobs.count_as(job, DELAYED)
         else:
             self._outbox.note(events.QUEUED, job)
             self._delivery.first_queueing(job, now_ms)
@@ -320,8 +321,7 @@ class Replication:
         that the job has left."""
         if not self.takes_jobs() or not valid_id(record.id):
             return
-        queue = self._queues.get(record.queue)
-        if queue is not None and queue.paused & PAUSE_IN:
+        if self._queues.paused(record.queue) & PAUSE_IN:
             return
         job = self._jobs.get(record.id)
         if job is not None:

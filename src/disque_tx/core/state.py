@@ -8,11 +8,14 @@ from disque_tx.core.given import Given
 from disque_tx.core.membership import Membership
 from disque_tx.core.memory import Memory
 from disque_tx.core.outbox import Outbox
+from disque_tx.core.overview.endings import Endings
 from disque_tx.core.peers import Peers, Received
 from disque_tx.core.queues import Queues
+from disque_tx.core.rules.pausing import Pausing
 from disque_tx.core.shared.exchange import Exchange
 from disque_tx.core.shared.policies import Policies
 from disque_tx.core.shared.rules import PolicyTable
+from disque_tx.core.slices import Slices
 from disque_tx.core.store import JobStore
 from disque_tx.core.totals import Totals
 from disque_tx.core.waiters import Waiters
@@ -29,9 +32,11 @@ class State:
         self.totals = Totals()
         self.policies = Policies()
         self.policy_table = PolicyTable(self.policies)
-        self.queues = Queues(self.memory)
-        self.jobs = JobStore(self.memory, self.outbox, self.totals)
+        self.queues = Queues(self.memory, self.policies)
         self.waiters = Waiters(self.queues, self.outbox)
+        self.jobs = JobStore(self.memory, self.outbox, self.totals, Endings(self.waiters))
+        self.slices = Slices()
+        self.pausing = Pausing(self.policies, self.queues, self.waiters, self.outbox, self.slices)
         self.peers = Peers(membership)
         self.exchange = Exchange(membership, self.peers, self.policy_table)
         self.received = Received()

@@ -6,11 +6,13 @@ never disagree.
 
 from __future__ import annotations
 
-from mypy_extensions import i64
+from mypy_extensions import i64, u8
 
-from disque_tx.core.job import ACK, Job
+from disque_tx.core.job import ACK, IN_HAND, NOWHERE, Job
 from disque_tx.core.memory import Memory, job_bytes
 from disque_tx.core.outbox import Outbox
+from disque_tx.core.overview.endings import Endings
+from disque_tx.core.overview.tallies import Tallies
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.table import Table
 from disque_tx.core.totals import Totals
@@ -29,12 +31,15 @@ WILLQUEUE_ADVANCE_MS = 500
 
 class JobStore:
     """``table``: every job known here, dummy acknowledgements included. ``acked``: how many of them
-    are acknowledged and wait until all holders know it."""
+    are acknowledged and wait until all holders know it. ``tallies``: how many are active, by queue.
+    ``endings``: clients that wait for the end of jobs."""
 
-    def __init__(self, memory: Memory, outbox: Outbox, totals: Totals) -> None:
+    def __init__(self, memory: Memory, outbox: Outbox, totals: Totals, endings: Endings) -> None:
         self.table: Table[Job] = Table(JOB_ID_LENGTH)
         self.schedule: Schedule[Job] = Schedule()
         self.acked: i64 = 0
+        self.tallies = Tallies()
+        self.endings = endings
         self._memory = memory
         self._outbox = outbox
         self._totals = totals
@@ -78,17 +83,34 @@ class JobStore:
         job.confirmed = None
         self.acked += 1
         self.put_down(job)
+        if self.endings.watched:
+            self.endings.acknowledged(job)
 
     def take_in_hand(self, job: Job) -> None:
         """A client of this node works on the job from now on."""
-        self._totals.in_hand += 1
-        job.in_hand = True
+        self.count_as(job, IN_HAND)
 
     def put_down(self, job: Job) -> None:
-        """No client of this node works on the job any more, as far as this node knows."""
-        if job.in_hand:
-            job.in_hand = False
+        """No client of this node works on the job any more, as far as this node knows, and it
+        waits here neither for its DELAY nor for another attempt."""
+        if job.place != NOWHERE:
+            self.count_as(job, NOWHERE)
+
+    def count_as(self, job: Job, place: i64) -> None:
+        """The job is delayed, in backoff, in hand, or nothing of these, from now on: the one place
+        where that is counted."""
+        was = i64(job.place)
+        if was == place:
+            return
+        if was != NOWHERE:
+            self.tallies.change(job.queue, was, -1)
+        if place != NOWHERE:
+            self.tallies.change(job.queue, place, 1)
+        if was == IN_HAND:
             self._totals.in_hand -= 1
+        elif place == IN_HAND:
+            self._totals.in_hand += 1
+        job.place = u8(place)
 
     def record(self, job: Job) -> None:
         """Write down that the job exists as it is now (cluster protocol, section 14.3)."""
@@ -107,6 +129,8 @@ class JobStore:
         elif job.state == ACKED:
             self.acked -= 1
         self.put_down(job)
+        if self.endings.watched:
+            self.endings.gone(job)
         self.schedule.remove(job)
         self.table.remove(job)
         self._memory.give(job_bytes(job))
@@ -118,6 +142,7 @@ class JobStore:
                 self.record_end(job)
             self._memory.give(job_bytes(job))
         self.table.clear()
+        self.tallies.clear()
         self.schedule.clear()
         self.acked = 0
         self._totals.queued = 0

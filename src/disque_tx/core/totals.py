@@ -15,7 +15,8 @@ class Totals:
     put back with NACK. ``requeued``: queued again for another reason, nearly always because RETRY
     passed without an acknowledgement. ``expired``: their life ended before they were acknowledged.
     ``evicted``: removed to make room. ``dropped``: given up because too few copies could be made,
-    or deleted by command.
+    or deleted by command. ``overflowed``: ended because their queue was longer than its policy
+    allows. ``flushed``: ended by QFLUSH.
 
     ``queued``: jobs in queues. ``in_hand``: jobs that a client of this node fetched and that are
     neither done nor queued here again.
@@ -28,8 +29,10 @@ class Totals:
         "dropped",
         "evicted",
         "expired",
+        "flushed",
         "in_hand",
         "nacked",
+        "overflowed",
         "queued",
         "requeued",
     )
@@ -49,3 +52,5 @@ class Totals:
         self.expired: i64 = 0
         self.evicted: i64 = 0
         self.dropped: i64 = 0
+        self.overflowed: i64 = 0
+        self.flushed: i64 = 0

@@ -15,6 +15,8 @@ from mypy_extensions import i64
 from disque_tx.core.client import (
     BLOCKED_ADDJOB,
     BLOCKED_GETJOB,
+    BLOCKED_TASK,
+    BLOCKED_WAITJOB,
     NOT_BLOCKED,
     REPLY_OFF,
     Client,
@@ -49,12 +51,13 @@ class CopiesWait:
 
 class Waiters:
     """``blocked``: clients that wait; ``ready``: queues with a line and, lately, a job; ``copies``:
-    by the ID of the job."""
+    by the ID of the job; ``endings``: clients that wait for the end of a job, by its ID."""
 
     def __init__(self, queues: Queues, outbox: Outbox) -> None:
         self.blocked: dict[Client, None] = {}
         self.ready: list[Queue] = []
         self.copies: dict[bytes, CopiesWait] = {}
+        self.endings: dict[bytes, list[Client]] = {}
         self.timeouts: Schedule[Client] = Schedule()
         self._queues = queues
         self._outbox = outbox
@@ -83,6 +86,20 @@ class Waiters:
             client.blocked_job = job.id
             self._block(client, timeout_ms, now_ms)
 
+    def wait_for_ending(self, client: Client, job_id: bytes, timeout_ms: i64, now_ms: i64) -> None:
+        """Let ``client`` wait for the end of a job; 0 waits for ever."""
+        client.blocked = BLOCKED_WAITJOB
+        client.blocked_job = job_id
+        self.endings.setdefault(job_id, []).append(client)
+        self._block(client, timeout_ms, now_ms)
+
+    def wait_for_task(self, client: Client) -> i64:
+        """Let ``client`` wait until a long request is done; the number of this wait."""
+        client.blocked = BLOCKED_TASK
+        client.blocked_number += 1
+        self._block(client, 0, 0)
+        return client.blocked_number
+
     def _block(self, client: Client, timeout_ms: i64, now_ms: i64) -> None:
         self.blocked[client] = None
         if 0 < timeout_ms < NO_TIMEOUT_MS:
@@ -92,21 +109,23 @@ class Waiters:
         """Answer the client of ``job``, if there is one, with its ID."""
         client = self.copies.pop(job.id).client
         if client is not None:
+            client.blocked_job = b""
             if client.reply_mode != REPLY_OFF:
                 client.replies.status(job.id)
-            self._answered(client)
+            self.answered(client)
 
     def copies_failed(self, job: Job, error: CommandError) -> None:
         """Refuse the client of ``job``, if there is one."""
         wait = self.copies.pop(job.id, None)
         client = wait.client if wait is not None else None
         if client is not None:
+            client.blocked_job = b""
             if client.reply_mode != REPLY_OFF:
                 client.replies.error(error.reply())
-            self._answered(client)
+            self.answered(client)
 
-    def _answered(self, client: Client) -> None:
-        client.blocked_job = b""
+    def answered(self, client: Client) -> None:
+        """The client has its reply: it goes on."""
         self.leave(client)
         self._outbox.touch(client)
 
@@ -114,8 +133,15 @@ class Waiters:
         """The client waits no more; its further requests are executed again."""
         if client.blocked == NOT_BLOCKED:
             return
-        if client.blocked_job:
-            self.copies.pop(client.blocked_job, None)
+        if client.blocked == BLOCKED_ADDJOB:
+            if client.blocked_job:
+                self.copies.pop(client.blocked_job, None)
+                client.blocked_job = b""
+        elif client.blocked == BLOCKED_WAITJOB:
+            clients = self.endings[client.blocked_job]
+            clients.remove(client)
+            if not clients:
+                del self.endings[client.blocked_job]
             client.blocked_job = b""
         for name in client.blocked_queues:
             queue = self._queues.get(name)
@@ -133,6 +159,11 @@ class Waiters:
 
     def note_ready(self, queue: Queue) -> None:
         """Jobs came or a pause ended: clients that wait at the queue may be served."""
-        if queue.waiters and not queue.ready and not queue.paused & PAUSE_OUT:
+        if queue.waiters and not queue.paused & PAUSE_OUT:
+            self.look_at(queue)
+
+    def look_at(self, queue: Queue) -> None:
+        """Have the node look at the queue before the next request."""
+        if not queue.ready:
             queue.ready = True
             self.ready.append(queue)

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.core.addresses import normal_ip, plain_ip
-from disque_tx.core.memory import evict
+from disque_tx.core.eviction import evict
 
 if TYPE_CHECKING:
     from disque_tx.commands.context import Server

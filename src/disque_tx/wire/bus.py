@@ -13,7 +13,7 @@ from typing import Final
 from librt.strings import read_i16_be, read_i32_be
 from mypy_extensions import i64
 
-from disque_tx.busmessages import BULK, REPLJOB, Bulk, Gossip, Message
+from disque_tx.busmessages import BULK, REPLJOB, Bulk, Gossip, Message, QueryMessage
 from disque_tx.errors import LocalError, PeerError
 from disque_tx.tablemessages import TableChange
 from disque_tx.wire.bulk import (
@@ -36,6 +36,7 @@ from disque_tx.wire.busheader import (
     read_header,
 )
 from disque_tx.wire.jobcodec import RecordReader, record_end
+from disque_tx.wire.queries import is_query, query_parts, read_query
 from disque_tx.wire.tables import is_table_message, read_table, table_parts
 
 #: Enough for the MEET of a node that knows 600 others; no unknown node needs more.
@@ -76,6 +77,8 @@ def _encode(message: Message) -> bytes:
         parts = table_parts(message)
         if isinstance(message, TableChange):
             count = len(message.registers)
+    elif isinstance(message, QueryMessage):
+        parts = query_parts(message)
     else:
         parts = [*body_parts(message)]
         if isinstance(message, Gossip):
@@ -92,8 +95,9 @@ class BusParser:
     ``limit_bytes``: length of the longest message; may be changed between any two messages.
     ``received``: messages that were complete; those in a bulk count one by one. ``ignored``: those
     of them that cannot be used: of another version, of an unknown type, or of a length that is not
-    what type and counts ask for. ``bulk``, ``tables``: whether BULK, and the messages about tables,
-    are known types. Nothing is allocated because a header announces it.
+    what type and counts ask for. ``bulk``, ``tables``, ``queries``: whether BULK, the messages
+    about tables, and QUERY and REPORT are known types. Nothing is allocated because a header
+    announces it.
     """
 
     __slots__ = (
@@ -107,6 +111,7 @@ class BusParser:
         "bulk",
         "ignored",
         "limit_bytes",
+        "queries",
         "received",
         "tables",
     )
@@ -117,6 +122,7 @@ class BusParser:
         self.ignored: i64 = 0
         self.bulk: bool = True
         self.tables: bool = True
+        self.queries: bool = True
         self._records = RecordReader()
         self._data: bytes = b""
         self._pos: i64 = 0
@@ -229,10 +235,14 @@ class BusParser:
                 one.mflags = mflags
             return bulk
         message: Message | None = None
-        if not is_table_message(kind):
+        if is_table_message(kind):
+            if self.tables:
+                message = read_table(kind, count, data, at, end)
+        elif is_query(kind):
+            if self.queries:
+                message = read_query(kind, data, at, end)
+        else:
             message = read_body(kind, count, data, at, end - at)
-        elif self.tables:
-            message = read_table(kind, count, data, at, end)
         if message is None:
             return None
         if not read_header(message, data, start) and not isinstance(message, Gossip):

@@ -51,6 +51,8 @@ VERBS: Final[dict[str, Verb]] = {
         "verbs.jobs.move",
         "move the jobs of a queue to another, or to another cluster",
     ),
+    "flush": Verb("verbs.flush", "end the jobs of a queue, here or on all nodes"),
+    "wait": Verb("verbs.wait", "wait until a job has ended, and print how"),
     "import": Verb("verbs.imports.command", "move the jobs of RQ or beanstalkd to Disque"),
     "work": Verb("verbs.work", "do jobs with the handlers of a Python module"),
     "workers": Verb("verbs.workers", "list the workers that are connected"),

@@ -55,6 +55,14 @@ def checked_pairs(pattern: bytes, pairs: list[tuple[bytes, bytes]]) -> list[tupl
         raise ValueError(error.text) from None
 
 
+class PolicyWatcher:
+    """Who acts when a setting comes into force, changes, or goes out of force."""
+
+    def changed(self, pattern: bytes, name: bytes, exact: bool) -> None:
+        """The setting ``name`` of a pattern changed. ``exact``: only one queue can match."""
+        raise NotImplementedError
+
+
 class Layer:
     """Settings by pattern, and which patterns match a queue."""
 
@@ -77,6 +85,10 @@ class Layer:
     def values(self, pattern: bytes) -> Values:
         """The settings of one pattern, by name; empty if it has none."""
         return self._patterns.get(pattern, {})
+
+    def settings(self) -> set[tuple[bytes, bytes]]:
+        """Every pattern with every setting that it has."""
+        return {(pattern, name) for pattern in self._patterns for name in self._patterns[pattern]}
 
     def set(self, pattern: bytes, name: bytes, value: bytes) -> None:
         """Set a setting, its value in its normal form."""
@@ -129,13 +141,14 @@ class Policies:
     There are two layers: what the cluster has agreed on, and what the configuration file of this
     node says, which is in force only where the first says nothing. :meth:`set`, :meth:`unset` and
     :meth:`set_directives` change what is in force here, and nothing else: values were checked
-    before, and other nodes get them elsewhere.
+    before, and other nodes get them elsewhere. ``watcher``: ``None`` for none.
     """
 
-    __slots__ = ("_directives", "_known", "_table", "active")
+    __slots__ = ("_directives", "_known", "_table", "active", "watcher")
 
     def __init__(self) -> None:
         self.active: bool = False
+        self.watcher: PolicyWatcher | None = None
         self._table = Layer()
         self._directives = Layer()
         self._known: dict[bytes, QueuePolicy | None] = {}
@@ -155,22 +168,31 @@ class Policies:
         """Put a setting in force, its value in its normal form."""
         self._table.set(pattern, name, value)
         self._changed()
+        self._watched(pattern, name)
 
     def unset(self, pattern: bytes, name: bytes) -> None:
         """Take a setting out of force, if it is in force."""
         if self._table.unset(pattern, name):
             self._changed()
+            self._watched(pattern, name)
 
     def set_directives(self, rows: list[tuple[bytes, bytes, bytes]]) -> None:
         """The configuration has these patterns, settings and values, and no others."""
+        before = self._directives.settings()
         self._directives = Layer()
         for pattern, name, value in rows:
             self._directives.set(pattern, name, value)
         self._changed()
+        for pattern, name in before | self._directives.settings():
+            self._watched(pattern, name)
 
     def _changed(self) -> None:
         self._known.clear()
         self.active = len(self._table) > 0 or len(self._directives) > 0
+
+    def _watched(self, pattern: bytes, name: bytes) -> None:
+        if self.watcher is not None:
+            self.watcher.changed(pattern, name, len(literal_prefix(pattern)) == len(pattern))
 
     # -- for one queue -----------------------------------------------------------------------
 

@@ -341,11 +341,10 @@ class AppendOnlyLog(CommittedLog):
 
     def info(self) -> list[tuple[str, str]]:
         """The Persistence fields of INFO, in order (client protocol, section 10)."""
-        fields = [
-            *status.state_fields(self.state, self.loading),
-            *status.rewrite_fields(self._rewrites),
-            ("aof_last_write_status", "err" if self.write_error else "ok"),
-        ]
+        fields = status.state_fields(self.state, self.loading) + status.rewrite_fields(
+            self._rewrites
+        )
+        fields.append(("aof_last_write_status", "err" if self.write_error else "ok"))
         if self.state != "off":
             fields += status.log_fields(self._writer, self._rewrites)
         if self._loader is not None:

@@ -27,7 +27,19 @@ _ADDRESSES_MAX: Final = 1_000
 #: Commands that read, for any words behind them; scans without BUSYLOOP.
 _SCANS: Final = (b"qscan", b"jscan")
 _READING: Final = frozenset(
-    (b"ping", b"info", b"time", b"command", b"show", b"qlen", b"qpeek", b"qstat", *_SCANS)
+    (
+        b"ping",
+        b"info",
+        b"time",
+        b"command",
+        b"show",
+        b"qlen",
+        b"qpeek",
+        b"qstat",
+        b"qcount",
+        b"qlist",
+        *_SCANS,
+    )
 )
 #: Commands that only read with one of these second words.
 _READING_PARTS: Final = {

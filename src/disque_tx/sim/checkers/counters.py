@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from disque_tx.core.job import BACKOFF, DELAYED, IN_HAND, NOWHERE
 from disque_tx.core.memory import QUEUE_BYTES, job_bytes
 from disque_tx.messages import QUEUED
 from disque_tx.sim.history import Delivered, JobRequest, ShownCounters
 from disque_tx.sim.run import Checker
 
 if TYPE_CHECKING:
+    from disque_tx.core.node import Node
     from disque_tx.sim.run import Run
 
 _HARMLESS: Final = frozenset(("clock_step", "clock_drift"))
@@ -98,8 +100,9 @@ class TotalsMatch(Checker):
     """INFO's totals are right (:class:`disque_tx.core.totals.Totals`).
 
     What is promised: at the end of every turn ``queued`` is the number of jobs in queues, and of
-    jobs in the state queued, and ``in_hand`` that of jobs in clients' hands, under any fault;
-    looked at every second of the run and in the end. In a run without faults, in which every
+    jobs in the state queued, and ``in_hand`` that of jobs in clients' hands, under any fault; and
+    what is kept for each queue (QCOUNT) is what a walk over all jobs finds. Looked at every second
+    of the run and in the end. In a run without faults, in which every
     request was answered, the nodes together count as ``delivered`` and ``nacked`` what clients saw.
     """
 
@@ -123,8 +126,28 @@ class TotalsMatch(Checker):
                     f" {totals.queued} queued and {totals.in_hand} in hand; its queues hold"
                     f" {lengths}, {queued} jobs are queued and {in_hand} in hand"
                 )
+            self._compare_tallies(run, machine.ip, node)
         if run.busy:
             run.world.at(_EVERY_US, lambda: self._look(run))
+
+    def _compare_tallies(self, run: Run, ip: bytes, node: Node) -> None:
+        """What is kept for queues, and what the jobs are."""
+        walked: dict[tuple[bytes, int], int] = {}
+        for job in node.jobs.table.values():
+            if job.place != NOWHERE:
+                key = (job.queue, int(job.place))
+                walked[key] = walked.get(key, 0) + 1
+        kept = {
+            (tally.id, place): int(tally.of(place))
+            for tally in node.jobs.tallies.table.values()
+            for place in (DELAYED, BACKOFF, IN_HAND)
+            if tally.of(place)
+        }
+        if kept != walked:
+            self._breaches.append(
+                f"{ip.decode()} at {run.world.now_us / 1e6:.3f} s keeps the counts {kept}, a walk"
+                f" finds {walked}"
+            )
 
     def judge(self, run: Run) -> list[str]:
         """Nodes that count wrong."""

@@ -1,0 +1,1 @@
+"""Looking at queues, emptying them, and waiting for the end of jobs."""

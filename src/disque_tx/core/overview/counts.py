@@ -1,0 +1,102 @@
+"""The counts of queues at this node: QCOUNT, and the rows of QLIST."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.state import State
+
+#: The numbers of a row, behind its name.
+NUMBERS: Final = (
+    *(b"queued", b"delayed", b"backoff", b"in-hand", b"dead", b"blocked-clients"),
+    *(b"oldest-ms", b"in-per-s", b"out-per-s"),
+)
+#: The number that is no sum over nodes.
+_OLDEST: Final = 6
+#: Digits of a number that another node reports.
+_DIGITS_MAX: Final = 18
+
+
+class QueueCounts:
+    """One queue, at one node or at several. ``numbers``: in the order of :data:`NUMBERS`; rates in
+    jobs per 1,000 seconds.
+
+    ``dead`` is how many dead letters are queued in the queue that the policy names for them.
+    ``oldest-ms`` is for how long the first job of the queue has been queued, 0 without one.
+    """
+
+    __slots__ = ("name", "numbers")
+
+    def __init__(self, name: bytes, numbers: list[int]) -> None:
+        self.name: bytes = name
+        self.numbers: list[int] = numbers
+
+    def add(self, numbers: list[int]) -> None:
+        """Add what another node counts: each job is counted by the one node that has it in its
+        queue, waits for its delay or backoff, or gave it to a client."""
+        for place in range(len(NUMBERS)):
+            mine, other = self.numbers[place], numbers[place]
+            self.numbers[place] = max(mine, other) if place == _OLDEST else mine + other
+
+    def words(self) -> list[bytes]:
+        """As words of a report: the name, and the numbers."""
+        return [self.name, *[b"%d" % number for number in self.numbers]]
+
+
+def rows_of(words: list[bytes]) -> list[QueueCounts] | None:
+    """The rows of a report; ``None`` if it is none."""
+    size = len(NUMBERS) + 1
+    if len(words) % size:
+        return None
+    rows: list[QueueCounts] = []
+    for start in range(0, len(words), size):
+        numbers: list[int] = []
+        for word in words[start + 1 : start + size]:
+            if not word.isdigit() or len(word) > _DIGITS_MAX:
+                return None
+            numbers.append(int(word))
+        rows.append(QueueCounts(words[start], numbers))
+    return rows
+
+
+class Counts:
+    """Counts what is kept: nothing is walked."""
+
+    def __init__(self, state: State) -> None:
+        self._queues = state.queues
+        self._tallies = state.jobs.tallies
+        self._policies = state.policies
+
+    def of(self, name: bytes, now_ms: i64) -> QueueCounts:
+        """One queue, which need not exist."""
+        queued: i64 = 0
+        blocked: i64 = 0
+        oldest_ms: i64 = 0
+        in_milli: i64 = 0
+        out_milli: i64 = 0
+        queue = self._queues.get(name)
+        if queue is not None:
+            queued = queue.jobs.size
+            blocked = queue.blocked()
+            in_milli, out_milli = queue.milli_per_s(now_ms)
+            first = queue.jobs.first()
+            if first is not None:
+                oldest_ms = now_ms - first.moved_ms
+        delayed: i64 = 0
+        backoff: i64 = 0
+        in_hand: i64 = 0
+        tally = self._tallies.get(name)
+        if tally is not None:
+            delayed, backoff, in_hand = tally.delayed, tally.backoff, tally.in_hand
+        numbers: list[int] = [
+            *(queued, delayed, backoff, in_hand, self._dead(name), blocked),
+            *(oldest_ms, in_milli, out_milli),
+        ]
+        return QueueCounts(name, numbers)
+
+    def _dead(self, name: bytes) -> i64:
+        policy = self._policies.of(name)
+        queue = self._queues.get(b"dead:" + name if policy is None else policy.dead_queue)
+        return 0 if queue is None else queue.jobs.size

@@ -1,0 +1,109 @@
+"""Questions to other nodes: sent to those that can answer, for a second (cluster protocol, section
+21.4).
+
+A node that has not shown that it knows these messages is never sent one; it counts as missing, like
+one that did not answer in time.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.busmessages import CAN_QUERY, QUERY, QueryMessage
+from disque_tx.core.schedule import Schedule
+from disque_tx.core.state import State
+from disque_tx.messages import Linked
+from disque_tx.nodetable import HANDSHAKE, NodeEntry
+
+#: For how long answers are waited for.
+TIMEOUT_MS: Final = 1_000
+
+
+class Asker:
+    """Gets the answers of other nodes."""
+
+    __slots__ = ()
+
+    def answer(self, words: list[bytes]) -> bool:
+        """The answer of one node; ``False`` if it is none."""
+        raise NotImplementedError
+
+    def all_answered(self, missing: list[bytes]) -> None:
+        """No more answers will come. ``missing``: IDs of the nodes without one, in order."""
+        raise NotImplementedError
+
+
+class Question(Linked):
+    """One that is under way. ``waiting``: nodes that have not answered; ``missing``: those that
+    cannot, or answered nonsense."""
+
+    __slots__ = ("asker", "missing", "number", "waiting")
+
+    def __init__(self, number: i64, asker: Asker) -> None:
+        super().__init__()
+        self.number: i64 = number
+        self.asker: Asker = asker
+        self.waiting: set[bytes] = set()
+        self.missing: list[bytes] = []
+
+
+class Questions:
+    """Those of this node that are under way."""
+
+    def __init__(self, state: State) -> None:
+        self._membership = state.membership
+        self._peers = state.peers
+        self._open: dict[int, Question] = {}
+        self._timeouts: Schedule[Question] = Schedule()
+        self._last: i64 = 0
+
+    def ask(self, words: list[bytes], asker: Asker, now_ms: i64) -> None:
+        """Ask all other nodes that can answer."""
+        self._last += 1
+        question = Question(self._last, asker)
+        for entry in self._membership.nodes.values():
+            if entry is self._membership.myself or entry.flags & HANDSHAKE:
+                continue
+            if can_answer(entry):
+                question.waiting.add(entry.id)
+                self._peers.send(entry.id, QueryMessage(QUERY, question.number, words))
+            else:
+                question.missing.append(entry.id)
+        if question.waiting:
+            self._open[int(question.number)] = question
+            self._timeouts.add(question, now_ms + TIMEOUT_MS)
+        else:
+            asker.all_answered(sorted(question.missing))
+
+    def answered(self, sender: bytes, message: QueryMessage) -> None:
+        """REPORT: the answer of one node."""
+        question = self._open.get(int(message.number))
+        if question is None or sender not in question.waiting:
+            return
+        question.waiting.remove(sender)
+        if not question.asker.answer(message.words):
+            question.missing.append(sender)
+        if not question.waiting:
+            self._timeouts.remove(question)
+            self._close(question)
+
+    def _close(self, question: Question) -> None:
+        del self._open[int(question.number)]
+        question.asker.all_answered(sorted([*question.missing, *question.waiting]))
+
+    def next_due_ms(self) -> i64:
+        """When :meth:`run_due` has something to do next, -1 for never."""
+        return self._timeouts.next_ms()
+
+    def run_due(self, now_ms: i64, limit: i64) -> None:
+        """Wait no longer for answers that are late."""
+        for question in self._timeouts.due(now_ms, limit):
+            self._close(question)
+
+
+def can_answer(entry: NodeEntry) -> bool:
+    """Whether there is a link to the node, on which it has shown that it knows QUERY."""
+    link = entry.link
+    return link is not None and link.features & CAN_QUERY != 0

@@ -1,0 +1,1 @@
+"""What the policy of a queue changes for its jobs."""

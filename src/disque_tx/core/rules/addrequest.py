@@ -1,0 +1,79 @@
+"""What ADDJOB asks for, and what it means where the request leaves it open.
+
+1. What the request says counts; then what the policy of the queue says (``ttl``, ``retry``,
+   ``delay``, ``replicate``); then the defaults of the client protocol, section 14.1.
+2. What comes of that is checked as if all of it stood in the request: values that do not go
+   together are refused, and the error names those that are the policy's.
+3. MAXLEN of the request and ``max-length`` with ``overflow reject`` both hold.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.shared.settings import REJECT, QueuePolicy
+
+#: A day, for jobs without a TTL of their own.
+_TTL_S: Final = 86_400
+
+
+class AddRequest:
+    """What ADDJOB asks for (client protocol, section 14.1), -1 for an option that was not given.
+
+    ``timeout_ms``: how long the client waits for the copies, 0 for as long as it takes. ``maxlen``:
+    how many jobs the queue may hold before this one. ``asynchronous``: the client waits for none.
+    """
+
+    __slots__ = (
+        "asynchronous",
+        "body",
+        "delay_s",
+        "maxlen",
+        "queue",
+        "replicate",
+        "retry_s",
+        "timeout_ms",
+        "ttl_s",
+    )
+
+    def __init__(self, queue: bytes, body: bytes) -> None:
+        self.queue: bytes = queue
+        self.body: bytes = body
+        self.timeout_ms: i64 = 0
+        self.replicate: i64 = -1
+        self.ttl_s: i64 = -1
+        self.retry_s: i64 = -1
+        self.delay_s: i64 = -1
+        self.maxlen: i64 = -1
+        self.asynchronous: bool = False
+
+    def complete(self, policy: QueuePolicy | None) -> str:
+        """Fill in what was not given, but for what depends on the cluster (REPLICATE) or on other
+        values (RETRY); returns what of it is the policy's, for an error text."""
+        taken = self._by_policy(policy) if policy is not None else ""
+        if self.ttl_s < 0:
+            self.ttl_s = _TTL_S
+        if self.delay_s < 0:
+            self.delay_s = 0
+        return taken
+
+    def _by_policy(self, policy: QueuePolicy) -> str:
+        taken: list[str] = []
+        if self.ttl_s < 0 and policy.ttl_s >= 0:
+            self.ttl_s = policy.ttl_s
+            taken.append(f"ttl {policy.ttl_s}")
+        if self.retry_s < 0 and policy.retry_s >= 0:
+            self.retry_s = policy.retry_s
+            taken.append(f"retry {policy.retry_s}")
+        if self.delay_s < 0 and policy.delay_s >= 0:
+            self.delay_s = policy.delay_s
+            taken.append(f"delay {policy.delay_s}")
+        if self.replicate < 0 and policy.replicate >= 0:
+            self.replicate = policy.replicate
+            taken.append(f"replicate {policy.replicate}")
+        if policy.max_length > 0 and policy.overflow == REJECT:
+            limit = policy.max_length
+            self.maxlen = limit if self.maxlen <= 0 else min(self.maxlen, limit)
+        return f" (policy of the queue: {', '.join(taken)})" if taken else ""

@@ -1,0 +1,56 @@
+"""Long work in slices: what would hold up a turn is done a part at a time, turn by turn.
+
+Nothing here knows how long a part takes: a task bounds it by counting what it looks at.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+#: Parts per turn, of different tasks.
+_PARTS_PER_TURN: Final = 4
+
+
+class Task:
+    """Work of which one part is done per call of :meth:`step`."""
+
+    __slots__ = ()
+
+    def step(self, now_ms: i64) -> bool:
+        """Do one part; ``True`` when all is done."""
+        raise NotImplementedError
+
+
+class Slices:
+    """The tasks under way; each gets its turn after the others."""
+
+    __slots__ = ("_tasks",)
+
+    def __init__(self) -> None:
+        self._tasks: list[Task] = []
+
+    def add(self, task: Task) -> None:
+        """Begin a task in the next turn, unless it is under way."""
+        if task not in self._tasks:
+            self._tasks.append(task)
+
+    def count(self) -> int:
+        """How many tasks are under way."""
+        return len(self._tasks)
+
+    def busy(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self._tasks)
+
+    def run(self, now_ms: i64) -> None:
+        """Do a part of the first tasks; those that are not done go to the end."""
+        for _ in range(min(len(self._tasks), _PARTS_PER_TURN)):
+            task = self._tasks.pop(0)
+            if not task.step(now_ms):
+                self._tasks.append(task)
+
+    def clear(self) -> None:
+        """Forget all tasks, done or not."""
+        self._tasks.clear()

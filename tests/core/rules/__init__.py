@@ -1,0 +1,1 @@
+"""Tests of what the policy of a queue changes for its jobs."""
