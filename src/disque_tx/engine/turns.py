@@ -46,8 +46,7 @@ class CommittedLog:
     """The log of the jobs. ``is_open``: there is a file, so a turn without records may have
     something to do for it, too."""
 
-    def __init__(self) -> None:
-        self.is_open: bool = False
+    is_open: bool = False
 
     def commit(self) -> str:
         """Write, and by policy sync, what was recorded; returns why the log does not hold it, empty

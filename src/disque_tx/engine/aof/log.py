@@ -32,7 +32,6 @@ class AppendOnlyLog(CommittedLog):
     ``aof-enqueue-jobs-once``, which must be turned off now."""
 
     def __init__(self, environment: Environment) -> None:
-        super().__init__()
         self.state = "off"
         self.loaded_once = False
         self._environment = environment
@@ -341,9 +340,8 @@ class AppendOnlyLog(CommittedLog):
 
     def info(self) -> list[tuple[str, str]]:
         """The Persistence fields of INFO, in order (client protocol, section 10)."""
-        fields = status.state_fields(self.state, self.loading) + status.rewrite_fields(
-            self._rewrites
-        )
+        fields = status.state_fields(self.state, self.loading)
+        fields += status.rewrite_fields(self._rewrites)
         fields.append(("aof_last_write_status", "err" if self.write_error else "ok"))
         if self.state != "off":
             fields += status.log_fields(self._writer, self._rewrites)
