@@ -13,6 +13,7 @@ from disque_tx.commands.admin import (
     shutdown,
     time,
 )
+from disque_tx.commands.table import standard_registry
 from disque_tx.commands.values import Status
 from disque_tx.errors import CommandError
 from tests.commands.desk import OK, UNIX_S, DeskCase
@@ -136,9 +137,9 @@ class CommandTests(DeskCase):
         """Every command that can be called is described."""
         table = self.call(command, b"COMMAND")
         assert isinstance(table, list)
-        self.assertEqual(32, len(table))
+        self.assertEqual(len(standard_registry().table), len(table))
         self.assertIn(AUTH, table)
-        self.assertEqual(32, self.call(command, b"COMMAND", b"count"))
+        self.assertEqual(len(table), self.call(command, b"COMMAND", b"count"))
 
     def test_info(self) -> None:
         """Unknown names yield null at their place in the reply."""
@@ -150,7 +151,8 @@ class CommandTests(DeskCase):
         """A renamed command is found by its new name and described with its original one."""
         self.server.registry.rename(b"auth", b"login")
         self.server.registry.rename(b"hello", b"")
-        self.assertEqual(31, self.call(command, b"COMMAND", b"COUNT"))
+        left = len(standard_registry().table) - 1
+        self.assertEqual(left, self.call(command, b"COMMAND", b"COUNT"))
         words = [b"INFO", b"login", b"auth", b"hello"]
         self.assertEqual([AUTH, None, None], self.call(command, b"COMMAND", *words))
 

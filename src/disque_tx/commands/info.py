@@ -8,6 +8,7 @@ from typing import Final
 from disque_tx import __version__
 from disque_tx.commands.context import Server
 from disque_tx.commands.registry import Command
+from disque_tx.commands.retries import retry_fields
 from disque_tx.core.client import Client
 from disque_tx.errors import syntax_error
 
@@ -153,6 +154,11 @@ def _totals(server: Server) -> Fields:
     ]
 
 
+def _policies(server: Server) -> Fields:
+    """What became of jobs by the policies of their queues."""
+    return retry_fields(server)
+
+
 def _cpu(server: Server) -> Fields:
     return server.control.info_cpu()
 
@@ -186,7 +192,7 @@ def _calls(command: Command) -> str:
 #: What the thresholds at 75 and 95 % of maxmemory mean.
 _LEVELS: Final = ("normal", "above-75-percent", "above-95-percent")
 #: Sections that are only included when they are asked for.
-_OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog", "Listening", "Processes")
+_OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog", "Listening", "Policies", "Processes")
 _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Server": _server,
     "Clients": _clients,
@@ -201,5 +207,6 @@ _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Cluster": _cluster,
     "Eventlog": _eventlog,
     "Listening": _listening,
+    "Policies": _policies,
     "Processes": _processes,
 }

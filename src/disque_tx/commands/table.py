@@ -1,4 +1,4 @@
-"""The 32 commands, in the original's order (client protocol, section 7)."""
+"""The 32 commands of the original, in its order (client protocol, section 7), then our own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from disque_tx.commands import (
     jobs,
     process,
     queues,
+    retries,
 )
 from disque_tx.commands.arguments import NOT_A_NUMBER, integer
 from disque_tx.commands.context import Server
@@ -84,9 +85,10 @@ def standard_registry() -> Registry:
             Command(b"qscan", -1, "readonly", queues.qscan),
             Command(b"jscan", -1, "readonly", queues.jscan),
             Command(b"enqueue", -1, "write denyoom fast", jobs.enqueue),
-            Command(b"nack", -1, "write denyoom fast", jobs.nack),
+            Command(b"nack", -1, "write denyoom fast", retries.nack),
             Command(b"dequeue", -1, "write fast", jobs.dequeue),
             Command(b"working", 2, "write fast", jobs.working),
             Command(b"pause", -3, "readonly fast", queues.pause),
+            Command(b"qmove", -3, "write denyoom", retries.qmove),
         ]
     )

@@ -62,16 +62,19 @@ class Acks:
                 self._remember(job_id, now_ms, wall_us)
             elif job.state == ACKED:
                 self.attempt(job, now_ms)
-            elif job.nodes is self._membership.only_me and job.state != WAIT_REPL:
-                count += 1  # no other node has it, or will
-                self._count(events.ACKED, job, now_ms)
-                self._delivery.remove(job)
             else:
                 count += 1
                 self._count(events.ACKED, job, now_ms)
-                self._done(job, now_ms)
-                self.attempt(job, now_ms)
+                self.end(job, now_ms)
         return count
+
+    def end(self, job: Job, now_ms: i64) -> None:
+        """A job is not needed any more: it was acknowledged, or something took its place."""
+        if job.nodes is self._membership.only_me and job.state != WAIT_REPL:
+            self._delivery.remove(job)  # no other node has it, or will
+        else:
+            self._done(job, now_ms)
+            self.attempt(job, now_ms)
 
     def fast(self, ids: list[bytes], now_ms: i64) -> int:
         """FASTACK: forget jobs here and, as far as possible, everywhere; how many were known."""

@@ -12,6 +12,7 @@ from disque_tx.messages import Linked, ReplySink
 NOT_BLOCKED: Final = 0
 BLOCKED_GETJOB: Final = 1
 BLOCKED_ADDJOB: Final = 2
+BLOCKED_QMOVE: Final = 3
 
 #: CLIENT REPLY modes.
 REPLY_ON: Final = 0

@@ -58,8 +58,10 @@ class Job(JobRecord):
     (acked), otherwise ``None``. ``gc_retry``: collection attempts so far. ``dummy``: only the
     memory that this ID was acknowledged, without queue and body. ``held``: kept for another node,
     with RETRY 0: it may be queued at the order of that node, and not before. ``in_hand``: a client
-    of this node fetched it, and it is neither done nor queued here again. ``moved_ms``: when it was
-    last queued or delivered here.
+    of this node fetched it, and it is neither done nor queued here again. ``backoff``: active, and
+    held back here until ``qtime_ms`` (see :mod:`disque_tx.core.backoff`). ``moved_ms``: when it was
+    last queued or delivered here; of one that is held back, when the other holders were last
+    notified of that.
     """
 
     __slots__ = (
@@ -67,6 +69,7 @@ class Job(JobRecord):
         "dummy",
         "held",
         "in_hand",
+        "backoff",
         "_life_s",
         "confirmed",
         "expire_ms",
@@ -94,6 +97,7 @@ class Job(JobRecord):
         self.dummy: bool = False
         self.held: bool = False
         self.in_hand: bool = False
+        self.backoff: bool = False
         self._life_s: i32 = 0
         self.confirmed: set[bytes] | None = None
         self.expire_ms: i64 = 0

@@ -13,23 +13,28 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx import busmessages, events
-from disque_tx.busmessages import Bulk, JobSignal, Message, QueueSignal
+from disque_tx import busmessages
+from disque_tx.busmessages import Bulk, Message, QueueSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.adding import Adding, AddRequest
 from disque_tx.core.arrival import Arrivals
+from disque_tx.core.backoff import Backoff
 from disque_tx.core.client import Client
 from disque_tx.core.cluster import Cluster
-from disque_tx.core.delivery import Delivery, worked_ms
+from disque_tx.core.deadletters import DeadLetters
+from disque_tx.core.delivery import Delivery
 from disque_tx.core.federation import Federation
 from disque_tx.core.holders import Holders
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
+from disque_tx.core.moves import MoveRequest, Moves
 from disque_tx.core.queues import PAUSE_OUT
 from disque_tx.core.releasing import Releasing, leaving
 from disque_tx.core.replication import Replication
+from disque_tx.core.retries import BY_POLICY, Retries
 from disque_tx.core.state import State
+from disque_tx.core.successors import Successors
 from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
 from disque_tx.messages import ACKED, BCAST_QUEUED, QUEUED, WAIT_REPL, IdSource, JobRecord
@@ -63,8 +68,14 @@ class Node:
         self.acks = Acks(state, self.delivery)
         self.federation = Federation(state, self.delivery, arrivals, self.acks)
         self._adding = Adding(state, self.delivery, self.replication, ids)
-        self._releasing = Releasing(state, self.delivery)
-        holders = Holders(state, self.delivery, self.acks)
+        backoff = Backoff(state, self.delivery)
+        successors = Successors(state, self.delivery, backoff, self._adding, self.acks)
+        letters = DeadLetters(state, backoff, successors, self.acks)
+        self._successors = successors
+        self._retries = Retries(state, self.delivery, backoff, successors, letters)
+        self._moves = Moves(state, self.delivery, successors)
+        self._releasing = Releasing(state, self.delivery, self._moves)
+        holders = Holders(state, self.delivery, backoff, self.acks)
         self._inbox = Inbox(
             state, self.cluster, self.replication, holders, self.acks, self.federation
         )
@@ -196,21 +207,31 @@ class Node:
         """DELJOB: how many jobs were known here and are gone now, here only."""
         return self.acks.delete(ids)
 
-    def enqueue(self, ids: list[bytes], nack: bool) -> int:
-        """ENQUEUE, NACK (client protocol, section 17): how many jobs went from active to queued."""
-        cause = events.BY_NACK if nack else events.BY_COMMAND
+    def enqueue(
+        self, ids: list[bytes], nack: bool, delay_ms: i64 = BY_POLICY, reason: bytes = b""
+    ) -> int:
+        """ENQUEUE, NACK (client protocol, section 17): how many jobs went from active to queued, or
+        wait for that from now on. ``delay_ms``, ``reason``: see :meth:`Retries.nack`."""
         count = 0
         for job_id in ids:
             job = self.jobs.get(job_id)
             if job is None:
                 continue
             first = not job.flags & BCAST_QUEUED
-            if self.delivery.enqueue(job, cause, self.now_ms):
+            if nack:
+                done = self._retries.nack(job, delay_ms, reason, self.now_ms, self.wall_us)
+            else:
+                done = self._retries.enqueue(job, self.now_ms)
+            if done:
                 count += 1
-                if first and job.delay_s > 0:
+                if first and job.delay_s > 0 and job.state == QUEUED:
                     # A restart must not take it for one whose delay is still running.
                     self.jobs.record(job)
         return count
+
+    def move(self, client: Client, request: MoveRequest) -> None:
+        """QMOVE: answer how many jobs were moved, at once, or later to the client, then blocked."""
+        self._moves.begin(client, request, self.now_ms, self.wall_us)
 
     def dequeue(self, ids: list[bytes]) -> int:
         """DEQUEUE (client protocol, section 17): how many jobs went from queued to active."""
@@ -228,28 +249,7 @@ class Node:
         Client protocol, section 17. Raises ``CommandError`` NOJOB for an unknown job, ACKED for one
         that is done, TOOLATE behind half of its life.
         """
-        job = self.jobs.get(job_id)
-        if job is None or job.dummy or job.state == WAIT_REPL:
-            raise CommandError("NOJOB", "Job not known in the context of this node.")
-        if job.state == ACKED:
-            raise CommandError("ACKED", "The job was acknowledged: there is nothing to postpone.")
-        if 2 * (job.expire_ms - self.now_ms) < job.life_ms:
-            raise CommandError(
-                "TOOLATE",
-                "Half of job TTL already elapsed, you are no longer allowed to postpone"
-                " the next delivery.",
-            )
-        if self.outbox.events is not None:
-            worked = worked_ms(job, self.now_ms)
-            self.outbox.events.job(events.WORKING, job, events.NO_REASON, job.retry_s, worked)
-        if job.retry_s == 0:
-            # A queued one was never delivered: no consumer has it, and it could not come back.
-            return 0
-        if job.state == QUEUED:
-            self.delivery.dequeue(job)
-        self.delivery.postpone(job, self.now_ms)
-        self.peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
-        return job.retry_s
+        return self._retries.working(job_id, self.now_ms)
 
     def pause(self, name: bytes, flags: i64) -> None:
         """PAUSE (client protocol, section 19): set the flags of a queue, made if there are any."""
@@ -281,6 +281,7 @@ class Node:
         for client in self.waiters.expired(self.now_ms, DUE_PER_TURN):
             self._releasing.time_over(client)
         self.replication.run_due(self.now_ms, DUE_PER_TURN)
+        self._moves.run_due(self.now_ms, self.wall_us)
         self.serve()
 
     def _awake(self, job: Job) -> None:
@@ -288,11 +289,15 @@ class Node:
             self.acks.awake(job, self.now_ms)
         elif job.state == WAIT_REPL and job.expire_ms > self.now_ms:
             self.replication.retry(job, self.now_ms)
+        elif (job.backoff or self.policies.active) and job.state != WAIT_REPL:
+            self._retries.awake(job, self.now_ms, self.wall_us)
         else:
             self.delivery.awake(job, self.now_ms)
 
     def serve(self) -> None:
         """Serve the clients in line at queues that became ready."""
+        if self.waiters.settled:
+            self._successors.settle(self.now_ms)
         if self.waiters.ready:
             self.delivery.serve(self.now_ms)
         if self.delivery.emptied:
@@ -307,6 +312,9 @@ class Node:
         resends_ms = self.replication.resends.next_ms()
         if due_ms < 0 or 0 <= resends_ms < due_ms:
             due_ms = resends_ms
+        moves_ms = self._moves.next_due_ms(self.now_ms)
+        if due_ms < 0 or 0 <= moves_ms < due_ms:
+            due_ms = moves_ms
         return due_ms
 
     def release_leaving(self) -> None:
@@ -327,6 +335,8 @@ class Node:
             self.outbox.events.flushed(len(self.jobs))
         self.waiters.ready.clear()
         self.replication.forget_all()
+        self._successors.forget_all()
+        self._moves.forget_all()
         self.federation.wanting.clear()
         self.federation.given.forget_all()
         self.delivery.emptied.clear()

@@ -1,7 +1,8 @@
 """How blocked clients are released without what they waited for (client protocol, section 20).
 
 1. GETJOB: an empty answer when its time is over, an error when it has to go elsewhere.
-2. ADDJOB: an error, and the job is withdrawn, here and from the nodes that got a copy. A job whose
+2. QMOVE: the number of jobs moved so far; those under way arrive later, or stay.
+3. ADDJOB: an error, and the job is withdrawn, here and from the nodes that got a copy. A job whose
    client has the ID already, so that nobody waits, is not withdrawn: it is to be delivered.
 """
 
@@ -11,8 +12,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.client import BLOCKED_ADDJOB, REPLY_OFF, Client
+from disque_tx.core.client import BLOCKED_ADDJOB, BLOCKED_GETJOB, REPLY_OFF, Client
 from disque_tx.core.delivery import REMOVED, Delivery
+from disque_tx.core.moves import Moves
 from disque_tx.core.state import State
 from disque_tx.errors import CommandError
 
@@ -28,10 +30,11 @@ def leaving() -> CommandError:
 class Releasing:
     """Ends the waiting of clients."""
 
-    def __init__(self, state: State, delivery: Delivery) -> None:
+    def __init__(self, state: State, delivery: Delivery, moves: Moves) -> None:
         self._waiters = state.waiters
         self._outbox = state.outbox
         self._delivery = delivery
+        self._moves = moves
 
     def gone(self, client: Client) -> None:
         """The connection is lost: no answer is sent."""
@@ -54,9 +57,10 @@ class Releasing:
         """Release up to ``limit`` clients that wait for jobs with this error, which sends them to
         other nodes (section 12.3).
 
-        Those that wait for copies get them: a leaving node keeps none itself.
+        Those that wait for copies get them: a leaving node keeps none itself. Neither does it stop
+        moving jobs.
         """
-        waiting = [c for c in self._waiters.blocked if c.blocked != BLOCKED_ADDJOB]
+        waiting = [c for c in self._waiters.blocked if c.blocked == BLOCKED_GETJOB]
         for client in waiting[:limit]:
             self._refuse(client, error)
 
@@ -72,7 +76,8 @@ class Releasing:
         """All jobs and queues are about to be forgotten."""
         self._give_up_copies(CommandError("NOREPL", REMOVED))
         for client in list(self._waiters.blocked):
-            self.time_over(client)
+            if not self._moves.release(client):
+                self.time_over(client)
         self._waiters.copies.clear()
 
     def _give_up_copies(self, error: CommandError) -> None:

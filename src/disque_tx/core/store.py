@@ -11,6 +11,7 @@ from mypy_extensions import i64
 from disque_tx.core.job import ACK, Job
 from disque_tx.core.memory import Memory, job_bytes
 from disque_tx.core.outbox import Outbox
+from disque_tx.core.reasons import Reasons
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.table import Table
 from disque_tx.core.totals import Totals
@@ -29,12 +30,14 @@ WILLQUEUE_ADVANCE_MS = 500
 
 class JobStore:
     """``table``: every job known here, dummy acknowledgements included. ``acked``: how many of them
-    are acknowledged and wait until all holders know it."""
+    are acknowledged and wait until all holders know it. ``reasons``: why consumers returned
+    jobs."""
 
     def __init__(self, memory: Memory, outbox: Outbox, totals: Totals) -> None:
         self.table: Table[Job] = Table(JOB_ID_LENGTH)
         self.schedule: Schedule[Job] = Schedule()
         self.acked: i64 = 0
+        self.reasons = Reasons(memory)
         self._memory = memory
         self._outbox = outbox
         self._totals = totals
@@ -78,6 +81,8 @@ class JobStore:
         job.confirmed = None
         self.acked += 1
         self.put_down(job)
+        if self.reasons.kept:
+            self.reasons.forget(job.id)
 
     def take_in_hand(self, job: Job) -> None:
         """A client of this node works on the job from now on."""
@@ -85,10 +90,20 @@ class JobStore:
         job.in_hand = True
 
     def put_down(self, job: Job) -> None:
-        """No client of this node works on the job any more, as far as this node knows."""
+        """No client of this node works on the job any more, as far as this node knows, and it does
+        not wait here for the end of a backoff."""
         if job.in_hand:
             job.in_hand = False
             self._totals.in_hand -= 1
+        if job.backoff:
+            job.backoff = False
+            self._totals.in_backoff -= 1
+
+    def hold_back(self, job: Job) -> None:
+        """A job that no client works on waits here for the end of a backoff."""
+        self.put_down(job)
+        job.backoff = True
+        self._totals.in_backoff += 1
 
     def record(self, job: Job) -> None:
         """Write down that the job exists as it is now (cluster protocol, section 14.3)."""
@@ -107,6 +122,8 @@ class JobStore:
         elif job.state == ACKED:
             self.acked -= 1
         self.put_down(job)
+        if self.reasons.kept:
+            self.reasons.forget(job.id)
         self.schedule.remove(job)
         self.table.remove(job)
         self._memory.give(job_bytes(job))
@@ -121,7 +138,15 @@ class JobStore:
         self.schedule.clear()
         self.acked = 0
         self._totals.queued = 0
+        self.reasons.clear()
         self._totals.in_hand = 0
+        self._totals.in_backoff = 0
+
+
+def reminder_ms(retry_s: i64) -> i64:
+    """How often the other holders of a job that is held back are notified, in milliseconds: at 80 %
+    of RETRY, but half a second before its end at the latest, for their timers have a jitter."""
+    return min(retry_s * 800, retry_s * 1000 - 500)
 
 
 def awake_ms(job: Job) -> i64:
@@ -131,6 +156,8 @@ def awake_ms(job: Job) -> i64:
         next_ms = job.qtime_ms
         if job.flags & BCAST_WILLQUEUE and (job.state == ACTIVE or job.state == QUEUED):
             next_ms -= WILLQUEUE_ADVANCE_MS
+        if job.backoff and len(job.nodes) > 1 and job.retry_s > 0:
+            next_ms = min(next_ms, job.moved_ms + reminder_ms(job.retry_s))
         if next_ms < at:
             at = next_ms
     return at

@@ -17,18 +17,28 @@ class Totals:
     ``evicted``: removed to make room. ``dropped``: given up because too few copies could be made,
     or deleted by command.
 
+    ``backoffs``: given back with a wait before the next delivery. ``dead_letters``: became a dead
+    letter. ``letters_dropped``: ended without one, because their queue has no queue for these.
+    ``moved``: by QMOVE.
+
     ``queued``: jobs in queues. ``in_hand``: jobs that a client of this node fetched and that are
-    neither done nor queued here again.
+    neither done nor queued here again. ``in_backoff``: jobs that wait here for the end of a
+    backoff.
     """
 
     __slots__ = (
         "acked",
         "added",
+        "backoffs",
+        "dead_letters",
         "delivered",
         "dropped",
         "evicted",
         "expired",
+        "in_backoff",
         "in_hand",
+        "letters_dropped",
+        "moved",
         "nacked",
         "queued",
         "requeued",
@@ -37,6 +47,7 @@ class Totals:
     def __init__(self) -> None:
         self.queued: i64 = 0
         self.in_hand: i64 = 0
+        self.in_backoff: i64 = 0
         self.reset()
 
     def reset(self) -> None:
@@ -49,3 +60,7 @@ class Totals:
         self.expired: i64 = 0
         self.evicted: i64 = 0
         self.dropped: i64 = 0
+        self.backoffs: i64 = 0
+        self.dead_letters: i64 = 0
+        self.letters_dropped: i64 = 0
+        self.moved: i64 = 0
