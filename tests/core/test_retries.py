@@ -19,7 +19,6 @@ from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.recovery import load
 from disque_tx.core.shared.settings import QueuePolicy
 from disque_tx.messages import ACKED, ACTIVE
-from disque_tx.messages import QUEUED as IN_QUEUE
 from tests.core.bench import ME, MemoryLog, NodeCase, copied
 from tests.core.peerbench import B, PeerCase, peer_job
 from tests.core.recordedevents import RecordedEvents
@@ -324,22 +323,28 @@ class HolderTests(PeerCase):
         self.assertEqual(WORKING, self.sent_signal(B).type)
 
     def test_gives_way(self) -> None:
-        """If two nodes disagree one of them gives way: there is one delivery."""
+        """If two nodes hold a job back one of them gives way: there is one delivery."""
         job = self.held_back()
         self.assertEqual(True, wins(B, ME, job.id))
-        self.receive_signal(B, QUEUED, job.id, mflags=INCR_DELIV)
+        self.receive_signal(B, WORKING, job.id)
         self.assertEqual((False, ACTIVE), (job.backoff, job.state))
         self.assertEqual(self.now_ms + 10_000, job.qtime_ms)
 
     def test_goes_on(self) -> None:
-        """The other of the two goes on, and makes the first one give way."""
+        """The other of the two goes on."""
         self.join(LOSER)
         job = self.held_back()
         self.assertEqual(False, wins(LOSER, ME, job.id))
-        self.receive_signal(LOSER, QUEUED, job.id)
-        self.assertEqual(["WORKING"], self.sent_names(LOSER))
         self.receive_signal(LOSER, WORKING, job.id)
         self.assertEqual((True, self.now_ms + 60_000), (job.backoff, job.qtime_ms))
+
+    def test_queued_elsewhere(self) -> None:
+        """A holder whose timer ended before it got WORKING takes the job out of its queue again."""
+        job = self.held_back()
+        self.clear_sent()
+        self.receive_signal(B, QUEUED, job.id, mflags=INCR_DELIV)
+        self.assertEqual((True, 1), (job.backoff, job.deliveries))
+        self.assertEqual(["WORKING"], self.sent_names(B))
 
     def test_acknowledged_elsewhere(self) -> None:
         """A job that another consumer has done does not come back."""
@@ -350,10 +355,10 @@ class HolderTests(PeerCase):
         self.assertEqual(0, self.length())
 
     def test_given(self) -> None:
-        """A job that another node gives from its queue is delivered, as the giver has none left."""
+        """What another node gives of a job that is held back here does not end the wait."""
         job = self.held_back()
         self.receive_jobs(B, YOURJOBS, copied(job))
-        self.assertEqual((IN_QUEUE, False), (job.state, job.backoff))
+        self.assertEqual((ACTIVE, True), (job.state, job.backoff))
 
     def test_holder_died(self) -> None:
         """If the node that holds a job back dies the others queue it after RETRY: none is lost."""

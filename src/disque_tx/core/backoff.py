@@ -5,9 +5,10 @@
 2. Every holder of a job queues it when its RETRY is over. So the node that holds it back sends
    WORKING to the others in time, again and again; the original heeds that, too. If this node dies,
    the job comes back after its RETRY: early rather than never.
-3. A holder that is about to queue it (WILLQUEUE) gets WORKING at once.
+3. A holder that is about to queue it (WILLQUEUE), or has done so (QUEUED), gets WORKING at once.
+   What another node gives (YOURJOBS) of such a job is not queued: this node has it already.
 4. Of two nodes that hold one job back, one goes on; which one depends on the job, by the rule for
-   two that have it in their queues. So does a node to which another one reports that it queued it.
+   two that have it in their queues.
 5. Nothing of this is on the disk: after a restart the job comes back after its RETRY.
 """
 
@@ -81,7 +82,7 @@ class Backoff:
     # -- messages and commands about a job that is held back ----------------------------------
 
     def insist(self, job: Job, sender: bytes) -> None:
-        """WILLQUEUE, or QUEUED of a node that does not win: it must not have it in its queue."""
+        """WILLQUEUE, QUEUED: the sender must not have it in its queue."""
         self._peers.send(sender, JobSignal(busmessages.WORKING, job.id))
 
     def worked_on(self, job: Job, now_ms: i64) -> None:

@@ -5,7 +5,8 @@
 2. WORKING: a client works on it. No holder keeps it in a queue, all wait for a RETRY.
 3. WILLQUEUE: the sender is about to queue it. A holder that has it in its queue replies QUEUED.
 4. ENQUEUE: the receiver is to queue it; sent once, to one node.
-5. A job that is held back here stays so, unless the sender wins (see ``backoff``).
+5. A job that is held back here stays so, unless the sender holds it back, too, and wins (see
+   ``backoff``).
 6. About an acknowledged job the answer is always that it is acknowledged.
 """
 
@@ -70,13 +71,13 @@ class Holders:
             # It may have got the job from a third node. The original learns of such a holder by
             # WILLQUEUE only, and sends it no WORKING before.
             self._jobs.merge_holders(job, (sender,))
-        if job.backoff and not wins(sender, self._membership.myself.id, job.id):
+        if job.backoff:
             if queued_there:
                 self._backoff.insist(job, sender)
-            else:
+                return
+            if not wins(sender, self._membership.myself.id, job.id):
                 self._backoff.worked_on(job, now_ms)
-            return
-        if job.backoff:
+                return
             self._backoff.end(job)
         if job.state == QUEUED:
             if queued_there and not wins(sender, self._membership.myself.id, job.id):

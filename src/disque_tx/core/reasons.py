@@ -21,13 +21,15 @@ _ONE_LINE: Final = bytes.maketrans(b"\r\n\0", b"   ")
 
 
 class Reasons:
-    """By job ID. ``kept``: there is at least one. ``limit``: texts kept."""
+    """By job ID. ``kept``: there is at least one. ``limit``: how many at the
+    most. ``used``: bytes counted."""
 
-    __slots__ = ("_memory", "_texts", "kept", "limit")
+    __slots__ = ("_memory", "_texts", "kept", "limit", "used")
 
     def __init__(self, memory: Memory) -> None:
         self.kept: bool = False
         self.limit: i64 = REASONS_MAX
+        self.used: i64 = 0
         self._memory = memory
         # In the order of time, for an ID is taken out before it is put in.
         self._texts: dict[bytes, bytes] = {}
@@ -45,6 +47,7 @@ class Reasons:
             self.forget(next(iter(self._texts)))
         text = text[:REASON_BYTES_MAX].translate(_ONE_LINE)
         self._texts[job_id] = text
+        self.used += _ENTRY_BYTES + len(text)
         self._memory.take(_ENTRY_BYTES + len(text))
         self.kept = True
 
@@ -52,12 +55,13 @@ class Reasons:
         """The job is done or gone."""
         text = self._texts.pop(job_id, None)
         if text is not None:
+            self.used -= _ENTRY_BYTES + len(text)
             self._memory.give(_ENTRY_BYTES + len(text))
             self.kept = bool(self._texts)
 
     def clear(self) -> None:
         """All jobs are gone."""
-        for text in self._texts.values():
-            self._memory.give(_ENTRY_BYTES + len(text))
+        self._memory.give(self.used)
+        self.used = 0
         self._texts.clear()
         self.kept = False

@@ -77,6 +77,8 @@ class Process:
         self.node = Node(membership, JobIdSource(self._new_node_id()), self._random.random)
         self.node.cluster.node_timeout_ms = settings.node_timeout_ms
         self.node.memory.limit = settings.maxmemory
+        for policy in settings.policies:
+            self.node.policies.set(*policy)
         registry = standard_registry()
         if machine.events is not None:
             self.node.outbox.events = machine.events(self)

@@ -188,7 +188,7 @@ class Segment:
 
     def _rest_end(self, at: i64, shape: i64) -> i64:
         """Where a record ends whose rest begins here; -1 if that is not in the data."""
-        if shape == PEER or shape == TEXT:
+        if shape in (PEER, TEXT):
             return self._end(at)
         if shape != BIRTH and shape != QUEUED_BIRTH:
             return at if shape == PLAIN else -1

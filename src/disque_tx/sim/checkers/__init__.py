@@ -15,6 +15,7 @@ from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, Wor
 from disque_tx.sim.checkers.hosts import HostsDiffer
 from disque_tx.sim.checkers.jobs import EnoughCopies, NothingLost, NothingUnexpected, UniqueIds
 from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
+from disque_tx.sim.checkers.retries import BackoffRespected, EveryJobSettled, OneLetter
 from disque_tx.sim.run import Checker
 
 
@@ -41,4 +42,7 @@ def all_checkers() -> list[Checker]:
         AcksCollected(),
         SameViews(),
         MemoryCounted(),
+        BackoffRespected(),
+        EveryJobSettled(),
+        OneLetter(),
     ]

@@ -192,8 +192,8 @@ def _visited(nodes: Sequence[str]) -> Column:
 def _outcome(horizon_us: int) -> Column:
     """What became of a job; the first of these that holds. Cases:
 
-    1. It was acknowledged, replaced by a dead letter or dropped, moved, refused, deleted, evicted, or
-       it expired.
+    1. It was acknowledged, replaced by a dead letter or dropped, moved, refused, deleted, evicted,
+       or it expired.
     2. It was never accepted: neither with one copy, nor asynchronously, nor replicated, nor queued.
     3. Its TTL has been over for more than a minute, and no end was logged: lost, as far as is
        known.
