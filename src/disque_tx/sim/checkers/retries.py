@@ -18,10 +18,10 @@ _DRIFT: Final = 0.001
 class BackoffRespected(Checker):
     """After an answered NACK with DELAY the node does not deliver the job before that time.
 
-    Judged at the node that holds it back: another one that cannot hear of it delivers after RETRY.
-    Excused: a node whose memory was broken meanwhile, and a job about which another consumer, who
-    has it too, or the operator sent something at about that time: a second node that holds it
-    back may take over.
+    Judged at the node that holds it back: another one that cannot be reached delivers after RETRY.
+    Excused: a node that was started again since, for a backoff is not logged; and a job about which
+    another consumer, who has it too, or the operator sent something at about that time: a second
+    node that holds it back may take over.
     """
 
     def judge(self, run: Run) -> list[str]:
@@ -29,6 +29,7 @@ class BackoffRespected(Checker):
         requests: dict[bytes, list[JobRequest]] = {}
         for request in run.history.job_requests:
             requests.setdefault(request.job_id, []).append(request)
+        started = {machine.ip: machine.started_us for machine in run.machines}
         deliveries: dict[bytes, list[Delivered]] = {}
         for delivery in run.history.delivered:
             deliveries.setdefault(delivery.job_id, []).append(delivery)
@@ -42,7 +43,7 @@ class BackoffRespected(Checker):
             if delivery.node == nacked.node
             and nacked.answered_us < delivery.sent_us
             and delivery.sent_us < nacked.asked_us + nacked.delay_us * (1 - _DRIFT)
-            and run.plan.alive_since(nacked.node) <= nacked.asked_us
+            and started[nacked.node] <= nacked.asked_us
             and not _disturbed(run, nacked, delivery, requests[nacked.job_id])
         ]
 
