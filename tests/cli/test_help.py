@@ -10,7 +10,7 @@ from disque_tx.cli.help import ENTRIES, GROUPS, completions, hint, render
 COMMANDS = (
     "auth ping info shutdown monitor debug config cluster client slowlog time command latency "
     "hello addjob getjob ackjob fastack deljob show loadjob bgrewriteaof qlen qpeek qstat qscan "
-    "jscan enqueue nack dequeue working pause"
+    "jscan enqueue nack dequeue working pause qmove"
 )
 
 
@@ -89,7 +89,7 @@ class CompletionTests(SynchronousTestCase):
 
     def test_commands(self) -> None:
         """The first word is completed to a command of the server or the shell."""
-        self.assertEqual(["QLEN", "QPEEK", "QSCAN", "QSTAT", "QUIT"], completions("q"))
+        self.assertEqual(["QLEN", "QMOVE", "QPEEK", "QSCAN", "QSTAT", "QUIT"], completions("q"))
         self.assertEqual(["HELLO", "HELP"], completions("HEL"))
 
     def test_subcommands(self) -> None:
