@@ -6,7 +6,7 @@ import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.letters import letter_body, read_letter
+from disque_tx.core.letters import is_letter, letter_body, read_letter
 from disque_tx.worker.deadletters import Letter
 from tests.core.bench import ME, UNIX_S, make_job
 
@@ -50,6 +50,12 @@ class ReadLetterTests(SynchronousTestCase):
         assert letter is not None
         self.assertEqual((b"q", b"body"), (letter.queue, letter.body))
         self.assertEqual((60, 600, 2), (letter.retry_s, letter.ttl_s, letter.replicate))
+
+    def test_is_letter(self) -> None:
+        """Letters of both are known as such, and a job with other JSON is none."""
+        mine = letter_body(make_job(1), b"", ME, True, 0)
+        found = [is_letter(body) for body in (mine, self.letter(), b'{"a": 1}', b"{}")]
+        self.assertEqual([True, True, False, False], found)
 
     def test_terms_from_id(self) -> None:
         """A letter of version 1 has no terms: a job that may be delivered once keeps that."""

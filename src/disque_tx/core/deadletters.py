@@ -20,7 +20,7 @@ from disque_tx.core.acks import Acks
 from disque_tx.core.adding import AddRequest
 from disque_tx.core.backoff import Backoff
 from disque_tx.core.job import Job
-from disque_tx.core.letters import letter_body, read_letter
+from disque_tx.core.letters import is_letter, letter_body
 from disque_tx.core.shared.settings import QueuePolicy
 from disque_tx.core.state import State
 from disque_tx.core.successors import GIVE_UP_MS, Purpose, Successors
@@ -74,7 +74,7 @@ class DeadLetters:
             self._outbox.note_text(events.DROPPED, job, events.NO_REASON, 0, reason)
             self._acks.end(job, now_ms)
             return True
-        if policy.dead_queue == job.queue or read_letter(job.body) is not None:
+        if policy.dead_queue == job.queue or is_letter(job.body):
             return False
         mine = self._membership.myself.id
         body = letter_body(job, reason, mine, by_nack, wall_us)

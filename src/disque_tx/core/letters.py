@@ -19,6 +19,8 @@ from disque_tx.core.job import Job, life_minutes, may_repeat
 
 _VERSION: Final = 2
 _READ: Final = (1, _VERSION)
+#: How nodes and workers begin a letter.
+_START: Final = b'{"version":'
 _UINT32_MAX: Final = 4_294_967_295
 _REPLICATE_MAX: Final = 65_535
 
@@ -82,6 +84,11 @@ def read_letter(body: bytes) -> LetterJob | None:
     except (ValueError, RecursionError):
         return None
     return letter
+
+
+def is_letter(body: bytes) -> bool:
+    """Whether a node or a worker wrote this letter; other JSON is not read for that."""
+    return body.startswith(_START) and read_letter(body) is not None
 
 
 def _read_terms(letter: LetterJob, values: dict[str, object], job_id: bytes) -> None:
