@@ -24,8 +24,9 @@ _HELLO = (
     r"\*4\r\n\$40\r\n\1\r\n\$9\r\n127\.0\.0\.1\r\n\$\d+\r\n\d+\r\n\$%d\r\n%d\r\n"
 )
 #: Where the daemon differs from the original at the request of users: HELLO shows the node's own
-#: address, and CLUSTER MEET accepts host names.
+#: address, CLUSTER MEET accepts host names, and there are more commands.
 INTENDED = {
+    "basics[20]": r":\d+\r\n",
     "cluster[1]": _HELLO % (1, 1),
     "leaving[7]": _HELLO % (3, 100),
     "cluster[7]": r"\+OK\r\n",
