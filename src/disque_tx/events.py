@@ -29,10 +29,14 @@ IMPORTED: Final = 13
 EXPORTED: Final = 14
 PAUSED: Final = 15
 FLUSHED: Final = 16
+DELAYED: Final = 17
+DEAD: Final = 18
+DROPPED: Final = 19
+MOVED: Final = 20
 KIND_NAMES: Final = (
     *("", "added", "replicated", "queued", "requeued", "delivered", "working", "acked"),
     *("fast-acked", "nacked", "expired", "evicted", "deleted", "imported", "exported"),
-    *("paused", "flushed"),
+    *("paused", "flushed", "delayed", "dead", "dropped", "moved"),
 )
 
 # Reasons; as above.
@@ -49,9 +53,12 @@ NOT_REPLICATED: Final = 9
 NOT_HELD: Final = 10
 OVERFLOW: Final = 11
 BY_FLUSH: Final = 12
+BY_BACKOFF: Final = 13
+BY_MOVE: Final = 14
+DEAD_LETTER: Final = 15
 REASON_NAMES: Final = (
     *("", "delay", "retry", "nack", "command", "peer", "import", "restart", "async"),
-    *("not-replicated", "not-held", "overflow", "flush"),
+    *("not-replicated", "not-held", "overflow", "flush", "backoff", "move", "dead-letter"),
 )
 
 
@@ -70,10 +77,18 @@ class EventSink:
         """Something else happened to a job.
 
         ``number``: the client that fetched it, the copies there are (REPLICATED), the
-        seconds until the next delivery (WORKING). ``elapsed_ms``: since it was queued (DELIVERED)
-        or delivered (WORKING, ACKED, FAST_ACKED, NACKED); -1 where that is not known here.
+        seconds until the next delivery (WORKING), the milliseconds of a backoff (DELAYED).
+        ``elapsed_ms``: since it was queued (DELIVERED) or delivered (WORKING, ACKED, FAST_ACKED,
+        NACKED); -1 where that is not known here.
         """
         raise NotImplementedError
+
+    def noted(
+        self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64, text: bytes
+    ) -> None:
+        """As :meth:`job`, with a text: the reason that a consumer gave (NACKED, DELAYED, DEAD,
+        DROPPED), or the ID of the job in its place (MOVED)."""
+        self.job(kind, job, reason, number, elapsed_ms)
 
     def moved(self, kind: i64, job: JobRecord, node_id: bytes) -> None:
         """A job came from another node, or went there: IMPORTED, EXPORTED."""

@@ -40,7 +40,7 @@ class InfoTests(DeskCase):
         self.assertEqual(DEFAULT, self.titles())
         self.assertEqual(DEFAULT, self.titles(b"default"))
         self.assertEqual(
-            [*DEFAULT, "Commandstats", "Cluster", "Eventlog", "Listening", "Processes", "Policies"],
+            [*DEFAULT, "Commandstats", "Cluster", "Eventlog", "Listening", "Policies", "Processes"],
             self.titles(b"ALL"),
         )
         self.assertEqual(["Queues"], self.titles(b"queues"))

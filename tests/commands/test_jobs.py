@@ -11,10 +11,10 @@ from disque_tx.commands.jobs import (
     enqueue,
     fastack,
     getjob,
-    nack,
     show,
     working,
 )
+from disque_tx.commands.retries import nack
 from disque_tx.commands.values import Status
 from disque_tx.core.client import BLOCKED_ADDJOB, BLOCKED_GETJOB, NOT_BLOCKED
 from disque_tx.nodetable import Link, NodeEntry

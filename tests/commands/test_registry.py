@@ -48,6 +48,7 @@ qcount -2 readonly fast
 qlist -1 readonly
 qflush -2 write
 waitjob -2 readonly fast
+qmove -3 write denyoom
 """
 COMMANDS = len((TABLE + OWN).splitlines())
 

@@ -28,6 +28,13 @@ class RecordedEvents(EventSink):
         self.lines.append((KIND_NAMES[kind], REASON_NAMES[reason], number, elapsed_ms))
         self.ids.append(job.id)
 
+    def noted(
+        self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int, text: bytes
+    ) -> None:
+        self.job(kind, job, reason, number, elapsed_ms)
+        if text:
+            self.lines[-1] += (text,)
+
     def moved(self, kind: int, job: JobRecord, node_id: bytes) -> None:
         self.lines.append((KIND_NAMES[kind], node_id))
         self.ids.append(job.id)

@@ -15,6 +15,8 @@ from disque_tx.core import adding, node, recovery
 from disque_tx.core.acks import Acks
 from disque_tx.core.adding import Adding
 from disque_tx.core.arrival import Arrivals
+from disque_tx.core.backoff import Backoff
+from disque_tx.core.deadletters import DeadLetters
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.federation import Federation
 from disque_tx.core.heartbeats import Heartbeats
@@ -26,10 +28,12 @@ from disque_tx.core.order import JobOrder
 from disque_tx.core.overview.tallies import Tallies
 from disque_tx.core.peers import Received
 from disque_tx.core.replication import Replication
+from disque_tx.core.retries import Retries
 from disque_tx.core.shared import registers
 from disque_tx.core.shared.exchange import Exchange
 from disque_tx.core.spread import Spread
 from disque_tx.core.store import JobStore
+from disque_tx.core.successors import Successors
 from disque_tx.engine.turns import Turns
 from disque_tx.messages import QUEUED
 from disque_tx.sim.control import SimControl
@@ -39,7 +43,9 @@ from disque_tx.wire.jobid import JobIdSource
 from disque_tx.wire.replies import RespWriter
 from tests.mutants.plants import (
     answer_early,
+    begin_twice,
     bulks_to_all,
+    bury_without_letter,
     confirm_without_copy,
     count_both,
     count_no_delays,
@@ -47,11 +53,15 @@ from tests.mutants.plants import (
     count_only_more,
     count_twice,
     delay_by_clock,
+    end_first,
+    forget_delay,
     forget_hand,
     forget_moved,
     forget_some_acks,
     hand_out_expired,
+    hold_shortly,
     ignore_working,
+    keep_old,
     keep_when_leaving,
     leak,
     live_longer,
@@ -353,6 +363,60 @@ MUTANTS: Final = [
         Exchange,
         "_has_tables",
         pretend,
+    ),
+    Mutant(
+        "backoff-short",
+        "a backoff ends after a tenth of its time",
+        Backoff,
+        "hold",
+        hold_shortly,
+        "BackoffRespected",
+        ("backoff", ""),
+    ),
+    Mutant(
+        "backoff-skipped",
+        "one job in four is queued at once, whatever DELAY a NACK names",
+        Retries,
+        "nack",
+        forget_delay,
+        "BackoffRespected",
+        ("backoff", ""),
+    ),
+    Mutant(
+        "letter-forgotten",
+        "a job that was delivered too often ends without a letter",
+        DeadLetters,
+        "bury",
+        bury_without_letter,
+        "EveryJobSettled",
+        ("dead-letters", ""),
+    ),
+    Mutant(
+        "letter-twice",
+        "two letters are written about a job",
+        Successors,
+        "begin",
+        begin_twice,
+        "OneLetter",
+        ("dead-letters", ""),
+    ),
+    Mutant(
+        "move-keeps-old",
+        "a moved job stays in its old queue, too",
+        Successors,
+        "begin",
+        keep_old,
+        "AtMostOnce",
+        ("moves", ""),
+    ),
+    Mutant(
+        "move-forgets",
+        "QMOVE ends jobs before the new ones are added",
+        Successors,
+        "begin",
+        end_first,
+        "NothingLost",
+        ("moves", ""),
     ),
     Mutant(
         "nodes-last", "the nodes file is written after messages are sent", Turns, "end", nodes_last

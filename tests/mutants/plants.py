@@ -372,3 +372,62 @@ def nodes_last(right: Any) -> Any:
         return more
 
     return wrong
+
+
+def hold_shortly(right: Any) -> Any:
+    def hold(self: Any, job: Any, until_ms: int, now_ms: int) -> None:
+        right(self, job, now_ms + (until_ms - now_ms) // 10, now_ms)
+
+    return hold
+
+
+def forget_delay(right: Any) -> Any:
+    def nack(self: Any, job: Any, delay_ms: int, *rest: Any) -> bool:
+        done: bool = right(self, job, 0 if job.id[20] % 4 == 0 else delay_ms, *rest)
+        return done
+
+    return nack
+
+
+def bury_without_letter(right: Any) -> Any:
+    def bury(self: Any, job: Any, policy: Any, by_nack: bool, now_ms: int, wall_us: int) -> bool:
+        self._acks.end(job, now_ms)
+        return True
+
+    return bury
+
+
+def begin_twice(right: Any) -> Any:
+    """One letter more is added beside the one that is followed."""
+
+    def begin(self: Any, old: Any, request: Any, purpose: Any, *times: int) -> bool:
+        self._adding.add_instead(request, purpose.cause, *times)
+        done: bool = right(self, old, request, purpose, *times)
+        return done
+
+    return begin
+
+
+def keep_old(right: Any) -> Any:
+    """The new job is added, and the old one goes on."""
+
+    def begin(self: Any, old: Any, request: Any, purpose: Any, *times: int) -> bool:
+        new = self._adding.add_instead(request, purpose.cause, *times)
+        purpose.replaced(old, new.id)
+        return True
+
+    return begin
+
+
+def end_first(right: Any) -> Any:
+    """The old job ends before the new one has been added, and some are not."""
+
+    def begin(self: Any, old: Any, request: Any, purpose: Any, *times: int) -> bool:
+        if old.id[20] % 4 == 0:
+            purpose.replaced(old, old.id)
+            self._acks.end(old, times[0])
+            return True
+        done: bool = right(self, old, request, purpose, *times)
+        return done
+
+    return begin

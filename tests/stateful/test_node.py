@@ -67,6 +67,7 @@ class JobModel:
         self.queued = False
         self.counted = delay_s == 0
         self.delivered = False
+        self.held_back = False
         self.nacks = 0
         self.deliveries = 0
         self.write_record(delay_s > 0)
@@ -78,12 +79,15 @@ class JobModel:
     def put(self, now_ms: int) -> None:
         """The job enters its queue, and its retry timer starts."""
         self.queued = True
+        self.held_back = False
         self.due_ms = now_ms + self.retry_s * 1000 if self.retry_s else 0
 
     def requeue(self, nack: bool, now_ms: int) -> None:
         """The job enters its queue again, which is counted."""
         first = not self.counted
-        if nack:
+        if self.held_back:
+            pass  # that was counted when it was given back
+        elif nack:
             self.nacks += 1
         elif self.counted:
             self.deliveries += 1
@@ -93,8 +97,19 @@ class JobModel:
         if self.delay_s and first:
             self.write_record(False)
 
+    def hold_back(self, delay_ms: int, now_ms: int) -> None:
+        """The job is given back, and waits."""
+        first = not self.counted
+        self.nacks += 1
+        self.counted = True
+        self.held_back = True
+        self.due_ms = now_ms + delay_ms
+        if self.delay_s and first:
+            self.write_record(False)
+
     def restart(self, now_ms: int, wall_ms: int) -> None:
         """Only the record's contents survive."""
+        self.held_back = False
         only_delayed, self.counted, self.nacks, self.deliveries = self.record
         self.queued = False
         minutes = self.ttl_s // 60
@@ -302,11 +317,30 @@ class NodeMachine(RuleBasedStateMachine):
         """A job is queued again, unless it may not be delivered again."""
         job = self.jobs.get(job_id)
         expected = 0
-        if job and not job.queued and (job.retry_s or not job.delivered):
+        given_back = job is not None and job.held_back and nack
+        if job and not given_back and not job.queued and (job.retry_s or not job.delivered):
             expected = 1
             job.requeue(nack, self.now_ms)
             job.not_before_ms = 0
         self.dispatcher.run(self.client, [b"NACK" if nack else b"ENQUEUE", job_id])
+        assert self.replies(self.client) == [expected]
+        self.serve()
+
+    @rule(job_id=ids, slots=st.sampled_from([1, 60, 400]))
+    def nack_later(self, job_id: bytes, slots: int) -> None:
+        """A job is given back, to be delivered later, and not before."""
+        job = self.jobs.get(job_id)
+        expected = 0
+        if job and not job.queued and not job.held_back and (job.retry_s or not job.delivered):
+            expected = 1
+            job.not_before_ms = 0
+            if job.retry_s:
+                job.hold_back(slots * 20, self.now_ms)
+                job.not_before_ms = job.due_ms
+            else:
+                job.requeue(True, self.now_ms)
+        words = [b"NACK", b"DELAY", b"%d.%03d" % divmod(slots * 20, 1000), job_id]
+        self.dispatcher.run(self.client, words)
         assert self.replies(self.client) == [expected]
         self.serve()
 
@@ -332,8 +366,9 @@ class NodeMachine(RuleBasedStateMachine):
             assert answer == job.retry_s
             if job.retry_s:
                 job.queued = False
-                job.due_ms = self.now_ms + job.retry_s * 1000
-                job.not_before_ms = 0
+                again_ms = self.now_ms + job.retry_s * 1000
+                job.due_ms = max(job.due_ms, again_ms) if job.held_back else again_ms
+                job.not_before_ms = job.due_ms if job.held_back else 0
 
     def late(self, job: JobModel) -> bool:
         return 2 * (job.end_ms - self.now_ms) < job.life_ms

@@ -114,6 +114,23 @@ class LineTests(SynchronousTestCase):
         self.assertEqual(3, made.events)
         self.assertNotIn("retry_s", found[1])
 
+    def test_texts(self) -> None:
+        """The reasons that consumers gave, and what took the place of a job, are in the lines."""
+        made = recorder()
+        made.noted(events.NACKED, job(), 0, 0, 700, b'no "route"')
+        made.noted(events.DELAYED, job(), events.BY_NACK, 1_500, -1, b"\xff")
+        made.noted(events.DELAYED, job(), events.BY_RETRY, 20, -1, b"")
+        made.noted(events.DEAD, job(), 0, 0, -1, b"delivered 3 times")
+        made.noted(events.MOVED, job(), events.BY_MOVE, 0, -1, JOB_ID)
+        found = lines(header() + made.take())
+        self.assertEqual((700, 'no "route"'), (found[0]["run_ms"], found[0]["note"]))
+        self.assertEqual((1_500, "nack"), (found[1]["backoff_ms"], found[1]["reason"]))
+        self.assertEqual("\\xff", found[1]["note"])
+        self.assertEqual((20, False), (found[2]["backoff_ms"], "note" in found[2]))
+        self.assertEqual(("disque.job.dead", False), (found[3]["type"], "backoff_ms" in found[3]))
+        self.assertEqual("delivered 3 times", found[3]["note"])
+        self.assertEqual(("move", JOB_ID.decode()), (found[4]["reason"], found[4]["successor"]))
+
     def test_long_wait(self) -> None:
         """A wait that does not fit into its field is written as the largest value."""
         made = recorder()

@@ -12,7 +12,15 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client import AddOptions, ConnectionLost, Job, JobDetails, TooLate, UnknownJob
+from disque_tx.client import (
+    AddOptions,
+    ConnectionLost,
+    Job,
+    JobDetails,
+    Refused,
+    TooLate,
+    UnknownJob,
+)
 from disque_tx.worker import Backoff, Letter, Worker
 from disque_tx.worker.runs import Outcome, Slot
 from disque_tx.worker.threads import Report, run_in_thread
@@ -63,6 +71,8 @@ class MemoryClient:
 
     ``calls``: command, time and argument of each request. ``broken``: called before each command;
     the request fails with the exception it returns. With ``lossy`` the command is still executed.
+    ``policies``: settings by queue, ``None`` on an original; ``asked``: commands about them.
+    ``reasons``: of the last NACK of each job.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -76,6 +86,9 @@ class MemoryClient:
         self.waiting: deque[tuple[Deferred[Any], tuple[str, ...], int]] = deque()
         self.most_requested = 0
         self.name = ""
+        self.policies: dict[str, dict[str, str]] | None = None
+        self.asked: list[tuple[str, ...]] = []
+        self.reasons: dict[str, str | None] = {}
 
     # -- for tests ---------------------------------------------------------------------------
 
@@ -155,9 +168,18 @@ class MemoryClient:
         ids = [job.id for job in jobs]
         return self.answer("ACKJOB", lambda: sum(map(self._ack, ids)), ids)
 
-    def nack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
+    def execute(self, *words: str) -> Deferred[Any]:
+        """QPOLICY GET, of which an original knows nothing."""
+        self.asked.append(words)
+        if self.policies is None:
+            return fail(Refused(words[0], NODE, "ERR", "unknown command 'QPOLICY'"))
+        found = self.policies.get(words[2], {}).items()
+        return succeed([[name.encode(), value.encode(), b"*"] for name, value in found])
+
+    def nack_taken(self, jobs: Sequence[Any], /, *, reason: str | None = None) -> Deferred[int]:
         """NACK."""
         ids = [job.id for job in jobs]
+        self.reasons.update(dict.fromkeys(ids, reason))
         return self.answer("NACK", lambda: sum(map(self._nack, ids)), ids)
 
     def answer(self, command: str, execute: Callable[[], Any], argument: Any) -> Deferred[Any]:

@@ -119,6 +119,12 @@ ENTRIES: Final = (
         "End the jobs of a queue",
     ),
     Entry(
+        "queues",
+        "QMOVE",
+        ("from", "to", "[COUNT n]", "[ID job-id ...]", "[DEAD]"),
+        "Move jobs of this node to another queue",
+    ),
+    Entry(
         "jobs",
         "ADDJOB",
         (
@@ -160,7 +166,12 @@ ENTRIES: Final = (
     Entry("jobs", "ACKJOB", _IDS, "Acknowledge jobs: they are done"),
     Entry("jobs", "FASTACK", _IDS, "The same with less traffic; a job may be delivered again"),
     Entry("jobs", "DELJOB", _IDS, "Delete jobs from this node only"),
-    Entry("jobs", "NACK", _IDS, "Give jobs back because processing them failed"),
+    Entry(
+        "jobs",
+        "NACK",
+        ("[DELAY seconds]", "[REASON text]", "[job-id ...]"),
+        "Give jobs back because processing them failed",
+    ),
     Entry("jobs", "WORKING", ("job-id",), "Postpone the next delivery of a job"),
     Entry("jobs", "ENQUEUE", _IDS, "Queue jobs now if they are not queued"),
     Entry("jobs", "DEQUEUE", _IDS, "Remove jobs from their queues"),

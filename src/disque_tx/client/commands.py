@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, cast, overload
 
-from disque_tx.client import channels, overview, policies, requests
+from disque_tx.client import channels, moving, overview, policies, requests
 from disque_tx.client.channels import Steps
 from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
 from disque_tx.client.requests import Request, Scan
@@ -130,6 +130,7 @@ class Commands:
     queue_stat = _command(requests.queue_stat)
     queue_scan = _listing(requests.queue_scan)
     pause = _command(requests.pause)
+    queue_move = _command(moving.queue_move)
     queue_counts = _command(overview.queue_counts)
     list_queues = _command(overview.list_queues)
     flush_queue = _command(overview.flush_queue)

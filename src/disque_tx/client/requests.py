@@ -31,6 +31,10 @@ REPEATABLE: Final = frozenset(
 )
 
 
+#: Bytes of the reason of a NACK that a node takes.
+REASON_BYTES_MAX: Final = 1_024
+
+
 @attrs.define
 class Request(Generic[_T]):
     """A command with its arguments.
@@ -139,9 +143,24 @@ def fast_ack(*job_ids: Name) -> Request[int]:
     return _plain(replies.integer, "FASTACK", *job_ids)
 
 
-def nack(*job_ids: Name) -> Request[int]:
-    """NACK: these jobs failed; queue them again now. Returns how many the node queued."""
-    return _plain(replies.integer, "NACK", *job_ids)
+def nack(*job_ids: Name, delay_s: float | None = None, reason: str | None = None) -> Request[int]:
+    """NACK: these jobs failed. Returns how many the node will deliver again.
+
+    ``delay_s``: after this many seconds, ``None``: as the policy of their queue says, or now.
+    ``reason``: why, for their dead letters; cut to 1,024 bytes.
+
+    :raises BadJobId: also by an original, which knows neither ``delay_s`` nor ``reason``.
+    """
+    return _plain(replies.integer, "NACK", *_nack_options(delay_s, reason), *job_ids)
+
+
+def _nack_options(delay_s: float | None, reason: str | None) -> list[Word]:
+    options: list[Word] = []
+    if delay_s is not None:
+        options += ["DELAY", f"{delay_s:.3f}"]
+    if reason is not None:
+        options += ["REASON", encoded(reason)[:REASON_BYTES_MAX]]
+    return options
 
 
 def working(job_id: Name) -> Request[int]:

@@ -8,6 +8,7 @@ from typing import Final
 from disque_tx import __version__
 from disque_tx.commands.context import Server
 from disque_tx.commands.registry import Command
+from disque_tx.commands.retries import retry_fields
 from disque_tx.core.client import Client
 from disque_tx.errors import syntax_error
 
@@ -172,6 +173,7 @@ def _processes(server: Server) -> Fields:
 
 
 def _policies(server: Server) -> Fields:
+    """The table of policies, and what became of jobs by the policies of their queues."""
     table, policies = server.node.policy_table, server.node.policies
     return [
         ("policies_patterns", str(len(policies))),
@@ -179,6 +181,7 @@ def _policies(server: Server) -> Fields:
         ("policies_digest", f"{table.registers.digest:016x}"),
         ("policies_changes_received", str(table.received)),
         ("policies_changes_refused", str(table.refused)),
+        *retry_fields(server),
     ]
 
 
@@ -199,7 +202,7 @@ def _calls(command: Command) -> str:
 #: What the thresholds at 75 and 95 % of maxmemory mean.
 _LEVELS: Final = ("normal", "above-75-percent", "above-95-percent")
 #: Sections that are only included when they are asked for.
-_OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog", "Listening", "Processes", "Policies")
+_OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog", "Listening", "Policies", "Processes")
 _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Server": _server,
     "Clients": _clients,
@@ -214,6 +217,6 @@ _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Cluster": _cluster,
     "Eventlog": _eventlog,
     "Listening": _listening,
-    "Processes": _processes,
     "Policies": _policies,
+    "Processes": _processes,
 }

@@ -140,11 +140,6 @@ def enqueue(server: Server, client: Client, argv: list[bytes]) -> None:
     client.replies.integer(server.node.enqueue(job_ids(argv), False))
 
 
-def nack(server: Server, client: Client, argv: list[bytes]) -> None:
-    """NACK [id ...]"""
-    client.replies.integer(server.node.enqueue(job_ids(argv), True))
-
-
 def dequeue(server: Server, client: Client, argv: list[bytes]) -> None:
     """DEQUEUE [id ...]"""
     client.replies.integer(server.node.dequeue(job_ids(argv)))

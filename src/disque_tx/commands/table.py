@@ -16,6 +16,7 @@ from disque_tx.commands import (
     policies,
     process,
     queues,
+    retries,
 )
 from disque_tx.commands.arguments import NOT_A_NUMBER, integer
 from disque_tx.commands.context import Server
@@ -88,7 +89,7 @@ def standard_registry() -> Registry:
             Command(b"qscan", -1, "readonly", queues.qscan),
             Command(b"jscan", -1, "readonly", queues.jscan),
             Command(b"enqueue", -1, "write denyoom fast", jobs.enqueue),
-            Command(b"nack", -1, "write denyoom fast", jobs.nack),
+            Command(b"nack", -1, "write denyoom fast", retries.nack),
             Command(b"dequeue", -1, "write fast", jobs.dequeue),
             Command(b"working", 2, "write fast", jobs.working),
             Command(b"pause", -3, "readonly fast", queues.pause),
@@ -97,5 +98,6 @@ def standard_registry() -> Registry:
             Command(b"qlist", -1, "readonly", overview.qlist),
             Command(b"qflush", -2, "write", overview.qflush),
             Command(b"waitjob", -2, "readonly fast", overview.waitjob),
+            Command(b"qmove", -3, "write denyoom", retries.qmove),
         ]
     )

@@ -21,9 +21,10 @@ from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.replication import Replication
 from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.core.state import State
+from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
 from disque_tx.events import ASYNC, NO_REASON
-from disque_tx.messages import IdSource
+from disque_tx.messages import WAIT_REPL, IdSource
 
 _AT_MOST_ONCE: Final = (
     "With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)"
@@ -54,6 +55,27 @@ class Adding:
 
     def add(self, client: Client, request: AddRequest, now_ms: i64, wall_us: i64) -> None:
         """See ``Node.add_job``."""
+        job = self._new(request, now_ms, wall_us)
+        self._totals.added += 1
+        reason = ASYNC if request.asynchronous else NO_REASON
+        self._place(client, job, request, reason, now_ms)
+        if job.state != WAIT_REPL or request.asynchronous:
+            client.replies.status(job.id)
+
+    def add_instead(self, request: AddRequest, reason: i64, now_ms: i64, wall_us: i64) -> Job:
+        """Add a job that takes the place of another one. It may still wait for its copies.
+
+        Raises ``CommandError`` as for a client. ``reason``: of the event.
+        """
+        if self._membership.standing.aside:
+            raise standing_aside()
+        request.delay_s = max(request.delay_s, 0)  # it has waited
+        job = self._new(request, now_ms, wall_us)
+        self._place(None, job, request, reason, now_ms)
+        return job
+
+    def _new(self, request: AddRequest, now_ms: i64, wall_us: i64) -> Job:
+        """The job that is asked for, registered nowhere."""
         membership = self._membership
         policies = self._policies
         policy = policies.of(request.queue) if policies.active else None
@@ -89,20 +111,26 @@ class Adding:
         )
         job.life_ms = ttl_s * 1000
         job.expire_ms = now_ms + job.life_ms
-        self._totals.added += 1
+        return job
+
+    def _place(
+        self, client: Client | None, job: Job, request: AddRequest, reason: i64, now_ms: i64
+    ) -> None:
+        """Keep the job here, or see to its copies. ``client``: who waits for these."""
         asynchronous = request.asynchronous
+        outside = len(job.nodes) == 0
+        elsewhere = i64(job.repl) - len(job.nodes)
         if self._outbox.events is not None:
-            reason = ASYNC if asynchronous else NO_REASON
             kept = elsewhere == 0 or (asynchronous and not outside)
-            self._outbox.events.added(job, ttl_s, reason, client.id, kept and job.delay_s == 0)
+            client_id = client.id if client is not None else 0
+            queued = kept and job.delay_s == 0
+            self._outbox.events.added(job, request.ttl_s, reason, client_id, queued)
         if elsewhere == 0:
             self._keep(job, now_ms)
         elif outside or not asynchronous:
             self._wait(None if asynchronous else client, job, elsewhere, request.timeout_ms, now_ms)
         else:
             self._send(job, elsewhere, now_ms)
-        if asynchronous or elsewhere == 0:
-            client.replies.status(job.id)
 
     def _shared_name(self, queue_name: bytes, maxlen: i64) -> bytes:
         """The one copy of the name for all jobs of a queue, which must take one more."""

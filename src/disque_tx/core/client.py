@@ -12,6 +12,7 @@ from disque_tx.messages import Linked, ReplySink
 NOT_BLOCKED: Final = 0
 BLOCKED_GETJOB: Final = 1
 BLOCKED_ADDJOB: Final = 2
+BLOCKED_QMOVE: Final = 3
 BLOCKED_WAITJOB: Final = 4
 BLOCKED_TASK: Final = 5
 

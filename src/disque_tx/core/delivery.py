@@ -46,7 +46,7 @@ _JITTER_MS: Final = 500
 
 def worked_ms(job: Job, now_ms: i64) -> i64:
     """How long ago the job was delivered; -1 if it was not delivered here last."""
-    if job.state != ACTIVE or not job.flags & DELIVERED or job.moved_ms == 0:
+    if job.state != ACTIVE or not job.flags & DELIVERED or job.moved_ms == 0 or job.backoff:
         return -1
     return now_ms - job.moved_ms
 
@@ -107,6 +107,18 @@ class Delivery:
         self._put(job, now_ms)
         self._jobs.reschedule(job)
         return True
+
+    def enqueue_counted(self, job: Job, cause: i64, now_ms: i64) -> None:
+        """Put an active job, whose return has been counted and made known, into its queue."""
+        kind = events.REQUEUED if job.flags & BCAST_QUEUED else events.QUEUED
+        self._outbox.note(kind, job, cause)
+        job.flags |= BCAST_QUEUED
+        if cause == events.BY_RETRY:
+            self._totals.requeued += 1
+        if cause != events.BY_NACK and cause != events.BY_RETRY:
+            self.send_queued(job, 0)
+        self._put(job, now_ms)
+        self._jobs.reschedule(job)
 
     def _note_queued(self, sink: EventSink, job: Job, cause: i64, now_ms: i64) -> None:
         if cause == events.BY_NACK:
@@ -265,12 +277,9 @@ class Delivery:
                 self._expired(job)
             self.remove(job)
             return
-        if job.flags & BCAST_WILLQUEUE and job.qtime_ms - WILLQUEUE_ADVANCE_MS <= now_ms:
-            job.flags &= ~BCAST_WILLQUEUE
-            if job.state == ACTIVE:
-                self._peers.send_to_holders(job, JobSignal(busmessages.WILLQUEUE, job.id))
+        self.announce(job, now_ms)
         if job.qtime_ms != 0 and job.qtime_ms <= now_ms:
-            if job.state == QUEUED or (job.retry_s > 0 and self._paused_in(job)):
+            if job.state == QUEUED or (job.retry_s > 0 and self.is_paused_in(job)):
                 self.postpone(job, now_ms)
                 return
             again = job.flags & BCAST_QUEUED
@@ -281,6 +290,13 @@ class Delivery:
                 return
             job.qtime_ms = 0
         self._jobs.reschedule(job)
+
+    def announce(self, job: Job, now_ms: i64) -> None:
+        """Ask the other holders of an active job that is nearly due whether they have it."""
+        if job.flags & BCAST_WILLQUEUE and job.qtime_ms - WILLQUEUE_ADVANCE_MS <= now_ms:
+            job.flags &= ~BCAST_WILLQUEUE
+            if job.state == ACTIVE:
+                self._peers.send_to_holders(job, JobSignal(busmessages.WILLQUEUE, job.id))
 
     def _expired(self, job: Job) -> None:
         self._totals.expired += 1
@@ -294,5 +310,6 @@ class Delivery:
         job.qtime_ms = self.requeue_ms(job, now_ms)
         self._jobs.reschedule(job)
 
-    def _paused_in(self, job: Job) -> bool:
+    def is_paused_in(self, job: Job) -> bool:
+        """Whether the queue of the job takes none at present."""
         return self._queues.paused(job.queue) & PAUSE_IN != 0

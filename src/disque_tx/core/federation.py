@@ -180,7 +180,7 @@ class Federation:
 
     def _take(self, job: Job, giver: bytes, now_ms: i64) -> bool:
         """Queue a job that was given; nothing is counted as a delivery."""
-        if job.state != ACTIVE:
+        if job.state != ACTIVE or job.backoff:
             return False
         job.held = False
         job.flags &= ~BCAST_QUEUED

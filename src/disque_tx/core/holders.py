@@ -5,7 +5,9 @@
 2. WORKING: a client works on it. No holder keeps it in a queue, all wait for a RETRY.
 3. WILLQUEUE: the sender is about to queue it. A holder that has it in its queue replies QUEUED.
 4. ENQUEUE: the receiver is to queue it; sent once, to one node.
-5. About an acknowledged job the answer is always that it is acknowledged.
+5. A job that is held back here stays so, unless the sender holds it back, too, and wins (see
+   ``backoff``).
+6. About an acknowledged job the answer is always that it is acknowledged.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from mypy_extensions import i64
 from disque_tx import busmessages, events
 from disque_tx.busmessages import ENQUEUE, WILLQUEUE, JobSignal
 from disque_tx.core.acks import Acks
+from disque_tx.core.backoff import Backoff
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.job import DELAYED, NOWHERE, Job
-from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.state import State
 from disque_tx.messages import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL
 from disque_tx.nodetable import NodeEntry
@@ -36,10 +38,10 @@ def wins(sender: bytes, mine: bytes, job_id: bytes) -> bool:
 class Holders:
     """Processes messages of other holders. ``acks``: the part for acknowledgements."""
 
-    def __init__(self, state: State, delivery: Delivery, acks: Acks) -> None:
+    def __init__(self, state: State, delivery: Delivery, backoff: Backoff, acks: Acks) -> None:
         self._jobs = state.jobs
-        self._queues = state.queues
         self._delivery = delivery
+        self._backoff = backoff
         self.acks = acks
         self._membership = state.membership
         self._received = state.received
@@ -69,6 +71,14 @@ class Holders:
             # It may have got the job from a third node. The original learns of such a holder by
             # WILLQUEUE only, and sends it no WORKING before.
             self._jobs.merge_holders(job, (sender,))
+        if job.backoff:
+            if queued_there:
+                self._backoff.insist(job, sender)
+                return
+            if not wins(sender, self._membership.myself.id, job.id):
+                self._backoff.worked_on(job, now_ms)
+                return
+            self._backoff.end(job)
         if job.state == QUEUED:
             if queued_there and not wins(sender, self._membership.myself.id, job.id):
                 return
@@ -86,13 +96,17 @@ class Holders:
             self._jobs.merge_holders(job, (sender,))
         if job.state == QUEUED:
             self._delivery.send_queued(job, 0)
+        elif job.backoff:
+            self._backoff.insist(job, sender)
 
     def _enqueue(self, job: Job, message: JobSignal, now_ms: i64) -> None:
         """ENQUEUE: as the first node to queue the job, or the only one."""
         if job.state != ACTIVE or not self._received.first(message):
             return
-        if job.retry_s > 0 and self._paused_in(job):
+        if job.retry_s > 0 and self._delivery.is_paused_in(job):
             return
+        if job.backoff:
+            self._backoff.end(job)
         job.held = False
         job.flags &= ~BCAST_QUEUED
         if message.aux > 0:
@@ -103,6 +117,3 @@ class Holders:
             self._delivery.enqueue(job, events.BY_PEER, now_ms)
         if job.retry_s == 0:
             self._jobs.record(job)  # a restart must not take it for one that was delivered
-
-    def _paused_in(self, job: Job) -> bool:
-        return self._queues.paused(job.queue) & PAUSE_IN != 0

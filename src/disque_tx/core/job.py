@@ -65,9 +65,10 @@ class Job(JobRecord):
     memory that this ID was acknowledged, without queue and body. ``held``: kept for another node,
     with RETRY 0: it may be queued at the order of that node, and not before. ``place``: what it is
     counted as besides its state: ``DELAYED`` while this node waits for its DELAY, ``BACKOFF`` while
-    it waits here for another attempt, ``IN_HAND`` if a client of this node fetched it, and it is
-    neither done nor queued here again, else ``NOWHERE``; changed by :class:`JobStore` only.
-    ``moved_ms``: when it was last queued or delivered here.
+    it is held back here until ``qtime_ms`` (see :mod:`disque_tx.core.backoff`), ``IN_HAND`` if a
+    client of this node fetched it, and it is neither done nor queued here again, else ``NOWHERE``;
+    changed by :class:`JobStore` only. ``moved_ms``: when it was last queued or delivered here; of
+    one that is held back, when the other holders were last notified of that.
     """
 
     __slots__ = (
@@ -112,6 +113,11 @@ class Job(JobRecord):
     def in_hand(self) -> bool:
         """Whether a client of this node works on it, as far as this node knows."""
         return self.place == IN_HAND
+
+    @property
+    def backoff(self) -> bool:
+        """Whether it is held back here (see :mod:`disque_tx.core.backoff`)."""
+        return self.place == BACKOFF
 
     @property
     def life_ms(self) -> i64:

@@ -13,29 +13,34 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx import busmessages, events
-from disque_tx.busmessages import Bulk, JobSignal, Message, QueueSignal
+from disque_tx import busmessages
+from disque_tx.busmessages import Bulk, Message, QueueSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.adding import Adding
 from disque_tx.core.arrival import Arrivals
+from disque_tx.core.backoff import Backoff
 from disque_tx.core.client import Client
 from disque_tx.core.cluster import Cluster
-from disque_tx.core.delivery import Delivery, worked_ms
+from disque_tx.core.deadletters import DeadLetters
+from disque_tx.core.delivery import Delivery
 from disque_tx.core.federation import Federation
 from disque_tx.core.holders import Holders
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
+from disque_tx.core.moves import MoveRequest, Moves
 from disque_tx.core.overview.requests import Overview
 from disque_tx.core.queues import PAUSE_OUT
 from disque_tx.core.releasing import Releasing, leaving
 from disque_tx.core.replication import Replication
+from disque_tx.core.retries import BY_POLICY, Retries
 from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.core.rules.overflow import Overflow
 from disque_tx.core.state import State
+from disque_tx.core.successors import Successors
 from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
-from disque_tx.messages import ACKED, BCAST_QUEUED, QUEUED, WAIT_REPL, IdSource, JobRecord
+from disque_tx.messages import ACKED, QUEUED, WAIT_REPL, IdSource, JobRecord
 from disque_tx.nodetable import Link, NodeEntry
 
 #: Jobs and clients handled per call, so that no turn grows with what is stored.
@@ -68,11 +73,17 @@ class Node:
         self.acks = Acks(state, self.delivery)
         self.federation = Federation(state, self.delivery, arrivals, self.acks)
         self._adding = Adding(state, self.delivery, self.replication, ids)
-        self._releasing = Releasing(state, self.delivery)
+        backoff = Backoff(state, self.delivery)
+        successors = Successors(state, self.delivery, backoff, self._adding, self.acks)
+        letters = DeadLetters(state, backoff, successors, self.acks)
+        self._successors = successors
+        self._retries = Retries(state, self.delivery, backoff, successors, letters)
+        self._moves = Moves(state, self.delivery, successors)
+        self._releasing = Releasing(state, self.delivery, self._moves)
         self._overflow = Overflow(state, self.delivery, self.acks)
         self._pausing = state.pausing
         self.slices = state.slices
-        holders = Holders(state, self.delivery, self.acks)
+        holders = Holders(state, self.delivery, backoff, self.acks)
         self.overview = Overview(state, self.acks)
         parts = (self.replication, holders, self.federation, self.overview)
         self._inbox = Inbox(state, self.cluster, *parts)
@@ -204,21 +215,18 @@ class Node:
         """DELJOB: how many jobs were known here and are gone now, here only."""
         return self.acks.delete(ids)
 
-    def enqueue(self, ids: list[bytes], nack: bool) -> int:
-        """ENQUEUE, NACK (client protocol, section 17): how many jobs went from active to queued."""
-        cause = events.BY_NACK if nack else events.BY_COMMAND
-        count = 0
-        for job_id in ids:
-            job = self.jobs.get(job_id)
-            if job is None:
-                continue
-            first = not job.flags & BCAST_QUEUED
-            if self.delivery.enqueue(job, cause, self.now_ms):
-                count += 1
-                if first and job.delay_s > 0:
-                    # A restart must not take it for one whose delay is still running.
-                    self.jobs.record(job)
-        return count
+    def enqueue(
+        self, ids: list[bytes], nack: bool, delay_ms: i64 = BY_POLICY, reason: bytes = b""
+    ) -> int:
+        """ENQUEUE, NACK (client protocol, section 17): how many jobs went from active to queued, or
+        wait for that from now on. ``delay_ms``, ``reason``: see :meth:`Retries.nack`."""
+        if nack:
+            return self._retries.nack_all(ids, delay_ms, reason, self.now_ms, self.wall_us)
+        return self._retries.enqueue_all(ids, self.now_ms)
+
+    def move(self, client: Client, request: MoveRequest) -> None:
+        """QMOVE: answer how many jobs were moved, at once, or later to the client, then blocked."""
+        self._moves.begin(client, request, self.now_ms, self.wall_us)
 
     def dequeue(self, ids: list[bytes]) -> int:
         """DEQUEUE (client protocol, section 17): how many jobs went from queued to active."""
@@ -236,28 +244,7 @@ class Node:
         Client protocol, section 17. Raises ``CommandError`` NOJOB for an unknown job, ACKED for one
         that is done, TOOLATE behind half of its life.
         """
-        job = self.jobs.get(job_id)
-        if job is None or job.dummy or job.state == WAIT_REPL:
-            raise CommandError("NOJOB", "Job not known in the context of this node.")
-        if job.state == ACKED:
-            raise CommandError("ACKED", "The job was acknowledged: there is nothing to postpone.")
-        if 2 * (job.expire_ms - self.now_ms) < job.life_ms:
-            raise CommandError(
-                "TOOLATE",
-                "Half of job TTL already elapsed, you are no longer allowed to postpone"
-                " the next delivery.",
-            )
-        if self.outbox.events is not None:
-            worked = worked_ms(job, self.now_ms)
-            self.outbox.events.job(events.WORKING, job, events.NO_REASON, job.retry_s, worked)
-        if job.retry_s == 0:
-            # A queued one was never delivered: no consumer has it, and it could not come back.
-            return 0
-        if job.state == QUEUED:
-            self.delivery.dequeue(job)
-        self.delivery.postpone(job, self.now_ms)
-        self.peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
-        return job.retry_s
+        return self._retries.working(job_id, self.now_ms)
 
     def pause(self, name: bytes, flags: i64) -> None:
         """PAUSE (client protocol, section 19): set the flags of a queue, made if there are any."""
@@ -290,6 +277,7 @@ class Node:
             self._releasing.time_over(client)
         self.replication.run_due(self.now_ms, DUE_PER_TURN)
         self.overview.run_due(self.now_ms)
+        self._moves.run_due(self.now_ms, self.wall_us)
         self.serve()
 
     def _awake(self, job: Job) -> None:
@@ -297,11 +285,15 @@ class Node:
             self.acks.awake(job, self.now_ms)
         elif job.state == WAIT_REPL and job.expire_ms > self.now_ms:
             self.replication.retry(job, self.now_ms)
+        elif (job.backoff or self.policies.active) and job.state != WAIT_REPL:
+            self._retries.awake(job, self.now_ms, self.wall_us)
         else:
             self.delivery.awake(job, self.now_ms)
 
     def serve(self) -> None:
         """Serve the clients in line at queues that became ready."""
+        if self.waiters.settled:
+            self._successors.settle(self.now_ms)
         if self.waiters.ready:
             self.delivery.serve(self.now_ms)
             if self.delivery.overfull:
@@ -313,6 +305,7 @@ class Node:
         """When :meth:`run_due` has something to do next, -1 for never."""
         due_ms = _earlier(self.jobs.schedule.next_ms(), self.waiters.timeouts.next_ms())
         due_ms = _earlier(due_ms, self.replication.resends.next_ms())
+        due_ms = _earlier(due_ms, self._moves.next_due_ms(self.now_ms))
         return _earlier(due_ms, self.overview.next_due_ms(self.now_ms))
 
     def release_leaving(self) -> None:
@@ -333,6 +326,8 @@ class Node:
             self.outbox.events.flushed(len(self.jobs))
         self.waiters.ready.clear()
         self.replication.forget_all()
+        self._successors.forget_all()
+        self._moves.forget_all()
         self.federation.wanting.clear()
         self.federation.given.forget_all()
         self.delivery.emptied.clear()

@@ -52,6 +52,20 @@ class JobOrder:
         """The oldest job."""
         return self._runs[0][0] if self._runs else None
 
+    def after(self, job: Job) -> Job | None:
+        """The oldest job behind ``job``, which may have left."""
+        runs = self._runs
+        at = self._run_of(job)
+        if at >= len(runs):
+            return None
+        run = runs[at]
+        place = _place(run, job)
+        if run[place] is job:
+            place += 1
+        if place < len(run):
+            return run[place]
+        return runs[at + 1][0] if at + 1 < len(runs) else None
+
     def pop(self) -> Job | None:
         """Take the oldest job out."""
         runs = self._runs

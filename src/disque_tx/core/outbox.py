@@ -37,6 +37,11 @@ class Outbox:
         if self.events is not None:
             self.events.job(kind, job, reason, number, -1)
 
+    def note_text(self, kind: i64, job: JobRecord, reason: i64, number: i64, text: bytes) -> None:
+        """As :meth:`note`, with a text (see ``EventSink.noted``), which may be empty."""
+        if self.events is not None:
+            self.events.noted(kind, job, reason, number, -1, text)
+
     def touch(self, client: Client) -> None:
         """The client has something to write, or is to be closed; any number of times."""
         if not client.touched:

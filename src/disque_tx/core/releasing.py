@@ -2,7 +2,8 @@
 
 1. GETJOB: an empty answer when its time is over, an error when it has to go elsewhere. WAITJOB: an
    empty answer when its time is over.
-2. Long requests about queues are never released: they end by themselves.
+2. QMOVE: the number of jobs moved so far; those under way arrive later, or stay. Other long
+   requests about queues are never released: they end by themselves.
 3. ADDJOB: an error, and the job is withdrawn, here and from the nodes that got a copy. A job whose
    client has the ID already, so that nobody waits, is not withdrawn: it is to be delivered.
 """
@@ -22,6 +23,7 @@ from disque_tx.core.client import (
     Client,
 )
 from disque_tx.core.delivery import REMOVED, Delivery
+from disque_tx.core.moves import Moves
 from disque_tx.core.state import State
 from disque_tx.errors import CommandError
 
@@ -37,11 +39,12 @@ def leaving() -> CommandError:
 class Releasing:
     """Ends the waiting of clients."""
 
-    def __init__(self, state: State, delivery: Delivery) -> None:
+    def __init__(self, state: State, delivery: Delivery, moves: Moves) -> None:
         self._waiters = state.waiters
         self._outbox = state.outbox
         self._delivery = delivery
         self._endings = state.jobs.endings
+        self._moves = moves
 
     def gone(self, client: Client) -> None:
         """The connection is lost: no answer is sent."""
@@ -67,7 +70,8 @@ class Releasing:
         """Release up to ``limit`` clients that wait for jobs with this error, which sends them to
         other nodes (section 12.3).
 
-        Those that wait for copies get them: a leaving node keeps none itself.
+        Those that wait for copies get them: a leaving node keeps none itself. Neither does it stop
+        moving jobs.
         """
         waiting = [c for c in self._waiters.blocked if c.blocked == BLOCKED_GETJOB]
         for client in waiting[:limit]:
@@ -86,7 +90,7 @@ class Releasing:
         self._give_up_copies(CommandError("NOREPL", REMOVED))
         self._endings.forget_all()
         for client in list(self._waiters.blocked):
-            if client.blocked != BLOCKED_TASK:
+            if client.blocked != BLOCKED_TASK and not self._moves.release(client):
                 self.time_over(client)
         self._waiters.copies.clear()
 

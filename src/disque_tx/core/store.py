@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from mypy_extensions import i64, u8
 
-from disque_tx.core.job import ACK, IN_HAND, NOWHERE, Job
+from disque_tx.core.job import ACK, BACKOFF, IN_HAND, NOWHERE, Job
 from disque_tx.core.memory import Memory, job_bytes
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.overview.endings import Endings
 from disque_tx.core.overview.tallies import Tallies
+from disque_tx.core.reasons import Reasons
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.table import Table
 from disque_tx.core.totals import Totals
@@ -32,7 +33,7 @@ WILLQUEUE_ADVANCE_MS = 500
 class JobStore:
     """``table``: every job known here, dummy acknowledgements included. ``acked``: how many of them
     are acknowledged and wait until all holders know it. ``tallies``: how many are active, by queue.
-    ``endings``: clients that wait for the end of jobs."""
+    ``endings``: clients that wait for the end of jobs. ``reasons``: why consumers returned jobs."""
 
     def __init__(self, memory: Memory, outbox: Outbox, totals: Totals, endings: Endings) -> None:
         self.table: Table[Job] = Table(JOB_ID_LENGTH)
@@ -40,6 +41,7 @@ class JobStore:
         self.acked: i64 = 0
         self.tallies = Tallies()
         self.endings = endings
+        self.reasons = Reasons(memory)
         self._memory = memory
         self._outbox = outbox
         self._totals = totals
@@ -85,6 +87,8 @@ class JobStore:
         self.put_down(job)
         if self.endings.watched:
             self.endings.acknowledged(job)
+        if self.reasons.kept:
+            self.reasons.forget(job.id)
 
     def take_in_hand(self, job: Job) -> None:
         """A client of this node works on the job from now on."""
@@ -95,6 +99,10 @@ class JobStore:
         waits here neither for its DELAY nor for another attempt."""
         if job.place != NOWHERE:
             self.count_as(job, NOWHERE)
+
+    def hold_back(self, job: Job) -> None:
+        """A job that no client works on waits here for the end of a backoff."""
+        self.count_as(job, BACKOFF)
 
     def count_as(self, job: Job, place: i64) -> None:
         """The job is delayed, in backoff, in hand, or nothing of these, from now on: the one place
@@ -110,6 +118,10 @@ class JobStore:
             self._totals.in_hand -= 1
         elif place == IN_HAND:
             self._totals.in_hand += 1
+        if was == BACKOFF:
+            self._totals.in_backoff -= 1
+        elif place == BACKOFF:
+            self._totals.in_backoff += 1
         job.place = u8(place)
 
     def record(self, job: Job) -> None:
@@ -131,6 +143,8 @@ class JobStore:
         self.put_down(job)
         if self.endings.watched:
             self.endings.gone(job)
+        if self.reasons.kept:
+            self.reasons.forget(job.id)
         self.schedule.remove(job)
         self.table.remove(job)
         self._memory.give(job_bytes(job))
@@ -146,7 +160,15 @@ class JobStore:
         self.schedule.clear()
         self.acked = 0
         self._totals.queued = 0
+        self.reasons.clear()
         self._totals.in_hand = 0
+        self._totals.in_backoff = 0
+
+
+def reminder_ms(retry_s: i64) -> i64:
+    """How often the other holders of a job that is held back are notified, in milliseconds: at 80 %
+    of RETRY, but half a second before its end at the latest, for their timers have a jitter."""
+    return min(retry_s * 800, retry_s * 1000 - 500)
 
 
 def awake_ms(job: Job) -> i64:
@@ -156,6 +178,8 @@ def awake_ms(job: Job) -> i64:
         next_ms = job.qtime_ms
         if job.flags & BCAST_WILLQUEUE and (job.state == ACTIVE or job.state == QUEUED):
             next_ms -= WILLQUEUE_ADVANCE_MS
+        if job.backoff and len(job.nodes) > 1 and job.retry_s > 0:
+            next_ms = min(next_ms, job.moved_ms + reminder_ms(job.retry_s))
         if next_ms < at:
             at = next_ms
     return at

@@ -18,19 +18,29 @@ class Totals:
     or deleted by command. ``overflowed``: ended because their queue was longer than its policy
     allows. ``flushed``: ended by QFLUSH.
 
+    ``backoffs``: given back with a wait before the next delivery. ``dead_letters``: became a dead
+    letter. ``letters_dropped``: ended without one, because their queue has no queue for these.
+    ``moved``: by QMOVE.
+
     ``queued``: jobs in queues. ``in_hand``: jobs that a client of this node fetched and that are
-    neither done nor queued here again.
+    neither done nor queued here again. ``in_backoff``: jobs that wait here for the end of a
+    backoff.
     """
 
     __slots__ = (
         "acked",
         "added",
+        "backoffs",
+        "dead_letters",
         "delivered",
         "dropped",
         "evicted",
         "expired",
         "flushed",
+        "in_backoff",
         "in_hand",
+        "letters_dropped",
+        "moved",
         "nacked",
         "overflowed",
         "queued",
@@ -40,6 +50,7 @@ class Totals:
     def __init__(self) -> None:
         self.queued: i64 = 0
         self.in_hand: i64 = 0
+        self.in_backoff: i64 = 0
         self.reset()
 
     def reset(self) -> None:
@@ -54,3 +65,7 @@ class Totals:
         self.dropped: i64 = 0
         self.overflowed: i64 = 0
         self.flushed: i64 = 0
+        self.backoffs: i64 = 0
+        self.dead_letters: i64 = 0
+        self.letters_dropped: i64 = 0
+        self.moved: i64 = 0

@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from disque_tx.core.client import (
     BLOCKED_ADDJOB,
     BLOCKED_GETJOB,
+    BLOCKED_QMOVE,
     BLOCKED_TASK,
     BLOCKED_WAITJOB,
     NOT_BLOCKED,
@@ -51,7 +52,9 @@ class CopiesWait:
 
 class Waiters:
     """``blocked``: clients that wait; ``ready``: queues with a line and, lately, a job; ``copies``:
-    by the ID of the job; ``endings``: clients that wait for the end of a job, by its ID."""
+    by the ID of the job; ``endings``: clients that wait for the end of a job, by its ID.
+    ``watched``: IDs of jobs without a client whose end of waiting matters to others; those of them
+    that have ended stand in ``settled``, until this is read, with whether the copies were made."""
 
     def __init__(self, queues: Queues, outbox: Outbox) -> None:
         self.blocked: dict[Client, None] = {}
@@ -59,6 +62,8 @@ class Waiters:
         self.copies: dict[bytes, CopiesWait] = {}
         self.endings: dict[bytes, list[Client]] = {}
         self.timeouts: Schedule[Client] = Schedule()
+        self.watched: set[bytes] = set()
+        self.settled: list[tuple[bytes, bool]] = []
         self._queues = queues
         self._outbox = outbox
 
@@ -108,6 +113,8 @@ class Waiters:
     def copies_made(self, job: Job) -> None:
         """Answer the client of ``job``, if there is one, with its ID."""
         client = self.copies.pop(job.id).client
+        if self.watched:
+            self._settle(job.id, True)
         if client is not None:
             client.blocked_job = b""
             if client.reply_mode != REPLY_OFF:
@@ -118,11 +125,23 @@ class Waiters:
         """Refuse the client of ``job``, if there is one."""
         wait = self.copies.pop(job.id, None)
         client = wait.client if wait is not None else None
+        if self.watched:
+            self._settle(job.id, False)
         if client is not None:
             client.blocked_job = b""
             if client.reply_mode != REPLY_OFF:
                 client.replies.error(error.reply())
             self.answered(client)
+
+    def _settle(self, job_id: bytes, made: bool) -> None:
+        if job_id in self.watched:
+            self.watched.remove(job_id)
+            self.settled.append((job_id, made))
+
+    def block(self, client: Client) -> None:
+        """Let ``client`` wait for jobs that are moved, for as long as it takes."""
+        client.blocked = BLOCKED_QMOVE
+        self._block(client, 0, 0)
 
     def answered(self, client: Client) -> None:
         """The client has its reply: it goes on."""

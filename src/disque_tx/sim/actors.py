@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any, Final
 
 import hiredis
 
 from disque_tx.sim.clients import LOST, SimClient, Then
-from disque_tx.sim.history import Added, Delivered, JobRequest, ShownCounters
+from disque_tx.sim.history import Added, Delivered, JobRequest, SeenLetter, ShownCounters
+from disque_tx.sim.shape import DEAD_QUEUE
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 QUEUES: Final = (b"a", b"b", b"c d")
 _TIMEOUT_MS: Final = (200, 1_000, 3_000)
 _LARGE: Final = 3_000
+_DELAYS_MS: Final = (0, 300, 2_500, 6_000)
 
 
 class Actor:
@@ -154,12 +158,14 @@ class Consumer(Actor):
         if action == "show":
             self.client.ask(lambda reply: self._shown(job_id, jobs, reply), b"SHOW", job_id)
             return
+        delay_ms = self.random.choice(_DELAYS_MS) if action == "nack-later" else -1
         send_job_request(
             self.run,
             self.client,
             _WORDS[action],
             [job_id],
             lambda _: self._done(action, job_id, jobs),
+            delay_ms,
         )
 
     def _done(self, action: str, job_id: bytes, jobs: list[bytes]) -> None:
@@ -181,6 +187,7 @@ _WORDS: Final = {
     "fastack-elsewhere": b"FASTACK",
     "deljob": b"DELJOB",
     "nack": b"NACK",
+    "nack-later": b"NACK",
     "enqueue": b"ENQUEUE",
     "dequeue": b"DEQUEUE",
     "working": b"WORKING",
@@ -188,10 +195,18 @@ _WORDS: Final = {
 
 
 def send_job_request(
-    run: Run, client: SimClient, word: bytes, ids: list[bytes], then: Then
+    run: Run, client: SimClient, word: bytes, ids: list[bytes], then: Then, delay_ms: int = -1
 ) -> None:
-    """Send a request about jobs, and write down for each that it was sent, and what came back."""
+    """Send a request about jobs, and write down for each that it was sent, and what came back.
+
+    ``delay_ms``: the option DELAY of NACK, -1 to leave it out.
+    """
     requests = [JobRequest(word, job_id, b"", run.world.now_us) for job_id in ids]
+    options: list[bytes] = []
+    if delay_ms >= 0:
+        options = [b"DELAY", b"%d.%03d" % divmod(delay_ms, 1000), b"REASON", b"it failed"]
+        for request in requests:
+            request.delay_us = delay_ms * 1000
     run.history.job_requests += requests
 
     def done(reply: Any) -> None:
@@ -203,7 +218,7 @@ def send_job_request(
                     request.reply = reply if len(ids) == 1 else 1
         then(reply)
 
-    client.ask(done, word, *ids)
+    client.ask(done, word, *options, *ids)
 
 
 def record_counters(run: Run, client: SimClient, reply: list[Any]) -> None:
@@ -221,6 +236,10 @@ def record_deliveries(run: Run, client: SimClient, reply: Any) -> list[bytes]:
     answer = len(run.history.delivered)
     for queue, job_id, body, _, nacks, _, deliveries in reply or []:
         ids.append(job_id)
+        if queue == DEAD_QUEUE:
+            letter = json.loads(body)
+            run.history.letters.append(SeenLetter(letter["id"].encode(), b64decode(letter["body"])))
+            continue
         run.history.delivered.append(
             Delivered(
                 body,

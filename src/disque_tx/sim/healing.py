@@ -16,6 +16,7 @@ from disque_tx.nodetable import HANDSHAKE
 from disque_tx.sim.actors import QUEUES, record_deliveries, send_job_request
 from disque_tx.sim.clients import LOST, SimClient
 from disque_tx.sim.operator import pause
+from disque_tx.sim.shape import DEAD_QUEUE
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
@@ -149,7 +150,16 @@ class Drain:
     def _take(self) -> None:
         if self._run.over:
             return
-        words = [b"GETJOB", b"NOHANG", b"WITHCOUNTERS", b"COUNT", b"100", b"FROM", *QUEUES]
+        words = [
+            b"GETJOB",
+            b"NOHANG",
+            b"WITHCOUNTERS",
+            b"COUNT",
+            b"100",
+            b"FROM",
+            *QUEUES,
+            DEAD_QUEUE,
+        ]
         self._client.ask(self._drained, *words)
 
     def _drained(self, reply: Any) -> None:

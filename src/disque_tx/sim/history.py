@@ -67,7 +67,7 @@ class JobRequest:
 
     ``asked_us``: sent. ``answered_us``: when the node answered, -1 if nothing arrived; ``reply`` is
     the number then, for this job, -1 for an error or if the answer leaves open which jobs it
-    counts.
+    counts. ``delay_us``: what a NACK asked for, -1 if nothing.
     """
 
     word: bytes
@@ -76,6 +76,15 @@ class JobRequest:
     asked_us: int
     answered_us: int = -1
     reply: int = -1
+    delay_us: int = -1
+
+
+@attrs.frozen
+class SeenLetter:
+    """A dead letter that was delivered. ``about``: the ID of the job in it, ``body``: its body."""
+
+    about: bytes
+    body: bytes
 
 
 @attrs.define
@@ -127,6 +136,7 @@ class History:
     added: dict[bytes, Added] = attrs.Factory(dict)
     delivered: list[Delivered] = attrs.Factory(list)
     job_requests: list[JobRequest] = attrs.Factory(list)
+    letters: list[SeenLetter] = attrs.Factory(list)
     pauses: list[Paused] = attrs.Factory(list)
     shown_counters: list[ShownCounters] = attrs.Factory(list)
     admitted: list[str] = attrs.Factory(list)

@@ -24,7 +24,8 @@ class MachineSettings:
     """How its node is configured. ``appendfsync``: ``always``, ``everysec`` or ``no``.
     ``enqueue_once``: jobs that an orderly stop left in queues are queued again at once.
     ``maxmemory``: bytes, 0 for no limit. ``password``: what clients must know, empty for none.
-    ``features``: what the node can do besides what the original can."""
+    ``features``: what the node can do besides what the original can. ``policies``: pattern, setting
+    and value of those in force."""
 
     appendonly: bool = False
     appendfsync: str = "everysec"
@@ -33,6 +34,7 @@ class MachineSettings:
     maxmemory: int = 0
     password: bytes = b""
     features: int = CAN_TABLES | CAN_BULK | CAN_QUERY
+    policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
 
 
 class Machine:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _PAUSE_FLAGS: Final = {b"none": 0, b"in": 1, b"out": 2, b"all": 3}
 _PEEKED: Final = 5
 _REST_US: Final = 3_000_000
+#: How long a QMOVE may take.
+_MOVE_US: Final = 12_000_000
 
 
 class Operator(Actor):
@@ -32,6 +34,8 @@ class Operator(Actor):
             everywhere = random.random() < 0.5
             queue = random.choice(QUEUES[: self.run.queues])
             pause(self.run, self.client, queue, flags, everywhere, self._done)
+        elif self.workload.moves:
+            self._move()
         elif self.workload.by_hand:
             queue = random.choice(QUEUES[: self.run.queues])
             self.client.ask(
@@ -41,9 +45,17 @@ class Operator(Actor):
             words = random.choice(((b"INFO",), (b"HELLO",), (b"CLUSTER", b"NODES")))
             self.client.ask(self._done, *words)
 
+    def _move(self) -> None:
+        """Move some jobs of a queue into another one."""
+        source, target = self.random.sample(QUEUES, 2)
+        words = [b"QMOVE", source, target]
+        if self.random.random() < 0.5:
+            words += [b"COUNT", b"%d" % self.random.randint(1, 5)]
+        self.client.ask(self._done, *words, within_us=_MOVE_US)
+
     def _done(self, reply: Any) -> None:
         self.client.leave()
-        self.rest(_REST_US // 3 if self.workload.pauses else _REST_US)
+        self.rest(_REST_US // 3 if self.workload.pauses or self.workload.moves else _REST_US)
 
     def _peeked(self, reply: Any) -> None:
         """Take some of these jobs out of the queue, put them back, or look at one."""

@@ -76,8 +76,7 @@ class Process:
         membership.announce(b"" if machine.host == machine.ip else machine.host, machine.port, 0)
         membership.features = settings.features
         self.node = Node(membership, JobIdSource(self._new_node_id()), self._random.random)
-        self.node.cluster.node_timeout_ms = settings.node_timeout_ms
-        self.node.memory.limit = settings.maxmemory
+        set_up(self.node, settings)
         registry = standard_registry()
         if machine.events is not None:
             self.node.outbox.events = machine.events(self)
@@ -328,3 +327,10 @@ def config(settings: MachineSettings) -> Settings:
         maxmemory=settings.maxmemory,
         cluster_link_buffer_limit=_LINK_BUFFER_BYTES,
     )
+
+
+def set_up(node: Node, settings: MachineSettings) -> None:
+    """Put the machine's settings that a new node reads by itself in force."""
+    node.cluster.node_timeout_ms = settings.node_timeout_ms
+    node.memory.limit = settings.maxmemory
+    node.policies.set_directives(list(settings.policies))

@@ -24,7 +24,7 @@ from disque_tx.sim.machine import Machine, MachineSettings
 from disque_tx.sim.network import Network
 from disque_tx.sim.operator import Operator, Stranger
 from disque_tx.sim.policies import PolicyOperator, tables_differ
-from disque_tx.sim.shape import WORKLOADS, Shape, Workload, draw_shape
+from disque_tx.sim.shape import Shape, Workload, draw_shape, workload_called
 from disque_tx.sim.world import World
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Run:
         self.world = World(seed)
         self.world.keep_trace = keep_trace
         self.shape = shape or draw_shape(self.world)
-        self.workload: Workload = WORKLOADS[self.shape.workload]
+        self.workload: Workload = workload_called(self.shape.workload)
         self.history = History()
         self.requests = 0
         self.lost = 0
@@ -70,6 +70,7 @@ class Run:
             appendfsync=self.shape.appendfsync,
             node_timeout_ms=3_000,
             password=self.password,
+            policies=self.workload.policies,
         )
         self.machines = [self._machine(n, settings) for n in range(self.shape.nodes)]
         self.plan = FaultPlan(self.world, self.network, self.machines, self.shape.intensity)

@@ -27,7 +27,8 @@ class Workload:
     does with a job. ``count``: of GETJOB. ``nohang``: share of GETJOBs that do not wait. ``apart``:
     producers and consumers use different nodes. ``pauses``, ``leaves``: the operator pauses queues,
     lets nodes leave. ``by_hand``: the operator takes jobs out of queues and puts them back.
-    ``logs``: nodes keep a log.
+    ``logs``: nodes keep a log. ``policies``: pattern, setting, value, in force on all nodes.
+    ``moves``: the operator moves jobs from one queue to another.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)
@@ -43,6 +44,8 @@ class Workload:
     leaves: bool = False
     by_hand: bool = False
     logs: bool = False
+    policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
+    moves: bool = False
 
 
 WORKLOADS: Final[dict[str, Workload]] = {
@@ -77,6 +80,43 @@ WORKLOADS: Final[dict[str, Workload]] = {
     "federation": Workload(apart=True, count=(1, 5, 20), nohang=0.1, replicate=(1, 1, 2)),
     "foreign-acks": Workload(apart=True, actions=("ack-elsewhere", "ack", "fastack-elsewhere")),
 }
+
+
+#: The queue of dead letters in all of the following.
+DEAD_QUEUE: Final = b"dead"
+#: What only nodes of ours do. Seeds from ``POLICY_SEEDS`` on have these workloads, so that all
+#: others keep theirs.
+POLICY_SEEDS: Final = 1_000_000
+POLICY_WORKLOADS: Final[dict[str, Workload]] = {
+    "backoff": Workload(
+        retry_s=(1, 2, 4),
+        actions=("ack", "ack", "nack", "nack", "nack-later", "nack-later", "ignore"),
+        count=(1, 3),
+        policies=((b"a", b"retry-delay", b"1"), (b"b", b"retry-delay", b"0.5")),
+    ),
+    "dead-letters": Workload(
+        retry_s=(0, 1, 2),
+        actions=("ack", "nack", "nack", "nack-later", "ignore"),
+        asynchronous=0.2,
+        policies=(
+            (b"*", b"max-deliveries", b"3"),
+            (b"*", b"dead-queue", DEAD_QUEUE),
+            (b"b", b"retry-delay", b"0.3"),
+            (b"b", b"retry-on-timeout", b"yes"),
+        ),
+    ),
+    "moves": Workload(
+        retry_s=(0, 2, 4),
+        actions=("ack", "ack", "nack", "nack-later", "ignore"),
+        count=(1, 3),
+        moves=True,
+    ),
+}
+
+
+def workload_called(name: str) -> Workload:
+    """The workload with this name."""
+    return POLICY_WORKLOADS[name] if name in POLICY_WORKLOADS else WORKLOADS[name]
 
 
 #: A workload and a fault.
@@ -142,6 +182,10 @@ def pairs() -> list[Pair]:
 def _task(seed: int) -> Pair:
     """The workload of a seed and the fault that it surely has; no fault in every fifth."""
     fifth, rest = divmod(seed, _QUIET_EVERY)
+    if seed >= POLICY_SEEDS:
+        names, faults = sorted(POLICY_WORKLOADS), sorted(FAULTS)
+        name = names[seed % len(names)]
+        return name, faults[seed // len(names) % len(faults)] if rest else ""
     if rest == 0:
         names = sorted(WORKLOADS)
         return names[fifth % len(names)], ""
@@ -163,7 +207,7 @@ def draw_shape(world: World) -> Shape:
         faults = {first, *random.sample(names, random.choice((0, 2, 5, len(names))))}
     if _CLOCK in faults:
         faults.update(_CLOCK_COMPANIONS)
-    logs = WORKLOADS[workload].logs or _CLOCK in faults or first in _ON_DISK
+    logs = workload_called(workload).logs or _CLOCK in faults or first in _ON_DISK
     nodes = random.choice(sizes)
     return Shape(
         nodes=nodes,
@@ -178,7 +222,7 @@ def draw_shape(world: World) -> Shape:
         appendfsync=random.choice(("always", "always", "everysec", "no")),
         first=first,
         password=random.random() < 0.3,
-        stay_leaving=WORKLOADS[workload].leaves and random.random() < 0.5,
+        stay_leaving=workload_called(workload).leaves and random.random() < 0.5,
         bulk=random.choice(BULK),
         hosts=_hosts(world, nodes),
     )

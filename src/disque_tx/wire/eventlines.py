@@ -18,7 +18,16 @@ from mypy_extensions import i64
 from disque_tx import events
 from disque_tx.errors import PeerError
 from disque_tx.events import KIND_NAMES, REASON_NAMES
-from disque_tx.wire.eventrecords import BIRTH, BODY_HASH, HEADER, MAGIC, PEER, PLAIN, QUEUED_BIRTH
+from disque_tx.wire.eventrecords import (
+    BIRTH,
+    BODY_HASH,
+    HEADER,
+    MAGIC,
+    PEER,
+    PLAIN,
+    QUEUED_BIRTH,
+    TEXT,
+)
 
 _HEAD: Final = 8 + 8 * 2 + 4 * 2
 _BIRTH: Final = 8 * 4
@@ -149,6 +158,8 @@ class Segment:
             return f',"jobs":{number}'
         if shape == PEER:
             return f',"peer":{_quoted(data[at + 4 : end])}'
+        if kind == events.DELAYED or shape == TEXT:
+            return _noted(kind, number, data[at + 4 : end] if shape == TEXT else b"")
         if shape != BIRTH and shape != QUEUED_BIRTH:
             return ""
         return (
@@ -177,7 +188,7 @@ class Segment:
 
     def _rest_end(self, at: i64, shape: i64) -> i64:
         """Where a record ends whose rest begins here; -1 if that is not in the data."""
-        if shape == PEER:
+        if shape in (PEER, TEXT):
             return self._end(at)
         if shape != BIRTH and shape != QUEUED_BIRTH:
             return at if shape == PLAIN else -1
@@ -206,6 +217,15 @@ class Segment:
                 self._queues.clear()
             known = self._queues[name] = _quoted(name)
         return known
+
+
+def _noted(kind: i64, number: i64, text: bytes) -> str:
+    """The fields of an event that may have a text."""
+    fields = f',"backoff_ms":{number}' if kind == events.DELAYED else ""
+    if text:
+        name = "successor" if kind == events.MOVED else "note"
+        fields += f',"{name}":{_quoted(text)}'
+    return fields
 
 
 def _count(data: bytes, at: i64) -> i64:

@@ -13,7 +13,7 @@ counted from 0 since then. The other events follow one by one, so what is missin
 segments was dropped. ``bodies``: what lines contain of bodies, see below. ``rest`` depends on
 ``shape``: nothing (0); retry_s, ttl_s, delay_s and copies wanted, i64 each, then i32 + body, or -1
 without one (1), and this record stands for two events, ADDED and QUEUED (3); i32 + the ID of
-another node (2).
+another node (2); i32 + a text (4).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ PLAIN: Final = 0
 BIRTH: Final = 1
 PEER: Final = 2
 QUEUED_BIRTH: Final = 3
+TEXT: Final = 4
 #: Queues whose names are remembered as wanted or not; a client may name any number.
 _QUEUES_MAX: Final = 10_000
 _ELAPSED_MS_MAX: Final = 2_147_483_647
@@ -104,6 +105,16 @@ class EventRecorder(EventSink):
         """Record what happened to a job."""
         if self.wanted is None or self.wanted.wants(job.queue):
             self._head(kind, reason, PLAIN, job, number, elapsed_ms)
+
+    def noted(
+        self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64, text: bytes
+    ) -> None:
+        """Record what happened to a job, with a text if there is one."""
+        if self.wanted is not None and not self.wanted.wants(job.queue):
+            return
+        self._head(kind, reason, TEXT if text else PLAIN, job, number, elapsed_ms)
+        if text:
+            self._bytes(text)
 
     def moved(self, kind: i64, job: JobRecord, node_id: bytes) -> None:
         """Record that a job came or went."""

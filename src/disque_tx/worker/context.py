@@ -49,8 +49,11 @@ class Client(Protocol):
     def ack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
         """ACKJOB for several jobs."""
 
-    def nack_taken(self, jobs: Sequence[Any], /) -> Deferred[int]:
-        """NACK for several jobs; fires with how many were queued again."""
+    def nack_taken(self, jobs: Sequence[Any], /, *, reason: str | None = None) -> Deferred[int]:
+        """NACK for several jobs, for one reason; fires with how many will be delivered again."""
+
+    def execute(self, *words: str) -> Deferred[Any]:
+        """Any other command; fires with its reply, strings as bytes."""
 
 
 class Context:
@@ -99,11 +102,13 @@ class HeldJob:
     ``retry_s`` and ``add_options``: the options it was added with, ``None`` until they are known.
     ``timer``: when the next WORKING is sent. ``heartbeat``: the WORKING that has no answer yet.
     ``leased``: whether to send more. ``reply``: the queue for the result, if one was asked for.
-    ``retries_max``: how many nacks and additional deliveries it may have.
+    ``retries_max``: how many nacks and additional deliveries it may have. ``reason``: why it is
+    given back, for nodes that keep that; ``None`` for no reason.
     """
 
     __slots__ = (
         "heartbeat",
+        "reason",
         "context",
         "leased",
         "reply",
@@ -126,6 +131,7 @@ class HeldJob:
         self.heartbeat: Deferred[None] | None = None
         self.leased = True
         self.reply: str | None = None
+        self.reason: str | None = None
 
 
 current: ContextVar[Context] = ContextVar("disque_job")

@@ -12,7 +12,10 @@
    was. This takes one SHOW.
 5. A job with RETRY 0 (at most once) is never given back once its handler has started; NACK would
    ignore it. It becomes a dead letter at its first failure.
-6. A handler in a thread cannot be stopped. When it is given up, its job is delivered again after
+6. Where the nodes have a policy for the queue of the job, they do this: with ``retry-delay``, NACK
+   comes at once, and the node holds the job back; with ``max-deliveries``, only the node makes dead
+   letters of jobs that failed too often (see ``nodepolicies``). NACK contains the reason then.
+7. A handler in a thread cannot be stopped. When it is given up, its job is delivered again after
    its RETRY, unless it has no attempt left.
 """
 
@@ -31,6 +34,7 @@ from disque_tx.client.options import AddOptions
 from disque_tx.worker.context import HeldJob
 from disque_tx.worker.deadletters import Letter
 from disque_tx.worker.leases import Leases
+from disque_tx.worker.nodepolicies import NodePolicies, QueueRules
 from disque_tx.worker.policy import Policy
 from disque_tx.worker.results import encoded_failure
 from disque_tx.worker.runs import JobFailure
@@ -49,6 +53,7 @@ class FailureHandler:
         self,
         name: str,
         policy: Policy,
+        policies: NodePolicies,
         leases: Leases,
         settling: Settler,
         *,
@@ -58,6 +63,7 @@ class FailureHandler:
     ) -> None:
         self._name = name
         self._policy = policy
+        self._policies = policies
         self._leases = leases
         self._settling = settling
         self._clock = clock
@@ -70,14 +76,19 @@ class FailureHandler:
     def is_exhausted(self, held: HeldJob) -> bool:
         """Whether a job was delivered too often even before this attempt: perhaps its handler
         crashes the worker each time."""
-        return held.context.attempt > held.retries_max + 1
+        exhausted = held.context.attempt > held.retries_max + 1
+        return exhausted and not self._policies.known(held.context.queue).letters
 
     def failed(self, held: HeldJob, failed: JobFailure) -> None:
         """The handler of a job has failed, and has ended."""
+        Deferred.fromCoroutine(self._failed(held, failed))
+
+    async def _failed(self, held: HeldJob, failed: JobFailure) -> None:
+        rules = await self._policies.of(held.context.queue)
         if self._has_no_other_try(held, failed):
-            self.bury(held, failed)
+            await self._bury(held, failed)
         else:
-            Deferred.fromCoroutine(self._try_again(held, failed))
+            await self._try_again(held, failed, rules)
 
     def given_up(self, held: HeldJob, failed: JobFailure) -> None:
         """The handler of a job takes too long and cannot be stopped."""
@@ -105,9 +116,10 @@ class FailureHandler:
 
     def _has_no_other_try(self, held: HeldJob, failed: JobFailure) -> bool:
         exhausted = held.context.attempt > held.retries_max and not failed.interrupted
-        return failed.hopeless or exhausted
+        by_nodes = self._policies.known(held.context.queue).letters
+        return failed.hopeless or (exhausted and not by_nodes)
 
-    async def _try_again(self, held: HeldJob, failed: JobFailure) -> None:
+    async def _try_again(self, held: HeldJob, failed: JobFailure, rules: QueueRules) -> None:
         if held.retry_s is None:
             await self._leases.send_heartbeat(held)
         if held.retry_s is None:
@@ -116,6 +128,12 @@ class FailureHandler:
             await self._bury(held, failed)
             return
         self._note(held, failed)
+        if rules.backoff or rules.letters:
+            held.reason = failed.reason
+        if rules.backoff:
+            self._log(held, failed, "as the policy of its queue says")
+            self._settling.nack(held)
+            return
         full = len(self._waiting) >= self._policy.waiting_max
         if self._stopping or full or held.context.lease_lost:
             self._log(held, failed, "as soon as a worker takes it")

@@ -26,6 +26,7 @@ from disque_tx.worker.errors import AllSlotsLost, BadHandlers, UnknownTask
 from disque_tx.worker.failures import FailureHandler
 from disque_tx.worker.fetching import Fetcher, order_of
 from disque_tx.worker.leases import Leases
+from disque_tx.worker.nodepolicies import NodePolicies
 from disque_tx.worker.policy import Backoff, Policy
 from disque_tx.worker.processes import Processes
 from disque_tx.worker.results import encoded_result
@@ -149,6 +150,7 @@ class Worker(Service):
         self._failures = FailureHandler(
             self.worker_name,
             self._policy,
+            NodePolicies(client, reactor),
             self._leases,
             self._settling,
             clock=reactor,

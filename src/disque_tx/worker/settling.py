@@ -127,7 +127,7 @@ class Settler:
     # -- not done ----------------------------------------------------------------------------
 
     def nack(self, held: HeldJob) -> None:
-        """Give a job back, to be delivered again at once."""
+        """Give a job back, to be delivered again at once, or as the policy of its queue says."""
         self._leases.release(held)
         if self._closed:
             return
@@ -141,12 +141,18 @@ class Settler:
 
     def _start_nacks(self) -> None:
         nacks, self._nacks = self._nacks, []
-        for start in range(0, len(nacks), _AT_ONCE):
-            Deferred.fromCoroutine(self._send_nacks(nacks[start : start + _AT_ONCE]))
+        by_reason: dict[str | None, list[HeldJob]] = {}
+        for held in nacks:
+            by_reason.setdefault(held.reason, []).append(held)
+        for reason, alike in by_reason.items():
+            for start in range(0, len(alike), _AT_ONCE):
+                batch = alike[start : start + _AT_ONCE]
+                Deferred.fromCoroutine(self._send_nacks(batch, reason))
 
-    async def _send_nacks(self, batch: list[HeldJob]) -> None:
+    async def _send_nacks(self, batch: list[HeldJob], reason: str | None) -> None:
+        jobs = [held.delivered for held in batch]
         try:
-            queued = await self._client.nack_taken([held.delivered for held in batch])
+            queued = await self._client.nack_taken(jobs, reason=reason)
         except Exception as error:
             _log.warn(
                 "{n} jobs could not be given back, and are delivered after their RETRY: {error}",

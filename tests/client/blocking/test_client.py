@@ -39,6 +39,25 @@ class ShortFormTests(SessionTestCase):
         self.assertEqual(["GETJOB", "WORKING", "NACK", "ACKJOB"], node.commands())
         self.assertNotIn("body", repr(delivered))
 
+    def test_nack_options(self) -> None:
+        """A delay and a reason reach the node; a reason that is too long is cut."""
+        node = self.node(GETJOB=array(job()), NACK=b":1\r\n")
+        delivered = self.client(node).dequeue("q")
+        assert delivered is not None
+        self.assertIs(True, delivered.nack(delay_s=0.25, reason="x" * 2_000))
+        self.assertEqual([b"NACK", b"DELAY", b"0.250", b"REASON"], node.requests[-1][:4])
+        self.assertEqual(1_024, len(node.requests[-1][4]))
+
+    def test_nack_to_an_original(self) -> None:
+        """A node of the original takes options for IDs: it gets a plain NACK, and the job is
+        delivered again at once."""
+        bad = b"-BADID Invalid Job ID format.\r\n"
+        node = self.node(GETJOB=array(job()), NACK=[bad, b":1\r\n"])
+        delivered = self.client(node).dequeue("q")
+        assert delivered is not None
+        self.assertIs(True, delivered.nack(delay_s=5))
+        self.assertEqual([b"NACK", JOB_ID.encode()], node.requests[-1])
+
     def test_dequeue_nothing(self) -> None:
         """When no job arrives in time, the result is None; with a timeout of 0 the request does not
         wait."""

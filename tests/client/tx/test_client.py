@@ -88,6 +88,17 @@ class ShortFormTests(NetworkTestCase):
         nodes[1].answer("NACK", HANG_UP)
         self.failure(client.nack_taken(jobs), OutcomeUnknown)
 
+    def test_nack_to_an_original(self) -> None:
+        """A node of the original takes options for IDs: it gets a plain NACK."""
+        bad = b"-BADID Invalid Job ID format.\r\n"
+        node = self.node(GETJOB=array(job()), NACK=[bad, b":1\r\n", bad, b":1\r\n"])
+        client = self.client(node)
+        (taken,) = self.result(client.take("q"))
+        self.assertIs(True, self.result(taken.nack(delay_s=5, reason="why")))
+        self.assertEqual([b"NACK", JOB_ID.encode()], node.requests[-1])
+        self.assertEqual(1, self.result(client.nack_taken([taken], reason="why")))
+        self.assertEqual([b"NACK", JOB_ID.encode()], node.requests[-1])
+
 
 class SharingTests(NetworkTestCase):
     """The connections that requests use."""

@@ -33,7 +33,7 @@ class CommandTests(NetworkTestCase):
     def check(self, words: str, reply: bytes, expected: Any, call: Callable[[Any], Any]) -> None:
         """Check the request of the method, and its result for this reply."""
         node = self.node()
-        for command in (*COMMANDS, "CONFIG", "QPOLICY"):
+        for command in (*COMMANDS, "CONFIG", "QPOLICY", "QMOVE"):
             node.answer(command, reply)
         result = self.result(call(self.client(node)))
         self.assertEqual((words.encode().split(), expected), (node.requests[-1], result))
@@ -44,6 +44,8 @@ class CommandTests(NetworkTestCase):
         self.check(f"ACKJOB {ids}", two, 2, lambda c: c.ack_jobs(JOB_ID, "x"))
         self.check(f"FASTACK {ids}", two, 2, lambda c: c.fast_ack(JOB_ID, "x"))
         self.check(f"NACK {ids}", two, 2, lambda c: c.nack(JOB_ID, "x"))
+        words = f"NACK DELAY 1.500 REASON why {JOB_ID}"
+        self.check(words, two, 2, lambda c: c.nack(JOB_ID, delay_s=1.5, reason="why"))
         self.check(f"ENQUEUE {ids}", two, 2, lambda c: c.enqueue_jobs(JOB_ID, "x"))
         self.check(f"DEQUEUE {ids}", two, 2, lambda c: c.dequeue_jobs(JOB_ID, "x"))
         self.check(f"DELJOB {ids}", two, 2, lambda c: c.delete_jobs(JOB_ID, "x"))
@@ -86,6 +88,13 @@ class CommandTests(NetworkTestCase):
     def test_queues(self) -> None:
         """Commands on queues."""
         item = array(bulk("q"), bulk(JOB_ID), bulk("b"))
+        self.check("QMOVE q r", b":7\r\n", 7, lambda c: c.queue_move("q", b"r"))
+        self.check(
+            f"QMOVE dead * DEAD COUNT 5 ID {JOB_ID}",
+            b":1\r\n",
+            1,
+            lambda c: c.queue_move("dead", "*", count=5, job_ids=[JOB_ID], dead=True),
+        )
         self.check("QLEN q", b":7\r\n", 7, lambda c: c.queue_length(b"q"))
         self.check("QSTAT q", b"*-1\r\n", None, lambda c: c.queue_stat("q"))
         self.check(

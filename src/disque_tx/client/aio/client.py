@@ -18,6 +18,7 @@ from disque_tx.client.addresses import Address, seeds
 from disque_tx.client.aio.session import AsyncSession
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.commands import IN_ORDER_AT_ONCE, AwaitedCommands, Wait, whole_ms
+from disque_tx.client.errors import BadJobId
 from disque_tx.client.nodes import Origins
 from disque_tx.client.options import TLS, ConnectionOptions, tls_options
 from disque_tx.client.requests import Name, Request
@@ -215,9 +216,19 @@ class TakenJob(Delivered):
         the node had it."""
         return await self._near(requests.fast_ack(self.id)) > 0
 
-    async def nack(self) -> bool:
-        """The job failed: queue it again now. Returns whether the node did."""
-        return await self._near(requests.nack(self.id)) > 0
+    async def nack(self, delay_s: float | None = None, reason: str | None = None) -> bool:
+        """The job failed: it is to be delivered again. Returns whether it will be.
+
+        ``delay_s``: after this many seconds, ``None``: as the policy of its queue says, or now.
+        ``reason``: why, for its dead letter. A node of the original knows neither: it queues the
+        job again now.
+        """
+        try:
+            return await self._near(requests.nack(self.id, delay_s=delay_s, reason=reason)) > 0
+        except BadJobId:
+            if delay_s is None and reason is None:
+                raise
+            return await self._near(requests.nack(self.id)) > 0
 
     async def working(self) -> int:
         """The job takes longer: postpone its next delivery. Returns for how many seconds from now.

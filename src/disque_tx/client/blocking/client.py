@@ -13,7 +13,7 @@ from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.blocking.session import BlockingSession, ClientEnvironment
 from disque_tx.client.channels import Steps
 from disque_tx.client.commands import IN_ORDER_AT_ONCE, ImmediateCommands, Wait, whole_ms
-from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
+from disque_tx.client.errors import BadJobId, ClientError, ConnectionLost, ScanInterrupted
 from disque_tx.client.nodes import Origins
 from disque_tx.client.options import TLS, ConnectionOptions, tls_options
 from disque_tx.client.requests import Name, Scan
@@ -227,9 +227,20 @@ class TakenJob(Delivered):
         it and had not acknowledged it before."""
         return self._session.request_near(self.address, requests.ack_jobs(self.id)) > 0
 
-    def nack(self) -> bool:
-        """The job failed: queue it again now. Returns whether the node did."""
-        return self._session.request_near(self.address, requests.nack(self.id)) > 0
+    def nack(self, delay_s: float | None = None, reason: str | None = None) -> bool:
+        """The job failed: it is to be delivered again. Returns whether it will be.
+
+        ``delay_s``: after this many seconds, ``None``: as the policy of its queue says, or now.
+        ``reason``: why, for its dead letter. A node of the original knows neither: it queues the
+        job again now.
+        """
+        near = self._session.request_near
+        try:
+            return near(self.address, requests.nack(self.id, delay_s=delay_s, reason=reason)) > 0
+        except BadJobId:
+            if delay_s is None and reason is None:
+                raise
+            return near(self.address, requests.nack(self.id)) > 0
 
     def working(self) -> int:
         """The job takes longer: postpone its next delivery. Returns for how many seconds from now.

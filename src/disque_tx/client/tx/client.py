@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from disque_tx.client import requests
 from disque_tx.client.addresses import Address, seeds
 from disque_tx.client.channels import Steps
 from disque_tx.client.commands import DeferredCommands, Wait, whole_ms
+from disque_tx.client.errors import BadJobId
 from disque_tx.client.nodes import Origins
 from disque_tx.client.options import TLS, ConnectionOptions, tls_options
 from disque_tx.client.requests import Name, Request
@@ -203,9 +205,20 @@ class DisqueClient(TwistedCommands):
         were not acknowledged before."""
         return self._near(jobs, requests.ack_jobs)
 
-    def nack_taken(self, jobs: Sequence[TakenJob]) -> Deferred[int]:
+    def nack_taken(
+        self, jobs: Sequence[TakenJob], delay_s: float | None = None, reason: str | None = None
+    ) -> Deferred[int]:
         """Give jobs back, with one request to each node that delivered some. Fires with how many
-        were queued again."""
+        will be delivered again. ``delay_s``, ``reason``: see :meth:`TakenJob.nack`."""
+        nack = partial(requests.nack, delay_s=delay_s, reason=reason)
+        given_back = self._near(jobs, nack)
+        if delay_s is not None or reason is not None:
+            given_back.addErrback(self._nack_plainly, jobs)
+        return given_back
+
+    def _nack_plainly(self, failure: Failure, jobs: Sequence[TakenJob]) -> Deferred[int]:
+        """A node of the original takes the options for IDs."""
+        failure.trap(BadJobId)
         return self._near(jobs, requests.nack)
 
     def _near(
@@ -245,9 +258,21 @@ class TakenJob(Delivered):
         whether the node had it."""
         return self._near(requests.fast_ack(self.id)).addCallback(bool)
 
-    def nack(self) -> Deferred[bool]:
-        """The job failed: queue it again now. Fires with whether the node did."""
-        return self._near(requests.nack(self.id)).addCallback(bool)
+    def nack(self, delay_s: float | None = None, reason: str | None = None) -> Deferred[bool]:
+        """The job failed: it is to be delivered again. Fires with whether it will be.
+
+        ``delay_s``: after this many seconds, ``None``: as the policy of its queue says, or now.
+        ``reason``: why, for its dead letter. A node of the original knows neither: it queues the
+        job again now.
+        """
+        given_back = self._near(requests.nack(self.id, delay_s=delay_s, reason=reason))
+        if delay_s is not None or reason is not None:
+            given_back.addErrback(self._nack_plainly)
+        return given_back.addCallback(bool)
+
+    def _nack_plainly(self, failure: Failure) -> Deferred[int]:
+        failure.trap(BadJobId)
+        return self._near(requests.nack(self.id))
 
     def working(self) -> Deferred[int]:
         """The job takes longer: postpone its next delivery. Fires with the number of seconds from

@@ -50,6 +50,13 @@ class _Several(EventSink):
             sink.wall_us = self.wall_us
             sink.job(kind, job, reason, number, elapsed_ms)
 
+    def noted(
+        self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int, text: bytes
+    ) -> None:
+        for sink in self._sinks:
+            sink.wall_us = self.wall_us
+            sink.noted(kind, job, reason, number, elapsed_ms, text)
+
     def moved(self, kind: int, job: JobRecord, node_id: bytes) -> None:
         for sink in self._sinks:
             sink.wall_us = self.wall_us

@@ -16,6 +16,7 @@ from disque_tx.sim.checkers.hosts import HostsDiffer
 from disque_tx.sim.checkers.jobs import EnoughCopies, NothingLost, NothingUnexpected, UniqueIds
 from disque_tx.sim.checkers.policies import PoliciesKept, SamePolicies
 from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
+from disque_tx.sim.checkers.retries import BackoffRespected, EveryJobSettled, OneLetter
 from disque_tx.sim.run import Checker
 
 
@@ -44,4 +45,7 @@ def all_checkers() -> list[Checker]:
         MemoryCounted(),
         SamePolicies(),
         PoliciesKept(),
+        BackoffRespected(),
+        EveryJobSettled(),
+        OneLetter(),
     ]

@@ -157,7 +157,10 @@ class TotalsMatch(Checker):
             return breaches
         history = run.history
         nacks = sum(request.reply for request in history.job_requests if request.word == b"NACK")
-        for name, seen in (("delivered", len(history.delivered)), ("nacked", nacks)):
+        for name, seen in (
+            ("delivered", len(history.delivered) + len(history.letters)),
+            ("nacked", nacks),
+        ):
             counted = sum(int(getattr(node.totals, name)) for _, node in run.nodes())
             if counted != seen:
                 breaches.append(f"the nodes count {counted} {name}, clients saw {seen}")
@@ -173,6 +176,7 @@ class MemoryCounted(Checker):
         for machine, node in run.nodes():
             stored = sum(job_bytes(job) for job in node.jobs.table.values())
             stored += sum(QUEUE_BYTES + len(queue.name) for queue in node.queues.table.values())
+            stored += node.jobs.reasons.used
             if node.memory.used != stored:
                 breaches.append(
                     f"{machine.ip.decode()} counts {node.memory.used} bytes and holds {stored}"

@@ -22,31 +22,41 @@ class NothingLost(Checker):
 
     def judge(self, run: Run) -> list[str]:
         """Jobs that were never delivered."""
-        delivered = run.history.by_body()
+        delivered = {*run.history.by_body(), *(letter.body for letter in run.history.letters)}
         return [
             f"{added.job_id.decode()}: accepted at {added.accepted_us / 1e6:.3f} s by"
             f" {added.node.decode()}, never delivered; copies at"
             f" {b' '.join(sorted(added.holders)).decode() or 'no node'}"
             for added in run.history.accepted()
-            if added.body not in delivered and not self._excused(run, added)
+            if added.body not in delivered and not may_be_lost(run, added)
         ]
 
-    def _excused(self, run: Run, added: Added) -> bool:
-        if added.accepted_us + (added.ttl_s + 1) * 1_000_000 < run.world.now_us:
-            return True
-        if added.retry_s == 0:
-            return bool(run.plan.history) or run.evicts
-        if added.outside and added.asynchronous:
-            return bool(run.plan.history)  # no copy is known of
-        return not any(
-            run.plan.alive_since(machine.ip) <= added.asked_us
-            and not _ended_by_clock(run, added, machine)
-            for machine in run.machines
-            if machine.ip in added.holders
-        )
+
+def may_be_lost(run: Run, added: Added) -> bool:
+    """Whether nobody promised that the job is delivered: its life is over, it may be delivered
+    once at the most, or no node that had a copy lived on."""
+    if added.accepted_us + (added.ttl_s + 1) * 1_000_000 < run.world.now_us:
+        return True
+    if added.retry_s == 0:
+        return bool(run.plan.history) or run.evicts
+    if (run.workload.moves or run.workload.policies) and _broken(run, added) >= added.replicate:
+        return True  # the copies of the job in its place may have been there
+    if added.outside and added.asynchronous:
+        return bool(run.plan.history)  # no copy is known of
+    return not any(
+        run.plan.alive_since(machine.ip) <= added.asked_us
+        and not ended_by_clock(run, added, machine)
+        for machine in run.machines
+        if machine.ip in added.holders
+    )
 
 
-def _ended_by_clock(run: Run, added: Added, machine: Machine) -> bool:
+def _broken(run: Run, added: Added) -> int:
+    """How many nodes lost their memory since the job was added."""
+    return sum(run.plan.alive_since(machine.ip) > added.asked_us for machine in run.machines)
+
+
+def ended_by_clock(run: Run, added: Added, machine: Machine) -> bool:
     """Whether the life of the job was ever over by the wall clock of the machine."""
     left_us = added.asked_us + added.ttl_s * 1_000_000 - run.world.now_us
     return run.shape.appendonly and max(machine.clocks.shifts_us, default=0) >= left_us
@@ -63,6 +73,8 @@ class NothingUnexpected(Checker):
             name = delivery.job_id.decode("latin-1")
             if added is None:
                 breaches.append(f"{name}: delivered with a body that was never added")
+            elif run.workload.moves:
+                continue  # it may be in another queue, under another ID
             elif added.queue != delivery.queue:
                 breaches.append(f"{name}: delivered from another queue than it was added to")
             elif added.job_id and added.job_id != delivery.job_id:

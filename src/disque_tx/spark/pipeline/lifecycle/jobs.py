@@ -35,6 +35,8 @@ _FIRST: Final = {
     "expired_at": ("expired",),
     "evicted_at": ("evicted",),
     "deleted_at": ("deleted",),
+    "dead_at": ("dead", "dropped"),
+    "moved_at": ("moved",),
 }
 #: Column → the kinds of events that it counts, and for which reason.
 _COUNTED: Final[dict[str, tuple[tuple[str, ...], str | None]]] = {
@@ -173,7 +175,7 @@ def _began_us() -> Column:
 
 def _ended_us() -> Column:
     """When it leaves the backlog, if it ever entered it."""
-    ends = ("acked_at", "evicted_at", "expired_at", "deleted_at")
+    ends = ("acked_at", "evicted_at", "expired_at", "deleted_at", "dead_at", "moved_at")
     return fn.when(_began_us().isNotNull(), fn.coalesce(*ends))
 
 
@@ -190,7 +192,8 @@ def _visited(nodes: Sequence[str]) -> Column:
 def _outcome(horizon_us: int) -> Column:
     """What became of a job; the first of these that holds. Cases:
 
-    1. It was acknowledged, refused, deleted, evicted, or it expired.
+    1. It was acknowledged, replaced by a dead letter or dropped, moved, refused, deleted, evicted,
+       or it expired.
     2. It was never accepted: neither with one copy, nor asynchronously, nor replicated, nor queued.
     3. Its TTL has been over for more than a minute, and no end was logged: lost, as far as is
        known.
@@ -200,6 +203,8 @@ def _outcome(horizon_us: int) -> Column:
     ended_us = fn.col("added_at") + overdue_s * 1_000_000
     return (
         fn.when(fn.col("acks") > 0, "acked")
+        .when(fn.col("dead_at").isNotNull(), "dead")
+        .when(fn.col("moved_at").isNotNull(), "moved")
         .when(fn.col("refusals") > 0, "refused")
         .when(fn.col("deletions") > 0, "deleted")
         .when(fn.col("evicted_at").isNotNull(), "evicted")

@@ -17,7 +17,7 @@ PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 #: A percentile is off by no more than 1/10,000 of the rank.
 _ACCURACY: Final = 10_000
 _SPANS: Final = ("wait_ms", "run_ms", "total_ms")
-_ENDS: Final = ("acked", "deleted", "evicted", "expired", "refused", "lost")
+_ENDS: Final = ("acked", "dead", "moved", "deleted", "evicted", "expired", "refused", "lost")
 #: Column → the kind of events that it counts.
 _COUNTED: Final = {
     "added": ("added",),

@@ -1,0 +1,251 @@
+"""QMOVE: jobs of this node go from one queue to another, here or, as letters, to where they were.
+
+1. Each becomes a new job, which takes the place of the old one as soon as it has its copies (see
+   ``successors``). It keeps body, RETRY, REPLICATE and the rest of its TTL; DELAY is over.
+2. A dead letter can be unwrapped instead: the job in it is added as it once was, with its whole
+   TTL. What is no letter stays.
+3. The client is blocked while jobs are under way. Some are begun per turn, and only so many are
+   under way at a time. If the client goes away no more are begun.
+4. Jobs come from the queue as it was at the beginning, or are named by ID; those in the hands of a
+   consumer stay.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx import events
+from disque_tx.core.adding import AddRequest
+from disque_tx.core.client import REPLY_OFF, Client
+from disque_tx.core.delivery import Delivery
+from disque_tx.core.job import Job
+from disque_tx.core.letters import read_letter
+from disque_tx.core.overview.endings import MOVED
+from disque_tx.core.state import State
+from disque_tx.core.successors import Purpose, Successors
+from disque_tx.errors import CommandError
+from disque_tx.messages import QUEUED
+
+#: Jobs looked at per turn, and bytes of their bodies.
+SLICE: Final = 100
+SLICE_BYTES: Final = 4 * 1024 * 1024
+#: Jobs of one request that wait for their copies at a time.
+WINDOW: Final = 200
+_NO_LIMIT: Final = 1 << 62
+
+
+class MoveRequest:
+    """What QMOVE asks for. ``target``: empty for the queue that each letter names. ``count``: how
+    many jobs at the most, -1 for all. ``ids``: these jobs only, ``None`` for any. ``dead``: unwrap
+    dead letters."""
+
+    __slots__ = ("count", "dead", "ids", "source", "target")
+
+    def __init__(self, source: bytes, target: bytes) -> None:
+        self.source: bytes = source
+        self.target: bytes = target
+        self.count: i64 = -1
+        self.ids: list[bytes] | None = None
+        self.dead: bool = False
+
+
+class _Move(Purpose):
+    """One QMOVE in progress. ``left``: how many jobs may still be begun. ``seen``: how many may
+    still be looked at. ``at``: of the IDs. ``last``: the job of the queue that was looked at last.
+    ``under_way``: jobs that wait for copies. ``error``: why one could not be added."""
+
+    def __init__(
+        self, state: State, delivery: Delivery, request: MoveRequest, client: Client
+    ) -> None:
+        super().__init__(events.BY_MOVE)
+        self._endings = state.jobs.endings
+        self._outbox = state.outbox
+        self._totals = state.totals
+        self._delivery = delivery
+        self.request: MoveRequest = request
+        self.client: Client = client
+        self.left: i64 = request.count if request.count >= 0 else _NO_LIMIT
+        self.seen: i64 = 0
+        self.at: i64 = 0
+        self.last: Job | None = None
+        self.under_way: i64 = 0
+        self.moved: i64 = 0
+        self.error: CommandError | None = None
+
+    def replaced(self, old: Job, new_id: bytes) -> None:
+        """The job is in its new queue."""
+        self._endings.note(old.id, MOVED)
+        self.moved += 1
+        self._totals.moved += 1
+        self._outbox.note_text(events.MOVED, old, events.BY_MOVE, 0, new_id)
+        self.under_way -= 1
+
+    def kept(self, old: Job, now_ms: i64) -> None:
+        """There were no copies: the job goes back to where it was."""
+        self.under_way -= 1
+        self.left = 0
+        self.error = CommandError("NOREPL", "Not enough nodes confirmed copies of the moved jobs")
+        self._delivery.enqueue_counted(old, events.BY_MOVE, now_ms)
+
+    def cancelled(self, old: Job) -> None:
+        """The job was acknowledged meanwhile."""
+        self.under_way -= 1
+
+
+class Moves:
+    """Every QMOVE in progress."""
+
+    def __init__(self, state: State, delivery: Delivery, successors: Successors) -> None:
+        self._state = state
+        self._jobs = state.jobs
+        self._queues = state.queues
+        self._waiters = state.waiters
+        self._outbox = state.outbox
+        self._delivery = delivery
+        self._successors = successors
+        self._active: list[_Move] = []
+        # What may still be done in this turn.
+        self._jobs_left: i64 = 0
+        self._bytes_left: i64 = 0
+
+    def begin(self, client: Client, request: MoveRequest, now_ms: i64, wall_us: i64) -> None:
+        """QMOVE: answer the client with how many were moved, now or later.
+
+        Raises ``CommandError`` when the first job already cannot be added.
+        """
+        move = _Move(self._state, self._delivery, request, client)
+        if request.ids is not None:
+            move.seen = len(request.ids)
+        else:
+            queue = self._queues.get(request.source)
+            move.seen = queue.jobs.size if queue is not None else 0
+        self._new_slice()
+        self._go_on(move, now_ms, wall_us)
+        if not _is_over(move):
+            self._waiters.block(client)
+            self._active.append(move)
+        elif move.error is not None and move.moved == 0:
+            raise move.error
+        else:
+            client.replies.integer(move.moved)
+
+    def next_due_ms(self, now_ms: i64) -> i64:
+        """When :meth:`run_due` has something to do next, -1 for not before a job has its copies."""
+        for move in self._active:
+            if _is_over(move) or (_has_more(move) and move.under_way < WINDOW):
+                return now_ms + 1
+        return -1
+
+    def run_due(self, now_ms: i64, wall_us: i64) -> None:
+        """Go on with each, and answer the clients of those that are over."""
+        if not self._active:
+            return
+        self._new_slice()
+        still: list[_Move] = []
+        served: list[_Move] = []
+        for move in self._active:
+            if move.client not in self._waiters.blocked:
+                move.left = 0
+            before = self._jobs_left
+            self._go_on(move, now_ms, wall_us)
+            if not _is_over(move):
+                # Those that were not reached in this turn come first in the next one.
+                (served if self._jobs_left < before else still).append(move)
+            elif move.client in self._waiters.blocked:
+                self._answer(move)
+        self._active = still + served
+
+    def release(self, client: Client) -> bool:
+        """Answer a client at once, because all jobs are about to be forgotten; ``False`` when it
+        moves none."""
+        for move in self._active:
+            if move.client is client:
+                self._answer(move)
+                return True
+        return False
+
+    def forget_all(self) -> None:
+        """All jobs are gone."""
+        self._active.clear()
+
+    def _answer(self, move: _Move) -> None:
+        client = move.client
+        if client.reply_mode != REPLY_OFF:
+            if move.error is not None and move.moved == 0:
+                client.replies.error(move.error.reply())
+            else:
+                client.replies.integer(move.moved)
+        self._waiters.leave(client)
+        self._outbox.touch(client)
+
+    def _new_slice(self) -> None:
+        self._jobs_left = SLICE
+        self._bytes_left = SLICE_BYTES
+
+    def _go_on(self, move: _Move, now_ms: i64, wall_us: i64) -> None:
+        while self._jobs_left > 0 and self._bytes_left > 0:
+            if not _has_more(move) or move.under_way >= WINDOW:
+                break
+            self._jobs_left -= 1
+            move.seen -= 1
+            job = self._next(move)
+            if job is None:
+                if move.request.ids is None:
+                    move.seen = 0
+                continue
+            self._bytes_left -= job.body_bytes
+            request = _new_job(job, move.request, now_ms)
+            if request is None:
+                continue
+            move.left -= 1
+            move.under_way += 1
+            try:
+                self._successors.begin(job, request, move, now_ms, wall_us)
+            except CommandError as error:
+                move.under_way -= 1
+                move.left = 0
+                move.error = error
+
+    def _next(self, move: _Move) -> Job | None:
+        """The next job; ``None`` for one that is not there or cannot be moved."""
+        source, ids = move.request.source, move.request.ids
+        if ids is None:
+            queue = self._queues.get(source)
+            if queue is None:
+                return None
+            last = move.last
+            move.last = queue.jobs.first() if last is None else queue.jobs.after(last)
+            return move.last
+        move.at += 1
+        job = self._jobs.get(ids[move.at - 1])
+        if job is None or job.queue != source:
+            return None
+        waits = job.state == QUEUED or (job.backoff and not self._successors.is_pending(job))
+        return job if waits else None
+
+
+def _has_more(move: _Move) -> bool:
+    return move.left > 0 and move.seen > 0
+
+
+def _is_over(move: _Move) -> bool:
+    return move.under_way == 0 and not _has_more(move)
+
+
+def _new_job(job: Job, request: MoveRequest, now_ms: i64) -> AddRequest | None:
+    """The job to add in the place of this one; ``None`` if it stays."""
+    left_s = max(1, (job.expire_ms - now_ms) // 1000)
+    if not request.dead:
+        new = AddRequest(request.target, job.body)
+        new.ttl_s, new.retry_s, new.replicate = left_s, job.retry_s, i64(job.repl)
+        return new
+    letter = read_letter(job.body)
+    if letter is None:
+        return None
+    new = AddRequest(request.target if request.target else letter.queue, letter.body)
+    new.ttl_s = letter.ttl_s if letter.ttl_s > 0 else left_s
+    new.retry_s = letter.retry_s
+    new.replicate = letter.replicate if letter.replicate > 0 else i64(job.repl)
+    return new
