@@ -10,7 +10,7 @@ def two(bench: Bench) -> None:
     """Where the load generator needs a core too, two cores cannot show twice the speed."""
     both, one = bench.disque("--processes", "2"), bench.disque()
     for depth in (1, 16):
-        load = Load(bench.jobs * (1 if depth == 1 else 3), depth=depth)
+        load = Load(bench.jobs * (1 if depth == 1 else 3), depth=depth, options=("-r", "1"))
         name = f"2 processes, depth {depth}"
         rows = bench.pair(name, (both, load), (one, load))
         ratios = [a.jobs_s / b.jobs_s for a, b in rows]

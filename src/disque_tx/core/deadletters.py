@@ -17,11 +17,11 @@ from mypy_extensions import i64
 
 from disque_tx import events
 from disque_tx.core.acks import Acks
-from disque_tx.core.adding import AddRequest
 from disque_tx.core.backoff import Backoff
 from disque_tx.core.job import Job
 from disque_tx.core.letters import is_letter, letter_body
 from disque_tx.core.overview.endings import DEAD
+from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.core.shared.settings import QueuePolicy
 from disque_tx.core.state import State
 from disque_tx.core.successors import GIVE_UP_MS, Purpose, Successors
