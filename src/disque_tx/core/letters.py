@@ -106,7 +106,7 @@ def _read_terms(letter: LetterJob, values: dict[str, object], job_id: bytes) -> 
         letter.replicate = 1
 
 
-def _number(value: object, least: i64, most: i64) -> i64:
+def _number(value: object, least: int, most: int) -> i64:
     """A whole number in this range; -1 for anything else."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         return -1
