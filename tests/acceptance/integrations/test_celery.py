@@ -75,8 +75,10 @@ class WorkerTests(FrameworkTestCase):
 
     def test_long(self) -> None:
         """A task that takes several times RETRY is not begun again while its worker lives, with
-        other workers beside it."""
+        other workers beside it, however long it waited before."""
         self.shorten_retry()
+        with Disque(f"127.0.0.1:{self.node.port}") as client:
+            client.policy_set("*", {"retry-from": "delivery"})
         for _ in range(2):
             self.worker()
         self.send(*[f"slow.delay('{number}', {4 * _RETRY_S})" for number in range(3)])
