@@ -68,6 +68,19 @@ class OtherHostTests(SpreadCase):
         self.pass_ms(500)
         self.assertEqual(3, len(wait.job.nodes))
 
+    def test_neighbours_fail(self) -> None:
+        """A node of this host that confirmed its copy, and fails, does not make that copy one on
+        another host."""
+        client = self.begin_add(2)
+        (wait,) = self.node.waiters.copies.values()
+        self.pass_ms(60)
+        self.receive_signal(wait.job.nodes[2], GOTJOB, wait.job.id)
+        for peer in (B, C):
+            self.node.membership.nodes[peer].flags |= 2
+        self.node.membership.refresh()
+        self.pass_ms(200)
+        self.assertEqual([], self.replies(client))
+
     def test_other_host_fails(self) -> None:
         """When the other host is gone, copies on this one are better than none."""
         client = self.begin_add(2)

@@ -52,7 +52,7 @@ class Membership:
 
     ``nodes``: by ID. ``size``: entries without handshakes, failed and leaving ones included;
     ``handshakes``: the others. ``reachable``: those that can take copies of jobs.
-    ``hosts_differ``: some of these and this node share a host, and others are on another one.
+    ``hosts_differ``: some members of the cluster share a host, and others are on another one.
     ``only_me``: this node's ID, as the list of holders of a job that no other node has.
     ``announced_ip``: where other nodes are to connect, empty for the address it connects from;
     set by :meth:`announce`. ``unix_ms``: the wall clock when the steady clock was zero, for times
@@ -214,13 +214,10 @@ class Membership:
         self.size = len([e for e in self.nodes.values() if not e.flags & HANDSHAKE])
         self.handshakes = len(self.nodes) - self.size
         self.reachable = [e for e in self.nodes.values() if not e.flags & _UNREACHABLE]
-        hosts = {self.host(entry) for entry in self.reachable}
-        nodes = len(self.reachable)
-        own = self.host(self.myself)
-        if own:
-            hosts.add(own)
-            nodes += 1
-        self.hosts_differ = 1 < len(hosts) < nodes
+        # Those that cannot be reached at present may have copies, so they count.
+        members = [self.host(e) for e in self.nodes.values() if not e.flags & HANDSHAKE]
+        known = [host for host in members if host]
+        self.hosts_differ = 1 < len(set(known)) < len(known)
 
     def host(self, entry: NodeEntry) -> bytes:
         """What tells the hosts of nodes apart: the address, empty while it is unknown.
