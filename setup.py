@@ -24,6 +24,7 @@ COMPILED = [
     "core/*.py",
     "core/shared/*.py",
     "core/overview/*.py",
+    "core/redelivery/*.py",
     "core/rules/*.py",
     "commands/*.py",
     "engine/buslinks.py",

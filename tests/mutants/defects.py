@@ -15,8 +15,6 @@ from disque_tx.core import adding, node, recovery
 from disque_tx.core.acks import Acks
 from disque_tx.core.adding import Adding
 from disque_tx.core.arrival import Arrivals
-from disque_tx.core.backoff import Backoff
-from disque_tx.core.deadletters import DeadLetters
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.federation import Federation
 from disque_tx.core.heartbeats import Heartbeats
@@ -27,13 +25,15 @@ from disque_tx.core.node import Node
 from disque_tx.core.order import JobOrder
 from disque_tx.core.overview.tallies import Tallies
 from disque_tx.core.peers import Received
+from disque_tx.core.redelivery.backoff import Backoff
+from disque_tx.core.redelivery.deadletters import DeadLetters
+from disque_tx.core.redelivery.retries import Retries
+from disque_tx.core.redelivery.successors import Successors
 from disque_tx.core.replication import Replication
-from disque_tx.core.retries import Retries
 from disque_tx.core.shared import registers
 from disque_tx.core.shared.exchange import Exchange
 from disque_tx.core.spread import Spread
 from disque_tx.core.store import JobStore
-from disque_tx.core.successors import Successors
 from disque_tx.engine.turns import Turns
 from disque_tx.messages import QUEUED
 from disque_tx.sim.control import SimControl

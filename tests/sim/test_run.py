@@ -6,7 +6,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.campaign import Outcome, Summary, checked_run, minimise, outcome
 from disque_tx.sim.history import Added, Delivered, History
-from disque_tx.sim.shape import BULK, WORKLOADS, Shape, draw_shape
+from disque_tx.sim.shape import BULK, Shape, draw_shape
+from disque_tx.sim.workloads import WORKLOADS
 from disque_tx.sim.world import World
 
 

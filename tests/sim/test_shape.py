@@ -8,7 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.campaign import checked_run
 from disque_tx.sim.faults import FAULTS
-from disque_tx.sim.shape import DEAL, WORKLOADS, dealt_pairs, draw_shape, pairs, sure_pairs, table
+from disque_tx.sim.shape import DEAL, dealt_pairs, draw_shape, pairs, sure_pairs, table
+from disque_tx.sim.workloads import WORKLOADS
 from disque_tx.sim.world import World
 
 

@@ -10,9 +10,9 @@ from disque_tx.commands.arguments import integer, job_ids
 from disque_tx.commands.context import Server
 from disque_tx.core.client import Client
 from disque_tx.core.job import valid_id
-from disque_tx.core.moves import MoveRequest
-from disque_tx.core.reasons import REASON_BYTES_MAX
-from disque_tx.core.retries import BY_POLICY
+from disque_tx.core.redelivery.moves import MoveRequest
+from disque_tx.core.redelivery.reasons import REASON_BYTES_MAX
+from disque_tx.core.redelivery.retries import BY_POLICY
 from disque_tx.core.shared.settings import thousandths
 from disque_tx.errors import CommandError, syntax_error
 

@@ -17,9 +17,9 @@ from mypy_extensions import i64
 from disque_tx import busmessages, events
 from disque_tx.busmessages import ENQUEUE, WILLQUEUE, JobSignal
 from disque_tx.core.acks import Acks
-from disque_tx.core.backoff import Backoff
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.job import DELAYED, NOWHERE, Job
+from disque_tx.core.redelivery.backoff import Backoff
 from disque_tx.core.state import State
 from disque_tx.messages import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL
 from disque_tx.nodetable import NodeEntry

@@ -65,10 +65,10 @@ class Job(JobRecord):
     memory that this ID was acknowledged, without queue and body. ``held``: kept for another node,
     with RETRY 0: it may be queued at the order of that node, and not before. ``place``: what it is
     counted as besides its state: ``DELAYED`` while this node waits for its DELAY, ``BACKOFF`` while
-    it is held back here until ``qtime_ms`` (see :mod:`disque_tx.core.backoff`), ``IN_HAND`` if a
-    client of this node fetched it, and it is neither done nor queued here again, else ``NOWHERE``;
-    changed by :class:`JobStore` only. ``moved_ms``: when it was last queued or delivered here; of
-    one that is held back, when the other holders were last notified of that.
+    it is held back here until ``qtime_ms`` (see :mod:`disque_tx.core.redelivery.backoff`),
+    ``IN_HAND`` if a client of this node fetched it, and it is neither done nor queued here again,
+    else ``NOWHERE``; changed by :class:`JobStore` only. ``moved_ms``: when it was last queued or
+    delivered here; of one that is held back, when the other holders were last notified of that.
     """
 
     __slots__ = (
@@ -116,7 +116,7 @@ class Job(JobRecord):
 
     @property
     def backoff(self) -> bool:
-        """Whether it is held back here (see :mod:`disque_tx.core.backoff`)."""
+        """Whether it is held back here (see :mod:`disque_tx.core.redelivery.backoff`)."""
         return self.place == BACKOFF
 
     @property

@@ -18,26 +18,26 @@ from disque_tx.busmessages import Bulk, Message, QueueSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.adding import Adding
 from disque_tx.core.arrival import Arrivals
-from disque_tx.core.backoff import Backoff
 from disque_tx.core.client import Client
 from disque_tx.core.cluster import Cluster
-from disque_tx.core.deadletters import DeadLetters
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.federation import Federation
 from disque_tx.core.holders import Holders
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
-from disque_tx.core.moves import MoveRequest, Moves
 from disque_tx.core.overview.requests import Overview
 from disque_tx.core.queues import PAUSE_OUT
+from disque_tx.core.redelivery.backoff import Backoff
+from disque_tx.core.redelivery.deadletters import DeadLetters
+from disque_tx.core.redelivery.moves import MoveRequest, Moves
+from disque_tx.core.redelivery.retries import BY_POLICY, Retries
+from disque_tx.core.redelivery.successors import Successors
 from disque_tx.core.releasing import Releasing, leaving
 from disque_tx.core.replication import Replication
-from disque_tx.core.retries import BY_POLICY, Retries
 from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.core.rules.overflow import Overflow
 from disque_tx.core.state import State
-from disque_tx.core.successors import Successors
 from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
 from disque_tx.messages import ACKED, QUEUED, WAIT_REPL, IdSource, JobRecord

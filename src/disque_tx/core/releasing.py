@@ -23,7 +23,7 @@ from disque_tx.core.client import (
     Client,
 )
 from disque_tx.core.delivery import REMOVED, Delivery
-from disque_tx.core.moves import Moves
+from disque_tx.core.redelivery.moves import Moves
 from disque_tx.core.state import State
 from disque_tx.errors import CommandError
 

@@ -13,7 +13,7 @@ from disque_tx.core.memory import Memory, job_bytes
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.overview.endings import Endings
 from disque_tx.core.overview.tallies import Tallies
-from disque_tx.core.reasons import Reasons
+from disque_tx.core.redelivery.reasons import Reasons
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.table import Table
 from disque_tx.core.totals import Totals

@@ -10,12 +10,12 @@ import hiredis
 
 from disque_tx.sim.clients import LOST, SimClient, Then
 from disque_tx.sim.history import Added, Delivered, JobRequest, SeenLetter, ShownCounters
-from disque_tx.sim.shape import DEAD_QUEUE
+from disque_tx.sim.workloads import DEAD_QUEUE
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
     from disque_tx.sim.run import Run
-    from disque_tx.sim.shape import Workload
+    from disque_tx.sim.workloads import Workload
 
 QUEUES: Final = (b"a", b"b", b"c d")
 _TIMEOUT_MS: Final = (200, 1_000, 3_000)

@@ -16,7 +16,7 @@ from disque_tx.nodetable import HANDSHAKE
 from disque_tx.sim.actors import QUEUES, record_deliveries, send_job_request
 from disque_tx.sim.clients import LOST, SimClient
 from disque_tx.sim.operator import pause
-from disque_tx.sim.shape import DEAD_QUEUE
+from disque_tx.sim.workloads import DEAD_QUEUE
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node

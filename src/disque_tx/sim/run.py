@@ -24,7 +24,8 @@ from disque_tx.sim.machine import Machine, MachineSettings
 from disque_tx.sim.network import Network
 from disque_tx.sim.operator import Operator, Stranger
 from disque_tx.sim.policies import PolicyOperator, tables_differ
-from disque_tx.sim.shape import Shape, Workload, draw_shape, workload_called
+from disque_tx.sim.shape import Shape, draw_shape
+from disque_tx.sim.workloads import Workload, workload_called
 from disque_tx.sim.world import World
 
 if TYPE_CHECKING:

@@ -15,109 +15,8 @@ from typing import Final
 import attrs
 
 from disque_tx.sim.faultkinds import FAULTS
+from disque_tx.sim.workloads import WORKLOADS, group, workload_called
 from disque_tx.sim.world import World
-
-
-@attrs.frozen
-class Workload:
-    """A kind of use: choices that clients draw from.
-
-    ``retry_s``, ``ttl_s``, ``delay_s``, ``replicate``: options of ADDJOB, ``replicate`` limited by
-    the size of the cluster. ``asynchronous``: share of ASYNC jobs. ``actions``: what a consumer
-    does with a job. ``count``: of GETJOB. ``nohang``: share of GETJOBs that do not wait. ``apart``:
-    producers and consumers use different nodes. ``pauses``, ``leaves``: the operator pauses queues,
-    lets nodes leave. ``by_hand``: the operator takes jobs out of queues and puts them back.
-    ``logs``: nodes keep a log. ``policies``: pattern, setting, value, in force on all nodes.
-    ``moves``: the operator moves jobs from one queue to another.
-    """
-
-    retry_s: tuple[int, ...] = (1, 2, 4)
-    ttl_s: tuple[int, ...] = (7_200,)
-    delay_s: tuple[int, ...] = (0,)
-    replicate: tuple[int, ...] = (1, 2, 3)
-    asynchronous: float = 0.1
-    actions: tuple[str, ...] = ("ack", "ack", "ack", "ack", "ack", "ack", "ignore")
-    count: tuple[int, ...] = (1,)
-    nohang: float = 0.3
-    apart: bool = False
-    pauses: bool = False
-    leaves: bool = False
-    by_hand: bool = False
-    logs: bool = False
-    policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
-    moves: bool = False
-
-
-WORKLOADS: Final[dict[str, Workload]] = {
-    "total-queue": Workload(),
-    "at-most-once": Workload(
-        retry_s=(0,),
-        replicate=(1,),
-        asynchronous=0.3,
-        actions=("ack", "nack", "working", "enqueue", "ignore"),
-    ),
-    "once-moved": Workload(
-        retry_s=(0,), replicate=(1,), apart=True, count=(1, 10), nohang=0.1, leaves=True
-    ),
-    "ttl-and-delay": Workload(
-        retry_s=(1, 3), ttl_s=(2, 5, 9, 7_200), delay_s=(0, 1, 4), asynchronous=0.3
-    ),
-    "once-delayed": Workload(retry_s=(0,), replicate=(1,), delay_s=(0, 1, 3), apart=True),
-    "nack-and-working": Workload(
-        retry_s=(1, 2), actions=("ack", "nack", "working", "ignore", "fastack"), count=(1, 3)
-    ),
-    "by-hand": Workload(
-        retry_s=(1, 2, 4),
-        actions=("ack", "ack", "nack", "enqueue", "dequeue", "show", "ignore"),
-        count=(1, 5, 20),
-        by_hand=True,
-    ),
-    "pause": Workload(pauses=True, asynchronous=0.2),
-    "leaving": Workload(leaves=True, asynchronous=0.3, retry_s=(0, 1, 3)),
-    "log": Workload(
-        logs=True, delay_s=(0, 0, 1, 4), replicate=(1, 2), actions=("ack", "ack", "nack", "deljob")
-    ),
-    "federation": Workload(apart=True, count=(1, 5, 20), nohang=0.1, replicate=(1, 1, 2)),
-    "foreign-acks": Workload(apart=True, actions=("ack-elsewhere", "ack", "fastack-elsewhere")),
-}
-
-
-#: The queue of dead letters in all of the following.
-DEAD_QUEUE: Final = b"dead"
-#: What only nodes of ours do. Seeds from ``POLICY_SEEDS`` on have these workloads, so that all
-#: others keep theirs.
-POLICY_SEEDS: Final = 1_000_000
-POLICY_WORKLOADS: Final[dict[str, Workload]] = {
-    "backoff": Workload(
-        retry_s=(1, 2, 4),
-        actions=("ack", "ack", "nack", "nack", "nack-later", "nack-later", "ignore"),
-        count=(1, 3),
-        policies=((b"a", b"retry-delay", b"1"), (b"b", b"retry-delay", b"0.5")),
-    ),
-    "dead-letters": Workload(
-        retry_s=(0, 1, 2),
-        actions=("ack", "nack", "nack", "nack-later", "ignore"),
-        asynchronous=0.2,
-        policies=(
-            (b"*", b"max-deliveries", b"3"),
-            (b"*", b"dead-queue", DEAD_QUEUE),
-            (b"b", b"retry-delay", b"0.3"),
-            (b"b", b"retry-on-timeout", b"yes"),
-        ),
-    ),
-    "moves": Workload(
-        retry_s=(0, 2, 4),
-        actions=("ack", "ack", "nack", "nack-later", "ignore"),
-        count=(1, 3),
-        moves=True,
-    ),
-}
-
-
-def workload_called(name: str) -> Workload:
-    """The workload with this name."""
-    return POLICY_WORKLOADS[name] if name in POLICY_WORKLOADS else WORKLOADS[name]
-
 
 #: A workload and a fault.
 Pair = tuple[str, str]
@@ -182,8 +81,9 @@ def pairs() -> list[Pair]:
 def _task(seed: int) -> Pair:
     """The workload of a seed and the fault that it surely has; no fault in every fifth."""
     fifth, rest = divmod(seed, _QUIET_EVERY)
-    if seed >= POLICY_SEEDS:
-        names, faults = sorted(POLICY_WORKLOADS), sorted(FAULTS)
+    workloads = group(seed)
+    if workloads is not WORKLOADS:
+        names, faults = sorted(workloads), sorted(FAULTS)
         name = names[seed % len(names)]
         return name, faults[seed // len(names) % len(faults)] if rest else ""
     if rest == 0:

@@ -17,9 +17,9 @@ from mypy_extensions import i64
 from disque_tx.busmessages import DELJOB
 from disque_tx.core.acks import Acks
 from disque_tx.core.adding import Adding
-from disque_tx.core.backoff import Backoff
 from disque_tx.core.delivery import REMOVED, Delivery
 from disque_tx.core.job import Job
+from disque_tx.core.redelivery.backoff import Backoff
 from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.core.state import State
 from disque_tx.errors import CommandError

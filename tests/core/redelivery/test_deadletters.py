@@ -5,7 +5,7 @@ from __future__ import annotations
 from disque_tx.busmessages import GOTJOB, SETACK, WILLQUEUE
 from disque_tx.core.job import Job
 from disque_tx.core.queues import PAUSE_IN
-from disque_tx.core.successors import GIVE_UP_MS
+from disque_tx.core.redelivery.successors import GIVE_UP_MS
 from disque_tx.messages import ACKED, ACTIVE, WAIT_REPL
 from disque_tx.worker.deadletters import Letter
 from tests.core.bench import NodeCase

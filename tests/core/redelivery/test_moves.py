@@ -5,9 +5,9 @@ from __future__ import annotations
 from disque_tx.busmessages import GOTJOB
 from disque_tx.commands.values import Error
 from disque_tx.core.client import NOT_BLOCKED, Client
-from disque_tx.core.moves import SLICE, MoveRequest
 from disque_tx.core.queues import PAUSE_IN
-from disque_tx.core.successors import GIVE_UP_MS
+from disque_tx.core.redelivery.moves import SLICE, MoveRequest
+from disque_tx.core.redelivery.successors import GIVE_UP_MS
 from disque_tx.errors import CommandError
 from disque_tx.messages import ACKED
 from disque_tx.worker.deadletters import Letter

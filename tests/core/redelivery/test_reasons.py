@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.core.memory import Memory
-from disque_tx.core.reasons import REASON_BYTES_MAX, Reasons
+from disque_tx.core.redelivery.reasons import REASON_BYTES_MAX, Reasons
 
 
 class ReasonsTests(SynchronousTestCase):

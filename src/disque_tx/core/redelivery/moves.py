@@ -20,11 +20,11 @@ from disque_tx import events
 from disque_tx.core.client import REPLY_OFF, Client
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.job import Job
-from disque_tx.core.letters import read_letter
 from disque_tx.core.overview.endings import MOVED
+from disque_tx.core.redelivery.letters import read_letter
+from disque_tx.core.redelivery.successors import Purpose, Successors
 from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.core.state import State
-from disque_tx.core.successors import Purpose, Successors
 from disque_tx.errors import CommandError
 from disque_tx.messages import QUEUED
 

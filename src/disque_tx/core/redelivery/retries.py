@@ -15,13 +15,13 @@ from mypy_extensions import i64
 
 from disque_tx import busmessages, events
 from disque_tx.busmessages import INCR_DELIV, INCR_NACKS, JobSignal
-from disque_tx.core.backoff import Backoff, wait_ms
-from disque_tx.core.deadletters import DeadLetters
 from disque_tx.core.delivery import Delivery, worked_ms
 from disque_tx.core.job import Job
+from disque_tx.core.redelivery.backoff import Backoff, wait_ms
+from disque_tx.core.redelivery.deadletters import DeadLetters
+from disque_tx.core.redelivery.successors import Successors
 from disque_tx.core.shared.settings import QueuePolicy
 from disque_tx.core.state import State
-from disque_tx.core.successors import Successors
 from disque_tx.errors import CommandError
 from disque_tx.messages import ACKED, BCAST_QUEUED, QUEUED, WAIT_REPL
 

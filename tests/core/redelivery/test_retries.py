@@ -12,11 +12,11 @@ from disque_tx.busmessages import (
     WORKING,
     YOURJOBS,
 )
-from disque_tx.core.backoff import wait_ms
 from disque_tx.core.holders import wins
 from disque_tx.core.job import Job
 from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.recovery import load
+from disque_tx.core.redelivery.backoff import wait_ms
 from disque_tx.core.shared.settings import QueuePolicy
 from disque_tx.messages import ACKED, ACTIVE
 from tests.core.bench import ME, MemoryLog, NodeCase, copied

@@ -6,7 +6,7 @@ import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.letters import is_letter, letter_body, read_letter
+from disque_tx.core.redelivery.letters import is_letter, letter_body, read_letter
 from disque_tx.worker.deadletters import Letter
 from tests.core.bench import ME, UNIX_S, make_job
 

@@ -1,0 +1,124 @@
+"""The workloads: what clients of a run do, and which policies are in force.
+
+Those of one group are dealt to the seeds of that group.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+
+@attrs.frozen
+class Workload:
+    """A kind of use: choices that clients draw from.
+
+    ``retry_s``, ``ttl_s``, ``delay_s``, ``replicate``: options of ADDJOB, ``replicate`` limited by
+    the size of the cluster. ``asynchronous``: share of ASYNC jobs. ``actions``: what a consumer
+    does with a job. ``count``: of GETJOB. ``nohang``: share of GETJOBs that do not wait. ``apart``:
+    producers and consumers use different nodes. ``pauses``, ``leaves``: the operator pauses queues,
+    lets nodes leave. ``by_hand``: the operator takes jobs out of queues and puts them back.
+    ``logs``: nodes keep a log. ``policies``: pattern, setting, value, in force on all nodes.
+    ``moves``: the operator moves jobs from one queue to another.
+    """
+
+    retry_s: tuple[int, ...] = (1, 2, 4)
+    ttl_s: tuple[int, ...] = (7_200,)
+    delay_s: tuple[int, ...] = (0,)
+    replicate: tuple[int, ...] = (1, 2, 3)
+    asynchronous: float = 0.1
+    actions: tuple[str, ...] = ("ack", "ack", "ack", "ack", "ack", "ack", "ignore")
+    count: tuple[int, ...] = (1,)
+    nohang: float = 0.3
+    apart: bool = False
+    pauses: bool = False
+    leaves: bool = False
+    by_hand: bool = False
+    logs: bool = False
+    policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
+    moves: bool = False
+
+
+WORKLOADS: Final[dict[str, Workload]] = {
+    "total-queue": Workload(),
+    "at-most-once": Workload(
+        retry_s=(0,),
+        replicate=(1,),
+        asynchronous=0.3,
+        actions=("ack", "nack", "working", "enqueue", "ignore"),
+    ),
+    "once-moved": Workload(
+        retry_s=(0,), replicate=(1,), apart=True, count=(1, 10), nohang=0.1, leaves=True
+    ),
+    "ttl-and-delay": Workload(
+        retry_s=(1, 3), ttl_s=(2, 5, 9, 7_200), delay_s=(0, 1, 4), asynchronous=0.3
+    ),
+    "once-delayed": Workload(retry_s=(0,), replicate=(1,), delay_s=(0, 1, 3), apart=True),
+    "nack-and-working": Workload(
+        retry_s=(1, 2), actions=("ack", "nack", "working", "ignore", "fastack"), count=(1, 3)
+    ),
+    "by-hand": Workload(
+        retry_s=(1, 2, 4),
+        actions=("ack", "ack", "nack", "enqueue", "dequeue", "show", "ignore"),
+        count=(1, 5, 20),
+        by_hand=True,
+    ),
+    "pause": Workload(pauses=True, asynchronous=0.2),
+    "leaving": Workload(leaves=True, asynchronous=0.3, retry_s=(0, 1, 3)),
+    "log": Workload(
+        logs=True, delay_s=(0, 0, 1, 4), replicate=(1, 2), actions=("ack", "ack", "nack", "deljob")
+    ),
+    "federation": Workload(apart=True, count=(1, 5, 20), nohang=0.1, replicate=(1, 1, 2)),
+    "foreign-acks": Workload(apart=True, actions=("ack-elsewhere", "ack", "fastack-elsewhere")),
+}
+
+
+#: The queue of dead letters in all of the following.
+DEAD_QUEUE: Final = b"dead"
+_REDELIVERY: Final[dict[str, Workload]] = {
+    "backoff": Workload(
+        retry_s=(1, 2, 4),
+        actions=("ack", "ack", "nack", "nack", "nack-later", "nack-later", "ignore"),
+        count=(1, 3),
+        policies=((b"a", b"retry-delay", b"1"), (b"b", b"retry-delay", b"0.5")),
+    ),
+    "dead-letters": Workload(
+        retry_s=(0, 1, 2),
+        actions=("ack", "nack", "nack", "nack-later", "ignore"),
+        asynchronous=0.2,
+        policies=(
+            (b"*", b"max-deliveries", b"3"),
+            (b"*", b"dead-queue", DEAD_QUEUE),
+            (b"b", b"retry-delay", b"0.3"),
+            (b"b", b"retry-on-timeout", b"yes"),
+        ),
+    ),
+    "moves": Workload(
+        retry_s=(0, 2, 4),
+        actions=("ack", "ack", "nack", "nack-later", "ignore"),
+        count=(1, 3),
+        moves=True,
+    ),
+}
+
+
+#: What only nodes of ours do. Seeds from the number of a group on have its workloads, so that a new
+#: one changes the seeds of its own group alone.
+GROUPS: Final[dict[int, dict[str, Workload]]] = {
+    1_000_000: _REDELIVERY,
+}
+
+
+def group(seed: int) -> dict[str, Workload]:
+    """The workloads that this seed may have, by name."""
+    begun = [first for first in GROUPS if first <= seed]
+    return GROUPS[max(begun)] if begun else WORKLOADS
+
+
+def workload_called(name: str) -> Workload:
+    """The workload with this name."""
+    for workloads in (WORKLOADS, *GROUPS.values()):
+        if name in workloads:
+            return workloads[name]
+    raise KeyError(name)

@@ -1,0 +1,1 @@
+"""Tests of jobs that come back: retries, dead letters, moves."""
