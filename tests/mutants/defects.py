@@ -23,6 +23,10 @@ from disque_tx.core.links import Links
 from disque_tx.core.memory import Memory
 from disque_tx.core.node import Node
 from disque_tx.core.order import JobOrder
+from disque_tx.core.overview.answers import CountAnswer
+from disque_tx.core.overview.endings import Endings
+from disque_tx.core.overview.flushing import Flushing
+from disque_tx.core.overview.requests import Overview
 from disque_tx.core.overview.tallies import Tallies
 from disque_tx.core.peers import Received
 from disque_tx.core.redelivery.backoff import Backoff
@@ -43,17 +47,23 @@ from disque_tx.wire.jobid import JobIdSource
 from disque_tx.wire.replies import RespWriter
 from tests.mutants.plants import (
     answer_early,
+    answer_fetched,
+    answer_twice,
+    ask_nobody,
     begin_twice,
     bulks_to_all,
     bury_without_letter,
+    call_expired,
     confirm_without_copy,
     count_both,
     count_no_delays,
     count_no_nacks,
+    count_only_flushed,
     count_only_more,
     count_twice,
     delay_by_clock,
     end_first,
+    flush_here,
     forget_delay,
     forget_hand,
     forget_moved,
@@ -363,6 +373,69 @@ MUTANTS: Final = [
         Exchange,
         "_has_tables",
         pretend,
+    ),
+    Mutant(
+        "waits-unanswered",
+        "clients that wait for the end of a job are not answered",
+        Endings,
+        "_ended",
+        nothing,
+        "EndingsTrue",
+        ("waiting", ""),
+    ),
+    Mutant(
+        "waits-early",
+        "a client that waits for the end of a job is answered when it is fetched",
+        JobStore,
+        "count_as",
+        answer_fetched,
+        "EndingsTrue",
+        ("waiting", ""),
+    ),
+    Mutant(
+        "waits-expired",
+        "every job that ends counts as expired",
+        Endings,
+        "_ended",
+        call_expired,
+        "EndingsTrue",
+        ("waiting", ""),
+    ),
+    Mutant(
+        "flush-counts",
+        "QFLUSH counts jobs that it does not end",
+        Flushing,
+        "_end",
+        count_only_flushed,
+        "FlushedGone",
+        ("flushing", ""),
+    ),
+    Mutant(
+        "flush-here",
+        "QFLUSH ends jobs at one node, and their copies stay",
+        Flushing,
+        "_end",
+        flush_here,
+        "FlushedGone",
+        ("flushing", ""),
+    ),
+    Mutant(
+        "counts-twice",
+        "QCOUNT counts every job twice",
+        CountAnswer,
+        "take",
+        answer_twice,
+        "CountsTrue",
+        ("flushing", ""),
+    ),
+    Mutant(
+        "counts-here",
+        "QCOUNT CLUSTER asks no other node",
+        Overview,
+        "ask_others",
+        ask_nobody,
+        "CountsTrue",
+        ("flushing", ""),
     ),
     Mutant(
         "backoff-short",

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from disque_tx.busmessages import GOTJOB, INCR_DELIV, INCR_NACKS, NOREPLY, WORKING
 from disque_tx.core.holders import wins
-from disque_tx.core.job import DELAYED, NOWHERE
+from disque_tx.core.job import DELAYED, IN_HAND, NOWHERE
+from disque_tx.core.overview.endings import EXPIRED
+from disque_tx.events import NO_REASON
 from disque_tx.messages import ACTIVE, DELIVERED, QUEUED, WAIT_REPL
 from disque_tx.wire.bulk import HotMessages
 
@@ -372,6 +374,70 @@ def nodes_last(right: Any) -> Any:
         return more
 
     return wrong
+
+
+def answer_fetched(right: Any) -> Any:
+    """Clients that wait for the end of a job are answered when another one fetches it."""
+
+    def count_as(self: Any, job: Any, place: int) -> None:
+        right(self, job, place)
+        if place == IN_HAND:
+            self.endings.acknowledged(job)
+
+    return count_as
+
+
+def call_expired(right: Any) -> Any:
+    """Every job that ends has expired."""
+
+    def ended(self: Any, job_id: bytes, otherwise: int) -> None:
+        right(self, job_id, EXPIRED)
+
+    return ended
+
+
+def count_only_flushed(right: Any) -> Any:
+    """Jobs in queues are counted as flushed, and stay."""
+
+    def end(self: Any, job: Any, now_ms: int) -> None:
+        if job.state == QUEUED:
+            self._flushed += 1
+            self._totals.flushed += 1
+        else:
+            right(self, job, now_ms)
+
+    return end
+
+
+def flush_here(right: Any) -> Any:
+    """Flushed jobs end at this node; other holders do not know."""
+
+    def end(self: Any, job: Any, now_ms: int) -> None:
+        self._flushed += 1
+        self._totals.flushed += 1
+        self._acks._deleted(job, NO_REASON)
+
+    return end
+
+
+def answer_twice(right: Any) -> Any:
+    """The answer of every node is added twice."""
+
+    def take(self: Any, words: list[bytes]) -> bool:
+        right(self, words)
+        taken: bool = right(self, words)
+        return taken
+
+    return take
+
+
+def ask_nobody(right: Any) -> Any:
+    """Other nodes are not asked, and not missed."""
+
+    def ask_others(self: Any, words: list[bytes], asker: Any) -> None:
+        asker.all_answered([])
+
+    return ask_others
 
 
 def hold_shortly(right: Any) -> Any:

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.sim.campaign import Outcome, Summary, checked_run, minimise, outcome
 from disque_tx.sim.history import Added, Delivered, History
 from disque_tx.sim.shape import BULK, Shape, draw_shape
-from disque_tx.sim.workloads import WORKLOADS
+from disque_tx.sim.workloads import GROUPS, WORKLOADS
 from disque_tx.sim.world import World
 
 
@@ -35,7 +35,8 @@ class RunTests(SynchronousTestCase):
 
     def test_every_workload(self) -> None:
         """Without faults no promise is broken, and jobs are exchanged between clients."""
-        for name in WORKLOADS:
+        names = [name for workloads in (WORKLOADS, *GROUPS.values()) for name in workloads]
+        for name in names:
             run = checked_run(5, shape(workload=name))
             self.assertEqual([], run.execute(), name)
             self.assertGreater(len(list(run.history.accepted())), 5, name)

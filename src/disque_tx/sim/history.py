@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -128,6 +128,46 @@ class PolicyChange:
 
 
 @attrs.define
+class Waited:
+    """One WAITJOB. ``answer``: what came back, an error as text, empty after the time-out; valid
+    once ``answered_us`` is not -1. Times as in :class:`JobRequest`."""
+
+    job_id: bytes
+    node: bytes
+    asked_us: int
+    timeout_ms: int
+    answered_us: int = -1
+    answer: bytes | str = b""
+
+
+@attrs.define
+class Flushed:
+    """One QFLUSH. ``there``: by node, the jobs that it was for when it was sent. ``reply``: how
+    many jobs ended, -1 if nothing arrived. Times as in :class:`JobRequest`."""
+
+    queue: bytes
+    state: bytes
+    everywhere: bool
+    asked_us: int
+    node: bytes = b""
+    answered_us: int = -1
+    reply: int = -1
+    there: dict[bytes, set[bytes]] = attrs.Factory(dict)
+
+
+@attrs.define
+class Counted:
+    """One QCOUNT, and the fields of its answer, none if nothing arrived. Times as in
+    :class:`JobRequest`."""
+
+    queue: bytes
+    everywhere: bool
+    asked_us: int
+    answered_us: int = -1
+    values: dict[bytes, Any] = attrs.Factory(dict)
+
+
+@attrs.define
 class History:
     """Everything in the order in which it happened. ``added``: by body. ``job_requests``: in the
     order in which they were asked for. ``admitted``: answers without errors to clients that have no
@@ -141,6 +181,9 @@ class History:
     shown_counters: list[ShownCounters] = attrs.Factory(list)
     admitted: list[str] = attrs.Factory(list)
     policies: list[PolicyChange] = attrs.Factory(list)
+    waits: list[Waited] = attrs.Factory(list)
+    flushes: list[Flushed] = attrs.Factory(list)
+    counts: list[Counted] = attrs.Factory(list)
 
     def accepted(self) -> Iterator[Added]:
         """The jobs whose clients have an ID."""

@@ -23,6 +23,7 @@ from disque_tx.sim.history import Added, Copies, History
 from disque_tx.sim.machine import Machine, MachineSettings
 from disque_tx.sim.network import Network
 from disque_tx.sim.operator import Operator, Stranger
+from disque_tx.sim.overview import EndingsWatcher, QueueFlusher
 from disque_tx.sim.policies import PolicyOperator, tables_differ
 from disque_tx.sim.shape import Shape, draw_shape
 from disque_tx.sim.workloads import Workload, workload_called
@@ -168,6 +169,10 @@ class Run:
             self.actors.append(kind(self, name, workload, machine))
         self.actors.append(Operator(self, "operator", workload))
         self.actors.append(PolicyOperator(self, "policies", workload))
+        if workload.waits:
+            self.actors += [EndingsWatcher(self, f"w{number}", workload) for number in range(3)]
+        if workload.flushes:
+            self.actors.append(QueueFlusher(self, "flusher", workload))
         if self.password:
             self.actors.append(Stranger(self, "stranger", workload))
 

@@ -20,7 +20,8 @@ class Workload:
     producers and consumers use different nodes. ``pauses``, ``leaves``: the operator pauses queues,
     lets nodes leave. ``by_hand``: the operator takes jobs out of queues and puts them back.
     ``logs``: nodes keep a log. ``policies``: pattern, setting, value, in force on all nodes.
-    ``moves``: the operator moves jobs from one queue to another.
+    ``moves``: the operator moves jobs from one queue to another. ``waits``: clients wait for the
+    end of jobs. ``flushes``: a client counts the jobs of queues, and empties them.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)
@@ -38,6 +39,8 @@ class Workload:
     logs: bool = False
     policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
     moves: bool = False
+    waits: bool = False
+    flushes: bool = False
 
 
 WORKLOADS: Final[dict[str, Workload]] = {
@@ -103,10 +106,27 @@ _REDELIVERY: Final[dict[str, Workload]] = {
 }
 
 
+_OVERVIEW: Final[dict[str, Workload]] = {
+    "waiting": Workload(
+        retry_s=(0, 1, 4),
+        ttl_s=(3, 9, 7_200),
+        delay_s=(0, 0, 1),
+        actions=("ack", "ack", "ack-elsewhere", "fastack", "deljob", "nack", "ignore"),
+        waits=True,
+    ),
+    "flushing": Workload(
+        retry_s=(0, 2, 4),
+        delay_s=(0, 0, 1),
+        actions=("ack", "ack", "nack", "nack-later", "ignore"),
+        flushes=True,
+        waits=True,
+    ),
+}
 #: What only nodes of ours do. Seeds from the number of a group on have its workloads, so that a new
 #: one changes the seeds of its own group alone.
 GROUPS: Final[dict[int, dict[str, Workload]]] = {
     1_000_000: _REDELIVERY,
+    5_000_000: _OVERVIEW,
 }
 
 

@@ -66,6 +66,13 @@ class QuestionCase(PeerCase):
 class AskingTests(QuestionCase):
     """This node asks."""
 
+    def test_without_questions(self) -> None:
+        """A node that could not read the answers asks nobody: they would be lost on it."""
+        self.node.membership.features = 0
+        answer = self.map_of(self.count())
+        self.assertEqual([1, [B, C]], [answer[b"nodes"], answer[b"nodes-missing"]])
+        self.assertEqual([], [m for m in self.sent_to(B) if isinstance(m, QueryMessage)])
+
     def count(self) -> Client:
         """QCOUNT q CLUSTER."""
         client = self.connect()

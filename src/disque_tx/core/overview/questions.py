@@ -66,7 +66,7 @@ class Questions:
         for entry in self._membership.nodes.values():
             if entry is self._membership.myself or entry.flags & HANDSHAKE:
                 continue
-            if can_answer(entry):
+            if self._can_answer(entry):
                 question.waiting.add(entry.id)
                 self._peers.send(entry.id, QueryMessage(QUERY, question.number, words))
             else:
@@ -76,6 +76,12 @@ class Questions:
             self._timeouts.add(question, now_ms + TIMEOUT_MS)
         else:
             asker.all_answered(sorted(question.missing))
+
+    def _can_answer(self, entry: NodeEntry) -> bool:
+        """Whether there is a link to the node, on which both ends have shown that they know
+        QUERY."""
+        link = entry.link
+        return link is not None and link.features & self._membership.features & CAN_QUERY != 0
 
     def answered(self, sender: bytes, message: QueryMessage) -> None:
         """REPORT: the answer of one node."""
@@ -101,9 +107,3 @@ class Questions:
         """Wait no longer for answers that are late."""
         for question in self._timeouts.due(now_ms, limit):
             self._close(question)
-
-
-def can_answer(entry: NodeEntry) -> bool:
-    """Whether there is a link to the node, on which it has shown that it knows QUERY."""
-    link = entry.link
-    return link is not None and link.features & CAN_QUERY != 0

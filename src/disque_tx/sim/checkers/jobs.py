@@ -33,9 +33,11 @@ class NothingLost(Checker):
 
 
 def may_be_lost(run: Run, added: Added) -> bool:
-    """Whether nobody promised that the job is delivered: its life is over, it may be delivered
-    once at the most, or no node that had a copy lived on."""
+    """Whether nobody promised that the job is delivered: its life is over, its queue was emptied,
+    it may be delivered once at the most, or no node that had a copy lived on."""
     if added.accepted_us + (added.ttl_s + 1) * 1_000_000 < run.world.now_us:
+        return True
+    if flushed_since(run, added, run.world.now_us):
         return True
     if added.retry_s == 0:
         return bool(run.plan.history) or run.evicts
@@ -48,6 +50,16 @@ def may_be_lost(run: Run, added: Added) -> bool:
         and not ended_by_clock(run, added, machine)
         for machine in run.machines
         if machine.ip in added.holders
+    )
+
+
+def flushed_since(run: Run, added: Added, until_us: int) -> bool:
+    """Whether the queue of the job may have been emptied after it was added, and by then."""
+    return any(
+        one.queue == added.queue
+        and one.asked_us <= until_us
+        and (one.answered_us < 0 or one.answered_us >= added.asked_us)
+        for one in run.history.flushes
     )
 
 
