@@ -133,6 +133,19 @@ class AckedTests(CheckerCase):
         self.run_.plan.history.clear()
         self.assertEqual(0, self.found(NotAfterAck()))
 
+    def test_forgotten(self) -> None:
+        """FASTACK on the same node drops the acknowledgement, too: another holder that was down
+        delivers again. Without faults all have received it before."""
+        self.request(b"ACKJOB", 1)
+        self.deliver(9)
+        self.request(b"FASTACK", 2, THERE)
+        self.fault("partition")
+        self.assertEqual(1, self.found(NotAfterAck()))
+        self.request(b"FASTACK", 2)
+        self.assertEqual(0, self.found(NotAfterAck()))
+        self.run_.plan.history.clear()
+        self.assertEqual(1, self.found(NotAfterAck()))
+
 
 class PausedTests(CheckerCase):
     """Delivery from paused queues."""

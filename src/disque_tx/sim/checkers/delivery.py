@@ -55,7 +55,8 @@ class NotAfterAck(Checker):
     from the dead: when its memory was broken, when memory was short (acknowledgements are evicted),
     or when some disk or memory was lost, an old disk returned, or bus messages were lost or late.
     No node waits for a holder that forgot everything; it may get the job from one that never
-    received the ACKJOB.
+    received the ACKJOB. So it is with a job that a client had forgotten on the node, by FASTACK or
+    DELJOB, in a run with faults: nothing is left there that would wait for the other holders.
     """
 
     def judge(self, run: Run) -> list[str]:
@@ -74,6 +75,7 @@ class NotAfterAck(Checker):
             for request in acked.get(delivery.job_id, ())
             if request.reply == 1
             and not _after_ttl(run, delivery)
+            and not (names and _forgotten(run, request, delivery))
             and (
                 _by_same_node(run, request, delivery)
                 or (everywhere and request.answered_us + arrived_us < delivery.sent_us)
@@ -85,6 +87,18 @@ def _after_ttl(run: Run, delivery: Delivered) -> bool:
     """Whether the life of the job was over, by the clock of the node that made it."""
     added = run.history.added.get(delivery.body)
     return added is not None and added.asked_us + added.ttl_s * 1_000_000 < delivery.sent_us
+
+
+def _forgotten(run: Run, acked: JobRequest, delivery: Delivered) -> bool:
+    """Whether a client had the node that answered ACKJOB forget the job, and the acknowledgement
+    with it, before the delivery."""
+    return any(
+        request.word in (b"FASTACK", b"DELJOB")
+        and request.job_id == acked.job_id
+        and request.node == acked.node
+        and request.asked_us < delivery.sent_us
+        for request in run.history.job_requests
+    )
 
 
 def _by_same_node(run: Run, request: JobRequest, delivery: Delivered) -> bool:
