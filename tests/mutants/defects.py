@@ -16,6 +16,7 @@ from disque_tx.core.acks import Acks
 from disque_tx.core.adding import Adding
 from disque_tx.core.arrival import Arrivals
 from disque_tx.core.delivery import Delivery
+from disque_tx.core.fanout import Fanout
 from disque_tx.core.federation import Federation
 from disque_tx.core.heartbeats import Heartbeats
 from disque_tx.core.holders import Holders
@@ -46,6 +47,7 @@ from disque_tx.wire import bus
 from disque_tx.wire.jobid import JobIdSource
 from disque_tx.wire.replies import RespWriter
 from tests.mutants.plants import (
+    answer_at_once,
     answer_early,
     answer_fetched,
     answer_twice,
@@ -92,6 +94,7 @@ from tests.mutants.plants import (
     reverse,
     same_id,
     silent_to_unknown,
+    skip_copies,
     take_twice,
     turned,
     unqueue_uncounted,
@@ -436,6 +439,24 @@ MUTANTS: Final = [
         ask_nobody,
         "CountsTrue",
         ("flushing", ""),
+    ),
+    Mutant(
+        "fanout-skipped",
+        "some jobs are not added to the queues of copy-to",
+        Fanout,
+        "add",
+        skip_copies,
+        "CopiesAdded",
+        ("fanout", ""),
+    ),
+    Mutant(
+        "fanout-early",
+        "with copy-to ADDJOB is answered before there are copies",
+        Fanout,
+        "add",
+        answer_at_once,
+        "NothingLost",
+        ("fanout", "partition"),
     ),
     Mutant(
         "backoff-short",

@@ -440,6 +440,31 @@ def ask_nobody(right: Any) -> Any:
     return ask_others
 
 
+def skip_copies(right: Any) -> Any:
+    """Some jobs are added to the queue that was named, and to no other."""
+
+    def add(self: Any, client: Any, request: Any, *times: int) -> bool:
+        if len(request.body) % 2:
+            return False
+        done: bool = right(self, client, request, *times)
+        return done
+
+    return add
+
+
+def answer_at_once(right: Any) -> Any:
+    """The producer does not wait for copies."""
+
+    def add(self: Any, client: Any, request: Any, *times: int) -> bool:
+        done: bool = right(self, client, request, *times)
+        for group in set(self._groups.values()):
+            self._answer(group, None)
+            self._timeouts.add(group, times[0] + 500)
+        return done
+
+    return add
+
+
 def hold_shortly(right: Any) -> Any:
     def hold(self: Any, job: Any, until_ms: int, now_ms: int) -> None:
         right(self, job, now_ms + (until_ms - now_ms) // 10, now_ms)

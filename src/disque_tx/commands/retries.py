@@ -105,4 +105,5 @@ def retry_fields(server: Server) -> list[tuple[str, str]]:
         ("total_dead_letters", str(totals.dead_letters)),
         ("total_letters_dropped", str(totals.letters_dropped)),
         ("total_jobs_moved", str(totals.moved)),
+        ("total_jobs_copied", str(totals.copied)),
     ]

@@ -62,6 +62,19 @@ class Adding:
         if job.state != WAIT_REPL or request.asynchronous:
             client.replies.status(job.id)
 
+    def add_all(self, requests: list[AddRequest], now_ms: i64, wall_us: i64) -> list[Job]:
+        """Add several jobs, or none; no client waits for their copies.
+
+        Raises ``CommandError`` as for a client, for the first one that is refused.
+        """
+        jobs = [self._new(request, now_ms, wall_us) for request in requests]
+        for place in range(len(jobs)):
+            request = requests[place]
+            self._totals.added += 1
+            reason = ASYNC if request.asynchronous else NO_REASON
+            self._place(None, jobs[place], request, reason, now_ms)
+        return jobs
+
     def add_instead(self, request: AddRequest, reason: i64, now_ms: i64, wall_us: i64) -> Job:
         """Add a job that takes the place of another one. It may still wait for its copies.
 

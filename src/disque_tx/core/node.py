@@ -21,6 +21,7 @@ from disque_tx.core.arrival import Arrivals
 from disque_tx.core.client import Client
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.delivery import Delivery
+from disque_tx.core.fanout import Fanout
 from disque_tx.core.federation import Federation
 from disque_tx.core.holders import Holders
 from disque_tx.core.inbox import Inbox
@@ -77,6 +78,7 @@ class Node:
         successors = Successors(state, self.delivery, backoff, self._adding, self.acks)
         letters = DeadLetters(state, backoff, successors, self.acks)
         self._successors = successors
+        self._fanout = Fanout(state, self.delivery, self._adding)
         self._retries = Retries(state, self.delivery, backoff, successors, letters)
         self._moves = Moves(state, self.delivery, successors)
         self._releasing = Releasing(state, self.delivery, self._moves)
@@ -153,6 +155,8 @@ class Node:
         """
         if self.membership.standing.aside:
             raise standing_aside()
+        if self.policies.active and self._fanout.add(client, request, self.now_ms, self.wall_us):
+            return
         self._adding.add(client, request, self.now_ms, self.wall_us)
 
     # -- delivering --------------------------------------------------------------------------
@@ -267,7 +271,8 @@ class Node:
         try:
             for job in jobs:
                 done += 1
-                self._awake(job)
+                if self.jobs.get(job.id) is job:  # what was done for another may have ended it
+                    self._awake(job)
         finally:
             # Should one of them meet a fault, the others must not be forgotten.
             for job in jobs[done:]:
@@ -277,6 +282,7 @@ class Node:
             self._releasing.time_over(client)
         self.replication.run_due(self.now_ms, DUE_PER_TURN)
         self.overview.run_due(self.now_ms)
+        self._fanout.run_due(self.now_ms)
         self._moves.run_due(self.now_ms, self.wall_us)
         self.serve()
 
@@ -293,7 +299,7 @@ class Node:
     def serve(self) -> None:
         """Serve the clients in line at queues that became ready."""
         if self.waiters.settled:
-            self._successors.settle(self.now_ms)
+            self.waiters.settle(self.now_ms)
         if self.waiters.ready:
             self.delivery.serve(self.now_ms)
             if self.delivery.overfull:
@@ -305,6 +311,7 @@ class Node:
         """When :meth:`run_due` has something to do next, -1 for never."""
         due_ms = _earlier(self.jobs.schedule.next_ms(), self.waiters.timeouts.next_ms())
         due_ms = _earlier(due_ms, self.replication.resends.next_ms())
+        due_ms = _earlier(due_ms, self._fanout.next_due_ms())
         due_ms = _earlier(due_ms, self._moves.next_due_ms(self.now_ms))
         return _earlier(due_ms, self.overview.next_due_ms(self.now_ms))
 
@@ -326,6 +333,8 @@ class Node:
             self.outbox.events.flushed(len(self.jobs))
         self.waiters.ready.clear()
         self.replication.forget_all()
+        self.waiters.watch_nothing()
+        self._fanout.forget_all()
         self._successors.forget_all()
         self._moves.forget_all()
         self.federation.wanting.clear()

@@ -20,7 +20,7 @@ class Totals:
 
     ``backoffs``: given back with a wait before the next delivery. ``dead_letters``: became a dead
     letter. ``letters_dropped``: ended without one, because their queue has no queue for these.
-    ``moved``: by QMOVE.
+    ``moved``: by QMOVE. ``copied``: added to another queue, too, by ``copy-to``.
 
     ``queued``: jobs in queues. ``in_hand``: jobs that a client of this node fetched and that are
     neither done nor queued here again. ``in_backoff``: jobs that wait here for the end of a
@@ -31,6 +31,7 @@ class Totals:
         "acked",
         "added",
         "backoffs",
+        "copied",
         "dead_letters",
         "delivered",
         "dropped",
@@ -69,3 +70,4 @@ class Totals:
         self.dead_letters: i64 = 0
         self.letters_dropped: i64 = 0
         self.moved: i64 = 0
+        self.copied: i64 = 0

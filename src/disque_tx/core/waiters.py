@@ -50,11 +50,19 @@ class CopiesWait:
         self.resends: i64 = 0
 
 
+class CopiesWatcher:
+    """Who wants to know when jobs that no client waits for have their copies, or will not."""
+
+    def copies_settled(self, job_id: bytes, made: bool, now_ms: i64) -> None:
+        """The job has its copies, or was taken back."""
+        raise NotImplementedError
+
+
 class Waiters:
     """``blocked``: clients that wait; ``ready``: queues with a line and, lately, a job; ``copies``:
     by the ID of the job; ``endings``: clients that wait for the end of a job, by its ID.
-    ``watched``: IDs of jobs without a client whose end of waiting matters to others; those of them
-    that have ended stand in ``settled``, until this is read, with whether the copies were made."""
+    ``watched``: who watches the copies of jobs without a client, by ID; those that have them, or
+    will not, stand in ``settled`` until :meth:`settle`."""
 
     def __init__(self, queues: Queues, outbox: Outbox) -> None:
         self.blocked: dict[Client, None] = {}
@@ -62,8 +70,8 @@ class Waiters:
         self.copies: dict[bytes, CopiesWait] = {}
         self.endings: dict[bytes, list[Client]] = {}
         self.timeouts: Schedule[Client] = Schedule()
-        self.watched: set[bytes] = set()
-        self.settled: list[tuple[bytes, bool]] = []
+        self.watched: dict[bytes, CopiesWatcher] = {}
+        self.settled: list[tuple[CopiesWatcher, bytes, bool]] = []
         self._queues = queues
         self._outbox = outbox
 
@@ -114,7 +122,7 @@ class Waiters:
         """Answer the client of ``job``, if there is one, with its ID."""
         client = self.copies.pop(job.id).client
         if self.watched:
-            self._settle(job.id, True)
+            self._note_settled(job.id, True)
         if client is not None:
             client.blocked_job = b""
             if client.reply_mode != REPLY_OFF:
@@ -126,17 +134,29 @@ class Waiters:
         wait = self.copies.pop(job.id, None)
         client = wait.client if wait is not None else None
         if self.watched:
-            self._settle(job.id, False)
+            self._note_settled(job.id, False)
         if client is not None:
             client.blocked_job = b""
             if client.reply_mode != REPLY_OFF:
                 client.replies.error(error.reply())
             self.answered(client)
 
-    def _settle(self, job_id: bytes, made: bool) -> None:
-        if job_id in self.watched:
-            self.watched.remove(job_id)
-            self.settled.append((job_id, made))
+    def _note_settled(self, job_id: bytes, made: bool) -> None:
+        watcher = self.watched.pop(job_id, None)
+        if watcher is not None:
+            self.settled.append((watcher, job_id, made))
+
+    def settle(self, now_ms: i64) -> None:
+        """Notify those who watch copies."""
+        while self.settled:
+            settled, self.settled = self.settled, []
+            for watcher, job_id, made in settled:
+                watcher.copies_settled(job_id, made, now_ms)
+
+    def watch_nothing(self) -> None:
+        """All jobs are gone."""
+        self.watched.clear()
+        self.settled.clear()
 
     def block(self, client: Client) -> None:
         """Let ``client`` wait for jobs that are moved, for as long as it takes."""

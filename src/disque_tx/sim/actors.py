@@ -10,7 +10,7 @@ import hiredis
 
 from disque_tx.sim.clients import LOST, SimClient, Then
 from disque_tx.sim.history import Added, Delivered, JobRequest, SeenLetter, ShownCounters
-from disque_tx.sim.workloads import DEAD_QUEUE
+from disque_tx.sim.workloads import COPY_QUEUE, DEAD_QUEUE
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
@@ -239,6 +239,9 @@ def record_deliveries(run: Run, client: SimClient, reply: Any) -> list[bytes]:
         if queue == DEAD_QUEUE:
             letter = json.loads(body)
             run.history.letters.append(SeenLetter(letter["id"].encode(), b64decode(letter["body"])))
+            continue
+        if queue == COPY_QUEUE:
+            run.history.copied.append(body)
             continue
         run.history.delivered.append(
             Delivered(

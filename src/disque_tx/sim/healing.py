@@ -16,7 +16,7 @@ from disque_tx.nodetable import HANDSHAKE
 from disque_tx.sim.actors import QUEUES, record_deliveries, send_job_request
 from disque_tx.sim.clients import LOST, SimClient
 from disque_tx.sim.operator import pause
-from disque_tx.sim.workloads import DEAD_QUEUE
+from disque_tx.sim.workloads import COPY_QUEUE, DEAD_QUEUE
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
@@ -159,6 +159,7 @@ class Drain:
             b"FROM",
             *QUEUES,
             DEAD_QUEUE,
+            COPY_QUEUE,
         ]
         self._client.ask(self._drained, *words)
 

@@ -170,13 +170,15 @@ class Counted:
 @attrs.define
 class History:
     """Everything in the order in which it happened. ``added``: by body. ``job_requests``: in the
-    order in which they were asked for. ``admitted``: answers without errors to clients that have no
-    password."""
+    order in which they were asked for. ``copied``: the bodies of
+    jobs that came from the queue of copies. ``admitted``: answers without errors to clients that
+    have no password."""
 
     added: dict[bytes, Added] = attrs.Factory(dict)
     delivered: list[Delivered] = attrs.Factory(list)
     job_requests: list[JobRequest] = attrs.Factory(list)
     letters: list[SeenLetter] = attrs.Factory(list)
+    copied: list[bytes] = attrs.Factory(list)
     pauses: list[Paused] = attrs.Factory(list)
     shown_counters: list[ShownCounters] = attrs.Factory(list)
     admitted: list[str] = attrs.Factory(list)

@@ -122,11 +122,22 @@ _OVERVIEW: Final[dict[str, Workload]] = {
         waits=True,
     ),
 }
+#: The queue of the jobs that ``copy-to`` adds, in all of the following.
+COPY_QUEUE: Final = b"copies"
+_FANOUT: Final[dict[str, Workload]] = {
+    "fanout": Workload(
+        retry_s=(0, 2, 4),
+        delay_s=(0, 0, 1),
+        asynchronous=0.2,
+        policies=((b"a", b"copy-to", COPY_QUEUE),),
+    ),
+}
 #: What only nodes of ours do. Seeds from the number of a group on have its workloads, so that a new
 #: one changes the seeds of its own group alone.
 GROUPS: Final[dict[int, dict[str, Workload]]] = {
     1_000_000: _REDELIVERY,
     5_000_000: _OVERVIEW,
+    6_000_000: _FANOUT,
 }
 
 

@@ -63,6 +63,25 @@ class PolicyTests(FleetTestCase):
         first.boot()
         self.wait_until_same([[b"new", [b"retry", b"7"]]])
 
+    def test_copies(self) -> None:
+        """A job for several queues has its copies in each of them before the producer is answered;
+        when it cannot have them there is none in any queue."""
+        first, *others = self.nodes
+        first.call("QPOLICY", "SET", "orders", "copy-to", "billing shipping")
+        first.call("ADDJOB", "orders", "body", 5000, "REPLICATE", 3)
+        queues = ("orders", "billing", "shipping")
+        self.assertEqual([1, 1, 1], [first.call("QLEN", name) for name in queues])
+        self.assertEqual([3, 3, 3], [node.jobs() for node in self.nodes])
+        self.fleet.each(Node.kill, others)
+        answer = first.error("ADDJOB", "orders", "body", 200, "REPLICATE", 3)
+        self.assertIn("NOREPL", answer)
+        self.assertEqual([1, 1, 1], [first.call("QLEN", name) for name in queues])
+        self.fleet.each(Node.boot, others)
+        for name in queues:
+            (row,) = first.call("GETJOB", "FROM", name)
+            first.call("ACKJOB", row[1])
+        first.call("QPOLICY", "DEL", "orders")
+
     def test_joins(self) -> None:
         """A node that joins has all policies a moment after it has met one node, and both keep what
         they had."""

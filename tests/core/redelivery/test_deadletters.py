@@ -185,6 +185,16 @@ class CopiesTests(PeerCase, Settings):
         self.receive_signal(wait.job.nodes[1], GOTJOB, wait.job.id)
         self.assertEqual((ACKED, 1), (job.state, self.length(DEAD)))
 
+    def test_late(self) -> None:
+        """A letter that is given up in the turn in which copies of it were to be asked for again
+        is not asked for any more."""
+        job, letter = self.dying()
+        letter.qtime_ms = job.qtime_ms + 1
+        self.node.jobs.reschedule(letter)
+        self.pass_ms(GIVE_UP_MS + 20)
+        self.assertIsNone(self.node.jobs.get(letter.id))
+        self.assertEqual((ACTIVE, True), (job.state, job.backoff))
+
     def test_too_few_nodes(self) -> None:
         """While the cluster is too small for the copies the job waits for more nodes."""
         job = self.replicated(B, retry_s=60)
@@ -231,4 +241,4 @@ class CopiesTests(PeerCase, Settings):
         self.dying()
         self.node.flush_all()
         self.clear_sent()
-        self.assertEqual((set(), []), (self.node.waiters.watched, self.node.waiters.settled))
+        self.assertEqual(({}, []), (self.node.waiters.watched, self.node.waiters.settled))

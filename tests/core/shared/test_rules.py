@@ -125,3 +125,28 @@ class DeleteTests(RuleCase):
         self.set(b"q", b"ttl", b"5", b"retry", b"1")
         self.table.clear()
         self.assertEqual((0, False), (len(self.table.registers), self.policies.active))
+
+
+class CopyTests(RuleCase):
+    """Copies of jobs that would come back."""
+
+    def test_itself(self) -> None:
+        """A queue is not copied to itself, nor the queues of a pattern to one of them."""
+        for pattern in (b"a", b"*", b"[ab]"):
+            text = self.refused(pattern, b"copy-to", b"z a")
+            self.assertTrue(text.startswith("Policy setting 'copy-to' goes round: "), text)
+
+    def test_circle(self) -> None:
+        """A circle is refused where it is closed, with the way it takes."""
+        self.set(b"a", b"copy-to", b"x b")
+        self.set(b"b*", b"copy-to", b"c")
+        text = self.refused(b"c", b"copy-to", b"y a")
+        self.assertEqual("Policy setting 'copy-to' goes round: c -> a -> b -> c", text)
+        self.set(b"c", b"copy-to", b"y")
+
+    def test_many(self) -> None:
+        """A table whose copies lead everywhere is not followed for ever."""
+        for number in range(40):
+            names = b" ".join(b"q%d" % (number * 16 + n + 1) for n in range(16))
+            self.set(b"q%d" % number, b"copy-to", names)
+        self.set(b"zz", b"copy-to", b"q0")

@@ -36,6 +36,7 @@ ENDS = {
     b"max-length": (b"0", b"4294967295"),
     b"overflow": (b"reject", b"drop-oldest"),
     b"pause": (b"none", b"all"),
+    b"copy-to": (b"", b'b "c d"'),
 }
 #: Setting → values that are none of it.
 WRONG = {
@@ -50,6 +51,7 @@ WRONG = {
     b"ttl": (b"0",),
     b"overflow": (b"drop",),
     b"pause": (b"in out",),
+    b"copy-to": (b'"a', b'""', b"x" * 1025, b" ".join(b"%d" % n for n in range(17))),
 }
 
 
@@ -87,6 +89,7 @@ class SettingTests(SynchronousTestCase):
         self.assertEqual(b"0.25", normal_value(b"retry-delay", b"0.250"))
         self.assertEqual(b"yes", normal_value(b"retry-on-timeout", b"YES"))
         self.assertFalse(is_valid(b"retry-delay", b"05"))
+        self.assertEqual(b'a "b c"', normal_value(b"copy-to", b""" "a"  'b c' a """))
 
     def test_every_setting_has_an_effect(self) -> None:
         """A setting that can be set changes what is in force."""

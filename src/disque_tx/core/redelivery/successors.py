@@ -22,6 +22,7 @@ from disque_tx.core.job import Job
 from disque_tx.core.redelivery.backoff import Backoff
 from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.core.state import State
+from disque_tx.core.waiters import CopiesWatcher
 from disque_tx.errors import CommandError
 from disque_tx.messages import QUEUED, WAIT_REPL
 
@@ -59,7 +60,7 @@ class _Pair:
         self.purpose: Purpose = purpose
 
 
-class Successors:
+class Successors(CopiesWatcher):
     """Follows the new jobs until they have their copies."""
 
     def __init__(
@@ -87,7 +88,7 @@ class Successors:
             return True
         pair = _Pair(old, new.id, purpose)
         self._by_new[pair.new_id] = self._by_old[old.id] = pair
-        self._waiters.watched.add(pair.new_id)
+        self._waiters.watched[pair.new_id] = self
         if old.state == QUEUED:
             self._delivery.dequeue(old)
         self._backoff.hold(old, now_ms + GIVE_UP_MS, now_ms)
@@ -105,19 +106,16 @@ class Successors:
         new = self._jobs.get(pair.new_id)
         if new is not None and new.state == WAIT_REPL:
             self._delivery.take_back(new, CommandError("NOREPL", REMOVED))
-        self.settle(now_ms)
+        self._waiters.settle(now_ms)
         if self._by_new.pop(pair.new_id, None) is not None:  # it was lost on another way
-            self._waiters.watched.discard(pair.new_id)
+            self._waiters.watched.pop(pair.new_id, None)
             self._end(pair, False, now_ms)
 
-    def settle(self, now_ms: i64) -> None:
+    def copies_settled(self, job_id: bytes, made: bool, now_ms: i64) -> None:
         """Go on with what has its copies by now, or will not have them."""
-        while self._waiters.settled:
-            settled, self._waiters.settled = self._waiters.settled, []
-            for new_id, made in settled:
-                pair = self._by_new.pop(new_id, None)
-                if pair is not None:
-                    self._end(pair, made, now_ms)
+        pair = self._by_new.pop(job_id, None)
+        if pair is not None:
+            self._end(pair, made, now_ms)
 
     def _end(self, pair: _Pair, made: bool, now_ms: i64) -> None:
         old = pair.old
@@ -147,5 +145,3 @@ class Successors:
         """All jobs are gone."""
         self._by_new.clear()
         self._by_old.clear()
-        self._waiters.watched.clear()
-        self._waiters.settled.clear()

@@ -49,6 +49,17 @@ class AddRequest:
         self.maxlen: i64 = -1
         self.asynchronous: bool = False
 
+    def to_queue(self, queue: bytes) -> AddRequest:
+        """The same for another queue, whose length MAXLEN does not concern."""
+        other = AddRequest(queue, self.body)
+        other.timeout_ms = self.timeout_ms
+        other.replicate = self.replicate
+        other.ttl_s = self.ttl_s
+        other.retry_s = self.retry_s
+        other.delay_s = self.delay_s
+        other.asynchronous = self.asynchronous
+        return other
+
     def complete(self, policy: QueuePolicy | None) -> str:
         """Fill in what was not given, but for what depends on the cluster (REPLICATE) or on other
         values (RETRY); returns what of it is the policy's, for an error text."""

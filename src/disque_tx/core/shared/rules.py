@@ -11,16 +11,21 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.config.units import glob_match
 from disque_tx.core.shared.policies import PATTERNS_MAX, Policies, check_pattern, literal_prefix
 from disque_tx.core.shared.registers import REGISTERS_MAX, Key, Registers
 from disque_tx.core.shared.settings import QUEUE_MARK, is_valid, normal_value
 from disque_tx.errors import CommandError
+from disque_tx.quoting import split
 from disque_tx.tablemessages import Register
 
 Pairs = list[tuple[bytes, bytes]]
 _DEAD_QUEUE: Final = b"dead-queue"
+_COPY_TO: Final = b"copy-to"
 #: Dead letters of dead letters are followed so far to find a circle.
 _CHAIN_MAX: Final = 16
+#: So many queues are looked at to find copies that go round in a circle.
+_COPIES_MAX: Final = 256
 
 
 class PolicyTable:
@@ -44,7 +49,7 @@ class PolicyTable:
         """The changes that give a pattern these settings; nothing is changed yet.
 
         ``CommandError`` for a pattern, setting or value that cannot be, for a table that is full,
-        and for dead letters that would move in a circle.
+        and for dead letters or copies that would move in a circle.
         """
         check_pattern(pattern)
         values: dict[bytes, bytes] = {}
@@ -54,6 +59,8 @@ class PolicyTable:
         self._check_room(pattern, values)
         if _DEAD_QUEUE in values:
             self._check_chain(pattern, values[_DEAD_QUEUE])
+        if _COPY_TO in values:
+            self._check_copies(pattern, split(values[_COPY_TO]) or [])
         counter = self.registers.next_counter()
         return [Register(pattern, name, values[name], counter, node_id) for name in values]
 
@@ -101,6 +108,24 @@ class PolicyTable:
             if source is None:
                 return
             queue = source[0].replace(QUEUE_MARK, queue)
+
+    def _check_copies(self, pattern: bytes, names: list[bytes]) -> None:
+        """Refuse copies that come back to the queue whose jobs they are."""
+        ways = [[name] for name in names]
+        seen = set(names)
+        while ways:
+            way = ways.pop()
+            queue = way[len(way) - 1]
+            if glob_match(pattern, queue):
+                shown = " -> ".join([_shown(name) for name in (pattern, *way)])
+                raise CommandError("ERR", f"Policy setting 'copy-to' goes round: {shown}")
+            policy = self._policies.of(queue)
+            if policy is None or len(seen) >= _COPIES_MAX:
+                continue
+            for name in policy.copy_to:
+                if name not in seen:
+                    seen.add(name)
+                    ways.append([*way, name])
 
     def apply(self, registers: list[Register], wall_s: i64) -> list[tuple[Key, Register | None]]:
         """Make changes that were planned; returns what was there before, for :meth:`revert`."""

@@ -13,11 +13,15 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.errors import CommandError
+from disque_tx.quoting import quote, split
+from disque_tx.tablemessages import VALUE_BYTES_MAX
 
 _UINT32_MAX: Final = 4_294_967_295
 _DAY_S: Final = 86_400
 #: The longest name of a queue of dead letters, in bytes.
 NAME_BYTES_MAX: Final = 1_024
+#: Queues of ``copy-to``.
+QUEUES_MAX: Final = 16
 #: Digits behind the point of a number, and in all: nothing longer is computed with.
 _DECIMALS_MAX: Final = 3
 _DIGITS_MAX: Final = 12
@@ -44,10 +48,11 @@ class QueuePolicy:
     next, up to ``retry_delay_max_ms``; ``retry_jitter_milli`` / 1000 of it are random.
     ``ttl_s``, ``retry_s``, ``delay_s``, ``replicate``: what ADDJOB means without that option, -1 if
     nothing is set. ``max_length``: jobs queued at one node, 0 for no limit. ``pause``: the flags of
-    a queue, -1 if nothing is set.
+    a queue, -1 if nothing is set. ``copy_to``: queues to which jobs are added, too.
     """
 
     __slots__ = (
+        "copy_to",
         "dead_queue",
         "dead_ttl_s",
         "delay_s",
@@ -83,6 +88,7 @@ class QueuePolicy:
         self.max_length: i64 = 0
         self.overflow: i64 = REJECT
         self.pause: i64 = -1
+        self.copy_to: list[bytes] = []
 
 
 class Setting:
@@ -146,6 +152,26 @@ class Name(Setting):
         return value if len(value) <= NAME_BYTES_MAX else None
 
 
+class Queues(Setting):
+    """Names of queues, separated by blanks and quoted like the words of a request; or nothing."""
+
+    def __init__(self, name: bytes) -> None:
+        super().__init__(name, f"up to {QUEUES_MAX} names of queues, or empty")
+
+    def _normal(self, value: bytes) -> bytes | None:
+        words = split(value)
+        if words is None:
+            return None
+        names: list[bytes] = []
+        for word in words:
+            if not 0 < len(word) <= NAME_BYTES_MAX:
+                return None
+            if word not in names:
+                names.append(word)
+        found = b" ".join([name if split(name) == [name] else quote(name) for name in names])
+        return found if len(names) <= QUEUES_MAX and len(found) <= VALUE_BYTES_MAX else None
+
+
 def thousandths(value: bytes) -> i64:
     """A number without sign, with up to three decimals, in thousandths; -1 for anything else."""
     whole, point, rest = value.partition(b".")
@@ -183,6 +209,7 @@ SETTINGS: Final[dict[bytes, Setting]] = {
         Number(b"max-length", 0, _UINT32_MAX, " of jobs"),
         Choice(b"overflow", OVERFLOWS),
         Choice(b"pause", PAUSES),
+        Queues(b"copy-to"),
     )
 }
 
@@ -279,6 +306,10 @@ def _pause(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
     policy.pause = PAUSES.index(value)
 
 
+def _copy_to(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
+    policy.copy_to = split(value) or []
+
+
 _EFFECTS: Final[dict[bytes, Callable[[QueuePolicy, bytes, bytes], None]]] = {
     b"max-deliveries": _max_deliveries,
     b"dead-queue": _dead_queue,
@@ -296,6 +327,7 @@ _EFFECTS: Final[dict[bytes, Callable[[QueuePolicy, bytes, bytes], None]]] = {
     b"max-length": _max_length,
     b"overflow": _overflow,
     b"pause": _pause,
+    b"copy-to": _copy_to,
 }
 
 

@@ -13,7 +13,13 @@ from disque_tx.sim.checkers.cluster import (
 from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, TotalsMatch
 from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, WorkingRespected
 from disque_tx.sim.checkers.hosts import HostsDiffer
-from disque_tx.sim.checkers.jobs import EnoughCopies, NothingLost, NothingUnexpected, UniqueIds
+from disque_tx.sim.checkers.jobs import (
+    CopiesAdded,
+    EnoughCopies,
+    NothingLost,
+    NothingUnexpected,
+    UniqueIds,
+)
 from disque_tx.sim.checkers.overview import CountsTrue, EndingsTrue, FlushedGone
 from disque_tx.sim.checkers.policies import PoliciesKept, SamePolicies
 from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
@@ -52,4 +58,5 @@ def all_checkers() -> list[Checker]:
         EndingsTrue(),
         FlushedGone(),
         CountsTrue(),
+        CopiesAdded(),
     ]

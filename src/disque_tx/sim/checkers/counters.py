@@ -158,7 +158,7 @@ class TotalsMatch(Checker):
         history = run.history
         nacks = sum(request.reply for request in history.job_requests if request.word == b"NACK")
         for name, seen in (
-            ("delivered", len(history.delivered) + len(history.letters)),
+            ("delivered", len(history.delivered) + len(history.letters) + len(history.copied)),
             ("nacked", nacks),
         ):
             counted = sum(int(getattr(node.totals, name)) for _, node in run.nodes())

@@ -94,6 +94,22 @@ class NothingUnexpected(Checker):
         return breaches
 
 
+class CopiesAdded(Checker):
+    """A job that was accepted in a queue with ``copy-to`` is in the other queue, too: all of them
+    are acknowledged to the producer, or none. Excused is what may be lost anyway."""
+
+    def judge(self, run: Run) -> list[str]:
+        """Jobs that are in one queue only."""
+        copied = set(run.history.copied)
+        queues = {queue for queue, name, _ in run.workload.policies if name == b"copy-to"}
+        return [
+            f"{added.job_id.decode()}: accepted by {added.node.decode()} at"
+            f" {added.accepted_us / 1e6:.3f} s without the job in the other queue"
+            for added in run.history.accepted()
+            if added.queue in queues and added.body not in copied and not may_be_lost(run, added)
+        ]
+
+
 class UniqueIds(Checker):
     """No two jobs have the same ID."""
 
