@@ -10,7 +10,9 @@ from disque_tx.commands.queues import jscan, pause, qlen, qpeek, qscan, qstat
 from disque_tx.commands.registry import Handler
 from disque_tx.commands.values import Status
 from disque_tx.core.importschedule import ImportSchedule
+from disque_tx.core.redelivery.letters import letter_body
 from tests.commands.test_jobs import EDGES, HUGE, SYNTAX, JobsCase
+from tests.core.bench import ME, make_job
 from tests.core.peerbench import B
 
 NOT_INTEGER = b"ERR value is not an integer or out of range"
@@ -282,7 +284,7 @@ class JscanTests(ScanCase):
 
 
 class CreationTests(ScanCase):
-    """JSCAN by the time of creation."""
+    """JSCAN by the time of creation, and by why jobs came back."""
 
     def test_since_until(self) -> None:
         """The jobs of an incident are found by when it was; its end is not part of it."""
@@ -302,3 +304,23 @@ class CreationTests(ScanCase):
             self.assertEqual(set(expected), set(reply[1]))
         line = b"ERR value is not an integer or out of range"
         self.assert_refused(line, jscan, b"JSCAN", b"0", b"SINCE", b"noon")
+
+    def test_reason(self) -> None:
+        """Jobs that fail alike are found by the reason that consumers gave, as are dead letters."""
+        timed, other, _ = [Status(self.add(b"q", b"b", b"0")) for _ in range(3)]
+        letter = letter_body(make_job(1), b"timeout of mail.example", ME, True, 0)
+        dead = Status(self.add(b"dead:q", letter, b"0"))
+        self.add(b"dead:q", b'{"version": 2, "reason": 1}', b"0")
+        self.call(getjob, b"GETJOB", b"COUNT", b"2", b"FROM", b"q")
+        for job_id, reason in ((timed, b"a timeout"), (other, b"no route")):
+            self.node.enqueue([job_id.text], True, reason=reason)
+        for pattern, expected in (
+            (b"*timeout*", {timed, dead}),
+            (b"no route", {other}),
+            (b"timeout", set()),
+        ):
+            reply = self.call(jscan, b"JSCAN", b"0", b"BUSYLOOP", b"REASON", pattern)
+            assert isinstance(reply, list) and isinstance(reply[1], list)
+            self.assertEqual(expected, set(reply[1]), pattern)
+        line = b"ERR REASON longer than 1024 bytes"
+        self.assert_refused(line, jscan, b"JSCAN", b"0", b"REASON", b"*" * 1025)

@@ -17,10 +17,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, cast, overload
 
-from disque_tx.client import channels, moving, overview, policies, requests
+from disque_tx.client import channels, moving, overview, policies, requests, scans
 from disque_tx.client.channels import Steps
 from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
-from disque_tx.client.requests import Request, Scan
+from disque_tx.client.requests import Request
+from disque_tx.client.scans import Scan
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -123,12 +124,12 @@ class Commands:
     dequeue_jobs = _command(requests.dequeue_jobs)
     delete_jobs = _command(requests.delete_jobs)
     show = _command(requests.show)
-    job_scan = _listing(requests.job_scan)
+    job_scan = _listing(scans.job_scan)
 
     queue_length = _command(requests.queue_length)
     queue_peek = _command(requests.queue_peek)
     queue_stat = _command(requests.queue_stat)
-    queue_scan = _listing(requests.queue_scan)
+    queue_scan = _listing(scans.queue_scan)
     pause = _command(requests.pause)
     queue_move = _command(moving.queue_move)
     queue_counts = _command(overview.queue_counts)

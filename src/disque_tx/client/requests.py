@@ -211,55 +211,6 @@ def queue_stat(queue: Name) -> Request[QueueStat | None]:
     return _plain(replies.stat, "QSTAT", encoded(queue))
 
 
-@attrs.frozen
-class Scan(Generic[_T]):
-    """A listing that comes in pages, each the answer to a request of its own."""
-
-    command: str
-    options: tuple[Word, ...]
-    parse: Callable[[Any], tuple[int, list[_T]]]
-
-    def page(self, cursor: int) -> Request[tuple[int, list[_T]]]:
-        """The request for the page at this cursor, 0 for the first."""
-        return _plain(self.parse, self.command, cursor, *self.options)
-
-
-def queue_scan(
-    count: int = 100,
-    minlen: int | None = None,
-    maxlen: int | None = None,
-    importrate: int | None = None,
-) -> Scan[str]:
-    """QSCAN: the names of the queues of one node, some perhaps more than once.
-
-    ``count``: how many to ask for at a time.
-
-    :raises ScanInterrupted: the node was lost; start again.
-    """
-    words: list[Word] = ["COUNT", count]
-    for word, value in (("MINLEN", minlen), ("MAXLEN", maxlen), ("IMPORTRATE", importrate)):
-        if value is not None:
-            words += (word, value)
-    return Scan("QSCAN", tuple(words), replies.names)
-
-
-def job_scan(
-    queue: Name | None = None, states: tuple[str, ...] = (), count: int = 100
-) -> Scan[JobDetails]:
-    """JSCAN: the jobs of one node, some perhaps more than once.
-
-    ``states``: of wait-repl, active, queued, acked; all if none is named.
-
-    :raises ScanInterrupted: the node was lost; start again.
-    """
-    words: list[Word] = ["REPLY", "all", "COUNT", count]
-    if queue is not None:
-        words += ("QUEUE", encoded(queue))
-    for state in states:
-        words += ("STATE", state)
-    return Scan("JSCAN", tuple(words), replies.descriptions)
-
-
 def pause(queue: Name, *options: str) -> Request[str]:
     """PAUSE: stop jobs from coming ``in``, from going ``out``, or both (``all``); ``none`` resumes.
 

@@ -7,11 +7,14 @@ from typing import Final
 from disque_tx.commands.arguments import cursor, required_integer
 from disque_tx.commands.context import Server
 from disque_tx.commands.jobs import show_job
+from disque_tx.config.units import glob_match
 from disque_tx.core.client import Client
 from disque_tx.core.job import Job
 from disque_tx.core.queues import PAUSE_ALL, PAUSE_IN, PAUSE_NAMES, PAUSE_NONE, PAUSE_OUT, Queue
+from disque_tx.core.redelivery.letters import letter_reason
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.messages import STATE_NAMES
+from disque_tx.tablemessages import PATTERN_BYTES_MAX
 
 _PAUSE_OPTIONS: Final = {b"IN": PAUSE_IN, b"OUT": PAUSE_OUT, b"ALL": PAUSE_ALL}
 #: Parts of the table looked at per item wanted, when few items match.
@@ -144,6 +147,9 @@ class _Scan:
             if value.upper() not in (b"ID", b"ALL"):
                 raise CommandError("ERR", "Invalid REPLY type, try ID or ALL")
             value = value.upper()
+        elif word == b"REASON":
+            if len(value) > PATTERN_BYTES_MAX:
+                raise CommandError("ERR", f"REASON longer than {PATTERN_BYTES_MAX} bytes")
         elif word != b"QUEUE":
             required_integer(value)
         self.options.append((word, value))
@@ -196,10 +202,11 @@ def qscan(server: Server, client: Client, argv: list[bytes]) -> None:
 
 def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
     """JSCAN [cursor] [COUNT n] [BUSYLOOP] [QUEUE name] [STATE s]... [REPLY id|all] [SINCE ms]
-    [UNTIL ms]"""
-    scan = _Scan(argv, (b"QUEUE", b"STATE", b"REPLY", b"SINCE", b"UNTIL"))
+    [UNTIL ms] [REASON glob]"""
+    scan = _Scan(argv, (b"QUEUE", b"STATE", b"REPLY", b"SINCE", b"UNTIL", b"REASON"))
     since_ms, until_ms = scan.number(b"SINCE"), scan.number(b"UNTIL")
     queue: bytes | None = None
+    reason: bytes | None = None
     states: list[int] = []
     everything = False
     for word, value in scan.options:
@@ -209,6 +216,8 @@ def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
             states.append(STATE_NAMES.index(value))
         elif word == b"REPLY":
             everything = value == b"ALL"
+        elif word == b"REASON":
+            reason = value
     found: list[Job] = []
     position = scan.cursor
     parts = 0
@@ -222,6 +231,7 @@ def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
                 and (not states or job.state in states)
                 and (since_ms == _NO_FILTER or job.ctime // _NS_PER_MS >= since_ms)
                 and (until_ms == _NO_FILTER or job.ctime // _NS_PER_MS < until_ms)
+                and (reason is None or _came_back_for(server, job, reason))
             ):
                 found.append(job)
         if position == 0 or scan.finished(len(found), parts):
@@ -235,3 +245,10 @@ def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
             show_job(replies, job, server.node.now_ms)
         else:
             replies.status(job.id)
+
+
+def _came_back_for(server: Server, job: Job, pattern: bytes) -> bool:
+    """Whether a consumer returned the job for a reason like this, or it is a letter that names
+    one."""
+    reason = server.node.jobs.reasons.get(job.id) or letter_reason(job.body)
+    return reason != b"" and glob_match(pattern, reason)

@@ -25,7 +25,7 @@ from dramatiq.errors import ConnectionFailed, DecodeError, QueueJoinTimeout, Que
 from dramatiq.middleware import Middleware
 from dramatiq.results import Missing, ResultBackend
 
-from disque_tx.client import CannotConnect, ClientError, ConnectionLost, OutcomeUnknown, requests
+from disque_tx.client import CannotConnect, ClientError, ConnectionLost, OutcomeUnknown, scans
 from disque_tx.client.blocking import Disque, TakenJob
 from disque_tx.client.options import TLS, AddOptions
 from disque_tx.integrations.adding import PRIORITY_MAX, JobTerms, names_by_priority, priority_name
@@ -156,7 +156,7 @@ class DisqueBroker(Broker):
 
     def _unfinished(self, name: str, delayed: bool = False) -> Iterator[str]:
         """The IDs of jobs of a queue that are not done, on all nodes; or of the delayed ones."""
-        scan = requests.job_scan(name, ("queued", "active"), 1000)
+        scan = scans.job_scan(name, ("queued", "active"), 1000)
         cursor = 0
         while True:
             with connection_errors():

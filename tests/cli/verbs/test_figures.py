@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.cli.modes.bigqueues import Longest
 from disque_tx.cli.verbs.figures import Figures, Rates, cells, rates, total
 from disque_tx.cli.verbs.watch import summed
+from disque_tx.client.overview import QueueCounts
 from disque_tx.client.values import QueueStat
 
 STAT = QueueStat("q", 3, 10, 1, 2, (), 0, 100, 90, "none")
@@ -36,8 +37,19 @@ class FiguresTests(SynchronousTestCase):
         nothing."""
         other = attrs.evolve(STAT, length=4, age_s=5, pause="out")
         expected = Figures("q", 7, 10, 4, 200, 180, "none/out")
-        self.assertEqual(expected, total("q", [STAT, None, other]))
-        self.assertEqual(Figures("q"), total("q", [None]))
+        self.assertEqual(expected, total("q", [(STAT, None), (None, None), (other, None)]))
+        self.assertEqual(Figures("q"), total("q", [(None, None)]))
+
+    def test_counted(self) -> None:
+        """What nodes of disque-tx count is summed over them; without any of these it is unknown,
+        and not zero."""
+        counts = QueueCounts("q", 3, 1, 2, 4, 5, 0, 0, 1.5, 2.5)
+        figures = total("q", [(STAT, counts), (None, counts), (STAT, None)])
+        counted = (figures.delayed, figures.backoff, figures.in_hand, figures.dead)
+        self.assertEqual((2, 4, 8, 10), counted)
+        self.assertEqual(Rates(3.0, 5.0), rates(None, figures, 0))
+        self.assertEqual(("2", "4", "8", "10"), cells(figures, Rates())[-4:])
+        self.assertEqual(("-",) * 4, cells(Figures("q"), Rates())[-4:])
 
     def test_rates(self) -> None:
         """Rates are per second, never negative when a node was restarted, and unknown at first."""
@@ -58,5 +70,5 @@ class LongestTests(SynchronousTestCase):
         """The longest queues come first; a queue that a scan returns twice counts once."""
         longest = Longest(3)
         for length in (5, 1, 9, 7, 9, 3, 7):
-            longest.add(attrs.evolve(STAT, name=f"q{length}", length=length))
-        self.assertEqual(["q9", "q7", "q5"], [stat.name for stat in longest.stats()])
+            longest.add(f"q{length}", length)
+        self.assertEqual(["q9", "q7", "q5"], [name for _, name in longest.found()])

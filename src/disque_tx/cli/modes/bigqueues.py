@@ -1,6 +1,7 @@
 """``disque --bigqueues``: the longest queues of a node, or of all nodes.
 
-However many queues there are, only the longest are kept in memory.
+A node of disque-tx sorts its queues itself. Those of an original are scanned, and however many
+there are, only the longest are kept in memory.
 """
 
 from __future__ import annotations
@@ -16,17 +17,33 @@ import click
 
 from disque_tx.cli.options import Options
 from disque_tx.cli.verbs import output
-from disque_tx.cli.verbs.figures import COLUMNS, Figures, Rates, cells, rates, total, values
+from disque_tx.cli.verbs.figures import (
+    COLUMNS,
+    Figures,
+    Rates,
+    Sample,
+    cells,
+    rates,
+    sample,
+    total,
+    values,
+)
 from disque_tx.cli.verbs.members import Members
 from disque_tx.cli.verbs.output import progress
+from disque_tx.client import Refused
 from disque_tx.client.blocking import Disque
-from disque_tx.client.values import QueueStat
 
 _QUEUES: Final = 20
 _INTERVAL_S: Final = 1.0
 _PAGE: Final = 100
+#: Of one QLIST.
+_ROWS: Final = 1_000
 #: A node and a queue.
 Place: TypeAlias = tuple[str, str]
+
+
+#: The length of a queue, and its name.
+Length: TypeAlias = tuple[int, str]
 
 
 class Longest:
@@ -34,22 +51,22 @@ class Longest:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._heap: list[tuple[int, str]] = []
-        self._stats: dict[str, QueueStat] = {}
+        self._heap: list[Length] = []
+        self._names: set[str] = set()
 
-    def add(self, stat: QueueStat) -> None:
+    def add(self, name: str, length: int) -> None:
         """Add a queue, if it is long enough."""
-        if stat.name in self._stats:
+        if name in self._names:
             return
-        heapq.heappush(self._heap, (stat.length, stat.name))
-        self._stats[stat.name] = stat
+        heapq.heappush(self._heap, (length, name))
+        self._names.add(name)
         if len(self._heap) > self._limit:
             _, shortest = heapq.heappop(self._heap)
-            del self._stats[shortest]
+            self._names.remove(shortest)
 
-    def stats(self) -> list[QueueStat]:
+    def found(self) -> list[Length]:
         """The longest first."""
-        return [self._stats[name] for _, name in sorted(self._heap, reverse=True)]
+        return sorted(self._heap, reverse=True)
 
 
 @attrs.frozen
@@ -57,14 +74,32 @@ class Found:
     """The longest queues of a node. ``queues``: how many it has in all."""
 
     queues: int
-    longest: list[QueueStat]
+    longest: list[Length]
 
 
-def survey(node: Disque, limit: int, advance: Callable[[int], None]) -> Found:
-    """Scan all queues of one node.
+def survey(node: Disque, limit: int, queues: int, advance: Callable[[int], None]) -> Found:
+    """The longest queues of one node, which has about ``queues``.
 
     :raises ScanInterrupted: the connection was lost.
     """
+    found: list[Length] = []
+    cursor: bytes | None = None
+    try:
+        while len(found) < limit:
+            count = min(limit - len(found), _ROWS)
+            page = node.list_queues(sort="queued", count=count, cursor=cursor)
+            found += [(row.queued, row.name) for row in page.queues]
+            cursor = page.cursor
+            if cursor is None:
+                break
+    except Refused:
+        return _scanned(node, limit, advance)
+    advance(queues)
+    return Found(queues, found)
+
+
+def _scanned(node: Disque, limit: int, advance: Callable[[int], None]) -> Found:
+    """All queues of a node that does not sort them."""
     longest = Longest(limit)
     queues = 0
     for name in node.queue_scan(_PAGE):
@@ -73,8 +108,8 @@ def survey(node: Disque, limit: int, advance: Callable[[int], None]) -> Found:
         # It may have been deleted meanwhile.
         if stat is not None:
             queues += 1
-            longest.add(stat)
-    return Found(queues, longest.stats())
+            longest.add(name, stat.length)
+    return Found(queues, longest.found())
 
 
 @click.command("--bigqueues")
@@ -87,7 +122,11 @@ def command(options: Options) -> None:
         addresses = members.known() if options.all_nodes else members.nodes[:1]
         queues = members.ask(addresses, _registered)
         with progress("queues", sum(queues.of.values())) as advance:
-            found = members.ask(addresses, lambda node: survey(node, limit, advance))
+
+            def surveyed(node: Disque) -> Found:
+                return survey(node, limit, queues.of.get(str(node.address()), 0), advance)
+
+            found = members.ask(addresses, surveyed)
         for address, why in found.silent.items():
             click.echo(f"Node {address} could not be asked ({why}).", err=True)
         _show(members, found.of, limit, interval_s, options.form)
@@ -101,9 +140,8 @@ def _registered(node: Disque) -> int:
 def _show(
     members: Members, found: dict[str, Found], limit: int, interval_s: float, form: str | None
 ) -> None:
-    queues = [(address, stat) for address, node in found.items() for stat in node.longest]
-    queues = heapq.nlargest(limit, queues, key=lambda queue: queue[1].length)
-    places = [(address, stat.name) for address, stat in queues]
+    queues = [(*one, address) for address, node in found.items() for one in node.longest]
+    places = [(address, name) for _, name, address in heapq.nlargest(limit, queues)]
     before = _look(members, places)
     if interval_s:
         time.sleep(interval_s)
@@ -131,8 +169,8 @@ def _look(members: Members, places: list[Place]) -> dict[Place, Figures]:
     for address, name in places:
         names.setdefault(address, []).append(name)
 
-    def stats(node: Disque) -> dict[str, QueueStat | None]:
-        return {name: node.queue_stat(name) for name in names[str(node.address())]}
+    def stats(node: Disque) -> dict[str, Sample]:
+        return {name: sample(node, name) for name in names[str(node.address())]}
 
     answers = members.try_to_ask(names, stats).of
     return {

@@ -13,10 +13,19 @@ import click
 
 from disque_tx.cli.options import Options
 from disque_tx.cli.verbs import output
-from disque_tx.cli.verbs.figures import COLUMNS, Figures, Rates, cells, rates, total, values
+from disque_tx.cli.verbs.figures import (
+    COLUMNS,
+    Figures,
+    Rates,
+    Sample,
+    cells,
+    rates,
+    sample,
+    total,
+    values,
+)
 from disque_tx.cli.verbs.members import Members
 from disque_tx.client.blocking import Disque
-from disque_tx.client.values import QueueStat
 from disque_tx.errors import DisqueError
 
 #: The figures of a queue, and its rates since the last look.
@@ -63,12 +72,12 @@ class Watch:
         elapsed_s, self._before_s = now_s - self._before_s, now_s
         self.totals = summed([info for _, info in found.of.values()])
         return [
-            self._row(total(name, [stats[place] for stats, _ in found.of.values()]), elapsed_s)
+            self._row(total(name, [seen[place] for seen, _ in found.of.values()]), elapsed_s)
             for place, name in enumerate(self._queues)
         ]
 
-    def _asked(self, node: Disque) -> tuple[list[QueueStat | None], dict[str, str]]:
-        return [node.queue_stat(name) for name in self._queues], node.info("totals")
+    def _asked(self, node: Disque) -> tuple[list[Sample], dict[str, str]]:
+        return [sample(node, name) for name in self._queues], node.info("totals")
 
     def _row(self, figures: Figures, elapsed_s: float) -> Row:
         before = self._before.get(figures.name)

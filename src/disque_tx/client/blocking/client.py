@@ -16,7 +16,8 @@ from disque_tx.client.commands import IN_ORDER_AT_ONCE, ImmediateCommands, Wait,
 from disque_tx.client.errors import BadJobId, ClientError, ConnectionLost, ScanInterrupted
 from disque_tx.client.nodes import Origins
 from disque_tx.client.options import TLS, ConnectionOptions, tls_options
-from disque_tx.client.requests import Name, Scan
+from disque_tx.client.requests import Name
+from disque_tx.client.scans import Scan
 from disque_tx.client.values import Delivered, Job, JobDetails
 
 _T = TypeVar("_T")

@@ -21,6 +21,8 @@ _VERSION: Final = 2
 _READ: Final = (1, _VERSION)
 #: How nodes and workers begin a letter.
 _START: Final = b'{"version":'
+#: Of a letter that is only looked at.
+_READ_BYTES_MAX: Final = 1024 * 1024
 _UINT32_MAX: Final = 4_294_967_295
 _REPLICATE_MAX: Final = 65_535
 
@@ -84,6 +86,19 @@ def read_letter(body: bytes) -> LetterJob | None:
     except (ValueError, RecursionError):
         return None
     return letter
+
+
+def letter_reason(body: bytes) -> bytes:
+    """The reason in a letter; empty for any other body, and for one that is too long to be read by
+    the way."""
+    if not body.startswith(_START) or len(body) > _READ_BYTES_MAX:
+        return b""
+    try:
+        values = json.loads(body)
+    except (ValueError, RecursionError):
+        return b""
+    reason = values.get("reason") if isinstance(values, dict) else None
+    return reason.encode("utf-8", "surrogatepass") if isinstance(reason, str) else b""
 
 
 def is_letter(body: bytes) -> bool:

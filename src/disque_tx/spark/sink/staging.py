@@ -25,7 +25,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.client import requests
+from disque_tx.client import requests, scans
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import ClientError, ConnectionLost
@@ -95,7 +95,7 @@ def discard_staged(
 
 
 def _discarded(servers: Servers, node: Address, queue: str) -> int:
-    scan = requests.job_scan(encoded(queue), ("active",), _PAGE_JOBS)
+    scan = scans.job_scan(encoded(queue), ("active",), _PAGE_JOBS)
     found: set[str] = set()
     cursor = -1
     while cursor:

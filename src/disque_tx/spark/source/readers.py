@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from disque_tx.client import requests
+from disque_tx.client import requests, scans
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import ClientError, ConnectionLost
@@ -166,7 +166,7 @@ class JobReader(DataSourceReader):
 
     def _peek(self, servers: Servers, node: Address, queue: str) -> Iterator[tuple[Any, ...]]:
         """What is queued at this node. A scan may return a job twice; it gets one row."""
-        scan = requests.job_scan(queue, ("queued",), _PAGE_JOBS)
+        scan = scans.job_scan(queue, ("queued",), _PAGE_JOBS)
         seen: set[str] = set()
         cursor = -1
         while cursor:
