@@ -192,6 +192,7 @@ ENTRIES: Final = (
             "[REPLY all|id]",
             "[SINCE unix-ms]",
             "[UNTIL unix-ms]",
+            "[REASON pattern]",
         ),
         "List the jobs of this node, page by page",
     ),

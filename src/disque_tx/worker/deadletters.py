@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import attrs
 
-from disque_tx.client import ClientError, Job
+from disque_tx.client import CannotConnect, ClientError, Job, Refused
 from disque_tx.client.blocking import Disque
+from disque_tx.client.moving import BACK
 from disque_tx.client.options import AddOptions, options_from_id
 from disque_tx.worker.errors import WorkerError
 
@@ -130,12 +131,12 @@ _Opener = Callable[[str], AbstractContextManager[Disque]]
 @attrs.frozen
 class DeadJob:
     """A dead job. ``id``: of the job, or of the letter when that cannot be read. ``dead_queue``:
-    where its letters lie. ``letters``: IDs of the letters. ``letter``: ``None`` when it cannot be
-    read; then ``trouble`` says why."""
+    where its letters lie. ``letters``: IDs of the letters, and the address of the node that each is
+    queued at. ``letter``: ``None`` when it cannot be read; then ``trouble`` says why."""
 
     id: str
     dead_queue: str
-    letters: tuple[str, ...]
+    letters: dict[str, str]
     letter: Letter | None
     trouble: str = ""
 
@@ -158,21 +159,43 @@ class DeadLetters:
             names = [queue] if queue is not None else self._names(node, prefix)
             for name in names:
                 for job in node.queue_peek(name, LETTERS_MAX):
-                    _merge(found, _entry(job, name))
+                    _merge(found, _entry(job, name, str(node.address())))
         return list(found.values())
 
-    def requeue(self, entry: DeadJob, letter: Letter, replicate: int | None = None) -> str:
+    def requeue(self, entry: DeadJob, letter: Letter, replicate: int | None = None) -> None:
         """Add the job to its queue again, with its RETRY, its copies and its whole TTL, which
-        starts anew; then drop the letters. Returns the new ID.
+        starts anew; then drop the letters.
 
-        A crash in between leaves the letters, and requeueing them again adds the job twice.
+        A node of disque-tx does both in one step. With an original, or another number of copies, a
+        crash in between leaves the letters, and requeueing them again adds the job twice.
 
         :raises OutcomeUnknown: the job may have been added; the letters are still there.
         """
+        if replicate is None and self._moved(entry):
+            return
         options = letter.add_options.with_replicate(replicate)
-        job_id = self._client.add_job_with(letter.queue, letter.body, options)
+        self._client.add_job_with(letter.queue, letter.body, options)
         self.drop(entry)
-        return job_id
+
+    def _moved(self, entry: DeadJob) -> bool:
+        """Whether a node put the job of one of the letters back, and the others are dropped."""
+        for letter_id, address in entry.letters.items():
+            try:
+                with self._at(address) as node:
+                    moved = node.queue_move(entry.dead_queue, BACK, job_ids=[letter_id], dead=True)
+            except (CannotConnect, Refused):
+                continue
+            if moved:
+                others = [other for other in entry.letters if other != letter_id]
+                if others:
+                    self._client.ack_jobs(*others)
+                return True
+        return False
+
+    def _at(self, address: str) -> AbstractContextManager[Disque]:
+        if address == str(self._client.address()):
+            return nullcontext(self._client)
+        return self._opened(address)
 
     def drop(self, entry: DeadJob) -> None:
         """Acknowledge the letters, which deletes them."""
@@ -196,18 +219,18 @@ class DeadLetters:
         return sorted({name for name in node.queue_scan() if name.startswith(prefix)})
 
 
-def _entry(job: Job, queue: str) -> DeadJob:
+def _entry(job: Job, queue: str, address: str) -> DeadJob:
+    letters = {job.id: address}
     try:
         letter = Letter.decoded(job.body)
     except NotADeadLetter as error:
-        return DeadJob(job.id, queue, (job.id,), None, str(error))
-    return DeadJob(letter.id, queue, (job.id,), letter)
+        return DeadJob(job.id, queue, letters, None, str(error))
+    return DeadJob(letter.id, queue, letters, letter)
 
 
 def _merge(found: dict[tuple[str, str], DeadJob], entry: DeadJob) -> None:
     key = (entry.dead_queue, entry.id)
     known = found.get(key)
     if known is not None:
-        ids = tuple(dict.fromkeys(known.letters + entry.letters))
-        entry = attrs.evolve(known, letters=ids)
+        entry = attrs.evolve(known, letters=known.letters | entry.letters)
     found[key] = entry

@@ -177,13 +177,14 @@ def requeue(
     yes: bool,
     replicate: int | None,
 ) -> None:
-    """Add the jobs to their queues again (ADDJOB), then drop the letters (ACKJOB).
+    """Add the jobs to their queues again, and drop the letters.
 
     A job keeps its RETRY and its number of copies; its TTL starts anew. A job with RETRY 0 is still
     delivered at most once.
 
-    When this is interrupted in between, the letter stays, and its job may be done twice if it is
-    requeued again.
+    Nodes of disque-tx do both in one step (QMOVE). With an original, and with --replicate, it is
+    ADDJOB, then ACKJOB: when this is interrupted in between, the letter stays, and its job may be
+    done twice if it is requeued again.
     """
     chosen = _confirmed(mailbox, queue, ids, everything, yes, "requeue")
     done = 0
