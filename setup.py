@@ -22,6 +22,7 @@ COMPILED = [
     "tablemessages.py",
     "wire/*.py",
     "core/*.py",
+    "core/matching/*.py",
     "core/shared/*.py",
     "core/overview/*.py",
     "core/redelivery/*.py",

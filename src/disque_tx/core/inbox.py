@@ -17,6 +17,7 @@ from disque_tx.busmessages import (
     GOTACK,
     GOTJOB,
     NEEDJOBS,
+    NEEDMATCH,
     REPLJOB,
     SETACK,
     Gossip,
@@ -30,6 +31,7 @@ from disque_tx.busmessages import (
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.federation import Federation
 from disque_tx.core.holders import Holders
+from disque_tx.core.matching.asking import Asking
 from disque_tx.core.overview.requests import Overview
 from disque_tx.core.queues import PAUSE_ALL
 from disque_tx.core.replication import Replication
@@ -51,6 +53,7 @@ class Inbox:
         holders: Holders,
         federation: Federation,
         overview: Overview,
+        asking: Asking,
     ) -> None:
         self._membership = state.membership
         self._cluster = cluster
@@ -60,6 +63,7 @@ class Inbox:
         self._federation = federation
         self._exchange = state.exchange
         self._overview = overview
+        self._asking = asking
         self._pausing = state.pausing
 
     def receive(self, link: Link, message: Message, now_ms: i64, wall_us: i64) -> None:
@@ -93,7 +97,10 @@ class Inbox:
         elif isinstance(message, TableChange | TableDigest | TablePull):
             self._exchange.receive(sender, message, now_ms, wall_us // 1_000_000)
         elif isinstance(message, QueryMessage):
-            self._overview.receive(sender, message, now_ms)
+            if message.type == NEEDMATCH:
+                self._asking.give(sender, message, now_ms)
+            else:
+                self._overview.receive(sender, message, now_ms)
         elif isinstance(message, NodeFailed):
             self._cluster.failed(message, now_ms)
 

@@ -36,6 +36,9 @@ ENDS = {
     b"max-length": (b"0", b"4294967295"),
     b"overflow": (b"reject", b"drop-oldest"),
     b"pause": (b"none", b"all"),
+    b"concurrency": (b"0", b"4294967295"),
+    b"rate": (b"0.001", b"1000000"),
+    b"rate-burst": (b"1", b"1000000"),
 }
 #: Setting → values that are none of it.
 WRONG = {
@@ -50,6 +53,9 @@ WRONG = {
     b"ttl": (b"0",),
     b"overflow": (b"drop",),
     b"pause": (b"in out",),
+    b"concurrency": (b"-1", b"1.5", b"4294967296"),
+    b"rate": (b"0.0001", b"1000000.001", b"1/s"),
+    b"rate-burst": (b"0", b"0.5"),
 }
 
 
@@ -108,7 +114,7 @@ class SettingTests(SynchronousTestCase):
     def test_later_setting(self) -> None:
         """What a later version sets changes nothing here."""
         policy = QueuePolicy(b"q")
-        set_value(policy, b"q", b"concurrency", b"7")
+        set_value(policy, b"q", b"priority", b"7")
         self.assertEqual(0, policy.max_deliveries)
 
     @given(st.integers(0, 10**15 - 1))

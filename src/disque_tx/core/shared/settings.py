@@ -16,6 +16,7 @@ from disque_tx.errors import CommandError
 
 _UINT32_MAX: Final = 4_294_967_295
 _DAY_S: Final = 86_400
+_RATE_MAX: Final = 1_000_000
 #: The longest name of a queue of dead letters, in bytes.
 NAME_BYTES_MAX: Final = 1_024
 #: Digits behind the point of a number, and in all: nothing longer is computed with.
@@ -44,10 +45,13 @@ class QueuePolicy:
     next, up to ``retry_delay_max_ms``; ``retry_jitter_milli`` / 1000 of it are random.
     ``ttl_s``, ``retry_s``, ``delay_s``, ``replicate``: what ADDJOB means without that option, -1 if
     nothing is set. ``max_length``: jobs queued at one node, 0 for no limit. ``pause``: the flags of
-    a queue, -1 if nothing is set.
+    a queue, -1 if nothing is set. ``concurrency``: jobs in hand at one node, 0 for no limit.
+    ``rate_milli``: deliveries at one node per 1,000 seconds, 0 for no limit; ``rate_burst``: how
+    many of them at once, 0 for those of a second.
     """
 
     __slots__ = (
+        "concurrency",
         "dead_queue",
         "dead_ttl_s",
         "delay_s",
@@ -55,6 +59,8 @@ class QueuePolicy:
         "max_length",
         "overflow",
         "pause",
+        "rate_burst",
+        "rate_milli",
         "replicate",
         "retry_delay_max_ms",
         "retry_delay_ms",
@@ -83,6 +89,9 @@ class QueuePolicy:
         self.max_length: i64 = 0
         self.overflow: i64 = REJECT
         self.pause: i64 = -1
+        self.concurrency: i64 = 0
+        self.rate_milli: i64 = 0
+        self.rate_burst: i64 = 0
 
 
 class Setting:
@@ -183,8 +192,13 @@ SETTINGS: Final[dict[bytes, Setting]] = {
         Number(b"max-length", 0, _UINT32_MAX, " of jobs"),
         Choice(b"overflow", OVERFLOWS),
         Choice(b"pause", PAUSES),
+        Number(b"concurrency", 0, _UINT32_MAX, " of jobs"),
+        Number(b"rate", 0, _RATE_MAX, " of deliveries per second", _DECIMALS_MAX),
+        Number(b"rate-burst", 1, _RATE_MAX, " of deliveries"),
     )
 }
+#: Those that limit what is delivered.
+LIMITS: Final = (b"concurrency", b"rate", b"rate-burst")
 
 
 def normal_value(name: bytes, value: bytes) -> bytes:
@@ -279,6 +293,18 @@ def _pause(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
     policy.pause = PAUSES.index(value)
 
 
+def _concurrency(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
+    policy.concurrency = int(value)
+
+
+def _rate(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
+    policy.rate_milli = thousandths(value)
+
+
+def _rate_burst(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
+    policy.rate_burst = int(value)
+
+
 _EFFECTS: Final[dict[bytes, Callable[[QueuePolicy, bytes, bytes], None]]] = {
     b"max-deliveries": _max_deliveries,
     b"dead-queue": _dead_queue,
@@ -296,6 +322,9 @@ _EFFECTS: Final[dict[bytes, Callable[[QueuePolicy, bytes, bytes], None]]] = {
     b"max-length": _max_length,
     b"overflow": _overflow,
     b"pause": _pause,
+    b"concurrency": _concurrency,
+    b"rate": _rate,
+    b"rate-burst": _rate_burst,
 }
 
 
