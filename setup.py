@@ -16,6 +16,7 @@ COMPILED = [
     "errors.py",
     "busmessages.py",
     "events.py",
+    "globs.py",
     "messages.py",
     "nodetable.py",
     "quoting.py",

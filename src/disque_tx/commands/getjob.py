@@ -1,4 +1,4 @@
-"""GETJOB: from words to calls on the node (client protocol, sections 15 and 22)."""
+"""GETJOB: from words to calls on the node (client protocol, sections 15 and 15.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GETJOB (client protocol, sections 15 and 22): jobs at once, or a client that waits for them.
+"""GETJOB (client protocol, sections 15 and 15.1): jobs at once, or a client that waits for them.
 
 1. Queues that are named come first, in order, round after round. Then come those that match, each
    job from the queue whose turn it is (see :mod:`disque_tx.core.matching.selector`).
@@ -67,6 +67,7 @@ class Getting:
         timeout_ms: i64,
         no_hang: bool,
         counters: bool,
+        *,
         now_ms: i64,
     ) -> None:
         """Answer with jobs of these queues, or block the client."""

@@ -29,7 +29,6 @@ from disque_tx.busmessages import (
     QueueSignal,
 )
 from disque_tx.core.cluster import Cluster
-from disque_tx.core.federation import Federation
 from disque_tx.core.holders import Holders
 from disque_tx.core.matching.asking import Asking
 from disque_tx.core.overview.requests import Overview
@@ -51,16 +50,15 @@ class Inbox:
         cluster: Cluster,
         replication: Replication,
         holders: Holders,
-        federation: Federation,
-        overview: Overview,
         asking: Asking,
+        overview: Overview,
     ) -> None:
         self._membership = state.membership
         self._cluster = cluster
         self._replication = replication
         self._holders = holders
         self._acks = holders.acks
-        self._federation = federation
+        self._federation = asking.federation
         self._exchange = state.exchange
         self._overview = overview
         self._asking = asking

@@ -86,7 +86,7 @@ class Node:
         holders = Holders(state, self.delivery, backoff, self.acks)
         self.overview = Overview(state, self.acks)
         self.getting = Getting(state, self.delivery, self.federation)
-        parts = (self.replication, holders, self.federation, self.overview, self.getting.asking)
+        parts = (self.replication, holders, self.getting.asking, self.overview)
         self._inbox = Inbox(state, self.cluster, *parts)
 
     @property
@@ -168,10 +168,10 @@ class Node:
         counters: bool,
     ) -> None:
         """GETJOB (client protocol, section 15): answer with jobs, or block the client."""
-        self.getting.get(client, names, count, timeout_ms, no_hang, counters, self.now_ms)
+        self.getting.get(client, names, count, timeout_ms, no_hang, counters, now_ms=self.now_ms)
 
     def get_matching(self, client: Client, request: GetRequest) -> None:
-        """GETJOB with MATCH (client protocol, section 22)."""
+        """GETJOB with MATCH (client protocol, section 15.1)."""
         self.getting.get_matching(client, request, self.now_ms)
 
     def acknowledge(self, ids: list[bytes]) -> int:

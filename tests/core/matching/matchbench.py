@@ -39,4 +39,5 @@ class MatchCase(NodeCase):
         if not replies:
             return b""
         ((job,),) = replies  # type: ignore
-        return bytes(job[0])
+        assert isinstance(job, list) and isinstance(job[0], bytes)
+        return job[0]

@@ -45,7 +45,7 @@ def can_match(entry: NodeEntry) -> bool:
 
 class Asking:
     """Asks for jobs by pattern, and gives them. ``wanting``: selectors with which clients are
-    blocked, by when nodes are asked again."""
+    blocked, by when nodes are asked again. ``federation``: what takes and sends jobs."""
 
     def __init__(self, state: State, federation: Federation) -> None:
         self.wanting: Schedule[Selector] = Schedule()
@@ -55,7 +55,7 @@ class Asking:
         self._waiters = state.waiters
         self._matching = state.matching
         self._slices = state.slices
-        self._federation = federation
+        self.federation = federation
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class Asking:
                 del selector.held[name]
         for queue in aside:
             self._matching.offer(queue)
-        self._federation.send(giving.parcel)
+        self.federation.send(giving.parcel)
 
     def _selector(self, words: list[bytes], now_ms: i64) -> Selector | None:
         """The selector that another node asks with; ``None`` if it makes no sense."""
@@ -181,7 +181,7 @@ class Asking:
 
     def take_one(self, parcel: Parcel, queue: Queue, now_ms: i64) -> bool:
         """Put the next job of a queue into a parcel; ``False`` if there is none."""
-        if not self._federation.pack(parcel, queue, now_ms):
+        if not self.federation.pack(parcel, queue, now_ms):
             return False
         self._matching.note_served(queue)
         return True

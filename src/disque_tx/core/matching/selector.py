@@ -16,10 +16,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.config.units import glob_match
 from disque_tx.core.client import Client
 from disque_tx.core.importschedule import ImportSchedule
 from disque_tx.core.shared.policies import literal_prefix
+from disque_tx.globs import glob_match
 from disque_tx.messages import Linked
 
 #: Outdated entries that a heap may hold besides as many as there are valid ones.

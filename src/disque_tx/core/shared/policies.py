@@ -15,9 +15,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.config.units import glob_match
 from disque_tx.core.shared.settings import LIMITS, QueuePolicy, normal_value, set_value
 from disque_tx.errors import CommandError
+from disque_tx.globs import glob_match
 from disque_tx.tablemessages import PATTERN_BYTES_MAX
 
 #: Patterns in the table.
