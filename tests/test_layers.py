@@ -16,7 +16,7 @@ FUNCTION_LINES_MAX = 60
 POSITIONAL_MAX = 6
 
 #: Modules that every package may use.
-COMMON = {"busmessages", "errors", "events", "messages", "nodetable", "quoting"}
+COMMON = {"busmessages", "errors", "events", "globs", "messages", "nodetable", "quoting"}
 COMMON |= {"tablemessages"}
 #: Package → other parts of ``disque_tx`` that it may use.
 ALLOWED = {
@@ -25,7 +25,7 @@ ALLOWED = {
     "commands": COMMON | {"config", "core"},
     "engine": COMMON | {"config", "commands", "core", "wire"},
     "client": {"errors"},
-    "worker": {"errors", "client"},
+    "worker": {"errors", "client", "globs"},
     "integrations": {"errors", "client", "worker"},
     "workqueue": {"errors", "client"},
     "spark": {"wire", "client", *COMMON},

@@ -40,6 +40,8 @@ TABLE_CHANGE: Final = 32
 TABLE_DIGEST: Final = 33
 TABLE_PULL: Final = 34
 BULK: Final = 35
+#: Jobs of queues that match are wanted.
+NEEDMATCH: Final = 40
 #: A question about queues, and the answer.
 QUERY: Final = 44
 REPORT: Final = 45
@@ -59,6 +61,7 @@ INCR_DELIV: Final = 4
 CAN_TABLES: Final = 1
 CAN_BULK: Final = 2
 CAN_QUERY: Final = 8
+CAN_MATCH: Final = 16
 
 
 def type_name(kind: i64) -> str:
@@ -67,6 +70,8 @@ def type_name(kind: i64) -> str:
         return TYPE_NAMES[kind]
     if OWN_TYPES <= kind < OWN_TYPES + len(_OWN_NAMES):
         return _OWN_NAMES[kind - OWN_TYPES]
+    if kind == NEEDMATCH:
+        return "NEEDMATCH"
     if kind in (QUERY, REPORT):
         return "QUERY" if kind == QUERY else "REPORT"
     return f"type {kind}"
@@ -204,8 +209,12 @@ class QueueSignal(Message):
 
 @mypyc_attr(acyclic=True)
 class QueryMessage(Message):
-    """QUERY, REPORT. ``number``: of the question, chosen by the node that asks. ``words``: what is
-    asked, or the answer (see :mod:`disque_tx.core.overview.queries`)."""
+    """QUERY, REPORT: ``number``: of the question, chosen by the node that asks. ``words``: what is
+    asked, or the answer (see :mod:`disque_tx.core.overview.requests`).
+
+    NEEDMATCH. ``number``: how many jobs are wanted. ``words``: globs, each behind ``+`` if names
+    must match one of them, behind ``-`` if they must not.
+    """
 
     __slots__ = ("number", "words")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.busmessages import TYPE_NAMES
+from disque_tx.commands.getjob import getjob
 from disque_tx.commands.jobs import (
     ackjob,
     addjob,
@@ -10,7 +11,6 @@ from disque_tx.commands.jobs import (
     dequeue,
     enqueue,
     fastack,
-    getjob,
     show,
     working,
 )
@@ -268,3 +268,75 @@ class ChangeTests(JobsCase):
         self.assertEqual(7, self.call(working, b"WORKING", job_id))
         line = b"NOJOB Job not known in the context of this node."
         self.assert_refused(line, working, b"WORKING", UNKNOWN)
+
+
+class GetMatchTests(JobsCase):
+    """GETJOB with MATCH and EXCEPT."""
+
+    def get(self, *words: bytes) -> object:
+        return self.call(getjob, b"GETJOB", *words)
+
+    def queues(self, *words: bytes) -> list[bytes]:
+        """The queues of the jobs that come at once."""
+        reply = self.get(b"NOHANG", *words)
+        return [job[0] for job in reply] if isinstance(reply, list) else []
+
+    def test_forms(self) -> None:
+        """Every form takes from the queues that it says."""
+        for words, expected in (
+            ((b"match", b"mail:*"), [b"mail:a", b"mail:b"]),
+            ((b"except", b"*:b", b"MATCH", b"mail:*"), [b"mail:a"]),
+            ((b"EXCEPT", b"*a", b"EXCEPT", b"*b", b"MATCH", b"*"), [b"sms"]),
+            ((b"MATCH", b"sms", b"mail:b"), [b"mail:b", b"sms"]),
+            ((b"FROM", b"sms", b"none", b"MATCH", b"mail:a"), [b"mail:a", b"sms"]),
+            ((b"EXCEPT", b"mail:*", b"FROM", b"mail:a", b"MATCH", b"*"), [b"mail:a", b"sms"]),
+        ):
+            ids = [self.add(name, b"x", b"0") for name in (b"mail:a", b"mail:b", b"sms")]
+            self.assertEqual(expected, sorted(self.queues(b"COUNT", b"9", *words)), words)
+            self.node.delete(ids)
+
+    def test_reply(self) -> None:
+        """The reply has the form of any GETJOB, counters included."""
+        job_id = self.add(b"a", b"x", b"0")
+        expected = [[b"a", job_id, b"x", b"nacks", 0, b"additional-deliveries", 0]]
+        self.assertEqual(expected, self.get(b"WITHCOUNTERS", b"MATCH", b"*"))
+        self.assertIsNone(self.get(b"NOHANG", b"MATCH", b"*"))
+
+    def test_queues_called_match(self) -> None:
+        """A queue of this name is still taken from, wherever the word cannot mean anything else."""
+        requests: tuple[tuple[bytes, ...], ...] = (
+            (b"MATCH",),
+            (b"MATCH", b"other"),
+            (b"other", b"MATCH"),
+            (b"a", b"match", b"b"),
+        )
+        for words in requests:
+            name = words[1] if words[-1] == b"b" else b"MATCH"
+            self.add(name, b"x", b"0")
+            self.assertEqual([name], self.queues(b"FROM", *words))
+
+    def test_syntax(self) -> None:
+        """What is no request is refused, and nobody waits for it."""
+        for words in (
+            (b"MATCH",),
+            (b"EXCEPT", b"a"),
+            (b"EXCEPT", b"a", b"MATCH"),
+            (b"EXCEPT",),
+            (b"COUNT", b"5", b"MATCH"),
+            (b"a", b"MATCH", b"*"),
+        ):
+            self.assert_refused(SYNTAX, getjob, b"GETJOB", *words)
+        line = b"ERR EXCEPT needs MATCH"
+        self.assert_refused(line, getjob, b"GETJOB", b"EXCEPT", b"a", b"FROM", b"q")
+        line = b"ERR FROM must stand before MATCH"
+        self.assert_refused(line, getjob, b"GETJOB", b"MATCH", b"a*", b"FROM", b"q")
+
+    def test_bounds(self) -> None:
+        """A megabyte of pattern, and very many of them, are refused by name."""
+        line = b"ERR Pattern longer than 1024 bytes"
+        self.assert_refused(line, getjob, b"GETJOB", b"MATCH", b"*" * 1_048_576)
+        line = b"ERR More than 100 patterns in one GETJOB"
+        self.assert_refused(line, getjob, b"GETJOB", b"MATCH", *[b"*"] * 101)
+        self.assert_refused(line, getjob, b"GETJOB", *[b"EXCEPT", b"x"] * 101, b"MATCH", b"*")
+        line = b"ERR COUNT must be a number greater than zero"
+        self.assert_refused(line, getjob, b"GETJOB", b"COUNT", b"0", b"MATCH", b"*")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.commands import jobs, overview
+from disque_tx.commands import getjob, jobs, overview
 from disque_tx.commands.values import Error, Status, Value
 from disque_tx.core.client import NOT_BLOCKED
 from tests.commands.desk import DeskCase
@@ -21,7 +21,7 @@ class OverviewCase(DeskCase):
 
     def get(self, queue: bytes, count: int = 1) -> None:
         """Fetch jobs."""
-        self.call(jobs.getjob, b"GETJOB", b"COUNT", b"%d" % count, b"FROM", queue)
+        self.call(getjob.getjob, b"GETJOB", b"COUNT", b"%d" % count, b"FROM", queue)
 
     def turns(self, count: int = 1) -> None:
         """Let a few milliseconds pass."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from disque_tx.busmessages import QueueSignal
-from disque_tx.commands.jobs import getjob
+from disque_tx.commands.getjob import getjob
 from disque_tx.commands.queues import jscan, pause, qlen, qpeek, qscan, qstat
 from disque_tx.commands.registry import Handler
 from disque_tx.commands.values import Status

@@ -21,6 +21,7 @@ from disque_tx.core.federation import Federation
 from disque_tx.core.heartbeats import Heartbeats
 from disque_tx.core.holders import Holders
 from disque_tx.core.links import Links
+from disque_tx.core.matching.index import Matching
 from disque_tx.core.memory import Memory
 from disque_tx.core.node import Node
 from disque_tx.core.order import JobOrder
@@ -35,10 +36,12 @@ from disque_tx.core.redelivery.deadletters import DeadLetters
 from disque_tx.core.redelivery.retries import Retries
 from disque_tx.core.redelivery.successors import Successors
 from disque_tx.core.replication import Replication
+from disque_tx.core.rules.limits import Limits
 from disque_tx.core.shared import registers
 from disque_tx.core.shared.exchange import Exchange
 from disque_tx.core.spread import Spread
 from disque_tx.core.store import JobStore
+from disque_tx.core.waiters import Waiters
 from disque_tx.engine.turns import Turns
 from disque_tx.messages import QUEUED
 from disque_tx.sim.control import SimControl
@@ -63,7 +66,9 @@ from tests.mutants.plants import (
     count_only_flushed,
     count_only_more,
     count_twice,
+    deaf,
     delay_by_clock,
+    due_never,
     end_first,
     flush_here,
     forget_delay,
@@ -93,6 +98,7 @@ from tests.mutants.plants import (
     resend_at_once,
     reverse,
     same_id,
+    send_and_keep,
     silent_to_unknown,
     skip_copies,
     take_twice,
@@ -511,6 +517,60 @@ MUTANTS: Final = [
         end_first,
         "NothingLost",
         ("moves", ""),
+    ),
+    Mutant(
+        "match-asleep",
+        "a job in a queue that matches wakes no client that waits by pattern",
+        Matching,
+        "offer",
+        deaf,
+        "NoJobBesideClient",
+        ("by-pattern", ""),
+    ),
+    Mutant(
+        "match-keeps-once",
+        "a job with RETRY 0 that is given away by pattern stays where it was",
+        Federation,
+        "send",
+        send_and_keep,
+        "AtMostOnce",
+        ("by-pattern-once", ""),
+    ),
+    Mutant(
+        "hand-unnoticed",
+        "the end of a job in hand makes no room for the next one",
+        Waiters,
+        "note_fewer_in_hand",
+        nothing,
+        "NoJobBesideClient",
+        ("limits", ""),
+    ),
+    Mutant(
+        "limits-ignored",
+        "jobs are delivered whatever concurrency says",
+        Limits,
+        "allows",
+        pretend,
+        "LimitsKept",
+        ("limits", ""),
+    ),
+    Mutant(
+        "rate-uncounted",
+        "deliveries take no tokens",
+        Limits,
+        "delivered",
+        nothing,
+        "LimitsKept",
+        ("limits", ""),
+    ),
+    Mutant(
+        "token-unnoticed",
+        "a client that waits for a token is not served when there is one",
+        Limits,
+        "due",
+        due_never,
+        "NoJobBesideClient",
+        ("limits", ""),
     ),
     Mutant(
         "nodes-last", "the nodes file is written after messages are sent", Turns, "end", nodes_last

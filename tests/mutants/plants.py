@@ -522,3 +522,36 @@ def end_first(right: Any) -> Any:
         return done
 
     return begin
+
+
+def deaf(right: Any) -> Any:
+    """The queue is known, and nobody wakes up."""
+
+    def offer(self: Any, queue: Any) -> bool:
+        right(self, queue)
+        return False
+
+    return offer
+
+
+def send_and_keep(right: Any) -> Any:
+    """Jobs that moved are sent, and queued here again."""
+
+    def send(self: Any, parcel: Any) -> None:
+        moved, parcel.moved = parcel.moved, []
+        right(self, parcel)
+        for job in moved:
+            job.flags &= ~DELIVERED
+            self._delivery.enqueue(job, 0, job.moved_ms)
+
+    return send
+
+
+def due_never(right: Any) -> Any:
+    """The names are taken out, and forgotten."""
+
+    def due(self: Any, now_ms: int, limit: int) -> list[bytes]:
+        right(self, now_ms, limit)
+        return []
+
+    return due

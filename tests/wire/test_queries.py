@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.busmessages import QUERY, REPORT, Message, QueryMessage, type_name
+from disque_tx.busmessages import NEEDMATCH, QUERY, REPORT, Message, QueryMessage, type_name
 from disque_tx.wire.bus import PEER_BYTES_MAX, BusParser, encode
 
 SENDER = b"5" * 40
@@ -26,11 +26,11 @@ def parsed(data: bytes, queries: bool = True) -> Message | None:
 
 
 class QueryTests(SynchronousTestCase):
-    """The body of both types."""
+    """The body of all three types."""
 
     def test_there_and_back(self) -> None:
         """Words arrive as they were sent, whatever bytes they hold."""
-        for kind in (QUERY, REPORT):
+        for kind in (QUERY, REPORT, NEEDMATCH):
             message = parsed(encode(query(kind, (1 << 63) - 1)))
             assert isinstance(message, QueryMessage)
             self.assertEqual(

@@ -21,6 +21,7 @@ from disque_tx.client import (
     TooLate,
     UnknownJob,
 )
+from disque_tx.globs import glob_match
 from disque_tx.worker import Backoff, Letter, Worker
 from disque_tx.worker.runs import Outcome, Slot
 from disque_tx.worker.threads import Report, run_in_thread
@@ -72,7 +73,7 @@ class MemoryClient:
     ``calls``: command, time and argument of each request. ``broken``: called before each command;
     the request fails with the exception it returns. With ``lossy`` the command is still executed.
     ``policies``: settings by queue, ``None`` on an original; ``asked``: commands about them.
-    ``reasons``: of the last NACK of each job.
+    ``reasons``: of the last NACK of each job. ``knows_match``: it is no original.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -85,6 +86,7 @@ class MemoryClient:
         self.ttl_s = 86400
         self.waiting: deque[tuple[Deferred[Any], tuple[str, ...], int]] = deque()
         self.most_requested = 0
+        self.knows_match = False
         self.name = ""
         self.policies: dict[str, dict[str, str]] | None = None
         self.asked: list[tuple[str, ...]] = []
@@ -136,12 +138,18 @@ class MemoryClient:
     def take(
         self,
         *queues: str,
+        match: Sequence[str] = (),
         count: int = 1,
         timeout_s: float | None = None,
         no_hang: bool = False,
     ) -> Deferred[Any]:
-        """GETJOB."""
+        """GETJOB, whose patterns an original refuses."""
         self.most_requested = max(self.most_requested, count)
+        if match and not self.knows_match:
+            self.calls.append(("GETJOB", self.clock.seconds(), match))
+            return fail(Refused("GETJOB", NODE, "ERR", "syntax error"))
+        if match:
+            queues += tuple(self._matching(match))
         error = self.broken("GETJOB")
         self.calls.append(("GETJOB", self.clock.seconds(), queues))
         if error is not None:
@@ -233,6 +241,15 @@ class MemoryClient:
                     self.jobs[job.id].state = "active"
                     jobs.append(MemoryTaken(self, job))
         return jobs
+
+    def _matching(self, patterns: Sequence[str]) -> list[str]:
+        """The queues that match; the one with the fewest jobs in hand comes first."""
+        in_hand: dict[str, int] = {}
+        for stored in self.jobs.values():
+            queue = stored.job.queue
+            if any(glob_match(pattern.encode(), queue.encode()) for pattern in patterns):
+                in_hand[queue] = in_hand.get(queue, 0) + (stored.state == "active")
+        return sorted(in_hand, key=lambda queue: in_hand[queue])
 
     def _forget(self, one: Deferred[Any]) -> None:
         self.waiting = deque(waiting for waiting in self.waiting if waiting[0] is not one)

@@ -8,7 +8,9 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.worker.fetching import Priority, fetch
+from disque_tx.worker.errors import BadHandlers
+from disque_tx.worker.fetching import Fair, Order, Priority, fetch
+from disque_tx.worker.routes import RouteTable, routes_of
 from tests.worker.memory import MemoryClient, lost
 
 
@@ -57,3 +59,103 @@ class FetchTests(SynchronousTestCase):
         fetching = self.fetching()
         self.client.held.errback(lost("GETJOB"))
         self.failureResultOf(fetching, type(lost("GETJOB")))
+
+
+class SharedTests(SynchronousTestCase):
+    """Fair shares are left to nodes that can make them."""
+
+    def setUp(self) -> None:
+        self.client = MemoryClient(Clock())
+        self.client.knows_match = True
+
+    def fetched(self, order: Order, count: int = 9) -> list[str]:
+        """Queue after queue of the jobs that a request brings."""
+        fetching = Deferred.fromCoroutine(fetch(self.client, order, count))
+        return [job.job.queue for job in self.successResultOf(fetching)]
+
+    def put(self, *queues: str) -> None:
+        """Add a job to each."""
+        for queue in queues:
+            self.client.put(queue)
+
+    def test_node_chooses(self) -> None:
+        """The quiet queue comes first, although the busy one was named first."""
+        self.put("busy", "busy", "quiet")
+        self.fetched(Priority(["busy"]), 1)
+        self.assertEqual(["quiet"], self.fetched(Fair(["busy", "quiet"]), 1))
+
+    def test_pattern(self) -> None:
+        """A pattern brings jobs of all queues that match, in every order."""
+        for order in (
+            Fair(["mail:*"]),
+            Priority(["sms", "mail:*"]),
+            Fair(["mail:*"], {"mail:*": 2}),
+        ):
+            self.put("mail:a", "mail:b", "other")
+            self.assertEqual({"mail:a", "mail:b"}, set(self.fetched(order)))
+
+    def test_names_are_names(self) -> None:
+        """The name of a queue brings no jobs of others, whatever characters it has."""
+        self.put("a\\b", "ab")
+        self.assertEqual(["a\\b"], self.fetched(Fair(["a\\b"])))
+
+    def test_original(self) -> None:
+        """With a node of the original the worker makes the shares, and does not ask twice each
+        time."""
+        self.client.knows_match = False
+        order = Fair(["a", "b"])
+        for _ in range(3):
+            self.put("a", "b")
+            self.assertEqual({"a", "b"}, set(self.fetched(order)))
+        self.assertEqual(4, len(self.client.times("GETJOB")))
+
+    def test_asked_again(self) -> None:
+        """After a while nodes are asked again: the original may be gone."""
+        order = Fair(["a"])
+        order.refused()
+        answers = [order.shared() for _ in range(1_001)]
+        self.assertEqual([(), ("a",)], [answers[0], answers[-1]])
+
+    def test_many_queues(self) -> None:
+        """More queues than one request may have are shared by the worker."""
+        self.assertEqual((), Fair([f"q{number}" for number in range(101)]).shared())
+
+    def test_other_errors(self) -> None:
+        """Any other error is an error."""
+        self.client.broken = lost
+        fetching = Deferred.fromCoroutine(fetch(self.client, Fair(["a"]), 1))
+        self.failureResultOf(fetching, type(lost("GETJOB")))
+
+
+class RouteTests(SynchronousTestCase):
+    """Which handler does the jobs of which queue."""
+
+    def table(self, *queues: str) -> RouteTable:
+        """A table with a route for each."""
+        return RouteTable(routes_of({queue: lambda job: None for queue in queues}))
+
+    def test_most_specific(self) -> None:
+        """A name goes before patterns, a longer pattern before a shorter one."""
+        table = self.table("*", "mail:*", "mail:a")
+        for queue, expected in (("mail:a", "mail:a"), ("mail:b", "mail:*"), ("x", "*")):
+            self.assertIs(table.get(expected), table.get(queue), queue)
+
+    def test_nothing(self) -> None:
+        """A queue without a handler is found out, not guessed."""
+        self.assertIsNone(self.table("mail:*").get("sms"))
+        self.assertRaises(BadHandlers, self.table("mail:*").route, "sms")
+
+    def test_only(self) -> None:
+        """Names and patterns choose among the handlers."""
+        table = self.table("mail:a", "mail:b", "sms:*")
+        for queues, expected in (
+            (None, ["mail:a", "mail:b", "sms:*"]),
+            (["mail:*"], ["mail:a", "mail:b"]),
+            (["sms:x", "mail:b"], ["sms:x", "mail:b"]),
+            (["sms:*"], ["sms:*"]),
+            (["sms:1*"], ["sms:1*"]),
+        ):
+            self.assertEqual(expected, table.only(queues).queues)
+        self.assertRaises(BadHandlers, table.only, ["mail:a", "fax"])
+        self.assertRaises(BadHandlers, table.only, ["fax:*"])
+        self.assertRaises(BadHandlers, table.only, [])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from mypy_extensions import i64
-
 from disque_tx.commands.arguments import integer, job_ids, timeout_ms
 from disque_tx.commands.context import Server
 from disque_tx.core.client import Client
@@ -30,19 +28,6 @@ _ADD_OPTIONS: Final[dict[bytes, tuple[int, int, int, str]]] = {
     b"RETRY": (_RETRY, 0, _UINT32_MAX, "RETRY time must be a non negative number"),
     b"DELAY": (_DELAY, 0, _UINT32_MAX, "DELAY time must be a non negative number"),
     b"MAXLEN": (_MAXLEN, 1, (1 << 63) - 1, "MAXLEN must be a positive number"),
-}
-
-_FROM: Final = 1
-_NOHANG: Final = 2
-_WITHCOUNTERS: Final = 3
-_TIMEOUT: Final = 4
-_COUNT: Final = 5
-_GET_OPTIONS: Final[dict[bytes, int]] = {
-    b"FROM": _FROM,
-    b"NOHANG": _NOHANG,
-    b"WITHCOUNTERS": _WITHCOUNTERS,
-    b"TIMEOUT": _TIMEOUT,
-    b"COUNT": _COUNT,
 }
 
 
@@ -84,40 +69,6 @@ def _read_options(request: AddRequest, argv: list[bytes]) -> None:
         else:
             request.maxlen = value
         at += 2
-
-
-def getjob(server: Server, client: Client, argv: list[bytes]) -> None:
-    """GETJOB [NOHANG] [WITHCOUNTERS] [TIMEOUT ms] [COUNT n] FROM queue [queue ...]"""
-    no_hang = False
-    counters = False
-    count: i64 = 1
-    timeout: i64 = 0
-    at = 1
-    size = len(argv)
-    while at < size:
-        option = _GET_OPTIONS.get(argv[at], 0)
-        if option == 0:
-            option = _GET_OPTIONS.get(argv[at].upper(), 0)
-        at += 1
-        if option == _FROM and at < size:
-            server.node.get_jobs(client, argv[at:], count, timeout, no_hang, counters)
-            return
-        if option == _NOHANG:
-            no_hang = True
-        elif option == _WITHCOUNTERS:
-            counters = True
-        elif option == _TIMEOUT and at < size:
-            timeout = timeout_ms(argv[at])
-            at += 1
-        elif option == _COUNT and at < size:
-            value = integer(argv[at])
-            if value <= 0 or value >= 1 << 63:
-                raise CommandError("ERR", "COUNT must be a number greater than zero")
-            count = value
-            at += 1
-        else:
-            raise syntax_error()
-    raise syntax_error()
 
 
 def ackjob(server: Server, client: Client, argv: list[bytes]) -> None:

@@ -7,12 +7,12 @@ from typing import Final
 from disque_tx.commands.arguments import cursor, required_integer
 from disque_tx.commands.context import Server
 from disque_tx.commands.jobs import show_job
-from disque_tx.config.units import glob_match
 from disque_tx.core.client import Client
 from disque_tx.core.job import Job
 from disque_tx.core.queues import PAUSE_ALL, PAUSE_IN, PAUSE_NAMES, PAUSE_NONE, PAUSE_OUT, Queue
 from disque_tx.core.redelivery.letters import letter_reason
 from disque_tx.errors import CommandError, syntax_error
+from disque_tx.globs import glob_match
 from disque_tx.messages import STATE_NAMES
 from disque_tx.tablemessages import PATTERN_BYTES_MAX
 

@@ -9,6 +9,7 @@ from disque_tx.commands import (
     clients,
     cluster,
     diagnosis,
+    getjob,
     hello,
     info,
     jobs,
@@ -47,7 +48,7 @@ class GetJobCommand(Command):
     """See :class:`AddJobCommand`."""
 
     def run(self, server: Server, client: Client, argv: list[bytes]) -> None:
-        jobs.getjob(server, client, argv)
+        getjob.getjob(server, client, argv)
 
 
 class AckJobCommand(Command):
@@ -76,7 +77,7 @@ def standard_registry() -> Registry:
             Command(b"latency", -2, "readonly admin loading", diagnosis.latency),
             HelloCommand(b"hello", 1, "readonly fast", hello.hello),
             AddJobCommand(b"addjob", -4, "write denyoom fast", jobs.addjob),
-            GetJobCommand(b"getjob", -2, "write fast", jobs.getjob),
+            GetJobCommand(b"getjob", -2, "write fast", getjob.getjob),
             AckJobCommand(b"ackjob", -1, "write fast", jobs.ackjob),
             Command(b"fastack", -1, "write fast", jobs.fastack),
             Command(b"deljob", -1, "write fast", jobs.deljob),

@@ -34,7 +34,8 @@ class Client(Linked):
     ``refused``: the request being looked at has not passed the checks. ``blocked_queues`` and
     ``blocked_counters``: what a blocked GETJOB asked for; ``blocked_job``: whose copies a blocked
     ADDJOB waits for, or whose end a blocked WAITJOB; ``blocked_number``: which of its long requests
-    the client waits for.
+    the client waits for; ``blocked_selector``: the number of the selector of a blocked GETJOB with
+    patterns, 0 for none.
     """
 
     __slots__ = (
@@ -61,6 +62,7 @@ class Client(Linked):
         "blocked_job",
         "blocked_counters",
         "blocked_number",
+        "blocked_selector",
         "soft_limit_ms",
     )
 
@@ -89,6 +91,7 @@ class Client(Linked):
         self.blocked_job: bytes = b""
         self.blocked_counters: bool = False
         self.blocked_number: i64 = 0
+        self.blocked_selector: i64 = 0
         self.soft_limit_ms: i64 = -1
 
     def speak(self, version: int) -> None:

@@ -20,8 +20,9 @@ from disque_tx import busmessages, events
 from disque_tx.busmessages import INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.core.client import BLOCKED_GETJOB, REPLY_OFF, Client
 from disque_tx.core.job import HOLD, QUEUE, Job
+from disque_tx.core.matching.selector import Selector
 from disque_tx.core.overview import endings
-from disque_tx.core.queues import PAUSE_IN, PAUSE_OUT, Queue
+from disque_tx.core.queues import PAUSE_IN, Queue
 from disque_tx.core.shared.settings import DROP_OLDEST
 from disque_tx.core.state import State
 from disque_tx.core.store import WILLQUEUE_ADVANCE_MS
@@ -67,6 +68,8 @@ class Delivery:
         self._random = state.random
         self._totals = state.totals
         self._policies = state.policies
+        self._limits = state.limits
+        self._matching = state.matching
         self.emptied: list[Queue] = []
         self.overfull: list[Queue] = []
 
@@ -162,7 +165,7 @@ class Delivery:
         if now_ms >= queue.mark_ms:
             queue.mark(now_ms)
         queue.jobs_in += 1
-        if queue.waiters:
+        if queue.waiters or self._matching.active:
             self._waiters.note_ready(queue)
         if self._policies.active:
             self._note_length(queue)
@@ -218,10 +221,13 @@ class Delivery:
             self._outbox.events.job(events.DELIVERED, job, 0, client.id, waited_ms)
         job.moved_ms = now_ms
         if self._policies.active:
-            self._retry_from_now(job, now_ms)
+            self._follow_policy(job, now_ms)
 
-    def _retry_from_now(self, job: Job, now_ms: i64) -> None:
-        """``retry-from delivery``: RETRY begins with the delivery, at all holders."""
+    def _follow_policy(self, job: Job, now_ms: i64) -> None:
+        """``rate`` counts the delivery; with ``retry-from delivery`` RETRY begins with it, at all
+        holders."""
+        if self._policies.limited:
+            self._limits.delivered(job.queue, now_ms)
         policy = self._policies.of(job.queue)
         if policy is not None and policy.retry_from_delivery and job.retry_s > 0:
             self.postpone(job, now_ms)
@@ -246,19 +252,38 @@ class Delivery:
         self._waiters.copies_failed(job, error)
 
     def serve(self, now_ms: i64) -> None:
-        """Give jobs of ready queues to the clients in line: oldest job, longest waiting client."""
+        """Give jobs of ready queues to the clients in line: oldest job, longest waiting client.
+        Those that named the queue come first, then those that wait by patterns."""
         ready = self._waiters.ready
+        matching = self._matching
+        selectors: list[Selector] = []
         while ready:
             queue = ready.pop()
             queue.ready = False
-            while queue.waiters and queue.jobs.size > 0 and not queue.paused & PAUSE_OUT:
-                client = next(iter(queue.waiters))
-                if client.doomed:  # the answer would not be read
-                    self._waiters.leave(client)
-                    continue
-                job = self.fetch(queue, now_ms)
-                if job is not None:
-                    self.hand_over(client, job, now_ms)
+            while queue.waiters and self._limits.may_deliver(queue, now_ms):
+                self._serve_one(next(iter(queue.waiters)), queue, now_ms)
+            if matching.active and queue.jobs.size > 0:
+                for selector in matching.of(queue):
+                    if selector.clients and not selector.ready:
+                        selector.ready = True
+                        selectors.append(selector)
+        for selector in selectors:
+            selector.ready = False
+            while selector.clients:
+                chosen = matching.choose(selector, now_ms)
+                if chosen is None:
+                    break
+                self._serve_one(next(iter(selector.clients)), chosen, now_ms)
+
+    def _serve_one(self, client: Client, queue: Queue, now_ms: i64) -> None:
+        if client.doomed:  # the answer would not be read
+            self._waiters.leave(client)
+            return
+        job = self.fetch(queue, now_ms)
+        if job is not None:
+            self.hand_over(client, job, now_ms)
+            if self._matching.active:
+                self._matching.note_served(queue)
 
     def hand_over(self, client: Client, job: Job, now_ms: i64) -> None:
         """Answer a blocked GETJOB with one job (client protocol, section 20)."""

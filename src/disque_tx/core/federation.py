@@ -38,6 +38,19 @@ _QUEUES_PER_RUN: Final = 1_000
 _LATER_MS: Final = 2_000
 
 
+class Parcel:
+    """Jobs for one node. ``size``: bytes of bodies. ``moved``: those that are not kept here."""
+
+    __slots__ = ("jobs", "lives_s", "moved", "receiver", "size")
+
+    def __init__(self, receiver: NodeEntry) -> None:
+        self.receiver: NodeEntry = receiver
+        self.jobs: list[JobRecord] = []
+        self.lives_s: list[int] = []
+        self.moved: list[Job] = []
+        self.size: i64 = 0
+
+
 class Federation:
     """Asks for jobs, gives them, takes them. ``wanting``: queues at which clients wait, by when
     nodes are asked again. ``given``: what other nodes got lately."""
@@ -54,6 +67,8 @@ class Federation:
         self._outbox = state.outbox
         self._peers = state.peers
         self._received = state.received
+        self._limits = state.limits
+        self._matching = state.matching
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -70,6 +85,8 @@ class Federation:
 
     def _ask(self, queue: Queue, now_ms: i64, emptied: bool) -> None:
         if self._membership.leaving or queue.paused & PAUSE_OUT:
+            return
+        if self._limits.hold_back(queue.name, now_ms):
             return
         imports = queue.imports
         if imports is None:
@@ -121,27 +138,36 @@ class Federation:
         count = max(1, min(message.aux, JOBS_MAX))
         if queue.jobs.size < 2 * count:
             count = max(1, queue.jobs.size // 2)
-        jobs: list[JobRecord] = []
-        lives: list[int] = []
-        moved: list[Job] = []
-        size: i64 = 0
-        while len(jobs) < count and size < BYTES_MAX:
-            job = self._delivery.fetch(queue, now_ms)
-            if job is None:
+        parcel = Parcel(sender)
+        while len(parcel.jobs) < count and parcel.size < BYTES_MAX:
+            if not self.pack(parcel, queue, now_ms):
                 break
-            if job.retry_s == 0:
-                moved.append(job)
-            else:
-                self._jobs.merge_holders(job, (sender.id,))
-                self.given.note(job, sender.id, now_ms)
-            if self._outbox.events is not None:
-                self._outbox.events.moved(events.EXPORTED, job, sender.id)
-            jobs.append(job)
-            lives.append(life_s(job, now_ms))
-            size += job.body_bytes
-        if jobs:
-            self._peers.send_once(sender, JobsMessage(YOURJOBS, jobs, lives))
-        for job in moved:
+        self.send(parcel)
+
+    def pack(self, parcel: Parcel, queue: Queue, now_ms: i64) -> bool:
+        """Put the next job of a queue into a parcel; ``False`` if there is none."""
+        job = self._delivery.fetch(queue, now_ms)
+        if job is None:
+            return False
+        receiver = parcel.receiver.id
+        if job.retry_s == 0:
+            parcel.moved.append(job)
+        else:
+            self._jobs.merge_holders(job, (receiver,))
+            self.given.note(job, receiver, now_ms)
+        if self._outbox.events is not None:
+            self._outbox.events.moved(events.EXPORTED, job, receiver)
+        parcel.jobs.append(job)
+        parcel.lives_s.append(life_s(job, now_ms))
+        parcel.size += job.body_bytes
+        return True
+
+    def send(self, parcel: Parcel) -> None:
+        """Send a parcel, if there is anything in it."""
+        if parcel.jobs:
+            message = JobsMessage(YOURJOBS, parcel.jobs, parcel.lives_s)
+            self._peers.send_once(parcel.receiver, message)
+        for job in parcel.moved:
             if self._jobs.endings.watched:
                 self._jobs.endings.note(job.id, MOVED)
             self._delivery.remove(job)
@@ -175,6 +201,8 @@ class Federation:
                 if queue.imports is None:
                     queue.imports = ImportSchedule(now_ms)
                 queue.imports.note(sender.id, now_ms)
+                if self._matching.active:
+                    self._matching.note_giver(queue, sender.id, now_ms)
             if fresh:
                 self._jobs.record(job)
 

@@ -18,7 +18,7 @@ from disque_tx import busmessages, events
 from disque_tx.busmessages import ENQUEUE, WILLQUEUE, JobSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.delivery import Delivery
-from disque_tx.core.job import DELAYED, NOWHERE, Job
+from disque_tx.core.job import DELAYED, IN_HAND, NOWHERE, Job
 from disque_tx.core.redelivery.backoff import Backoff
 from disque_tx.core.state import State
 from disque_tx.messages import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL
@@ -85,7 +85,7 @@ class Holders:
             if job.retry_s == 0:
                 return  # it would never come back
             self._delivery.dequeue(job)
-        if queued_there and job.place == DELAYED:
+        if queued_there and (job.place == DELAYED or job.place == IN_HAND):
             self._jobs.count_as(job, NOWHERE)  # the sender counts it now
         if job.retry_s > 0 and job.qtime_ms != 0:
             self._delivery.postpone(job, now_ms)

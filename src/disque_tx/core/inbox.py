@@ -17,6 +17,7 @@ from disque_tx.busmessages import (
     GOTACK,
     GOTJOB,
     NEEDJOBS,
+    NEEDMATCH,
     REPLJOB,
     SETACK,
     Gossip,
@@ -28,8 +29,8 @@ from disque_tx.busmessages import (
     QueueSignal,
 )
 from disque_tx.core.cluster import Cluster
-from disque_tx.core.federation import Federation
 from disque_tx.core.holders import Holders
+from disque_tx.core.matching.asking import Asking
 from disque_tx.core.overview.requests import Overview
 from disque_tx.core.queues import PAUSE_ALL
 from disque_tx.core.replication import Replication
@@ -49,7 +50,7 @@ class Inbox:
         cluster: Cluster,
         replication: Replication,
         holders: Holders,
-        federation: Federation,
+        asking: Asking,
         overview: Overview,
     ) -> None:
         self._membership = state.membership
@@ -57,9 +58,10 @@ class Inbox:
         self._replication = replication
         self._holders = holders
         self._acks = holders.acks
-        self._federation = federation
+        self._federation = asking.federation
         self._exchange = state.exchange
         self._overview = overview
+        self._asking = asking
         self._pausing = state.pausing
 
     def receive(self, link: Link, message: Message, now_ms: i64, wall_us: i64) -> None:
@@ -93,7 +95,10 @@ class Inbox:
         elif isinstance(message, TableChange | TableDigest | TablePull):
             self._exchange.receive(sender, message, now_ms, wall_us // 1_000_000)
         elif isinstance(message, QueryMessage):
-            self._overview.receive(sender, message, now_ms)
+            if message.type == NEEDMATCH:
+                self._asking.give(sender, message, now_ms)
+            else:
+                self._overview.receive(sender, message, now_ms)
         elif isinstance(message, NodeFailed):
             self._cluster.failed(message, now_ms)
 

@@ -23,12 +23,12 @@ from disque_tx.core.cluster import Cluster
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.fanout import Fanout
 from disque_tx.core.federation import Federation
+from disque_tx.core.getting import GetRequest, Getting
 from disque_tx.core.holders import Holders
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
 from disque_tx.core.overview.requests import Overview
-from disque_tx.core.queues import PAUSE_OUT
 from disque_tx.core.redelivery.backoff import Backoff
 from disque_tx.core.redelivery.deadletters import DeadLetters
 from disque_tx.core.redelivery.moves import MoveRequest, Moves
@@ -87,7 +87,8 @@ class Node:
         self.slices = state.slices
         holders = Holders(state, self.delivery, backoff, self.acks)
         self.overview = Overview(state, self.acks)
-        parts = (self.replication, holders, self.federation, self.overview)
+        self.getting = Getting(state, self.delivery, self.federation)
+        parts = (self.replication, holders, self.getting.asking, self.overview)
         self._inbox = Inbox(state, self.cluster, *parts)
 
     @property
@@ -171,41 +172,11 @@ class Node:
         counters: bool,
     ) -> None:
         """GETJOB (client protocol, section 15): answer with jobs, or block the client."""
-        if self.membership.standing.aside:
-            raise standing_aside()
-        jobs: list[JobRecord] = []
-        while True:
-            before = len(jobs)
-            for name in names:
-                queue = self.queues.obtain(name, self.now_ms)
-                if queue.jobs.size > 0 and not queue.paused & PAUSE_OUT:
-                    job = self.delivery.fetch(queue, self.now_ms)
-                    if job is not None:
-                        self.delivery.delivered(client, job, self.now_ms)
-                        jobs.append(job)
-                    if len(jobs) >= count:
-                        break
-            if len(jobs) == before or len(jobs) >= count:
-                break
-        if jobs:
-            client.replies.jobs(jobs, counters)
-            if self.delivery.emptied:
-                self._emptied()
-            return
-        if no_hang:
-            client.replies.null_array()
-        elif self.membership.leaving:
-            raise leaving()
-        else:
-            self.waiters.wait_for_jobs(client, names, counters, timeout_ms, self.now_ms)
-        for name in names:
-            self.federation.want(self.queues.obtain(name, self.now_ms), self.now_ms)
+        self.getting.get(client, names, count, timeout_ms, no_hang, counters, now_ms=self.now_ms)
 
-    def _emptied(self) -> None:
-        """Queues became empty: more may be had elsewhere."""
-        emptied, self.delivery.emptied = self.delivery.emptied, []
-        for queue in emptied:
-            self.federation.emptied(queue, self.now_ms)
+    def get_matching(self, client: Client, request: GetRequest) -> None:
+        """GETJOB with MATCH (client protocol, section 15.1)."""
+        self.getting.get_matching(client, request, self.now_ms)
 
     def acknowledge(self, ids: list[bytes]) -> int:
         """ACKJOB (client protocol, section 16): how many jobs were known and not acknowledged."""
@@ -283,6 +254,7 @@ class Node:
         self.replication.run_due(self.now_ms, DUE_PER_TURN)
         self.overview.run_due(self.now_ms)
         self._fanout.run_due(self.now_ms)
+        self.getting.run_due(self.now_ms)
         self._moves.run_due(self.now_ms, self.wall_us)
         self.serve()
 
@@ -305,13 +277,14 @@ class Node:
             if self.delivery.overfull:
                 self._overflow.run(self.now_ms)
         if self.delivery.emptied:
-            self._emptied()
+            self.getting.emptied(self.now_ms)
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
         due_ms = _earlier(self.jobs.schedule.next_ms(), self.waiters.timeouts.next_ms())
         due_ms = _earlier(due_ms, self.replication.resends.next_ms())
         due_ms = _earlier(due_ms, self._fanout.next_due_ms())
+        due_ms = _earlier(due_ms, self.getting.next_due_ms())
         due_ms = _earlier(due_ms, self._moves.next_due_ms(self.now_ms))
         return _earlier(due_ms, self.overview.next_due_ms(self.now_ms))
 
@@ -339,7 +312,7 @@ class Node:
         self._moves.forget_all()
         self.federation.wanting.clear()
         self.federation.given.forget_all()
-        self.delivery.emptied.clear()
+        self.getting.forget_all()
         self.delivery.overfull.clear()
         self.jobs.clear()
         self.queues.clear()

@@ -9,6 +9,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.client import Client
 from disque_tx.core.importschedule import ImportSchedule
+from disque_tx.core.matching.selector import Selector
 from disque_tx.core.memory import QUEUE_BYTES, Memory
 from disque_tx.core.order import JobOrder
 from disque_tx.core.rates import MARK_MS, Rates
@@ -39,7 +40,9 @@ class Queue(Keyed):
     stands in the node's list of queues whose waiters may be served. ``imports``: what is asked of
     other nodes and comes from them; ``None`` before anything was. ``rates``: ``None`` before
     ``mark_ms``, from which on they have to be brought up to date. ``overfull``: stands in the list
-    of queues that may be longer than their policy allows.
+    of queues that may be longer than their policy allows. ``selectors``: those that it belongs to,
+    as found at ``selectors_version``; ``None`` before they were looked for. ``served``: grows with
+    each queue that is served while there are selectors; 0 for one that never was.
     """
 
     __slots__ = (
@@ -56,6 +59,9 @@ class Queue(Keyed):
         "overfull",
         "rates",
         "mark_ms",
+        "selectors",
+        "selectors_version",
+        "served",
     )
 
     def __init__(self, name: bytes, now_ms: i64) -> None:
@@ -73,6 +79,9 @@ class Queue(Keyed):
         self.overfull: bool = False
         self.rates: Rates | None = None
         self.mark_ms: i64 = now_ms + MARK_MS
+        self.selectors: list[Selector] | None = None
+        self.selectors_version: i64 = 0
+        self.served: i64 = 0
 
     @property
     def name(self) -> bytes:

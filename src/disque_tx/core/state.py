@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from disque_tx.core.given import Given
+from disque_tx.core.matching.index import Matching
 from disque_tx.core.membership import Membership
 from disque_tx.core.memory import Memory
 from disque_tx.core.outbox import Outbox
-from disque_tx.core.overview.endings import Endings
+from disque_tx.core.overview.tallies import Tallies
 from disque_tx.core.peers import Peers, Received
 from disque_tx.core.queues import Queues
+from disque_tx.core.rules.limits import Limits
 from disque_tx.core.rules.pausing import Pausing
 from disque_tx.core.shared.exchange import Exchange
 from disque_tx.core.shared.policies import Policies
@@ -33,8 +35,13 @@ class State:
         self.policies = Policies()
         self.policy_table = PolicyTable(self.policies)
         self.queues = Queues(self.memory, self.policies)
-        self.waiters = Waiters(self.queues, self.outbox)
-        self.jobs = JobStore(self.memory, self.outbox, self.totals, Endings(self.waiters))
+        tallies = Tallies()
+        self.limits = Limits(self.policies, tallies)
+        self.matching = Matching(self.queues, tallies, self.limits)
+        self.waiters = Waiters(self.queues, self.outbox, self.matching)
+        self.jobs = JobStore(
+            self.memory, self.outbox, self.totals, self.waiters, tallies, self.policies
+        )
         self.slices = Slices()
         self.pausing = Pausing(self.policies, self.queues, self.waiters, self.outbox, self.slices)
         self.peers = Peers(membership)

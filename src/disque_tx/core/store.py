@@ -15,8 +15,10 @@ from disque_tx.core.overview.endings import Endings
 from disque_tx.core.overview.tallies import Tallies
 from disque_tx.core.redelivery.reasons import Reasons
 from disque_tx.core.schedule import Schedule
+from disque_tx.core.shared.policies import Policies
 from disque_tx.core.table import Table
 from disque_tx.core.totals import Totals
+from disque_tx.core.waiters import Waiters
 from disque_tx.messages import (
     ACKED,
     ACTIVE,
@@ -35,16 +37,27 @@ class JobStore:
     are acknowledged and wait until all holders know it. ``tallies``: how many are active, by queue.
     ``endings``: clients that wait for the end of jobs. ``reasons``: why consumers returned jobs."""
 
-    def __init__(self, memory: Memory, outbox: Outbox, totals: Totals, endings: Endings) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        outbox: Outbox,
+        totals: Totals,
+        waiters: Waiters,
+        tallies: Tallies,
+        policies: Policies,
+    ) -> None:
         self.table: Table[Job] = Table(JOB_ID_LENGTH)
         self.schedule: Schedule[Job] = Schedule()
         self.acked: i64 = 0
-        self.tallies = Tallies()
-        self.endings = endings
+        self.tallies = tallies
+        self.endings = Endings(waiters)
         self.reasons = Reasons(memory)
         self._memory = memory
         self._outbox = outbox
         self._totals = totals
+        self._waiters = waiters
+        self._matching = waiters.matching
+        self._policies = policies
 
     def __len__(self) -> int:
         return self.table.count
@@ -116,6 +129,8 @@ class JobStore:
             self.tallies.change(job.queue, place, 1)
         if was == IN_HAND:
             self._totals.in_hand -= 1
+            if self._matching.active or self._policies.limited:
+                self._waiters.note_fewer_in_hand(job.queue)
         elif place == IN_HAND:
             self._totals.in_hand += 1
         if was == BACKOFF:

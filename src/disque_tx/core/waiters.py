@@ -23,6 +23,7 @@ from disque_tx.core.client import (
     Client,
 )
 from disque_tx.core.job import Job
+from disque_tx.core.matching.index import Matching
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.queues import PAUSE_OUT, Queue, Queues
 from disque_tx.core.schedule import Schedule
@@ -62,9 +63,10 @@ class Waiters:
     """``blocked``: clients that wait; ``ready``: queues with a line and, lately, a job; ``copies``:
     by the ID of the job; ``endings``: clients that wait for the end of a job, by its ID.
     ``watched``: who watches the copies of jobs without a client, by ID; those that have them, or
-    will not, stand in ``settled`` until :meth:`settle`."""
+    will not, stand in ``settled`` until :meth:`settle`. ``matching``: the selectors of
+    clients that wait at all queues that match."""
 
-    def __init__(self, queues: Queues, outbox: Outbox) -> None:
+    def __init__(self, queues: Queues, outbox: Outbox, matching: Matching) -> None:
         self.blocked: dict[Client, None] = {}
         self.ready: list[Queue] = []
         self.copies: dict[bytes, CopiesWait] = {}
@@ -72,6 +74,7 @@ class Waiters:
         self.timeouts: Schedule[Client] = Schedule()
         self.watched: dict[bytes, CopiesWatcher] = {}
         self.settled: list[tuple[CopiesWatcher, bytes, bool]] = []
+        self.matching = matching
         self._queues = queues
         self._outbox = outbox
 
@@ -186,6 +189,8 @@ class Waiters:
             queue = self._queues.get(name)
             if queue is not None and queue.waiters is not None:
                 queue.waiters.pop(client, None)
+        if client.blocked_selector != 0:
+            self.matching.leave(client)
         self.timeouts.remove(client)
         client.blocked = NOT_BLOCKED
         client.blocked_queues = []
@@ -198,8 +203,20 @@ class Waiters:
 
     def note_ready(self, queue: Queue) -> None:
         """Jobs came or a pause ended: clients that wait at the queue may be served."""
-        if queue.waiters and not queue.paused & PAUSE_OUT:
+        if queue.paused & PAUSE_OUT:
+            return
+        wanted = bool(queue.waiters)
+        if self.matching.active and queue.jobs.size > 0 and self.matching.offer(queue):
+            wanted = True
+        if wanted:
             self.look_at(queue)
+
+    def note_fewer_in_hand(self, name: bytes) -> None:
+        """A job of this queue is not in hand any more: the queue may deliver another one, and has
+        a better place among those that match."""
+        queue = self._queues.get(name)
+        if queue is not None and queue.jobs.size > 0:
+            self.note_ready(queue)
 
     def look_at(self, queue: Queue) -> None:
         """Have the node look at the queue before the next request."""

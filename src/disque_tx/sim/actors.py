@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 QUEUES: Final = (b"a", b"b", b"c d")
 _TIMEOUT_MS: Final = (200, 1_000, 3_000)
 _LARGE: Final = 3_000
+#: What GETJOB may take jobs from, by pattern.
+_BY_PATTERN: Final = (
+    (b"MATCH", b"*"),
+    (b"MATCH", b"a*", b"[b-c]*"),
+    (b"EXCEPT", b"b*", b"MATCH", b"*"),
+    (b"EXCEPT", b"*d", b"MATCH", b"?", b"c*"),
+    (b"FROM", b"b", b"MATCH", b"*"),
+)
 _DELAYS_MS: Final = (0, 300, 2_500, 6_000)
 
 
@@ -124,8 +132,13 @@ class Consumer(Actor):
             words.append(b"NOHANG")
         else:
             words += [b"TIMEOUT", b"%d" % timeout_ms]
-        words += [b"COUNT", b"%d" % random.choice(workload.count), b"FROM"]
-        words += random.sample(QUEUES[: self.run.queues], random.randint(1, self.run.queues))
+        words += [b"COUNT", b"%d" % random.choice(workload.count)]
+        # Without patterns nothing is drawn for them, so that other workloads stay as they are.
+        if workload.match > 0 and random.random() < workload.match:
+            words += random.choice(_BY_PATTERN)
+        else:
+            words.append(b"FROM")
+            words += random.sample(QUEUES[: self.run.queues], random.randint(1, self.run.queues))
         self.client.ask(self._got, *words, within_us=timeout_ms * 1000)
 
     def _got(self, reply: Any) -> None:

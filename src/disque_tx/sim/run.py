@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from disque_tx.busmessages import CAN_BULK, CAN_QUERY, CAN_TABLES
+from disque_tx.busmessages import CAN_BULK, CAN_MATCH, CAN_QUERY, CAN_TABLES
 from disque_tx.core.node import Node
 from disque_tx.messages import ACKED, ACTIVE, QUEUED, WAIT_REPL
 from disque_tx.sim.actors import Actor, Consumer, Producer
@@ -85,7 +85,8 @@ class Run:
     def _machine(self, number: int, settings: MachineSettings) -> Machine:
         """Several of them share a host when the shape has hosts, and not all may have the messages
         that are ours."""
-        features = CAN_TABLES | CAN_BULK | CAN_QUERY if self.shape.has_own(number) else 0
+        own_features = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH
+        features = own_features if self.shape.has_own(number) else 0
         ip, hosts = b"10.0.0.%d" % (number + 1), self.shape.hosts
         host = b"10.1.0.%d" % (number % hosts + 1) if hosts else ip
         port = _PORT + number // hosts if hosts else _PORT

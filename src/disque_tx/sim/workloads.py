@@ -21,7 +21,8 @@ class Workload:
     lets nodes leave. ``by_hand``: the operator takes jobs out of queues and puts them back.
     ``logs``: nodes keep a log. ``policies``: pattern, setting, value, in force on all nodes.
     ``moves``: the operator moves jobs from one queue to another. ``waits``: clients wait for the
-    end of jobs. ``flushes``: a client counts the jobs of queues, and empties them.
+    end of jobs. ``flushes``: a client counts the jobs of queues, and empties them. ``match``: share
+    of GETJOBs by pattern.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)
@@ -41,6 +42,7 @@ class Workload:
     moves: bool = False
     waits: bool = False
     flushes: bool = False
+    match: float = 0.0
 
 
 WORKLOADS: Final[dict[str, Workload]] = {
@@ -132,10 +134,36 @@ _FANOUT: Final[dict[str, Workload]] = {
         policies=((b"a", b"copy-to", COPY_QUEUE),),
     ),
 }
+_MATCHING: Final[dict[str, Workload]] = {
+    "by-pattern": Workload(
+        match=0.8,
+        nohang=0.1,
+        actions=("ack", "ack", "ack", "ack", "nack", "working", "ignore"),
+        count=(1, 1, 3),
+        pauses=True,
+    ),
+    "by-pattern-once": Workload(
+        retry_s=(0,), replicate=(1,), apart=True, count=(1, 10), nohang=0.1, match=0.9
+    ),
+    "limits": Workload(
+        match=0.5,
+        nohang=0.1,
+        retry_s=(1, 2),
+        count=(1, 5),
+        policies=(
+            (b"a", b"concurrency", b"2"),
+            (b"b", b"rate", b"4"),
+            (b"b", b"rate-burst", b"1"),
+        ),
+    ),
+}
+
+
 #: What only nodes of ours do. Seeds from the number of a group on have its workloads, so that a new
 #: one changes the seeds of its own group alone.
 GROUPS: Final[dict[int, dict[str, Workload]]] = {
     1_000_000: _REDELIVERY,
+    3_000_000: _MATCHING,
     5_000_000: _OVERVIEW,
     6_000_000: _FANOUT,
 }

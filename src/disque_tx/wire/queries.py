@@ -1,9 +1,10 @@
-"""QUERY and REPORT: questions about queues, and the answers (cluster protocol, section 21.5).
+"""QUERY, REPORT and NEEDMATCH: questions about queues, the answers, and jobs that are wanted
+(cluster protocol, sections 21.5 and 21.7).
 
 The body, in network order::
 
 off  size  field
-  0     8  number of the question
+  0     8  number of the question; of NEEDMATCH, how many jobs
   8     4  n, how many words follow
  12        n times: length of the word in 4 bytes, and the word
 
@@ -17,7 +18,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.busmessages import QUERY, REPORT, QueryMessage
+from disque_tx.busmessages import NEEDMATCH, QUERY, REPORT, QueryMessage
 
 #: Words that are read of one message.
 WORDS_MAX: Final = 20_000
@@ -27,8 +28,8 @@ _LENGTH: Final = struct.Struct(">I")
 
 
 def is_query(kind: i64) -> bool:
-    """Whether messages of this type are questions about queues, or answers."""
-    return kind in (QUERY, REPORT)
+    """Whether messages of this type have a number and words."""
+    return kind in (QUERY, REPORT, NEEDMATCH)
 
 
 def query_parts(message: QueryMessage) -> list[bytes]:

@@ -33,6 +33,7 @@ class Client(Protocol):
     def take(
         self,
         *queues: str,
+        match: Sequence[str] = (),
         count: int = 1,
         timeout_s: float | None = None,
         no_hang: bool = False,

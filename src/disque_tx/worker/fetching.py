@@ -1,8 +1,12 @@
 """Fetching jobs from several queues, by priority or in fair shares.
 
-GETJOB goes through its queues from left to right and takes one job of each, again and again, until
-it has enough. So each queue gets a fair share; a name that is listed twice gets two shares. Strict
-priority needs a request per queue.
+GETJOB FROM goes through its queues from left to right and takes one job of each, again and again,
+until it has enough. So each queue gets a fair share; a name that is listed twice gets two shares.
+Strict priority needs a request per queue.
+
+Without weights, fair shares are left to the node, which knows what all workers have in hand: GETJOB
+MATCH takes from the queue with the fewest jobs in hand. Nodes of the original refuse it. They are
+asked as above, and nobody can ask them for queues that match a pattern.
 """
 
 from __future__ import annotations
@@ -16,17 +20,33 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from disque_tx.client import Refused
+from disque_tx.client.requests import encoded
+from disque_tx.globs import escaped
 from disque_tx.worker.context import Client, DeliveredJob
 from disque_tx.worker.errors import BadHandlers
 from disque_tx.worker.policy import Backoff
+from disque_tx.worker.routes import is_pattern
 
 _WEIGHT_MAX: Final = 100
+#: Patterns in one request; the limit of a node.
+_PATTERNS_MAX: Final = 100
+#: After so many requests a node is asked again whether it knows MATCH.
+_OWN_REQUESTS: Final = 1_000
+#: What a node that does not know MATCH answers.
+_UNKNOWN: Final = "syntax error"
 _BACKOFF: Final = Backoff(0.2, 2.0, 10.0, 0.5)
 _log = Logger()
 
 
 class Order(Protocol):
-    """Which queues each request for jobs names."""
+    """Which queues each request for jobs names, patterns among them."""
+
+    def shared(self) -> tuple[str, ...]:
+        """The patterns of the request that leaves the choice to the node; empty for none."""
+
+    def refused(self) -> None:
+        """A node does not know such requests."""
 
     def tries(self) -> list[tuple[str, ...]]:
         """Requests that do not wait."""
@@ -41,6 +61,12 @@ class Priority:
     def __init__(self, queues: Sequence[str]) -> None:
         self._queues = tuple(queues)
 
+    def shared(self) -> tuple[str, ...]:
+        return ()
+
+    def refused(self) -> None:
+        pass
+
     def tries(self) -> list[tuple[str, ...]]:
         return [(queue,) for queue in self._queues] if len(self._queues) > 1 else []
 
@@ -52,11 +78,23 @@ class Fair:
     """Each queue that has jobs gets a share: equal ones, or by weights from 1 to 100."""
 
     def __init__(self, queues: Sequence[str], weights: Mapping[str, int] | None = None) -> None:
+        # So many requests are not left to nodes, after one that was refused.
+        self._own_left = 0
+        self._shared = () if weights else tuple(map(_pattern, queues))
         weight = {queue: (weights or {}).get(queue, 1) for queue in queues}
         if not all(1 <= value <= _WEIGHT_MAX for value in weight.values()):
             raise BadHandlers("The weight of a queue is a number from 1 to 100.")
         rounds = range(max(weight.values()))
         self._names = [queue for turn in rounds for queue in queues if turn < weight[queue]]
+
+    def shared(self) -> tuple[str, ...]:
+        if len(self._shared) > _PATTERNS_MAX:
+            return ()
+        self._own_left = max(0, self._own_left - 1)
+        return () if self._own_left else self._shared
+
+    def refused(self) -> None:
+        self._own_left = _OWN_REQUESTS
 
     def tries(self) -> list[tuple[str, ...]]:
         return []
@@ -79,17 +117,47 @@ def order_of(name: str, queues: Sequence[str], weights: Mapping[str, int] | None
     raise BadHandlers("The order is 'priority', or 'fair', for which there may be weights.")
 
 
+def _pattern(queue: str) -> str:
+    """A pattern for one queue, or for those that it stands for."""
+    if is_pattern(queue):
+        return queue
+    return escaped(encoded(queue)).decode("utf-8", "surrogateescape")
+
+
+def _taking(client: Client, queues: Sequence[str], **options: Any) -> Deferred[Any]:
+    """A request for jobs of queues, of which some may be patterns."""
+    names = [queue for queue in queues if not is_pattern(queue)]
+    if len(names) == len(queues):
+        return client.take(*names, **options)
+    patterns = tuple(dict.fromkeys(filter(is_pattern, queues)))
+    return client.take(*names, match=patterns, **options)
+
+
 async def fetch(client: Client, order: Order, count: int) -> list[DeliveredJob]:
     """Fetch up to ``count`` jobs, waiting until there is one. When cancelled, returns those that
     have arrived."""
+    shared = order.shared()
+    if shared:
+        try:
+            found: list[DeliveredJob] = await client.take(match=shared, count=count)
+        except Refused as error:
+            if error.text != _UNKNOWN:
+                raise
+            order.refused()
+        else:
+            return found
+    return await _fetch_named(client, order, count)
+
+
+async def _fetch_named(client: Client, order: Order, count: int) -> list[DeliveredJob]:
     jobs: list[DeliveredJob] = []
     try:
         for queues in order.tries():
-            jobs += await client.take(*queues, count=count - len(jobs), no_hang=True)
+            jobs += await _taking(client, queues, count=count - len(jobs), no_hang=True)
             if len(jobs) >= count:
                 return jobs
         if not jobs:
-            jobs += await client.take(*order.waits(), count=count)
+            jobs += await _taking(client, order.waits(), count=count)
     except CancelledError:
         if not jobs:
             raise

@@ -30,7 +30,7 @@ from disque_tx.worker.nodepolicies import NodePolicies
 from disque_tx.worker.policy import Backoff, Policy
 from disque_tx.worker.processes import Processes
 from disque_tx.worker.results import encoded_result
-from disque_tx.worker.routes import routes_of
+from disque_tx.worker.routes import RouteTable, routes_of
 from disque_tx.worker.running import Pool, Runner, RunnerCallbacks
 from disque_tx.worker.runs import Batches, JobFailure, Outcome, Run
 from disque_tx.worker.settling import Settler
@@ -57,11 +57,12 @@ class Worker(Service):
     """Does the jobs of some queues. A Twisted service, to be used alone or in another service.
 
     ``client``: a ``DisqueClient``; it is not closed. ``handlers``: see :func:`routes_of`.
-    ``concurrency``: how many run at a time. ``queues``: only these, in this order; by default all
-    that have handlers. ``order``: ``priority`` or ``fair``, with ``weights`` from 1 to 100 if
-    wanted. ``retries_max``: how many nacks and additional deliveries a job may have; when it fails
-    after that, it goes to ``dead_queue``. ``replicate``: how many copies there are of dead letters
-    and results. ``grace_s``: how long handlers may still run after the worker is stopped.
+    ``concurrency``: how many run at a time. ``queues``: only these, in this order, patterns among
+    them; by default all that have handlers. ``order``: ``priority`` or ``fair``, with ``weights``
+    from 1 to 100 if wanted. ``retries_max``: how many nacks and additional deliveries a job may
+    have; when it fails after that, it goes to ``dead_queue``. ``replicate``: how many copies there
+    are of dead letters and results. ``grace_s``: how long handlers may still run after the worker
+    is stopped.
     ``time_limit_s``: for handlers without one, ``None``: none. ``name``: of this worker, in dead
     letters. ``pool``, ``random``, ``wall_s``, ``environ``: replaced in tests.
 
@@ -90,19 +91,16 @@ class Worker(Service):
         wall_s: Callable[[], float] = time.time,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        routes = routes_of(handlers)
-        chosen = list(routes if queues is None else queues)
-        unknown = [queue for queue in chosen if queue not in routes]
-        if unknown or not chosen or concurrency < 1:
-            what = f"Nothing handles {', '.join(unknown)}." if unknown else "There is no work."
-            raise BadHandlers(f"{what} Name queues that have handlers, and at least one slot.")
+        if concurrency < 1:
+            raise BadHandlers("A worker needs at least one slot.")
+        self._routes = RouteTable(routes_of(handlers)).only(queues)
+        chosen = self._routes.queues
         self.worker_name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.setName(f"disque-worker:{self.worker_name}")  # type: ignore[no-untyped-call]
         self._clock = reactor
-        self._routes = {queue: routes[queue] for queue in chosen}
         self._grace_s = grace_s
         self._slots = concurrency
-        self._at_once = concurrency * max(route.size_max() for route in self._routes.values())
+        self._at_once = concurrency * self._routes.size_max()
         self._policy = Policy(
             retries_max, dead_queue, replicate=replicate, backoff=backoff or Backoff()
         )
@@ -137,7 +135,7 @@ class Worker(Service):
         listener = RunnerCallbacks(self._ran, self._given_up, self._all_lost)
         processes = Processes(reactor, _environment() if environ is None else environ)
         self._runner = Runner(reactor, self._slots, time_limit_s, threads, processes, listener)
-        queues = list(self._routes)
+        queues = self._routes.queues
         self._signboard = StatusReporter(
             client, reactor, self.worker_name, self._slots, queues, lambda: len(self._held)
         )
@@ -165,7 +163,7 @@ class Worker(Service):
         self._signboard.start()
         if self._watchdog is not None:
             self._watchdog.start()
-        _log.info("Worker {name} does {queues}", name=self.worker_name, queues=list(self._routes))
+        _log.info("Worker {name} does {queues}", name=self.worker_name, queues=self._routes.queues)
         self._fetcher.fetch_more()
 
     def stopService(self) -> Deferred[None]:
@@ -254,7 +252,8 @@ class Worker(Service):
         self._continue()
 
     def _hold(self, delivered: DeliveredJob) -> HeldJob:
-        limit = self._routes[delivered.job.queue].retries_max
+        route = self._routes.get(delivered.job.queue)
+        limit = route.retries_max if route is not None else None
         context = Context(delivered.job, self.worker_name)
         return HeldJob(delivered, context, self._policy.retries_max if limit is None else limit)
 
@@ -263,7 +262,7 @@ class Worker(Service):
             self._give_back(held)
             return
         try:
-            call = self._routes[held.context.queue].call(held.context)
+            call = self._routes.route(held.context.queue).call(held.context)
         except Exception as error:
             held.reply = error.reply if isinstance(error, UnknownTask) else None
             self._active -= 1

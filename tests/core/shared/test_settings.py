@@ -37,6 +37,9 @@ ENDS = {
     b"overflow": (b"reject", b"drop-oldest"),
     b"pause": (b"none", b"all"),
     b"copy-to": (b"", b'b "c d"'),
+    b"concurrency": (b"0", b"4294967295"),
+    b"rate": (b"0.001", b"1000000"),
+    b"rate-burst": (b"1", b"1000000"),
 }
 #: Setting → values that are none of it.
 WRONG = {
@@ -52,6 +55,9 @@ WRONG = {
     b"overflow": (b"drop",),
     b"pause": (b"in out",),
     b"copy-to": (b'"a', b'""', b"x" * 1025, b" ".join(b"%d" % n for n in range(17))),
+    b"concurrency": (b"-1", b"1.5", b"4294967296"),
+    b"rate": (b"0.0001", b"1000000.001", b"1/s"),
+    b"rate-burst": (b"0", b"0.5"),
 }
 
 
@@ -111,7 +117,7 @@ class SettingTests(SynchronousTestCase):
     def test_later_setting(self) -> None:
         """What a later version sets changes nothing here."""
         policy = QueuePolicy(b"q")
-        set_value(policy, b"q", b"concurrency", b"7")
+        set_value(policy, b"q", b"priority", b"7")
         self.assertEqual(0, policy.max_deliveries)
 
     @given(st.integers(0, 10**15 - 1))

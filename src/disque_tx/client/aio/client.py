@@ -22,6 +22,7 @@ from disque_tx.client.errors import BadJobId
 from disque_tx.client.nodes import Origins
 from disque_tx.client.options import TLS, ConnectionOptions, tls_options
 from disque_tx.client.requests import Name, Request
+from disque_tx.client.selection import Selection
 from disque_tx.client.values import Delivered, Job, JobDetails
 
 _T = TypeVar("_T")
@@ -95,7 +96,13 @@ class Disque(AwaitedCommands):
     # -- commands that only this client has, or executes differently --------------------------
 
     async def get_jobs(
-        self, *queues: Name, count: int = 1, timeout_ms: int = 0, no_hang: bool = False
+        self,
+        *queues: Name,
+        match: Name | Iterable[Name] = (),
+        except_: Name | Iterable[Name] = (),
+        count: int = 1,
+        timeout_ms: int = 0,
+        no_hang: bool = False,
     ) -> list[Job]:
         """GETJOB: up to ``count`` jobs of the queues, the first queue first.
 
@@ -103,18 +110,21 @@ class Disque(AwaitedCommands):
         not at all; returns an empty list if there was none. The first GETJOB does not wait, and
         shares the connection of all short requests; only if it finds nothing, another one waits on
         a connection of its own.
+
+        ``match``: one or more patterns; jobs of all queues that match one of them, and none of
+        ``except_``, in fair shares, behind those that are named. Originals refuse it.
         """
-        return (await self._fetch(queues, count, timeout_ms, no_hang))[1]
+        chosen = Selection.of(queues, match, except_)
+        return (await self._fetch(chosen, count, timeout_ms, no_hang))[1]
 
     async def _fetch(
-        self, queues: tuple[Name, ...], count: int, timeout_ms: int, no_hang: bool
+        self, chosen: Selection, count: int, timeout_ms: int, no_hang: bool
     ) -> tuple[Address, list[Job]]:
         """See :meth:`get_jobs`; also returns the address of the node that delivered."""
         wait = Wait(time.monotonic, timeout_ms)
-        found = await self._session.request_located(requests.get_jobs(queues, count))
+        found = await self._session.request_located(chosen.request(count))
         while not found[1] and not no_hang and (wait_ms := wait.next_ms()):
-            request = requests.get_jobs(queues, count, wait_ms)
-            found = await self._session.request_located(request)
+            found = await self._session.request_located(chosen.request(count, wait_ms))
         id_prefix = self._origins.count(found[1]) if self._origins is not None else None
         if id_prefix is not None:
             self._session.follow(id_prefix)
@@ -154,6 +164,8 @@ class Disque(AwaitedCommands):
     async def take(
         self,
         *queues: Name,
+        match: Name | Iterable[Name] = (),
+        except_: Name | Iterable[Name] = (),
         count: int = 1,
         timeout_s: float | None = None,
         no_hang: bool = False,
@@ -161,10 +173,12 @@ class Disque(AwaitedCommands):
         """Fetch up to ``count`` jobs, the first queue first; an empty list if there was none.
 
         Waits until there is one, for ``timeout_s`` at most (``None``: for ever), or with
-        ``no_hang`` not at all. Jobs that are done must be acknowledged.
+        ``no_hang`` not at all. Jobs that are done must be acknowledged. ``match``, ``except_``: see
+        :meth:`get_jobs`.
         """
         wait_ms = whole_ms(timeout_s)
-        node, jobs = await self._fetch(queues, count, wait_ms, no_hang or timeout_s == 0)
+        chosen = Selection.of(queues, match, except_)
+        node, jobs = await self._fetch(chosen, count, wait_ms, no_hang or timeout_s == 0)
         return [TakenJob(self._session, node, job) for job in jobs]
 
     async def take_in_order(

@@ -18,6 +18,7 @@ from disque_tx.client.nodes import Origins
 from disque_tx.client.options import TLS, ConnectionOptions, tls_options
 from disque_tx.client.requests import Name
 from disque_tx.client.scans import Scan
+from disque_tx.client.selection import Selection
 from disque_tx.client.values import Delivered, Job, JobDetails
 
 _T = TypeVar("_T")
@@ -86,28 +87,36 @@ class Disque(ImmediateCommands):
     # -- commands that only this client has, or executes differently --------------------------
 
     def get_jobs(
-        self, *queues: Name, count: int = 1, timeout_ms: int = 0, no_hang: bool = False
+        self,
+        *queues: Name,
+        match: Name | Iterable[Name] = (),
+        except_: Name | Iterable[Name] = (),
+        count: int = 1,
+        timeout_ms: int = 0,
+        no_hang: bool = False,
     ) -> list[Job]:
         """GETJOB: up to ``count`` jobs of the queues, the first queue first.
 
         Waits until there is one, for ``timeout_ms`` at most (0: for ever), or with ``no_hang``
         not at all; returns an empty list if there was none. If the answer is lost, other jobs are
         fetched; those in the lost answer are delivered again after their RETRY (never, if it is 0).
+
+        ``match``: one or more patterns; jobs of all queues that match one of them, and none of
+        ``except_``, in fair shares, behind those that are named. Originals refuse it.
         """
-        return self._fetch(queues, count, timeout_ms, no_hang)[1]
+        chosen = Selection.of(queues, match, except_)
+        return self._fetch(chosen, count, timeout_ms, no_hang)[1]
 
     def _fetch(
-        self, queues: tuple[Name, ...], count: int, timeout_ms: int, no_hang: bool
+        self, chosen: Selection, count: int, timeout_ms: int, no_hang: bool
     ) -> tuple[Address, list[Job]]:
         """See :meth:`get_jobs`; also returns the address of the node that delivered."""
         if no_hang:
-            return self._follow_origin(
-                *self._session.request_located(requests.get_jobs(queues, count))
-            )
+            return self._follow_origin(*self._session.request_located(chosen.request(count)))
         wait = Wait(time.monotonic, timeout_ms)
         wait_ms = wait.next_ms()
         while True:
-            request = requests.get_jobs(queues, count, max(1, wait_ms))
+            request = chosen.request(count, max(1, wait_ms))
             node, jobs = self._session.request_located(request)
             wait_ms = wait.next_ms()
             if jobs or not wait_ms:
@@ -140,6 +149,8 @@ class Disque(ImmediateCommands):
     def take(
         self,
         *queues: Name,
+        match: Name | Iterable[Name] = (),
+        except_: Name | Iterable[Name] = (),
         count: int = 1,
         timeout_s: float | None = None,
         no_hang: bool = False,
@@ -147,10 +158,12 @@ class Disque(ImmediateCommands):
         """Fetch up to ``count`` jobs, the first queue first; an empty list if there was none.
 
         Waits until there is one, for ``timeout_s`` at most (``None``: for ever), or with
-        ``no_hang`` not at all. Jobs that are done must be acknowledged.
+        ``no_hang`` not at all. Jobs that are done must be acknowledged. ``match``, ``except_``: see
+        :meth:`get_jobs`.
         """
         wait_ms = whole_ms(timeout_s)
-        node, jobs = self._fetch(queues, count, wait_ms, no_hang or timeout_s == 0)
+        chosen = Selection.of(queues, match, except_)
+        node, jobs = self._fetch(chosen, count, wait_ms, no_hang or timeout_s == 0)
         return [TakenJob(self._session, node, job) for job in jobs]
 
     def take_in_order(

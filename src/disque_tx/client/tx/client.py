@@ -25,6 +25,7 @@ from disque_tx.client.errors import BadJobId
 from disque_tx.client.nodes import Origins
 from disque_tx.client.options import TLS, ConnectionOptions, tls_options
 from disque_tx.client.requests import Name, Request
+from disque_tx.client.selection import Selection
 from disque_tx.client.tx.session import TwistedSession
 from disque_tx.client.values import Delivered, Job, JobDetails
 
@@ -47,7 +48,13 @@ class TwistedCommands(DeferredCommands):
         return Deferred.fromCoroutine(self._stepped(steps))
 
     def get_jobs(
-        self, *queues: Name, count: int = 1, timeout_ms: int = 0, no_hang: bool = False
+        self,
+        *queues: Name,
+        match: Name | Iterable[Name] = (),
+        except_: Name | Iterable[Name] = (),
+        count: int = 1,
+        timeout_ms: int = 0,
+        no_hang: bool = False,
     ) -> Deferred[list[Job]]:
         """GETJOB: up to ``count`` jobs of the queues, the first queue first.
 
@@ -55,39 +62,43 @@ class TwistedCommands(DeferredCommands):
         not at all; an empty list if there was none. The first GETJOB does not wait, and shares the
         connection of all short requests; only if it finds nothing, another one waits on a
         connection of its own.
+
+        ``match``: one or more patterns; jobs of all queues that match one of them, and none of
+        ``except_``, in fair shares, behind those that are named. Originals refuse it.
         """
-        return self._fetch(queues, count, timeout_ms, no_hang).addCallback(_value)
+        chosen = Selection.of(queues, match, except_)
+        return self._fetch(chosen, count, timeout_ms, no_hang).addCallback(_value)
 
     def _fetch(
-        self, queues: tuple[Name, ...], count: int, timeout_ms: int, no_hang: bool
+        self, chosen: Selection, count: int, timeout_ms: int, no_hang: bool
     ) -> Deferred[tuple[Address, list[Job]]]:
         """See :meth:`get_jobs`; also returns the address of the node that delivered."""
-        found = self._session.request_located(requests.get_jobs(queues, count))
+        found = self._session.request_located(chosen.request(count))
         if not no_hang:
             wait = Wait(self._session.now_s, timeout_ms)
-            found.addCallback(self._looked, queues, count, wait)
+            found.addCallback(self._looked, chosen, count, wait)
         return found if self._origins is None else found.addCallback(self._counted, self._origins)
 
     def _looked(
         self,
         found: tuple[Address, list[Job]],
-        queues: tuple[Name, ...],
+        chosen: Selection,
         count: int,
         wait: Wait,
     ) -> tuple[Address, list[Job]] | Deferred[tuple[Address, list[Job]]]:
         if found[1]:
             return found
-        return Deferred.fromCoroutine(self._waited(found, queues, count, wait))
+        return Deferred.fromCoroutine(self._waited(found, chosen, count, wait))
 
     async def _waited(
         self,
         found: tuple[Address, list[Job]],
-        queues: tuple[Name, ...],
+        chosen: Selection,
         count: int,
         wait: Wait,
     ) -> tuple[Address, list[Job]]:
         while not found[1] and (wait_ms := wait.next_ms()):
-            found = await self._session.request_located(requests.get_jobs(queues, count, wait_ms))
+            found = await self._session.request_located(chosen.request(count, wait_ms))
         return found
 
     def _counted(
@@ -175,6 +186,8 @@ class DisqueClient(TwistedCommands):
     def take(
         self,
         *queues: Name,
+        match: Name | Iterable[Name] = (),
+        except_: Name | Iterable[Name] = (),
         count: int = 1,
         timeout_s: float | None = None,
         no_hang: bool = False,
@@ -183,9 +196,11 @@ class DisqueClient(TwistedCommands):
 
         Waits until there is one, for ``timeout_s`` at most (``None``: for ever), or with
         ``no_hang`` not at all. Jobs that are done must be acknowledged. When the Deferred is
-        cancelled, jobs that still arrive are given back with NACK.
+        cancelled, jobs that still arrive are given back with NACK. ``match``, ``except_``: see
+        :meth:`get_jobs`.
         """
-        delivery = self._fetch(queues, count, whole_ms(timeout_s), no_hang or timeout_s == 0)
+        chosen = Selection.of(queues, match, except_)
+        delivery = self._fetch(chosen, count, whole_ms(timeout_s), no_hang or timeout_s == 0)
         return delivery.addCallback(self._taken)
 
     def dequeue(self, queue: Name, timeout: float | None = None) -> Deferred[TakenJob | None]:

@@ -12,11 +12,11 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.config.units import glob_match
 from disque_tx.core.overview.counts import Counts, QueueCounts
 from disque_tx.core.overview.task import Receiver, ResultTask
 from disque_tx.core.queues import Queue
 from disque_tx.core.state import State
+from disque_tx.globs import glob_match
 
 BY_NAME: Final = 0
 BY_QUEUED: Final = 1

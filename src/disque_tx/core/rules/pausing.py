@@ -5,7 +5,7 @@
 2. What PAUSE said is forgotten with the node, or with the queue. What a policy says is in force for
    every queue that it matches, from the moment in which the queue comes to be.
 3. When a policy changes, the queue of that exact name follows at once, others in slices. What waits
-   in a queue that is no longer paused is delivered then.
+   in a queue that is no longer paused is delivered then, and so is what a limit held up.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from mypy_extensions import i64
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.queues import Queue, Queues
 from disque_tx.core.shared.policies import Policies, PolicyWatcher
+from disque_tx.core.shared.settings import LIMITS
 from disque_tx.core.slices import Slices, Task
 from disque_tx.core.waiters import Waiters
 
@@ -54,7 +55,7 @@ class Pausing(PolicyWatcher):
 
     def changed(self, pattern: bytes, name: bytes, exact: bool) -> None:
         """A setting of a policy changed."""
-        if name != b"pause":
+        if name != b"pause" and name not in LIMITS:
             return
         if not exact:
             self._walk.restart()
@@ -65,10 +66,13 @@ class Pausing(PolicyWatcher):
             self.follow_policy(queue)
 
     def follow_policy(self, queue: Queue) -> None:
-        """Give the queue the flags that PAUSE and the policy say."""
+        """Give the queue the flags that PAUSE and the policy say. What it may deliver besides may
+        have changed as well."""
         flags = queue.paused_by_command | self._queues.paused_by_policy(queue.name)
         if flags != queue.paused:
             self._set(queue, flags)
+        elif queue.jobs.size > 0:
+            self._waiters.note_ready(queue)
 
     def some(self, cursor: int) -> int:
         """Let the queues from ``cursor`` on, some of them, follow the policies; the next cursor, 0

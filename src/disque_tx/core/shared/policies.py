@@ -15,9 +15,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.config.units import glob_match
-from disque_tx.core.shared.settings import QueuePolicy, normal_value, set_value
+from disque_tx.core.shared.settings import LIMITS, QueuePolicy, normal_value, set_value
 from disque_tx.errors import CommandError
+from disque_tx.globs import glob_match
 from disque_tx.tablemessages import PATTERN_BYTES_MAX
 
 #: Patterns in the table.
@@ -64,11 +64,13 @@ class PolicyWatcher:
 
 
 class Layer:
-    """Settings by pattern, and which patterns match a queue."""
+    """Settings by pattern, and which patterns match a queue. ``limits``: how many of them limit
+    what is delivered."""
 
-    __slots__ = ("_exact", "_globs", "_patterns", "_prefix_max")
+    __slots__ = ("_exact", "_globs", "_patterns", "_prefix_max", "limits")
 
     def __init__(self) -> None:
+        self.limits: i64 = 0
         self._patterns: dict[bytes, Values] = {}
         self._exact: dict[bytes, Values] = {}
         # Literal prefix → the patterns that have it, in byte order.
@@ -96,6 +98,8 @@ class Layer:
         if values is None:
             values = self._patterns[pattern] = {}
             self._index(pattern, values)
+        if name in LIMITS and name not in values:
+            self.limits += 1
         values[name] = value
 
     def _index(self, pattern: bytes, values: Values) -> None:
@@ -111,6 +115,8 @@ class Layer:
         values = self._patterns.get(pattern)
         if values is None or values.pop(name, None) is None:
             return False
+        if name in LIMITS:
+            self.limits -= 1
         if not values:
             del self._patterns[pattern]
             if self._exact.pop(pattern, None) is None:
@@ -144,10 +150,11 @@ class Policies:
     before, and other nodes get them elsewhere. ``watcher``: ``None`` for none.
     """
 
-    __slots__ = ("_directives", "_known", "_table", "active", "watcher")
+    __slots__ = ("_directives", "_known", "_table", "active", "limited", "watcher")
 
     def __init__(self) -> None:
         self.active: bool = False
+        self.limited: bool = False
         self.watcher: PolicyWatcher | None = None
         self._table = Layer()
         self._directives = Layer()
@@ -189,6 +196,7 @@ class Policies:
     def _changed(self) -> None:
         self._known.clear()
         self.active = len(self._table) > 0 or len(self._directives) > 0
+        self.limited = self._table.limits + self._directives.limits > 0
 
     def _watched(self, pattern: bytes, name: bytes) -> None:
         if self.watcher is not None:

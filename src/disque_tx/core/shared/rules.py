@@ -11,11 +11,11 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.config.units import glob_match
 from disque_tx.core.shared.policies import PATTERNS_MAX, Policies, check_pattern, literal_prefix
 from disque_tx.core.shared.registers import REGISTERS_MAX, Key, Registers
 from disque_tx.core.shared.settings import QUEUE_MARK, is_valid, normal_value
 from disque_tx.errors import CommandError
+from disque_tx.globs import glob_match
 from disque_tx.quoting import split
 from disque_tx.tablemessages import Register
 

@@ -7,7 +7,6 @@ a :class:`QueuePolicy`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import i64
@@ -18,6 +17,8 @@ from disque_tx.tablemessages import VALUE_BYTES_MAX
 
 _UINT32_MAX: Final = 4_294_967_295
 _DAY_S: Final = 86_400
+_SECONDS: Final = " of seconds"
+_RATE_MAX: Final = 1_000_000
 #: The longest name of a queue of dead letters, in bytes.
 NAME_BYTES_MAX: Final = 1_024
 #: Queues of ``copy-to``.
@@ -49,9 +50,13 @@ class QueuePolicy:
     ``ttl_s``, ``retry_s``, ``delay_s``, ``replicate``: what ADDJOB means without that option, -1 if
     nothing is set. ``max_length``: jobs queued at one node, 0 for no limit. ``pause``: the flags of
     a queue, -1 if nothing is set. ``copy_to``: queues to which jobs are added, too.
+    ``concurrency``: jobs in hand at one node, 0 for no limit. ``rate_milli``: deliveries at one
+    node per 1,000 seconds, 0 for no limit; ``rate_burst``: how many of them at once, 0 for those of
+    a second.
     """
 
     __slots__ = (
+        "concurrency",
         "copy_to",
         "dead_queue",
         "dead_ttl_s",
@@ -60,6 +65,8 @@ class QueuePolicy:
         "max_length",
         "overflow",
         "pause",
+        "rate_burst",
+        "rate_milli",
         "replicate",
         "retry_delay_max_ms",
         "retry_delay_ms",
@@ -89,13 +96,18 @@ class QueuePolicy:
         self.overflow: i64 = REJECT
         self.pause: i64 = -1
         self.copy_to: list[bytes] = []
+        self.concurrency: i64 = 0
+        self.rate_milli: i64 = 0
+        self.rate_burst: i64 = 0
 
 
 class Setting:
-    """One setting. ``expects``: its type and range, for people."""
+    """One setting. ``field``: of :class:`QueuePolicy`; ``expects``: its type and range, for
+    people."""
 
-    def __init__(self, name: bytes, expects: str) -> None:
+    def __init__(self, name: bytes, field: str, expects: str) -> None:
         self.name = name
+        self.field = field
         self.expects = expects
 
     def normal(self, value: bytes) -> bytes:
@@ -109,13 +121,20 @@ class Setting:
     def _normal(self, value: bytes) -> bytes | None:
         raise NotImplementedError
 
+    def meaning(self, value: bytes, queue: bytes) -> object:
+        """What a value in its normal form is for a queue."""
+        raise NotImplementedError
+
 
 class Number(Setting):
-    """A number with up to ``decimals`` decimals, from ``least`` to ``most``."""
+    """A number from ``least`` to ``most``, with up to ``decimals`` decimals; if there may be any,
+    the field is in thousandths."""
 
-    def __init__(self, name: bytes, least: int, most: int, unit: str, decimals: int = 0) -> None:
+    def __init__(
+        self, name: bytes, field: str, least: int, most: int, unit: str, decimals: int = 0
+    ) -> None:
         kind = "a number" if decimals else "a whole number"
-        super().__init__(name, f"{kind}{unit} from {least} to {most}")
+        super().__init__(name, field, f"{kind}{unit} from {least} to {most}")
         self._least = least
         self._most = most
         self._decimals = decimals
@@ -128,35 +147,52 @@ class Number(Setting):
             return None
         return show_thousandths(milli)
 
+    def meaning(self, value: bytes, queue: bytes) -> object:
+        return int(thousandths(value)) if self._decimals else int(value)
+
 
 class Choice(Setting):
-    """One of some words."""
+    """One of some words; the field has its place among them."""
 
-    def __init__(self, name: bytes, words: tuple[bytes, ...]) -> None:
+    def __init__(self, name: bytes, field: str, words: tuple[bytes, ...]) -> None:
         listed = ", ".join([word.decode() for word in words[:-1]])
-        super().__init__(name, f"{listed} or {words[-1].decode()}")
+        super().__init__(name, field, f"{listed} or {words[-1].decode()}")
         self._words = words
 
     def _normal(self, value: bytes) -> bytes | None:
         word = value.lower()
         return word if word in self._words else None
 
+    def meaning(self, value: bytes, queue: bytes) -> object:
+        return self._words.index(value)
+
+
+class Switch(Choice):
+    """One of two words; the field is true for the second."""
+
+    def meaning(self, value: bytes, queue: bytes) -> object:
+        return value == self._words[1]
+
 
 class Name(Setting):
     """The name of a queue, or nothing."""
 
-    def __init__(self, name: bytes) -> None:
-        super().__init__(name, f"the name of a queue of up to {NAME_BYTES_MAX} bytes, or empty")
+    def __init__(self, name: bytes, field: str) -> None:
+        expects = f"the name of a queue of up to {NAME_BYTES_MAX} bytes, or empty"
+        super().__init__(name, field, expects)
 
     def _normal(self, value: bytes) -> bytes | None:
         return value if len(value) <= NAME_BYTES_MAX else None
+
+    def meaning(self, value: bytes, queue: bytes) -> object:
+        return value.replace(QUEUE_MARK, queue)
 
 
 class Queues(Setting):
     """Names of queues, separated by blanks and quoted like the words of a request; or nothing."""
 
-    def __init__(self, name: bytes) -> None:
-        super().__init__(name, f"up to {QUEUES_MAX} names of queues, or empty")
+    def __init__(self, name: bytes, field: str) -> None:
+        super().__init__(name, field, f"up to {QUEUES_MAX} names of queues, or empty")
 
     def _normal(self, value: bytes) -> bytes | None:
         words = split(value)
@@ -170,6 +206,9 @@ class Queues(Setting):
                 names.append(word)
         found = b" ".join([name if split(name) == [name] else quote(name) for name in names])
         return found if len(names) <= QUEUES_MAX and len(found) <= VALUE_BYTES_MAX else None
+
+    def meaning(self, value: bytes, queue: bytes) -> object:
+        return split(value) or []
 
 
 def thousandths(value: bytes) -> i64:
@@ -193,25 +232,30 @@ def show_thousandths(milli: i64) -> bytes:
 SETTINGS: Final[dict[bytes, Setting]] = {
     setting.name: setting
     for setting in (
-        Number(b"max-deliveries", 0, 65_535, ""),
-        Name(b"dead-queue"),
-        Number(b"dead-ttl", 1, _UINT32_MAX, " of seconds"),
-        Number(b"retry-delay", 0, _UINT32_MAX, " of seconds", _DECIMALS_MAX),
-        Number(b"retry-delay-max", 0, _UINT32_MAX, " of seconds", _DECIMALS_MAX),
-        Number(b"retry-factor", 1, 1_000, "", _DECIMALS_MAX),
-        Number(b"retry-jitter", 0, 1, "", _DECIMALS_MAX),
-        Choice(b"retry-on-timeout", _YES_NO),
-        Choice(b"retry-from", RETRY_FROMS),
-        Number(b"ttl", 1, _UINT32_MAX, " of seconds"),
-        Number(b"retry", 0, _UINT32_MAX, " of seconds"),
-        Number(b"delay", 0, _UINT32_MAX, " of seconds"),
-        Number(b"replicate", 1, 65_535, ""),
-        Number(b"max-length", 0, _UINT32_MAX, " of jobs"),
-        Choice(b"overflow", OVERFLOWS),
-        Choice(b"pause", PAUSES),
-        Queues(b"copy-to"),
+        Number(b"max-deliveries", "max_deliveries", 0, 65_535, ""),
+        Name(b"dead-queue", "dead_queue"),
+        Number(b"dead-ttl", "dead_ttl_s", 1, _UINT32_MAX, _SECONDS),
+        Number(b"retry-delay", "retry_delay_ms", 0, _UINT32_MAX, _SECONDS, _DECIMALS_MAX),
+        Number(b"retry-delay-max", "retry_delay_max_ms", 0, _UINT32_MAX, _SECONDS, _DECIMALS_MAX),
+        Number(b"retry-factor", "retry_factor_milli", 1, 1_000, "", _DECIMALS_MAX),
+        Number(b"retry-jitter", "retry_jitter_milli", 0, 1, "", _DECIMALS_MAX),
+        Switch(b"retry-on-timeout", "retry_on_timeout", _YES_NO),
+        Switch(b"retry-from", "retry_from_delivery", RETRY_FROMS),
+        Number(b"ttl", "ttl_s", 1, _UINT32_MAX, _SECONDS),
+        Number(b"retry", "retry_s", 0, _UINT32_MAX, _SECONDS),
+        Number(b"delay", "delay_s", 0, _UINT32_MAX, _SECONDS),
+        Number(b"replicate", "replicate", 1, 65_535, ""),
+        Number(b"max-length", "max_length", 0, _UINT32_MAX, " of jobs"),
+        Choice(b"overflow", "overflow", OVERFLOWS),
+        Choice(b"pause", "pause", PAUSES),
+        Queues(b"copy-to", "copy_to"),
+        Number(b"concurrency", "concurrency", 0, _UINT32_MAX, " of jobs"),
+        Number(b"rate", "rate_milli", 0, _RATE_MAX, " of deliveries per second", _DECIMALS_MAX),
+        Number(b"rate-burst", "rate_burst", 1, _RATE_MAX, " of deliveries"),
     )
 }
+#: Those that limit what is delivered.
+LIMITS: Final = (b"concurrency", b"rate", b"rate-burst")
 
 
 def normal_value(name: bytes, value: bytes) -> bytes:
@@ -239,101 +283,9 @@ def printable(word: bytes) -> str:
     return word[:64].decode("latin-1")
 
 
-# -- what a value does -------------------------------------------------------------------------
-
-
-def _max_deliveries(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.max_deliveries = int(value)
-
-
-def _dead_queue(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.dead_queue = value.replace(QUEUE_MARK, queue)
-
-
-def _dead_ttl(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.dead_ttl_s = int(value)
-
-
-def _retry_delay(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.retry_delay_ms = thousandths(value)
-
-
-def _retry_delay_max(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.retry_delay_max_ms = thousandths(value)
-
-
-def _retry_factor(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.retry_factor_milli = thousandths(value)
-
-
-def _retry_jitter(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.retry_jitter_milli = thousandths(value)
-
-
-def _retry_on_timeout(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.retry_on_timeout = value == b"yes"
-
-
-def _retry_from(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.retry_from_delivery = value == b"delivery"
-
-
-def _ttl(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.ttl_s = int(value)
-
-
-def _retry(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.retry_s = int(value)
-
-
-def _delay(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.delay_s = int(value)
-
-
-def _replicate(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.replicate = int(value)
-
-
-def _max_length(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.max_length = int(value)
-
-
-def _overflow(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.overflow = OVERFLOWS.index(value)
-
-
-def _pause(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.pause = PAUSES.index(value)
-
-
-def _copy_to(policy: QueuePolicy, queue: bytes, value: bytes) -> None:
-    policy.copy_to = split(value) or []
-
-
-_EFFECTS: Final[dict[bytes, Callable[[QueuePolicy, bytes, bytes], None]]] = {
-    b"max-deliveries": _max_deliveries,
-    b"dead-queue": _dead_queue,
-    b"dead-ttl": _dead_ttl,
-    b"retry-delay": _retry_delay,
-    b"retry-delay-max": _retry_delay_max,
-    b"retry-factor": _retry_factor,
-    b"retry-jitter": _retry_jitter,
-    b"retry-on-timeout": _retry_on_timeout,
-    b"retry-from": _retry_from,
-    b"ttl": _ttl,
-    b"retry": _retry,
-    b"delay": _delay,
-    b"replicate": _replicate,
-    b"max-length": _max_length,
-    b"overflow": _overflow,
-    b"pause": _pause,
-    b"copy-to": _copy_to,
-}
-
-
 def set_value(policy: QueuePolicy, queue: bytes, name: bytes, value: bytes) -> None:
     """Put a value in its normal form in force; one that this version does not know changes
     nothing."""
-    effect = _EFFECTS.get(name)
-    if effect is not None:
-        effect(policy, queue, value)
+    setting = SETTINGS.get(name)
+    if setting is not None:
+        setattr(policy, setting.field, setting.meaning(value, queue))

@@ -19,8 +19,8 @@ from twisted.internet.task import LoopingCall
 from twisted.python.failure import Failure
 
 from disque_tx.config.settings import Settings
-from disque_tx.config.units import glob_match
 from disque_tx.core.node import Node
+from disque_tx.globs import glob_match
 from disque_tx.services.events.conversion import Conversion
 from disque_tx.services.events.segments import Plan, SegmentWriter
 from disque_tx.services.events.sinks import EventSinks

@@ -20,6 +20,7 @@ from disque_tx.sim.checkers.jobs import (
     NothingUnexpected,
     UniqueIds,
 )
+from disque_tx.sim.checkers.matching import LimitsKept, NoJobBesideClient
 from disque_tx.sim.checkers.overview import CountsTrue, EndingsTrue, FlushedGone
 from disque_tx.sim.checkers.policies import PoliciesKept, SamePolicies
 from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
@@ -59,4 +60,6 @@ def all_checkers() -> list[Checker]:
         FlushedGone(),
         CountsTrue(),
         CopiesAdded(),
+        NoJobBesideClient(),
+        LimitsKept(),
     ]

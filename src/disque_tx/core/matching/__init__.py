@@ -1,0 +1,1 @@
+"""GETJOB MATCH: jobs of all queues whose names match."""

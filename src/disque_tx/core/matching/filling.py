@@ -1,0 +1,69 @@
+"""A new selector looks at the queues that there are, a part per turn."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.client import REPLY_OFF
+from disque_tx.core.matching.selector import Selector
+from disque_tx.core.queues import Queues
+from disque_tx.core.slices import Slices, Task
+from disque_tx.core.waiters import Waiters
+
+#: Queues looked at per part, and how many parts a request may take at once.
+QUEUES_PER_PART: Final = 500
+_PARTS_AT_ONCE: Final = 4
+
+
+class Filling(Task):
+    """One selector. Queues that get jobs meanwhile are offered to it anyway; at the end those are
+    answered that only wait for that."""
+
+    __slots__ = ("_cursor", "_queues", "_selector", "_waiters")
+
+    def __init__(self, queues: Queues, waiters: Waiters, selector: Selector) -> None:
+        self._queues: Queues = queues
+        self._waiters: Waiters = waiters
+        self._selector: Selector = selector
+        self._cursor: int = 0
+
+    def step(self, now_ms: i64) -> bool:
+        selector = self._selector
+        if selector.dropped:
+            return True
+        if not selector.filled:
+            selector.filled = self._look()
+            # Whoever only waits for this may get a job that was found just now.
+            return selector.filled and not selector.passing
+        for client in list(selector.passing):
+            if client.reply_mode != REPLY_OFF:
+                client.replies.null_array()
+            self._waiters.answered(client)
+        return True
+
+    def _look(self) -> bool:
+        """Look at some queues; ``True`` when all were looked at."""
+        seen = 0
+        while seen < QUEUES_PER_PART:
+            self._cursor, queues = self._queues.table.scan(self._cursor)
+            seen += len(queues) + 1
+            for queue in queues:
+                if queue.jobs.size > 0 and self._selector.matches(queue.name):
+                    self._waiters.note_ready(queue)
+            if self._cursor == 0:
+                return True
+        return False
+
+
+def fill(selector: Selector, queues: Queues, waiters: Waiters, slices: Slices, now_ms: i64) -> None:
+    """Let a new selector look at the queues: the first of them at once, the others in slices."""
+    if selector.filled or selector.filling:
+        return
+    selector.filling = True
+    task = Filling(queues, waiters, selector)
+    for _ in range(_PARTS_AT_ONCE):
+        if task.step(now_ms):
+            return
+    slices.add(task)

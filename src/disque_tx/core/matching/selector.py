@@ -1,0 +1,155 @@
+"""A selector: the queues that a GETJOB with MATCH and EXCEPT takes jobs from, and their order.
+
+1. Requests with the same patterns share one selector, and so does whoever is blocked with them.
+2. Of the queues with jobs the one with the fewest jobs in hand comes first, then the one that was
+   served longest ago, then the one that has had jobs for longest.
+3. The order is a heap that is corrected when its top is looked at. A queue only gets worse places
+   by being served, so the key in the heap may be too low, and then the top is replaced. What gives
+   a queue a better place (a job in hand ends) is entered at once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.client import Client
+from disque_tx.core.importschedule import ImportSchedule
+from disque_tx.core.shared.policies import literal_prefix
+from disque_tx.globs import glob_match
+from disque_tx.messages import Linked
+
+#: Outdated entries that a heap may hold besides as many as there are valid ones.
+_OUTDATED_MAX: Final = 64
+
+#: Jobs in hand, when the queue was served, a number that no other entry has, name.
+_Entry = tuple[int, int, int, bytes]
+
+
+class Selector(Linked):
+    """``patterns``, ``excepts``: globs. ``clients``: those blocked, in the order in which they
+    came; ``passing``: those of them that only wait until all queues were looked at. ``filled``:
+    all queues were looked at; ``filling``: that is under way. ``ready``: stands among those whose
+    clients are about to be served. ``held``: names of queues with jobs that no client may get at
+    present, by their policy; some of them may be outdated.
+    ``dropped``: not in use any more. ``used_ms``: when it was last in use. ``imports``: what is
+    asked of other nodes, ``None`` before anything was. ``alone``: the list of this selector.
+    """
+
+    __slots__ = (
+        "_entries",
+        "_heap",
+        "_made",
+        "_starts",
+        "alone",
+        "clients",
+        "dropped",
+        "excepts",
+        "filled",
+        "filling",
+        "held",
+        "imports",
+        "number",
+        "passing",
+        "patterns",
+        "ready",
+        "used_ms",
+    )
+
+    def __init__(
+        self, number: i64, patterns: tuple[bytes, ...], excepts: tuple[bytes, ...]
+    ) -> None:
+        super().__init__()
+        self.number: i64 = number
+        self.patterns: tuple[bytes, ...] = patterns
+        self.excepts: tuple[bytes, ...] = excepts
+        self.clients: OrderedDict[Client, None] = OrderedDict()
+        self.passing: dict[Client, None] = {}
+        self.filled: bool = False
+        self.filling: bool = False
+        self.ready: bool = False
+        self.dropped: bool = False
+        self.used_ms: i64 = 0
+        self.imports: ImportSchedule | None = None
+        self.held: dict[bytes, None] = {}
+        self.alone: list[Selector] = [self]
+        # Pattern → its literal prefix, of those that are nothing but a prefix and a star.
+        self._starts: dict[bytes, bytes] = {}
+        for pattern in (*patterns, *excepts):
+            prefix = literal_prefix(pattern)
+            if pattern == prefix + b"*":
+                self._starts[pattern] = prefix
+        self._made: i64 = 0
+        self._heap: list[_Entry] = []
+        # Name → its valid entry in the heap.
+        self._entries: dict[bytes, _Entry] = {}
+
+    def prefixes(self) -> set[bytes]:
+        """What matching names begin with, a prefix per pattern."""
+        return {literal_prefix(pattern) for pattern in self.patterns}
+
+    def matches(self, name: bytes) -> bool:
+        """Whether a queue of this name is one of them."""
+        return self._any(self.patterns, name) and not self._any(self.excepts, name)
+
+    def _any(self, patterns: tuple[bytes, ...], name: bytes) -> bool:
+        for pattern in patterns:
+            start = self._starts.get(pattern)
+            if name.startswith(start) if start is not None else glob_match(pattern, name):
+                return True
+        return False
+
+    # -- the order ---------------------------------------------------------------------------
+
+    def offer(self, name: bytes, in_hand: i64, served: i64) -> None:
+        """A queue that matches has jobs, or fewer of them in hand. ``served``: grows with every
+        queue that is served; 0 for one that never was."""
+        entry = self._entries.get(name)
+        if entry is not None:
+            had_in_hand, had_served = i64(entry[0]), i64(entry[1])
+            if had_in_hand < in_hand or (had_in_hand == in_hand and had_served <= served):
+                return
+        self._enter(name, in_hand, served)
+
+    def first(self) -> bytes | None:
+        """The name of the queue that comes first, as far as the heap knows."""
+        heap = self._heap
+        while heap:
+            entry = heap[0]
+            name = entry[3]
+            if self._entries.get(name) is entry:
+                return name
+            heappop(heap)
+        return None
+
+    def confirm(self, in_hand: i64, served: i64) -> bool:
+        """Whether these are the numbers of the first queue; otherwise it gets its place by
+        them."""
+        entry = self._heap[0]
+        if entry[0] == in_hand and entry[1] == served:
+            return True
+        heappop(self._heap)
+        self._enter(entry[3], in_hand, served)
+        return False
+
+    def withdraw(self) -> None:
+        """The first queue has no jobs that could be delivered now."""
+        del self._entries[heappop(self._heap)[3]]
+
+    def _enter(self, name: bytes, in_hand: i64, served: i64) -> None:
+        self._made += 1
+        entry = (int(in_hand), int(served), int(self._made), name)
+        self._entries[name] = entry
+        heappush(self._heap, entry)
+        if len(self._heap) > 2 * len(self._entries) + _OUTDATED_MAX:
+            self._heap = list(self._entries.values())
+            heapify(self._heap)
+
+    def forget(self) -> None:
+        """All queues are gone."""
+        self._heap = []
+        self._entries = {}
+        self.held = {}

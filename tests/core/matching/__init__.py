@@ -1,0 +1,1 @@
+"""Tests of disque_tx.core.matching."""
