@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disque_tx.core.shared.settings import LIMITS
 from disque_tx.sim.run import Checker
 
 if TYPE_CHECKING:
@@ -56,7 +57,10 @@ class NotAfterAck(Checker):
     or when some disk or memory was lost, an old disk returned, or bus messages were lost or late.
     No node waits for a holder that forgot everything; it may get the job from one that never
     received the ACKJOB. So it is with a job that a client had forgotten on the node, by FASTACK or
-    DELJOB, in a run with faults: nothing is left there that would wait for the other holders.
+    DELJOB, in a run with faults: nothing is left there that would wait for the other holders. Where
+    limits keep jobs in queues for long, a node that was started again since the job was added is
+    excused, too: its log does not say to whom it gave a job, and while the job is queued there,
+    that node sends nothing about it.
     """
 
     def judge(self, run: Run) -> list[str]:
@@ -76,11 +80,23 @@ class NotAfterAck(Checker):
             if request.reply == 1
             and not _after_ttl(run, delivery)
             and not (names and _forgotten(run, request, delivery))
+            and not _given_by_restarted(run, delivery)
             and (
                 _by_same_node(run, request, delivery)
                 or (everywhere and request.answered_us + arrived_us < delivery.sent_us)
             )
         ]
+
+
+def _given_by_restarted(run: Run, delivery: Delivered) -> bool:
+    """Whether limits kept the job waiting, and a node that may have given it away was restarted."""
+    added = run.history.added.get(delivery.body)
+    limited = any(name in LIMITS for _, name, _ in run.workload.policies)
+    return (
+        limited
+        and added is not None
+        and any(machine.started_us > added.asked_us for machine in run.machines)
+    )
 
 
 def _after_ttl(run: Run, delivery: Delivered) -> bool:
