@@ -25,6 +25,7 @@ COMPILED = [
     "core/shared/*.py",
     "core/keys/*.py",
     "core/overview/*.py",
+    "core/recurring/*.py",
     "core/redelivery/*.py",
     "core/rules/*.py",
     "commands/*.py",

@@ -50,14 +50,13 @@ def addjob(server: Server, client: Client, argv: list[bytes]) -> None:
     """ADDJOB queue body ms-timeout [option ...]"""
     request = AddRequest(argv[1], argv[2])
     if len(argv) > 4:
-        _read_options(request, argv)
+        read_add_options(request, argv, 4)
     request.timeout_ms = timeout_ms(argv[3])
     server.node.add_job(client, request)
 
 
-def _read_options(request: AddRequest, argv: list[bytes]) -> None:
-    """What stands behind the timeout."""
-    at = 4
+def read_add_options(request: AddRequest, argv: list[bytes], at: i64) -> None:
+    """Take the options of ADDJOB from position ``at`` on; ``CommandError`` for what is none."""
     while at < len(argv):
         word = argv[at].upper()
         option = _ADD_OPTIONS.get(word)

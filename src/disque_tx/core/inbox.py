@@ -58,7 +58,7 @@ class Inbox:
         self._holders = holders
         self._acks = holders.acks
         self._federation = federation
-        self._exchange = state.exchange
+        self._exchanges = state.exchanges
         self._overview = overview
         self._pausing = state.pausing
 
@@ -91,7 +91,7 @@ class Inbox:
             else:
                 self._pausing.command(message.queue, message.aux & PAUSE_ALL, now_ms)
         elif isinstance(message, TableChange | TableDigest | TablePull):
-            self._exchange.receive(sender, message, now_ms, wall_us // 1_000_000)
+            self._exchanges.receive(sender, message, now_ms, wall_us // 1_000_000)
         elif isinstance(message, QueryMessage):
             self._overview.receive(sender, message, now_ms)
         elif isinstance(message, NodeFailed):

@@ -28,6 +28,7 @@ from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
 from disque_tx.core.overview.requests import Overview
 from disque_tx.core.queues import PAUSE_OUT
+from disque_tx.core.recurring.recurring import Recurring
 from disque_tx.core.redelivery.backoff import Backoff
 from disque_tx.core.redelivery.deadletters import DeadLetters
 from disque_tx.core.redelivery.moves import MoveRequest, Moves
@@ -61,18 +62,20 @@ class Node:
         self.totals = state.totals
         self.policies = state.policies
         self.policy_table = state.policy_table
-        self.exchange = state.exchange
+        self.exchange = state.exchanges.policies
+        self.timetable = state.timetable
         self.queues = state.queues
         self.jobs = state.jobs
         self.waiters = state.waiters
         self.peers = state.peers
-        self.cluster = Cluster(membership, state.peers, state.outbox, random, state.exchange)
+        self.cluster = Cluster(membership, state.peers, state.outbox, random, state.exchanges)
         self.delivery = Delivery(state)
         arrivals = Arrivals(state, self.delivery)
         self.replication = Replication(state, self.delivery, arrivals)
         self.acks = Acks(state, self.delivery)
         self.federation = Federation(state, self.delivery, arrivals, self.acks)
         self._adding = Adding(state, self.delivery, self.replication, ids)
+        self.recurring = Recurring(state, self._adding)
         backoff = Backoff(state, self.delivery)
         successors = Successors(state, self.delivery, backoff, self._adding, self.acks)
         letters = DeadLetters(state, backoff, successors, self.acks)
@@ -278,6 +281,7 @@ class Node:
         self.replication.run_due(self.now_ms, DUE_PER_TURN)
         self.overview.run_due(self.now_ms)
         self._moves.run_due(self.now_ms, self.wall_us)
+        self.recurring.run_due(self.now_ms, self.wall_us)
         self.serve()
 
     def _awake(self, job: Job) -> None:
@@ -294,6 +298,7 @@ class Node:
         """Serve the clients in line at queues that became ready."""
         if self.waiters.settled:
             self._successors.settle(self.now_ms)
+            self.recurring.settle(self.now_ms, self.wall_us)
         if self.waiters.ready:
             self.delivery.serve(self.now_ms)
             if self.delivery.overfull:
@@ -306,6 +311,7 @@ class Node:
         due_ms = _earlier(self.jobs.schedule.next_ms(), self.waiters.timeouts.next_ms())
         due_ms = _earlier(due_ms, self.replication.resends.next_ms())
         due_ms = _earlier(due_ms, self._moves.next_due_ms(self.now_ms))
+        due_ms = _earlier(due_ms, self.recurring.next_due_ms(self.now_ms, self.wall_us))
         return _earlier(due_ms, self.overview.next_due_ms(self.now_ms))
 
     def release_leaving(self) -> None:
@@ -328,6 +334,7 @@ class Node:
         self.replication.forget_all()
         self._successors.forget_all()
         self._moves.forget_all()
+        self.recurring.forget_jobs()
         self.federation.wanting.clear()
         self.federation.given.forget_all()
         self.delivery.emptied.clear()

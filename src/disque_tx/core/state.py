@@ -11,8 +11,9 @@ from disque_tx.core.outbox import Outbox
 from disque_tx.core.overview.endings import Endings
 from disque_tx.core.peers import Peers, Received
 from disque_tx.core.queues import Queues
+from disque_tx.core.recurring.timetable import Timetable
 from disque_tx.core.rules.pausing import Pausing
-from disque_tx.core.shared.exchange import Exchange
+from disque_tx.core.shared.exchange import Exchange, Exchanges
 from disque_tx.core.shared.policies import Policies
 from disque_tx.core.shared.rules import PolicyTable
 from disque_tx.core.slices import Slices
@@ -38,6 +39,10 @@ class State:
         self.slices = Slices()
         self.pausing = Pausing(self.policies, self.queues, self.waiters, self.outbox, self.slices)
         self.peers = Peers(membership)
-        self.exchange = Exchange(membership, self.peers, self.policy_table)
+        self.timetable = Timetable()
+        self.exchanges = Exchanges(
+            Exchange(membership, self.peers, self.policy_table),
+            Exchange(membership, self.peers, self.timetable),
+        )
         self.received = Received()
         self.given = Given(self.peers)

@@ -54,7 +54,8 @@ class Waiters:
     """``blocked``: clients that wait; ``ready``: queues with a line and, lately, a job; ``copies``:
     by the ID of the job; ``endings``: clients that wait for the end of a job, by its ID.
     ``watched``: IDs of jobs without a client whose end of waiting matters to others; those of them
-    that have ended stand in ``settled``, until this is read, with whether the copies were made."""
+    that have ended stand in ``settled``, until this is read, with whether the copies were made;
+    those that take the place of no other job then in ``unclaimed``."""
 
     def __init__(self, queues: Queues, outbox: Outbox) -> None:
         self.blocked: dict[Client, None] = {}
@@ -64,6 +65,7 @@ class Waiters:
         self.timeouts: Schedule[Client] = Schedule()
         self.watched: set[bytes] = set()
         self.settled: list[tuple[bytes, bool]] = []
+        self.unclaimed: list[tuple[bytes, bool]] = []
         self._queues = queues
         self._outbox = outbox
 

@@ -111,13 +111,16 @@ class Successors:
             self._end(pair, False, now_ms)
 
     def settle(self, now_ms: i64) -> None:
-        """Go on with what has its copies by now, or will not have them."""
+        """Go on with what has its copies by now, or will not have them. What others wait for is
+        left in ``unclaimed``."""
         while self._waiters.settled:
             settled, self._waiters.settled = self._waiters.settled, []
             for new_id, made in settled:
                 pair = self._by_new.pop(new_id, None)
                 if pair is not None:
                     self._end(pair, made, now_ms)
+                else:
+                    self._waiters.unclaimed.append((new_id, made))
 
     def _end(self, pair: _Pair, made: bool, now_ms: i64) -> None:
         old = pair.old
@@ -149,3 +152,4 @@ class Successors:
         self._by_old.clear()
         self._waiters.watched.clear()
         self._waiters.settled.clear()
+        self._waiters.unclaimed.clear()
