@@ -20,7 +20,8 @@ class Workload:
     producers and consumers use different nodes. ``pauses``, ``leaves``: the operator pauses queues,
     lets nodes leave. ``by_hand``: the operator takes jobs out of queues and puts them back.
     ``logs``: nodes keep a log. ``policies``: pattern, setting, value, in force on all nodes.
-    ``moves``: the operator moves jobs from one queue to another.
+    ``moves``: the operator moves jobs from one queue to another. ``schedules``: an operator sets
+    and changes schedules; the clocks of the nodes are right then, but for a fault.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)
@@ -38,6 +39,7 @@ class Workload:
     logs: bool = False
     policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
     moves: bool = False
+    schedules: bool = False
 
 
 WORKLOADS: Final[dict[str, Workload]] = {
@@ -103,10 +105,16 @@ _REDELIVERY: Final[dict[str, Workload]] = {
 }
 
 
+_RECURRING: Final[dict[str, Workload]] = {
+    "schedules": Workload(schedules=True, delay_s=(0, 0, 1)),
+}
+
+
 #: What only nodes of ours do. Seeds from the number of a group on have its workloads, so that a new
 #: one changes the seeds of its own group alone.
 GROUPS: Final[dict[int, dict[str, Workload]]] = {
     1_000_000: _REDELIVERY,
+    4_000_000: _RECURRING,
 }
 
 

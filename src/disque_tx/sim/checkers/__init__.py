@@ -17,6 +17,7 @@ from disque_tx.sim.checkers.jobs import EnoughCopies, NothingLost, NothingUnexpe
 from disque_tx.sim.checkers.policies import PoliciesKept, SamePolicies
 from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
 from disque_tx.sim.checkers.retries import BackoffRespected, EveryJobSettled, OneLetter
+from disque_tx.sim.checkers.schedules import OccurrencesKept, OccurrencesOnce
 from disque_tx.sim.run import Checker
 
 
@@ -48,4 +49,6 @@ def all_checkers() -> list[Checker]:
         BackoffRespected(),
         EveryJobSettled(),
         OneLetter(),
+        OccurrencesKept(),
+        OccurrencesOnce(),
     ]
