@@ -31,7 +31,7 @@ class ScheduleCase(DeskCase):
         """SCHEDULE GET."""
         found = self.schedule(b"GET", name)
         assert isinstance(found, dict)
-        return found
+        return {key: value for key, value in found.items() if isinstance(key, bytes)}
 
 
 class ScheduleTests(ScheduleCase):

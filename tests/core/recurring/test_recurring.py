@@ -16,6 +16,7 @@ from disque_tx.nodetable import FAIL, PFAIL
 from disque_tx.tablemessages import Register, TableChange
 from tests.core.bench import UNIX_S, NodeCase
 from tests.core.peerbench import B, C, PeerCase
+from tests.core.recordedevents import RecordedEvents
 
 
 class Minutes(Calendar):
@@ -236,6 +237,20 @@ class AloneTests(RecurringCase):
         self.pass_seconds(2)
         ids = [job.id for job in self.node.jobs.table.values()]
         self.assertEqual(2, len([job_id for job_id in ids if b"-0000000000" in job_id]))
+
+    def test_event(self) -> None:
+        """The event log says which schedule a job comes from, and for which time."""
+        events = self.node.outbox.events = RecordedEvents()
+        self.set()
+        self.pass_to(MINUTE_S)
+        self.assertEqual(
+            [
+                ("added", "schedule", 0, -1),
+                ("queued", "", 0, -1),
+                ("scheduled", "", MINUTE_S, -1, b"s"),
+            ],
+            events.take(),
+        )
 
     def test_many(self) -> None:
         """Thousands of schedules that are due in the same second are made in slices."""

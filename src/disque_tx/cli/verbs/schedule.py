@@ -115,6 +115,7 @@ def _time(time: datetime | None) -> str | None:
 @click.pass_obj
 def change(
     options: Options,
+    /,
     name: str,
     when: str,
     queue: str,
