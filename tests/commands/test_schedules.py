@@ -85,6 +85,15 @@ class ScheduleTests(ScheduleCase):
         self.node.run_due()
         self.assertEqual(b"PAUSED Queue paused in input, try later", self.shown()[b"error"])
 
+    def test_out_of_memory(self) -> None:
+        """A node that refuses ADDJOB adds no job by hand either; schedules can still be changed."""
+        self.set()
+        self.assertNotIsInstance(self.schedule(b"RUN", b"s"), Error)
+        self.node.memory.limit = self.node.memory.used
+        line = b"OOM command not allowed when used memory > 'maxmemory'."
+        self.assert_refused(line, schedule, b"SCHEDULE", b"RUN", b"s")
+        self.assertEqual(1, self.schedule(b"PAUSE", b"s"))
+
     def test_reset(self) -> None:
         """A node that is reset takes none of its schedules to the cluster that it joins next."""
         self.set()

@@ -10,6 +10,7 @@ from disque_tx.commands.arguments import integer
 from disque_tx.commands.context import Server
 from disque_tx.commands.jobs import read_add_options
 from disque_tx.commands.registry import ANY, Subcommand, run_subcommand
+from disque_tx.core.adding import out_of_memory
 from disque_tx.core.client import Client
 from disque_tx.core.recurring.calendar import EVERY, EVERY_S_MAX, NEVER
 from disque_tx.core.recurring.definition import MISSED, SKIP, TEXT_BYTES_MAX, Definition
@@ -111,7 +112,11 @@ def _change(server: Server, changes: list[Register]) -> None:
 
 def _run(server: Server, client: Client, argv: list[bytes]) -> None:
     """RUN name"""
-    server.node.add_job(client, server.node.timetable.find(argv[2]).new_request())
+    node = server.node
+    definition = node.timetable.find(argv[2])
+    if node.memory.level() > 1:
+        raise out_of_memory()
+    node.add_job(client, definition.new_request())
 
 
 def _list(server: Server, client: Client, argv: list[bytes]) -> None:

@@ -84,7 +84,7 @@ class Adding:
         if self._membership.standing.aside:
             raise standing_aside()
         if self._memory.level() > 1:
-            raise CommandError("OOM", "command not allowed when used memory > 'maxmemory'.")
+            raise out_of_memory()
         job = self._new(request, now_ms, wall_us, id_start)
         known = self._jobs.get(job.id)
         if known is not None:
@@ -212,6 +212,11 @@ class Adding:
         job.nodes = self._replication.draw(job.nodes, elsewhere)
         self._keep(job, now_ms)
         self._replication.begin_async(job, elsewhere, now_ms)
+
+
+def out_of_memory() -> CommandError:
+    """The error for a job that does not fit into ``maxmemory`` (client protocol, section 13.6)."""
+    return CommandError("OOM", "command not allowed when used memory > 'maxmemory'.")
 
 
 def _paused() -> CommandError:
