@@ -33,10 +33,11 @@ DELAYED: Final = 17
 DEAD: Final = 18
 DROPPED: Final = 19
 MOVED: Final = 20
+SCHEDULED: Final = 23
 KIND_NAMES: Final = (
     *("", "added", "replicated", "queued", "requeued", "delivered", "working", "acked"),
     *("fast-acked", "nacked", "expired", "evicted", "deleted", "imported", "exported"),
-    *("paused", "flushed", "delayed", "dead", "dropped", "moved"),
+    *("paused", "flushed", "delayed", "dead", "dropped", "moved", "", "", "scheduled"),
 )
 
 # Reasons; as above.
@@ -56,9 +57,11 @@ BY_FLUSH: Final = 12
 BY_BACKOFF: Final = 13
 BY_MOVE: Final = 14
 DEAD_LETTER: Final = 15
+BY_SCHEDULE: Final = 18
 REASON_NAMES: Final = (
     *("", "delay", "retry", "nack", "command", "peer", "import", "restart", "async"),
     *("not-replicated", "not-held", "overflow", "flush", "backoff", "move", "dead-letter"),
+    *("", "", "schedule"),
 )
 
 
@@ -77,7 +80,8 @@ class EventSink:
         """Something else happened to a job.
 
         ``number``: the client that fetched it, the copies there are (REPLICATED), the
-        seconds until the next delivery (WORKING), the milliseconds of a backoff (DELAYED).
+        seconds until the next delivery (WORKING), the milliseconds of a backoff (DELAYED), the time
+        of the occurrence (SCHEDULED).
         ``elapsed_ms``: since it was queued (DELIVERED) or delivered (WORKING, ACKED, FAST_ACKED,
         NACKED); -1 where that is not known here.
         """
@@ -87,7 +91,7 @@ class EventSink:
         self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64, text: bytes
     ) -> None:
         """As :meth:`job`, with a text: the reason that a consumer gave (NACKED, DELAYED, DEAD,
-        DROPPED), or the ID of the job in its place (MOVED)."""
+        DROPPED), the ID of the job in its place (MOVED), the name of its schedule (SCHEDULED)."""
         self.job(kind, job, reason, number, elapsed_ms)
 
     def moved(self, kind: i64, job: JobRecord, node_id: bytes) -> None:

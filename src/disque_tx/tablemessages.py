@@ -11,12 +11,15 @@ from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.busmessages import TABLE_CHANGE, TABLE_DIGEST, TABLE_PULL, Message
 
-#: The table of policies; others may follow.
+#: The table of policies, and that of schedules; others may follow.
 POLICIES: Final = 1
+SCHEDULES: Final = 2
 #: The longest pattern, name of a setting, and value, in bytes.
 PATTERN_BYTES_MAX: Final = 1_024
 NAME_BYTES_MAX: Final = 64
 VALUE_BYTES_MAX: Final = 4_096
+#: The longest value in the table of schedules: a body and what else a schedule consists of.
+SCHEDULE_BYTES_MAX: Final = 24 * 1024
 #: What a register takes on the bus besides its pattern, name and value.
 REGISTER_BYTES: Final = 64
 #: The most registers, and bytes of them, in one message.
@@ -69,9 +72,15 @@ class TableChange(Message):
 
     __slots__ = ("last", "pulled", "registers", "table")
 
-    def __init__(self, registers: list[Register], pulled: bool = False, last: bool = False) -> None:
+    def __init__(
+        self,
+        registers: list[Register],
+        pulled: bool = False,
+        last: bool = False,
+        table: i64 = POLICIES,
+    ) -> None:
         super().__init__(TABLE_CHANGE)
-        self.table: i64 = POLICIES
+        self.table: i64 = table
         self.registers: list[Register] = registers
         self.pulled: bool = pulled
         self.last: bool = last
@@ -84,9 +93,9 @@ class TableDigest(Message):
 
     __slots__ = ("digest", "registers", "table")
 
-    def __init__(self, digest: int, registers: i64) -> None:
+    def __init__(self, digest: int, registers: i64, table: i64 = POLICIES) -> None:
         super().__init__(TABLE_DIGEST)
-        self.table: i64 = POLICIES
+        self.table: i64 = table
         self.digest: int = digest
         self.registers: i64 = registers
 
@@ -97,8 +106,8 @@ class TablePull(Message):
 
     __slots__ = ("name", "pattern", "table")
 
-    def __init__(self, pattern: bytes, name: bytes) -> None:
+    def __init__(self, pattern: bytes, name: bytes, table: i64 = POLICIES) -> None:
         super().__init__(TABLE_PULL)
-        self.table: i64 = POLICIES
+        self.table: i64 = table
         self.pattern: bytes = pattern
         self.name: bytes = name

@@ -11,6 +11,8 @@ from tests.commands.desk import DeskCase
 from tests.core.bench import add_request
 
 DEFAULT = ["Server", "Clients", "Memory", "Jobs", "Queues", "Persistence", "Stats", "CPU", "Totals"]
+OPTIONAL = ["Commandstats", "Cluster", "Eventlog", "Listening", "Policies", "Processes"]
+OPTIONAL.append("Schedules")
 
 
 class InfoTests(DeskCase):
@@ -40,7 +42,7 @@ class InfoTests(DeskCase):
         self.assertEqual(DEFAULT, self.titles())
         self.assertEqual(DEFAULT, self.titles(b"default"))
         self.assertEqual(
-            [*DEFAULT, "Commandstats", "Cluster", "Eventlog", "Listening", "Policies", "Processes"],
+            [*DEFAULT, *OPTIONAL],
             self.titles(b"ALL"),
         )
         self.assertEqual(["Queues"], self.titles(b"queues"))

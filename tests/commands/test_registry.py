@@ -49,6 +49,7 @@ qlist -1 readonly
 qflush -2 write
 waitjob -2 readonly fast
 qmove -3 write denyoom
+schedule -2 admin
 """
 COMMANDS = len((TABLE + OWN).splitlines())
 

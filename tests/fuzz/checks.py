@@ -29,9 +29,9 @@ from disque_tx.tablemessages import Register, TableChange, TableDigest, TablePul
 from disque_tx.wire.bus import STRANGER_BYTES_MAX, BusParser, encode
 from disque_tx.wire.jobcodec import decode_moving, decode_stored, encode_stored
 from disque_tx.wire.nodesfile import parse, render
-from disque_tx.wire.policiesfile import checksum as policies_checksum
-from disque_tx.wire.policiesfile import parse as parse_policies
-from disque_tx.wire.policiesfile import render as render_policies
+from disque_tx.wire.tablefile import checksum as policies_checksum
+from disque_tx.wire.tablefile import parse as parse_policies
+from disque_tx.wire.tablefile import render as render_policies
 
 VALUE = Register(b"a*", b"ttl", b"5", 1, b"a" * 40)
 DELETION = Register(b"b c", b"x", b"", 2, b"b" * 40, 9)

@@ -31,6 +31,7 @@ from disque_tx.core.overview.flushing import Flushing
 from disque_tx.core.overview.requests import Overview
 from disque_tx.core.overview.tallies import Tallies
 from disque_tx.core.peers import Received
+from disque_tx.core.recurring.recurring import Recurring
 from disque_tx.core.redelivery.backoff import Backoff
 from disque_tx.core.redelivery.deadletters import DeadLetters
 from disque_tx.core.redelivery.retries import Retries
@@ -81,8 +82,10 @@ from tests.mutants.plants import (
     keep_old,
     keep_when_leaving,
     leak,
+    leave_out_failed,
     live_longer,
     lose_last,
+    make_everywhere,
     messages_first,
     never,
     no_delay,
@@ -463,6 +466,24 @@ MUTANTS: Final = [
         answer_at_once,
         "NothingLost",
         ("fanout", "partition"),
+    ),
+    Mutant(
+        "schedule-everywhere",
+        "every node makes the jobs of all schedules",
+        Recurring,
+        "maker",
+        make_everywhere,
+        "OccurrencesOnce",
+        ("schedules", ""),
+    ),
+    Mutant(
+        "schedule-left-out",
+        "an occurrence whose job cannot be added at once is left out",
+        Recurring,
+        "_failed",
+        leave_out_failed,
+        "OccurrencesKept",
+        ("schedules", "partition"),
     ),
     Mutant(
         "backoff-short",

@@ -555,3 +555,23 @@ def due_never(right: Any) -> Any:
         return []
 
     return due
+
+
+def make_everywhere(right: Any) -> Any:
+    """Every node takes itself for the one that makes the occurrences."""
+
+    def maker(self: Any, name: bytes) -> bytes:
+        mine: bytes = self._membership.myself.id
+        return mine
+
+    return maker
+
+
+def leave_out_failed(right: Any) -> Any:
+    """An occurrence whose job cannot be added at once is left out."""
+
+    def failed(self: Any, upcoming: Any, error: str) -> None:
+        right(self, upcoming, error)
+        self._done(upcoming, upcoming.next_s)
+
+    return failed

@@ -131,6 +131,14 @@ class LineTests(SynchronousTestCase):
         self.assertEqual("delivered 3 times", found[3]["note"])
         self.assertEqual(("move", JOB_ID.decode()), (found[4]["reason"], found[4]["successor"]))
 
+    def test_schedule(self) -> None:
+        """The line of an occurrence names its schedule and its time."""
+        made = recorder()
+        made.noted(events.SCHEDULED, job(), 0, 1_790_000_000, -1, b"night")
+        line = self.one(made)
+        found = (line["type"], line["schedule"], line["occurrence_s"])
+        self.assertEqual(("disque.job.scheduled", "night", 1_790_000_000), found)
+
     def test_long_wait(self) -> None:
         """A wait that does not fit into its field is written as the largest value."""
         made = recorder()

@@ -19,7 +19,7 @@ from disque_tx.tablemessages import (
     TablePull,
 )
 from disque_tx.wire.bus import PEER_BYTES_MAX, BusParser, encode
-from disque_tx.wire.policiesfile import parse, render
+from disque_tx.wire.tablefile import parse, render
 from tests import profiles  # noqa: F401
 from tests.fuzz.checks import message_fields
 

@@ -41,6 +41,13 @@ class Stored:
     requeue_s: float | None = None
 
 
+def _schedule_row(name: bytes) -> dict[bytes, Any]:
+    """A schedule in SCHEDULE LIST, of which only the name matters here."""
+    words = (b"when", b"zone", b"missed", b"state", b"queue", b"body", b"node", b"error")
+    row: dict[bytes, Any] = dict.fromkeys(words, b"")
+    return {**row, b"name": name, b"options": [], b"last": 0, b"next": []}
+
+
 class MemoryTaken:
     """A delivered job of :class:`MemoryClient`."""
 
@@ -73,6 +80,7 @@ class MemoryClient:
     ``calls``: command, time and argument of each request. ``broken``: called before each command;
     the request fails with the exception it returns. With ``lossy`` the command is still executed.
     ``policies``: settings by queue, ``None`` on an original; ``asked``: commands about them.
+    ``schedules``: by name, the words they were set with, ``None`` on an original.
     ``reasons``: of the last NACK of each job. ``knows_match``: it is no original.
     """
 
@@ -88,8 +96,9 @@ class MemoryClient:
         self.most_requested = 0
         self.knows_match = False
         self.name = ""
+        self.schedules: dict[bytes, tuple[object, ...]] | None = {}
         self.policies: dict[str, dict[str, str]] | None = None
-        self.asked: list[tuple[str, ...]] = []
+        self.asked: list[tuple[object, ...]] = []
         self.reasons: dict[str, str | None] = {}
 
     # -- for tests ---------------------------------------------------------------------------
@@ -176,13 +185,27 @@ class MemoryClient:
         ids = [job.id for job in jobs]
         return self.answer("ACKJOB", lambda: sum(map(self._ack, ids)), ids)
 
-    def execute(self, *words: str) -> Deferred[Any]:
-        """QPOLICY GET, of which an original knows nothing."""
+    def execute(self, *words: str | bytes | int | float) -> Deferred[Any]:
+        """QPOLICY GET and SCHEDULE, of which an original knows nothing."""
+        if words[0] == "SCHEDULE":
+            return self.answer("SCHEDULE", lambda: self._schedule(*words), words)
         self.asked.append(words)
         if self.policies is None:
-            return fail(Refused(words[0], NODE, "ERR", "unknown command 'QPOLICY'"))
-        found = self.policies.get(words[2], {}).items()
+            return fail(Refused("QPOLICY", NODE, "ERR", "unknown command 'QPOLICY'"))
+        found = self.policies.get(str(words[2]), {}).items()
         return succeed([[name.encode(), value.encode(), b"*"] for name, value in found])
+
+    def _schedule(self, _: object, word: object, name: object = b"", *rest: object) -> Any:
+        """SCHEDULE LIST, SET and DEL."""
+        if self.schedules is None:
+            raise Refused("SCHEDULE", NODE, "ERR", "unknown command 'SCHEDULE'")
+        assert isinstance(name, bytes)
+        if word == "SET":
+            self.schedules[name] = rest
+            return b"OK"
+        if word == "DEL":
+            return 1 if self.schedules.pop(name, None) else 0
+        return [_schedule_row(name) for name in self.schedules]
 
     def nack_taken(self, jobs: Sequence[Any], /, *, reason: str | None = None) -> Deferred[int]:
         """NACK."""

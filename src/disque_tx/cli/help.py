@@ -151,6 +151,21 @@ ENTRIES: Final = (
     Entry("queues", "QPOLICY GET", ("queue",), "Show the settings in force for a queue"),
     Entry(
         "jobs",
+        "SCHEDULE SET",
+        (
+            *("name", "cron", "[EVERY seconds]", "[TZ zone]", "[MISSED skip|one|all]"),
+            *("QUEUE", "queue", "body", "[ADDJOB options ...]"),
+        ),
+        "Add a job whenever it is due",
+    ),
+    Entry("jobs", "SCHEDULE LIST", (), "List the schedules"),
+    Entry("jobs", "SCHEDULE GET", ("name",), "Show a schedule"),
+    Entry("jobs", "SCHEDULE DEL", ("name",), "Delete a schedule"),
+    Entry("jobs", "SCHEDULE PAUSE", ("name",), "Add no jobs by a schedule"),
+    Entry("jobs", "SCHEDULE RESUME", ("name",), "Let a schedule go on from now"),
+    Entry("jobs", "SCHEDULE RUN", ("name",), "Add the job of a schedule now"),
+    Entry(
+        "jobs",
         "GETJOB",
         (
             "[NOHANG]",

@@ -35,6 +35,7 @@ from disque_tx.client.errors import (
 )
 from disque_tx.client.options import TLS, AddOptions
 from disque_tx.client.overview import CountedQueue, Flushed, QueueCounts, QueuePage
+from disque_tx.client.schedules import Schedule
 from disque_tx.client.values import (
     ClusterNode,
     Hello,
@@ -84,6 +85,7 @@ __all__ = [
     "QueueStat",
     "Refused",
     "ScanInterrupted",
+    "Schedule",
     "TakenJob",
     "TooLate",
     "UnknownJob",

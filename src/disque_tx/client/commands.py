@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, cast, overload
 
-from disque_tx.client import channels, moving, overview, policies, requests, scans
+from disque_tx.client import channels, moving, overview, policies, requests, scans, schedules
 from disque_tx.client.channels import Steps
 from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
 from disque_tx.client.requests import Request
@@ -141,6 +141,14 @@ class Commands:
     policy_del = _command(policies.policy_del)
     policy_list = _command(policies.policy_list)
     policy_get = _command(policies.policy_get)
+
+    schedule_set = _command(schedules.schedule_set)
+    schedule_list = _command(schedules.schedule_list)
+    schedule_get = _command(schedules.schedule_get)
+    schedule_del = _command(schedules.schedule_del)
+    schedule_pause = _command(schedules.schedule_pause)
+    schedule_resume = _command(schedules.schedule_resume)
+    schedule_run = _command(schedules.schedule_run)
 
     subscribe = _exchange(channels.subscribe)
     unsubscribe = _exchange(channels.unsubscribe)

@@ -102,6 +102,9 @@ def _reset(server: Server, client: Client, argv: list[bytes]) -> None:
     if len(node.policy_table.registers):
         node.policy_table.clear()
         server.control.save_policies()
+    if len(node.timetable.registers):
+        node.timetable.clear()
+        server.control.save_schedules()
     client.replies.status(b"OK")
 
 

@@ -91,6 +91,10 @@ class Control:
         """Write the policies file and sync it; ``The policies can't be saved: ...``."""
         raise NotImplementedError
 
+    def save_schedules(self) -> None:
+        """Write the schedules file and sync it; ``The schedules can't be saved: ...``."""
+        raise NotImplementedError
+
     def shutdown(self, rewrite_log: bool) -> None:
         """Stop the process in an orderly way, after writing a full log if asked."""
         raise NotImplementedError

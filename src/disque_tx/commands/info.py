@@ -185,6 +185,19 @@ def _policies(server: Server) -> Fields:
     ]
 
 
+def _schedules(server: Server) -> Fields:
+    """The table of schedules, and what became of their occurrences at this node."""
+    table, recurring = server.node.timetable, server.node.recurring
+    return [
+        ("schedules", str(len(table.definitions))),
+        ("schedules_registers", str(len(table.registers))),
+        ("schedules_digest", f"{table.registers.digest:016x}"),
+        ("schedules_made", str(recurring.made)),
+        ("schedules_missed", str(recurring.missed)),
+        ("schedules_failed", str(recurring.failed)),
+    ]
+
+
 def _commandstats(server: Server) -> Fields:
     return [
         ("cmdstat_" + command.name.decode("ascii"), _calls(command))
@@ -202,7 +215,15 @@ def _calls(command: Command) -> str:
 #: What the thresholds at 75 and 95 % of maxmemory mean.
 _LEVELS: Final = ("normal", "above-75-percent", "above-95-percent")
 #: Sections that are only included when they are asked for.
-_OPTIONAL: Final = ("Commandstats", "Cluster", "Eventlog", "Listening", "Policies", "Processes")
+_OPTIONAL: Final = (
+    "Commandstats",
+    "Cluster",
+    "Eventlog",
+    "Listening",
+    "Policies",
+    "Processes",
+    "Schedules",
+)
 _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Server": _server,
     "Clients": _clients,
@@ -219,4 +240,5 @@ _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Listening": _listening,
     "Policies": _policies,
     "Processes": _processes,
+    "Schedules": _schedules,
 }

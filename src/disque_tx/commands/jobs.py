@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+from mypy_extensions import i64
+
 from disque_tx.commands.arguments import integer, job_ids, timeout_ms
 from disque_tx.commands.context import Server
 from disque_tx.core.client import Client
@@ -35,14 +37,13 @@ def addjob(server: Server, client: Client, argv: list[bytes]) -> None:
     """ADDJOB queue body ms-timeout [option ...]"""
     request = AddRequest(argv[1], argv[2])
     if len(argv) > 4:
-        _read_options(request, argv)
+        read_add_options(request, argv, 4)
     request.timeout_ms = timeout_ms(argv[3])
     server.node.add_job(client, request)
 
 
-def _read_options(request: AddRequest, argv: list[bytes]) -> None:
-    """What stands behind the timeout."""
-    at = 4
+def read_add_options(request: AddRequest, argv: list[bytes], at: i64) -> None:
+    """Take the options of ADDJOB from position ``at`` on; ``CommandError`` for what is none."""
     while at < len(argv):
         word = argv[at].upper()
         option = _ADD_OPTIONS.get(word)

@@ -92,6 +92,9 @@ class MemoryControl(Control):
     def save_policies(self) -> None:
         self._perform("save policies")
 
+    def save_schedules(self) -> None:
+        self._perform("save schedules")
+
     def shutdown(self, rewrite_log: bool) -> None:
         self._perform("rewrite log and shut down" if rewrite_log else "shut down")
 

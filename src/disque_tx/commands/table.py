@@ -18,6 +18,7 @@ from disque_tx.commands import (
     process,
     queues,
     retries,
+    schedules,
 )
 from disque_tx.commands.arguments import NOT_A_NUMBER, integer
 from disque_tx.commands.context import Server
@@ -100,5 +101,6 @@ def standard_registry() -> Registry:
             Command(b"qflush", -2, "write", overview.qflush),
             Command(b"waitjob", -2, "readonly fast", overview.waitjob),
             Command(b"qmove", -3, "write denyoom", retries.qmove),
+            Command(b"schedule", -2, "admin", schedules.schedule),
         ]
     )

@@ -23,7 +23,7 @@ from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.core.state import State
 from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
-from disque_tx.events import ASYNC, NO_REASON
+from disque_tx.events import ASYNC, BY_SCHEDULE, NO_REASON
 from disque_tx.messages import WAIT_REPL, IdSource
 
 _AT_MOST_ONCE: Final = (
@@ -49,6 +49,7 @@ class Adding:
         self._replication = replication
         self._membership = state.membership
         self._totals = state.totals
+        self._memory = state.memory
         self._policies = state.policies
         self._ids = ids
         self._ctime: i64 = 0
@@ -87,7 +88,25 @@ class Adding:
         self._place(None, job, request, reason, now_ms)
         return job
 
-    def _new(self, request: AddRequest, now_ms: i64, wall_us: i64) -> Job:
+    def add_scheduled(self, request: AddRequest, id_start: bytes, now_ms: i64, wall_us: i64) -> Job:
+        """Add a job that no client asks for. It may still wait for its copies.
+
+        ``id_start``: what its ID begins with, up to the TTL; empty for an ID as any other. If there
+        is a job with that ID, it is returned. Raises ``CommandError`` as for a client.
+        """
+        if self._membership.standing.aside:
+            raise standing_aside()
+        if self._memory.level() > 1:
+            raise out_of_memory()
+        job = self._new(request, now_ms, wall_us, id_start)
+        known = self._jobs.get(job.id)
+        if known is not None:
+            return known
+        self._totals.added += 1
+        self._place(None, job, request, BY_SCHEDULE, now_ms)
+        return job
+
+    def _new(self, request: AddRequest, now_ms: i64, wall_us: i64, id_start: bytes = b"") -> Job:
         """The job that is asked for, registered nowhere."""
         membership = self._membership
         policies = self._policies
@@ -111,8 +130,11 @@ class Adding:
         etime_s = wall_us // 1_000_000 + ttl_s
         if etime_s > ETIME_MAX:
             raise CommandError("ERR", "TTL must be a number > 0")
+        job_id = self._ids.next_id(membership.myself.id, ttl_s, retry_s)
+        if id_start:
+            job_id = id_start + job_id[len(id_start) :]
         job = Job(
-            self._ids.next_id(membership.myself.id, ttl_s, retry_s),
+            job_id,
             queue_name,
             request.body,
             () if outside else membership.only_me,
@@ -203,6 +225,11 @@ class Adding:
         job.nodes = self._replication.draw(job.nodes, elsewhere)
         self._keep(job, now_ms)
         self._replication.begin_async(job, elsewhere, now_ms)
+
+
+def out_of_memory() -> CommandError:
+    """The error for a job that does not fit into ``maxmemory`` (client protocol, section 13.6)."""
+    return CommandError("OOM", "command not allowed when used memory > 'maxmemory'.")
 
 
 def _paused() -> CommandError:

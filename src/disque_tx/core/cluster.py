@@ -27,7 +27,7 @@ from disque_tx.core.links import Links
 from disque_tx.core.membership import Membership
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.peers import Peers
-from disque_tx.core.shared.exchange import Exchange
+from disque_tx.core.shared.exchange import Exchanges
 from disque_tx.core.twins import has_twin
 from disque_tx.nodetable import HANDSHAKE, MYSELF, NOADDR, PFAIL, Link, NodeEntry
 from disque_tx.nodetable import MEET as INTRODUCE
@@ -62,7 +62,7 @@ class Cluster:
         peers: Peers,
         outbox: Outbox,
         random: Callable[[], float],
-        tables: Exchange | None = None,
+        tables: Exchanges | None = None,
     ) -> None:
         self.membership: Membership = membership
         self.node_timeout_ms: i64 = NODE_TIMEOUT_MS
@@ -70,7 +70,7 @@ class Cluster:
         self._links: Links = Links(membership, outbox, random)
         self._heartbeats: Heartbeats = Heartbeats(membership, peers, self._links, random)
         self._random: Callable[[], float] = random
-        self._tables: Exchange | None = tables
+        self._tables: Exchanges | None = tables
         self._ticks: i64 = 0
 
     @property

@@ -59,7 +59,7 @@ class Inbox:
         self._holders = holders
         self._acks = holders.acks
         self._federation = asking.federation
-        self._exchange = state.exchange
+        self._exchanges = state.exchanges
         self._overview = overview
         self._asking = asking
         self._pausing = state.pausing
@@ -93,7 +93,7 @@ class Inbox:
             else:
                 self._pausing.command(message.queue, message.aux & PAUSE_ALL, now_ms)
         elif isinstance(message, TableChange | TableDigest | TablePull):
-            self._exchange.receive(sender, message, now_ms, wall_us // 1_000_000)
+            self._exchanges.receive(sender, message, now_ms, wall_us // 1_000_000)
         elif isinstance(message, QueryMessage):
             if message.type == NEEDMATCH:
                 self._asking.give(sender, message, now_ms)

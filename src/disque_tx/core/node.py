@@ -29,6 +29,7 @@ from disque_tx.core.inbox import Inbox
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
 from disque_tx.core.overview.requests import Overview
+from disque_tx.core.recurring.recurring import Recurring
 from disque_tx.core.redelivery.backoff import Backoff
 from disque_tx.core.redelivery.deadletters import DeadLetters
 from disque_tx.core.redelivery.moves import MoveRequest, Moves
@@ -62,18 +63,20 @@ class Node:
         self.totals = state.totals
         self.policies = state.policies
         self.policy_table = state.policy_table
-        self.exchange = state.exchange
+        self.exchange = state.exchanges.policies
+        self.timetable = state.timetable
         self.queues = state.queues
         self.jobs = state.jobs
         self.waiters = state.waiters
         self.peers = state.peers
-        self.cluster = Cluster(membership, state.peers, state.outbox, random, state.exchange)
+        self.cluster = Cluster(membership, state.peers, state.outbox, random, state.exchanges)
         self.delivery = Delivery(state)
         arrivals = Arrivals(state, self.delivery)
         self.replication = Replication(state, self.delivery, arrivals)
         self.acks = Acks(state, self.delivery)
         self.federation = Federation(state, self.delivery, arrivals, self.acks)
         self._adding = Adding(state, self.delivery, self.replication, ids)
+        self.recurring = Recurring(state, self._adding)
         backoff = Backoff(state, self.delivery)
         successors = Successors(state, self.delivery, backoff, self._adding, self.acks)
         letters = DeadLetters(state, backoff, successors, self.acks)
@@ -256,6 +259,7 @@ class Node:
         self._fanout.run_due(self.now_ms)
         self.getting.run_due(self.now_ms)
         self._moves.run_due(self.now_ms, self.wall_us)
+        self.recurring.run_due(self.now_ms, self.wall_us)
         self.serve()
 
     def _awake(self, job: Job) -> None:
@@ -286,6 +290,7 @@ class Node:
         due_ms = _earlier(due_ms, self._fanout.next_due_ms())
         due_ms = _earlier(due_ms, self.getting.next_due_ms())
         due_ms = _earlier(due_ms, self._moves.next_due_ms(self.now_ms))
+        due_ms = _earlier(due_ms, self.recurring.next_due_ms(self.now_ms, self.wall_us))
         return _earlier(due_ms, self.overview.next_due_ms(self.now_ms))
 
     def release_leaving(self) -> None:
@@ -310,6 +315,7 @@ class Node:
         self._fanout.forget_all()
         self._successors.forget_all()
         self._moves.forget_all()
+        self.recurring.forget_jobs()
         self.federation.wanting.clear()
         self.federation.given.forget_all()
         self.getting.forget_all()

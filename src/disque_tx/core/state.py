@@ -12,9 +12,10 @@ from disque_tx.core.outbox import Outbox
 from disque_tx.core.overview.tallies import Tallies
 from disque_tx.core.peers import Peers, Received
 from disque_tx.core.queues import Queues
+from disque_tx.core.recurring.timetable import Timetable
 from disque_tx.core.rules.limits import Limits
 from disque_tx.core.rules.pausing import Pausing
-from disque_tx.core.shared.exchange import Exchange
+from disque_tx.core.shared.exchange import Exchange, Exchanges
 from disque_tx.core.shared.policies import Policies
 from disque_tx.core.shared.rules import PolicyTable
 from disque_tx.core.slices import Slices
@@ -45,6 +46,10 @@ class State:
         self.slices = Slices()
         self.pausing = Pausing(self.policies, self.queues, self.waiters, self.outbox, self.slices)
         self.peers = Peers(membership)
-        self.exchange = Exchange(membership, self.peers, self.policy_table)
+        self.timetable = Timetable()
+        self.exchanges = Exchanges(
+            Exchange(membership, self.peers, self.policy_table),
+            Exchange(membership, self.peers, self.timetable),
+        )
         self.received = Received()
         self.given = Given(self.peers)

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, Protocol
 
 from disque_tx.config.paths import os_error_text
+from disque_tx.core.shared.table import SharedTable
 from disque_tx.engine.interfaces import Reports
 from disque_tx.errors import CommandError
 
@@ -94,6 +95,8 @@ class Lifecycle:
             self._host.start_failed(error)
             return
         self.member = True
+        node = self._server.node
+        node.recurring.begin(node.now_ms)
         self.nodes_changed()
         self._host.start_serving()
 
@@ -132,13 +135,15 @@ class Lifecycle:
             reason = os_error_text(error)
             self._reports.warning(f"The nodes file could not be written at shutdown: {reason}")
             return False
-        return self._policies_saved()
+        control, node = self._server.control, self._server.node
+        saved = self._saved(node.policy_table, control.save_policies)
+        return self._saved(node.timetable, control.save_schedules) and saved
 
-    def _policies_saved(self) -> bool:
-        """Write the policies file, unless it has everything; other nodes have what it lacks."""
-        if self._server.node.policy_table.unsaved:
+    def _saved(self, table: SharedTable, save: Callable[[], None]) -> bool:
+        """Write the file of a table, unless it has everything; other nodes have what it lacks."""
+        if table.unsaved:
             try:
-                self._server.control.save_policies()
+                save()
             except CommandError as error:
                 self._reports.warning(error.text)
                 return False

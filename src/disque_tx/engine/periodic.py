@@ -5,10 +5,12 @@ No step walks over everything that is stored: clients and queues are looked at a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from disque_tx.core.client import NOT_BLOCKED, Client
 from disque_tx.core.memory import Memory
+from disque_tx.core.shared.table import SharedTable
 from disque_tx.engine.interfaces import Reports
 from disque_tx.errors import CommandError
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 #: Memory that goes up and down around a threshold is reported once in so many milliseconds.
 PAUSE_MS: Final = 10_000
 #: What other nodes have changed is saved once in so many milliseconds.
-POLICIES_SAVED_MS: Final = 1_000
+TABLES_SAVED_MS: Final = 1_000
 _MEANINGS: Final = (
     "below 75 %: new jobs are kept on this node again",
     "above 75 %: this node keeps no new jobs. ADDJOB places them on other nodes, and fails with"
@@ -95,6 +97,29 @@ class Connections(Protocol):
         """A pause of all clients is over: execute what they sent meanwhile."""
 
 
+class KeptTable:
+    """A shared table and the way to save it."""
+
+    def __init__(self, table: SharedTable, save: Callable[[], None]) -> None:
+        self._table = table
+        self._save = save
+        self._next_save_ms = 0
+
+    def keep(self, now_ms: int, wall_s: int, reports: Reports) -> None:
+        """Drop what was deleted long ago, and save what other nodes have changed: these have it
+        already, so that can wait for a moment, and many changes are written at once."""
+        table = self._table
+        table.drop_old(wall_s)
+        if not table.unsaved or now_ms < self._next_save_ms:
+            return
+        self._next_save_ms = now_ms + TABLES_SAVED_MS
+        try:
+            self._save()
+        except CommandError as error:
+            self._next_save_ms += PAUSE_MS
+            reports.warning(error.text)
+
+
 class PeriodicWork:
     """The periodic work of one node. ``log``: ``None`` without one."""
 
@@ -114,7 +139,11 @@ class PeriodicWork:
         self._reports = reports
         self._memory = MemoryWatch(server.node.memory, reports)
         self._next_client = 0
-        self._next_save_ms = 0
+        control, node = server.control, server.node
+        self._tables = (
+            KeptTable(node.policy_table, control.save_policies),
+            KeptTable(node.timetable, control.save_schedules),
+        )
 
     def run(self) -> None:
         """One run, within a turn."""
@@ -123,7 +152,7 @@ class PeriodicWork:
         self._visit_clients()
         node.release_leaving()
         node.queues.sweep(node.now_ms, _QUEUES_PER_RUN)
-        self._keep_policies()
+        self._keep_tables()
         if server.paused_until_ms and node.now_ms >= server.paused_until_ms:
             server.paused_until_ms = 0
             self._connections.resume_all()
@@ -133,20 +162,11 @@ class PeriodicWork:
             log.tick()
             server.troubled = bool(log.loading or log.write_error)
 
-    def _keep_policies(self) -> None:
-        """Drop what was deleted long ago, and save what other nodes have changed: these have it
-        already, so that can wait for a moment, and many changes are written at once."""
+    def _keep_tables(self) -> None:
+        """Drop what was deleted long ago from the shared tables, and save what has changed."""
         node = self._node
-        table = node.policy_table
-        table.drop_old(node.wall_us // 1_000_000)
-        if not table.unsaved or node.now_ms < self._next_save_ms:
-            return
-        self._next_save_ms = int(node.now_ms) + POLICIES_SAVED_MS
-        try:
-            self._server.control.save_policies()
-        except CommandError as error:
-            self._next_save_ms += PAUSE_MS
-            self._reports.warning(error.text)
+        for table in self._tables:
+            table.keep(int(node.now_ms), int(node.wall_us) // 1_000_000, self._reports)
 
     def _visit_clients(self) -> None:
         clients = self._server.clients

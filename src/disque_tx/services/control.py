@@ -20,7 +20,7 @@ from disque_tx.services.pump import Session
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
-    from disque_tx.engine.policiesfile import PoliciesFile
+    from disque_tx.engine.tablefile import TableFiles
     from disque_tx.services.aof import AppendOnlyFile
     from disque_tx.services.events.service import EventLog
     from disque_tx.services.host.platform import Platform
@@ -40,10 +40,10 @@ def clients_allowed() -> int:
 
 class Supervisor(Protocol):
     """The whole of the daemon, as far as commands reach it. ``common``: the configuration that
-    CONFIG shows, sets and writes. ``policies_file``: where the table of policies is kept."""
+    CONFIG shows, sets and writes. ``table_files``: where the shared tables are kept."""
 
     common: Settings
-    policies_file: PoliciesFile
+    table_files: TableFiles
 
     def setting_changed(self, directive: str) -> None:
         """CONFIG SET changed the value of a directive."""
@@ -225,10 +225,18 @@ class NodeControl(Control):
 
     def save_policies(self) -> None:
         try:
-            self._supervisor.policies_file.save()
+            self._supervisor.table_files.policies.save()
         except OSError as error:
             raise CommandError(
                 "ERR", f"The policies can't be saved: {os_error_text(error)}"
+            ) from error
+
+    def save_schedules(self) -> None:
+        try:
+            self._supervisor.table_files.schedules.save()
+        except OSError as error:
+            raise CommandError(
+                "ERR", f"The schedules can't be saved: {os_error_text(error)}"
             ) from error
 
     def shutdown(self, rewrite_log: bool) -> None:

@@ -30,8 +30,9 @@ from disque_tx.config.paths import os_error_text
 from disque_tx.config.settings import Settings
 from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
+from disque_tx.engine.calendar import CronCalendar
 from disque_tx.engine.lifecycle import Done, Lifecycle
-from disque_tx.engine.policiesfile import PoliciesFile
+from disque_tx.engine.tablefile import TableFiles
 from disque_tx.errors import CommandError, ConfigError, DisqueError
 from disque_tx.services.aof import AppendOnlyFile
 from disque_tx.services.applied import APPLY, apply_all
@@ -133,7 +134,8 @@ class NodeRoot(MultiService, SingleProcess):
     def _assemble(self) -> None:
         """Hang the services on this one, or on the part that begins once the log is loaded."""
         node = self.server.node
-        self.policies_file = PoliciesFile(node, self.files, self._nodes_file.path, self.log)
+        node.recurring.calendar = CronCalendar()
+        self.table_files = TableFiles(node, self.files, self._nodes_file.path, self.log)
         self.bus.setServiceParent(self.cluster)
         GossipService(self.runtime, self.log, self._reactor).setServiceParent(self.cluster)
         FederationService(self.runtime).setServiceParent(self.cluster)
@@ -230,8 +232,8 @@ class NodeRoot(MultiService, SingleProcess):
     # -- for the lifecycle -------------------------------------------------------------------
 
     def load(self, done: Done) -> None:
-        """Load the policies, then the log."""
-        self.policies_file.load()
+        """Load the policies and schedules, then the log."""
+        self.table_files.load()
         self.aof.open_and_load(done)
 
     def prepare(self, done: Done) -> None:

@@ -92,9 +92,15 @@ class SimControl(Control):
 
     def save_policies(self) -> None:
         try:
-            self._process.policies_file.save()
+            self._process.table_files.policies.save()
         except OSError as error:
             raise CommandError("ERR", f"The policies can't be saved: {error}") from error
+
+    def save_schedules(self) -> None:
+        try:
+            self._process.table_files.schedules.save()
+        except OSError as error:
+            raise CommandError("ERR", f"The schedules can't be saved: {error}") from error
 
     def shutdown(self, rewrite_log: bool) -> None:
         if rewrite_log:

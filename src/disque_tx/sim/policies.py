@@ -70,9 +70,13 @@ def _counters(machine: Machine, change: PolicyChange) -> dict[bytes, int]:
 
 
 def tables(run: Run) -> dict[bytes, list[tuple[object, ...]]]:
-    """By node that has tables, everything in its table."""
+    """By node that has tables, everything in them."""
     return {
-        machine.ip: [one.fields() for one in node.policy_table.registers.all()]
+        machine.ip: [
+            one.fields()
+            for table in (node.policy_table, node.timetable)
+            for one in table.registers.all()
+        ]
         for machine, node in run.nodes()
         if node.membership.features & CAN_TABLES
     }

@@ -18,9 +18,10 @@ from disque_tx.core.membership import membership_from_file
 from disque_tx.core.node import Node
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.log import AppendOnlyLog
+from disque_tx.engine.calendar import CronCalendar
 from disque_tx.engine.lifecycle import Lifecycle
 from disque_tx.engine.periodic import PeriodicWork
-from disque_tx.engine.policiesfile import PoliciesFile
+from disque_tx.engine.tablefile import TableFiles
 from disque_tx.engine.turns import Turns
 from disque_tx.errors import ConfigError, LocalError
 from disque_tx.messages import JobRecord
@@ -76,6 +77,7 @@ class Process:
         membership.announce(b"" if machine.host == machine.ip else machine.host, machine.port, 0)
         membership.features = settings.features
         self.node = Node(membership, JobIdSource(self._new_node_id()), self._random.random)
+        self.node.recurring.calendar = CronCalendar()
         set_up(self.node, settings)
         registry = standard_registry()
         if machine.events is not None:
@@ -143,15 +145,15 @@ class Process:
             self._disk.create(NODES)
             self._disk.sync_folder()
         self.config.aof_enqueue_jobs_once = enqueue
-        self.policies_file = PoliciesFile(self.node, SimFiles(self._disk), NODES, self._reports)
+        self.table_files = TableFiles(self.node, SimFiles(self._disk), NODES, self._reports)
         self.lifecycle.begin()
         self._loop.schedule()
 
     # -- for the lifecycle -------------------------------------------------------------------
 
     def load(self, done: Callable[[Exception | None], object]) -> None:
-        """Load the policies, then the log, within one step. What is in the way is raised."""
-        self.policies_file.load()
+        """Load the tables, then the log, within one step. What is in the way is raised."""
+        self.table_files.load()
         try:
             self.log.load_now()
         except ConfigError as error:

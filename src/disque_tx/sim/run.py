@@ -25,6 +25,8 @@ from disque_tx.sim.network import Network
 from disque_tx.sim.operator import Operator, Stranger
 from disque_tx.sim.overview import EndingsWatcher, QueueFlusher
 from disque_tx.sim.policies import PolicyOperator, tables_differ
+from disque_tx.sim.schedules import ScheduleOperator
+from disque_tx.sim.schedules import begin as begin_schedules
 from disque_tx.sim.shape import Shape, draw_shape
 from disque_tx.sim.workloads import Workload, workload_called
 from disque_tx.sim.world import World
@@ -45,6 +47,7 @@ class Run:
     ``lost``: how many of them no client saw the answer to.
     ``evicts``: memory was short at some time, so that acknowledged jobs may have been dropped.
     ``verdicts``: what each checker found, by its name, once it is over.
+    ``schedules``: who sets schedules, ``None`` for nobody.
     ``early``: IDs that were delivered before the client that added the job had its answer."""
 
     def __init__(
@@ -81,6 +84,7 @@ class Run:
         self.checkers = checkers
         self.actors: list[Actor] = []
         self.verdicts: dict[str, list[str]] = {}
+        self.schedules: ScheduleOperator | None = None
 
     def _machine(self, number: int, settings: MachineSettings) -> Machine:
         """Several of them share a host when the shape has hosts, and not all may have the messages
@@ -91,7 +95,10 @@ class Run:
         host = b"10.1.0.%d" % (number % hosts + 1) if hosts else ip
         port = _PORT + number // hosts if hosts else _PORT
         own = attrs.evolve(settings, features=features)
-        return Machine(self.world, self.network, ip, port, own, host)
+        machine = Machine(self.world, self.network, ip, port, own, host)
+        if self.workload.schedules:
+            machine.clocks.set_right()
+        return machine
 
     def nodes(self) -> Iterator[tuple[Machine, Node]]:
         """The nodes that run now, and where."""
@@ -174,12 +181,13 @@ class Run:
             self.actors += [EndingsWatcher(self, f"w{number}", workload) for number in range(3)]
         if workload.flushes:
             self.actors.append(QueueFlusher(self, "flusher", workload))
+        begin_schedules(self)
         if self.password:
             self.actors.append(Stranger(self, "stranger", workload))
 
     def _work_left(self) -> bool:
         """Whether some node still has to do something."""
-        if tables_differ(self):
+        if tables_differ(self) or (self.schedules is not None and not self.schedules.ended):
             return True
         for machine in self.machines:
             process = machine.process

@@ -22,7 +22,8 @@ class Workload:
     ``logs``: nodes keep a log. ``policies``: pattern, setting, value, in force on all nodes.
     ``moves``: the operator moves jobs from one queue to another. ``waits``: clients wait for the
     end of jobs. ``flushes``: a client counts the jobs of queues, and empties them. ``match``: share
-    of GETJOBs by pattern.
+    of GETJOBs by pattern. ``schedules``: an operator sets and changes schedules; the clocks of the
+    nodes are right then, but for a fault.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)
@@ -43,6 +44,7 @@ class Workload:
     waits: bool = False
     flushes: bool = False
     match: float = 0.0
+    schedules: bool = False
 
 
 WORKLOADS: Final[dict[str, Workload]] = {
@@ -157,6 +159,9 @@ _MATCHING: Final[dict[str, Workload]] = {
         ),
     ),
 }
+_RECURRING: Final[dict[str, Workload]] = {
+    "schedules": Workload(schedules=True, delay_s=(0, 0, 1)),
+}
 
 
 #: What only nodes of ours do. Seeds from the number of a group on have its workloads, so that a new
@@ -164,6 +169,7 @@ _MATCHING: Final[dict[str, Workload]] = {
 GROUPS: Final[dict[int, dict[str, Workload]]] = {
     1_000_000: _REDELIVERY,
     3_000_000: _MATCHING,
+    4_000_000: _RECURRING,
     5_000_000: _OVERVIEW,
     6_000_000: _FANOUT,
 }

@@ -136,6 +136,10 @@ _ZERO_US_MAX: Final = 100 * 86_400 * _MILLION
 _OFFSET_US_MAX: Final = 300_000
 
 
+#: By how much a wall clock that is right may be wrong.
+_RIGHT_US: Final = 200_000
+
+
 class Clocks:
     """Both clocks of one machine, which are never quite right.
 
@@ -185,6 +189,10 @@ class Clocks:
     def restart(self) -> None:
         """A process starts: the zero of the steady clock lies elsewhere."""
         self._zero_us = self._random.randint(_ZERO_US_MIN, _ZERO_US_MAX)
+
+    def set_right(self) -> None:
+        """Before anything begins: the wall clock is right, to a fifth of a second."""
+        self._offset_us %= _RIGHT_US
 
     def step(self, us: int) -> None:
         """The wall clock is set."""

@@ -54,6 +54,8 @@ EVENTS_DDL: Final = """\
 `backoff_ms` BIGINT,
 `note` STRING,
 `successor` STRING,
+`schedule` STRING,
+`occurrence_s` BIGINT,
 `peer` STRING,
 `paused` STRING,
 `jobs` BIGINT,

@@ -221,6 +221,8 @@ class Segment:
 
 def _noted(kind: i64, number: i64, text: bytes) -> str:
     """The fields of an event that may have a text."""
+    if kind == events.SCHEDULED:
+        return f',"schedule":{_quoted(text)},"occurrence_s":{number}'
     fields = f',"backoff_ms":{number}' if kind == events.DELAYED else ""
     if text:
         name = "successor" if kind == events.MOVED else "note"

@@ -3,7 +3,7 @@
 TABLE CHANGE; the count in the header is the number of registers::
 
 off  size  field, in network order
-  0     4  table: 1, policies
+  0     4  table: 1, policies; 2, schedules
   4     4  flags: 1 when it answers a TABLE PULL, 2 when there are no more registers behind these
   8        the registers
 
@@ -37,6 +37,8 @@ from disque_tx.tablemessages import (
     NAME_BYTES_MAX,
     PATTERN_BYTES_MAX,
     REGISTER_BYTES,
+    SCHEDULE_BYTES_MAX,
+    SCHEDULES,
     VALUE_BYTES_MAX,
     Register,
     TableChange,
@@ -98,9 +100,7 @@ def read_table(kind: i64, count: i64, data: bytes, at: i64, end: i64) -> Message
         if end - at != _DIGEST.size:
             return None
         table, registers, digest = _DIGEST.unpack_from(data, at)
-        found = TableDigest(digest, registers)
-        found.table = table
-        return found
+        return TableDigest(digest, registers, table)
     return _read_pull(data, at, end)
 
 
@@ -109,21 +109,20 @@ def _read_change(count: i64, data: bytes, at: i64, end: i64) -> TableChange | No
         return None
     table, flags = _CHANGE.unpack_from(data, at)
     at += _CHANGE.size
+    value_bytes_max: i64 = SCHEDULE_BYTES_MAX if table == SCHEDULES else VALUE_BYTES_MAX
     registers: list[Register] = []
     while len(registers) < count:
-        register = _read_register(data, at, end)
+        register = _read_register(data, at, end, value_bytes_max)
         if register is None:
             return None
         registers.append(register)
         at += register.wire_bytes()
     if at != end:
         return None
-    message = TableChange(registers, flags & _PULLED != 0, flags & _LAST != 0)
-    message.table = table
-    return message
+    return TableChange(registers, flags & _PULLED != 0, flags & _LAST != 0, table)
 
 
-def _read_register(data: bytes, at: i64, end: i64) -> Register | None:
+def _read_register(data: bytes, at: i64, end: i64, value_bytes_max: i64) -> Register | None:
     """The register at ``at``; ``None`` if it goes beyond ``end``, or holds what none can."""
     if end - at < REGISTER_BYTES:
         return None
@@ -133,7 +132,7 @@ def _read_register(data: bytes, at: i64, end: i64) -> Register | None:
         return None
     if pattern_bytes > PATTERN_BYTES_MAX or name_bytes > NAME_BYTES_MAX:
         return None
-    if value_bytes > VALUE_BYTES_MAX:
+    if value_bytes > value_bytes_max:
         return None
     at += REGISTER_BYTES
     name_at: i64 = at + pattern_bytes
@@ -155,6 +154,4 @@ def _read_pull(data: bytes, at: i64, end: i64) -> TablePull | None:
         return None
     if name_bytes > NAME_BYTES_MAX:
         return None
-    message = TablePull(data[at:name_at], data[name_at:end])
-    message.table = table
-    return message
+    return TablePull(data[at:name_at], data[name_at:end], table)

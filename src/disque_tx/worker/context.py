@@ -53,7 +53,7 @@ class Client(Protocol):
     def nack_taken(self, jobs: Sequence[Any], /, *, reason: str | None = None) -> Deferred[int]:
         """NACK for several jobs, for one reason; fires with how many will be delivered again."""
 
-    def execute(self, *words: str) -> Deferred[Any]:
+    def execute(self, *words: str | bytes | int | float) -> Deferred[Any]:
         """Any other command; fires with its reply, strings as bytes."""
 
 

@@ -75,3 +75,7 @@ class ResultTimeout(WorkerError):
 
 class NoResult(WorkerError):
     """The job was added without asking for a result."""
+
+
+class NoSchedules(WorkerError):
+    """Tasks are to recur, and the nodes know no schedules: they are originals."""

@@ -11,6 +11,7 @@ from disque_tx.client.requests import encoded
 from disque_tx.globs import glob_match, is_glob
 from disque_tx.worker.errors import BadHandlers, ImportFailed
 from disque_tx.worker.handlers import Command, Handler, HandlerRoute, Route, handler_of
+from disque_tx.worker.recurring import TaskSchedule
 from disque_tx.worker.tasks import Queue
 
 #: Queues whose route is remembered.
@@ -37,6 +38,11 @@ def routes_of(handlers: Any) -> dict[str, Route]:
         f"{handlers!r} cannot be used as handlers. Pass a Queue, a list of Queues, or a dict from"
         " the name of a queue to a function, a coroutine function, a Command or a Queue."
     )
+
+
+def recurring_of(routes: Mapping[str, Route]) -> dict[str, dict[str, TaskSchedule]]:
+    """The tasks that recur, by queue, of all queues that have tasks."""
+    return {name: route.recurring for name, route in routes.items() if isinstance(route, Queue)}
 
 
 def _route(handler: Callable[..., Any] | Command | Handler | Queue) -> Route:

@@ -29,8 +29,9 @@ from disque_tx.worker.leases import Leases
 from disque_tx.worker.nodepolicies import NodePolicies
 from disque_tx.worker.policy import Backoff, Policy
 from disque_tx.worker.processes import Processes
+from disque_tx.worker.recurring import ScheduleKeeper
 from disque_tx.worker.results import encoded_result
-from disque_tx.worker.routes import RouteTable, routes_of
+from disque_tx.worker.routes import RouteTable, recurring_of, routes_of
 from disque_tx.worker.running import Pool, Runner, RunnerCallbacks
 from disque_tx.worker.runs import Batches, JobFailure, Outcome, Run
 from disque_tx.worker.settling import Settler
@@ -139,6 +140,7 @@ class Worker(Service):
         self._signboard = StatusReporter(
             client, reactor, self.worker_name, self._slots, queues, lambda: len(self._held)
         )
+        self._schedules = ScheduleKeeper(client, reactor, recurring_of(self._routes))
         # A test that replaces the threads has no reactor that could be blocked.
         watched = self._runner.coroutines
         self._watchdog = Watchdog(reactor, watched, time.monotonic) if pool is None else None
@@ -161,6 +163,7 @@ class Worker(Service):
     def startService(self) -> None:
         super().startService()  # type: ignore[no-untyped-call]
         self._signboard.start()
+        self._schedules.start()
         if self._watchdog is not None:
             self._watchdog.start()
         _log.info("Worker {name} does {queues}", name=self.worker_name, queues=self._routes.queues)
@@ -184,6 +187,7 @@ class Worker(Service):
             "Worker {name} stops; {n} jobs are here", name=self.worker_name, n=len(self._held)
         )
         self._fetcher.stop()
+        self._schedules.stop()
         for held in self._batches.take_all():
             self._give_back(held)
         for run in self._runner.take_unstarted():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import secrets
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from disque_tx.client.blocking import Disque
 from disque_tx.worker.context import Context
 from disque_tx.worker.errors import BadHandlers, Hopeless, Undecodable, UnknownTask
 from disque_tx.worker.handlers import Call, Handler, Kind, handler_of, target_of
+from disque_tx.worker.recurring import TaskSchedule
 from disque_tx.worker.results import REPLY_CHARACTERS_MAX, REPLY_PREFIX, AsyncPending, Pending
 from disque_tx.worker.serializers import JSON, Raw
 
@@ -49,6 +51,7 @@ class Queue:
         self.options = AddOptions(retry_s=retry_s, ttl_s=ttl_s, replicate=replicate)
         self.retries_max = retries_max
         self.tasks: dict[str, Task[..., Any]] = {}
+        self.recurring: dict[str, TaskSchedule] = {}
         self._client: Any = None
 
     def __repr__(self) -> str:
@@ -94,6 +97,31 @@ class Queue:
         if function is None:
             return lambda function: self._add(function, **words)
         return self._add(function)
+
+    def every(
+        self,
+        when: str | int,
+        *,
+        tz: str | None = None,
+        missed: str | None = None,
+        **words: Any,
+    ) -> Callable[[Callable[_P, _R] | Task[_P, _R]], Task[_P, _R]]:
+        """Decorator: the function becomes a task that is also called whenever it is due, without
+        arguments. The cluster adds those jobs; workers tell it so when they start.
+
+        ``when``: a cron expression, or a number of seconds. ``tz``, ``missed``: see
+        ``schedule_set``. ``words``: as for :meth:`job`. It may be used on a task, too.
+
+        :raises BadHandlers: the function needs arguments, or cannot be a task.
+        """
+
+        def decorate(function: Callable[_P, _R] | Task[_P, _R]) -> Task[_P, _R]:
+            task = function if isinstance(function, Task) else self._add(function, **words)
+            body = task.body_without_arguments()
+            self.recurring[task.name] = TaskSchedule(when, tz, missed, body, task.job_options)
+            return task
+
+        return decorate
 
     def _add(
         self,
@@ -208,6 +236,24 @@ class Task(Generic[_P, _R]):
 
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         return self._function(*args, **kwargs)
+
+    @property
+    def job_options(self) -> AddOptions:
+        """How its jobs are added."""
+        return self._options
+
+    def body_without_arguments(self) -> bytes:
+        """The body of a job that calls it without arguments, and wants no result.
+
+        :raises BadHandlers: it cannot be called so.
+        """
+        if isinstance(self.queue.serializer, Raw):
+            return b""
+        try:
+            inspect.signature(self._function).bind()
+        except TypeError as error:
+            raise BadHandlers(f"Task {self.name!r} cannot recur: {error}.") from error
+        return self._body((), {}, None)
 
     def options(self, **words: Any) -> Task[_P, _R]:
         """The same task with other options for its jobs: ``delay_s``, ``retry_s``, ``ttl_s``,

@@ -109,7 +109,7 @@ class ChangeTests(ExchangeCase):
     def test_other_table(self) -> None:
         """Messages about tables that this version does not know change nothing."""
         for message in (TableChange([register(b"7")]), TableDigest(1, 1), TablePull(b"", b"")):
-            message.table = 2
+            message.table = 3
             self.receive(B, message)
         self.assertEqual((0, []), (self.ttl(), self.sent_to(B)))
 

@@ -58,6 +58,7 @@ VERBS: Final[dict[str, Verb]] = {
     "workers": Verb("verbs.workers", "list the workers that are connected"),
     "dead": Verb("verbs.dead", "list, show, requeue or drop dead letters"),
     "policy": Verb("verbs.policy", "list, show, set or delete policies of queues"),
+    "schedule": Verb("verbs.schedule", "list, set, pause, run or delete recurring jobs"),
     "health": Verb("verbs.health", "check whether a node serves, for probes"),
     "workqueue": Verb("verbs.workqueue", "clean or count a Redis work queue, or move it to Disque"),
     "cluster": Verb("cluster.command", "create, check, info, meet or forget; with addresses"),

@@ -1,1 +1,1 @@
-"""What all nodes of ours have alike: policies for queues."""
+"""What all nodes of ours have alike: tables, and the policies for queues in one of them."""

@@ -1,7 +1,7 @@
-"""The table of policies between nodes (cluster protocol, section 21.3).
+"""Tables that all nodes have alike, between nodes (cluster protocol, section 21.3).
 
 1. A change is sent to all nodes at once; a node that misses it gets it by what follows.
-2. With every PING goes the digest of the table, and one more as soon as a link shows that the node
+2. With every PING goes the digest of a table, and one more as soon as a link shows that the node
    at its other end has tables. So a node that joins, or was away, has the table a moment after the
    link to it is up.
 3. A node that gets another digest than its own pulls the table of the sender, a message at a time,
@@ -22,7 +22,7 @@ from disque_tx.busmessages import CAN_TABLES, Message
 from disque_tx.core.membership import Membership
 from disque_tx.core.peers import Peers
 from disque_tx.core.shared.registers import Registers
-from disque_tx.core.shared.rules import PolicyTable
+from disque_tx.core.shared.table import SharedTable
 from disque_tx.nodetable import HANDSHAKE, Link, NodeEntry
 from disque_tx.tablemessages import (
     CHANGES_BYTES_MAX,
@@ -42,11 +42,12 @@ _WAIT_MS_MAX: Final = 64_000
 
 
 class Exchange:
-    """The table of this node, and those of the others."""
+    """One table of this node, and those of the others. ``table``: whose changes are exchanged."""
 
     __slots__ = (
         "_membership",
         "_next_ms",
+        "_number",
         "_peers",
         "_pull_ms",
         "_pull_news",
@@ -56,10 +57,11 @@ class Exchange:
         "_wait_ms",
     )
 
-    def __init__(self, membership: Membership, peers: Peers, table: PolicyTable) -> None:
+    def __init__(self, membership: Membership, peers: Peers, table: SharedTable) -> None:
         self._membership: Membership = membership
         self._peers: Peers = peers
-        self._table: PolicyTable = table
+        self._table: SharedTable = table
+        self._number: i64 = table.number
         self._registers: Registers = table.registers
         # The node of the pull under way, when that last got an answer, and whether it was news.
         self._pulled_from: bytes = b""
@@ -75,13 +77,14 @@ class Exchange:
             link = entry.link
             if link is not None and not entry.flags & HANDSHAKE and self._has_tables(link):
                 for changes in _parts(registers):
-                    self._peers.answer(link, TableChange(changes))
+                    self._peers.answer(link, TableChange(changes, table=self._number))
 
     def greet(self, link: Link) -> None:
-        """A PING was sent on this link, or its other end has just shown what it can do."""
-        if self._has_tables(link):
-            registers = self._registers
-            self._peers.answer(link, TableDigest(registers.digest, len(registers)))
+        """A PING was sent on this link, or its other end has just shown what it can do. The table
+        of a feature that is not in use is not mentioned."""
+        registers = self._registers
+        if self._has_tables(link) and (len(registers) or self._number == POLICIES):
+            self._peers.answer(link, TableDigest(registers.digest, len(registers), self._number))
 
     def _has_tables(self, link: Link) -> bool:
         return link.features & self._membership.features & CAN_TABLES != 0
@@ -89,13 +92,13 @@ class Exchange:
     def receive(self, sender: NodeEntry, message: Message, now_ms: i64, wall_s: i64) -> None:
         """Take a TABLE CHANGE, DIGEST or PULL of a node in the node table."""
         if isinstance(message, TableChange):
-            if message.table == POLICIES:
+            if message.table == self._number:
                 self._changed(sender, message, now_ms, wall_s)
         elif isinstance(message, TableDigest):
-            if message.table == POLICIES:
+            if message.table == self._number:
                 self._compare(sender, message, now_ms)
         elif isinstance(message, TablePull):
-            if message.table == POLICIES:
+            if message.table == self._number:
                 self._answer(sender, message)
 
     def _changed(self, sender: NodeEntry, message: TableChange, now_ms: i64, wall_s: i64) -> None:
@@ -132,7 +135,7 @@ class Exchange:
         if link is None or not self._has_tables(link):
             self._pulled_from = b""
         else:
-            self._peers.answer(link, TablePull(pattern, name))
+            self._peers.answer(link, TablePull(pattern, name, self._number))
 
     def _pull_done(self, node_id: bytes, now_ms: i64) -> None:
         self._pulled_from = b""
@@ -156,7 +159,27 @@ class Exchange:
         if found:
             behind = found[-1]
             last = not self._registers.after(behind.pattern, behind.name, 1, CHANGES_BYTES_MAX)
-        self._peers.answer(link, TableChange(found, True, last))
+        self._peers.answer(link, TableChange(found, True, last, self._number))
+
+
+class Exchanges:
+    """All tables of this node. ``policies``, ``schedules``: one of them each."""
+
+    __slots__ = ("policies", "schedules")
+
+    def __init__(self, policies: Exchange, schedules: Exchange) -> None:
+        self.policies: Exchange = policies
+        self.schedules: Exchange = schedules
+
+    def greet(self, link: Link) -> None:
+        """See :meth:`Exchange.greet`."""
+        self.policies.greet(link)
+        self.schedules.greet(link)
+
+    def receive(self, sender: NodeEntry, message: Message, now_ms: i64, wall_s: i64) -> None:
+        """See :meth:`Exchange.receive`; messages about unknown tables are ignored."""
+        self.policies.receive(sender, message, now_ms, wall_s)
+        self.schedules.receive(sender, message, now_ms, wall_s)
 
 
 def _parts(registers: list[Register]) -> list[list[Register]]:

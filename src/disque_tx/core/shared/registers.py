@@ -45,12 +45,12 @@ _DIGEST_MASK: Final = (1 << 64) - 1
 Key = tuple[bytes, bytes]
 
 
-def check_register(register: Register) -> bool:
+def check_register(register: Register, value_bytes_max: i64 = VALUE_BYTES_MAX) -> bool:
     """Whether a register can be in a table at all; its setting and value need not be known."""
     return (
         0 < len(register.pattern) <= PATTERN_BYTES_MAX
         and 0 < len(register.name) <= NAME_BYTES_MAX
-        and len(register.value) <= VALUE_BYTES_MAX
+        and len(register.value) <= value_bytes_max
         and len(register.node) == NODE_ID_LENGTH
         and 0 < register.counter <= COUNTER_MAX
         and 0 <= register.deleted_s < _TIME_MAX
@@ -81,11 +81,21 @@ def is_later(register: Register, other: Register) -> bool:
 
 @mypyc_attr(acyclic=True)
 class Registers:
-    """The table. ``greatest``: the greatest counter ever seen. ``digest``: of all registers."""
+    """The table. ``greatest``: the greatest counter ever seen. ``digest``: of all registers.
+    ``value_bytes_max``: the longest value of this table."""
 
-    __slots__ = ("_deletions", "_dropping", "_keys", "_registers", "digest", "greatest")
+    __slots__ = (
+        "_deletions",
+        "_dropping",
+        "_keys",
+        "_registers",
+        "digest",
+        "greatest",
+        "value_bytes_max",
+    )
 
     def __init__(self) -> None:
+        self.value_bytes_max: i64 = VALUE_BYTES_MAX
         self.greatest: i64 = 0
         self.digest: int = 0
         self._registers: dict[Key, Register] = {}
@@ -104,12 +114,14 @@ class Registers:
     def next_counter(self) -> i64:
         """The counter of the next change; ``CommandError`` when there is none left."""
         if self.greatest >= COUNTER_MAX:
-            raise CommandError("ERR", "The counter of the table of policies is at its end")
+            raise CommandError("ERR", "The counter of the table is at its end")
         return self.greatest + 1
 
     def is_credible(self, register: Register) -> bool:
         """Whether a register that came from outside may be put into the table."""
-        return check_register(register) and register.counter <= self.greatest + COUNTER_LEAD_MAX
+        if register.counter > self.greatest + COUNTER_LEAD_MAX:
+            return False
+        return check_register(register, self.value_bytes_max)
 
     def put(self, register: Register, wall_s: i64) -> bool:
         """Take a register in; ``False`` if nothing changed: it lost against the one that is there,

@@ -1,9 +1,4 @@
-"""The table of policies of one node: what may be changed, and what a change puts in force.
-
-Checks are made where a client changes the table. What other nodes changed is taken as it is, or
-the tables would differ: what this version does not know, or could not set, is kept and passed on,
-and is not in force here.
-"""
+"""The table of policies of one node: what may be changed, and what a change puts in force."""
 
 from __future__ import annotations
 
@@ -12,12 +7,13 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.shared.policies import PATTERNS_MAX, Policies, check_pattern, literal_prefix
-from disque_tx.core.shared.registers import REGISTERS_MAX, Key, Registers
+from disque_tx.core.shared.registers import Key
 from disque_tx.core.shared.settings import QUEUE_MARK, is_valid, normal_value
+from disque_tx.core.shared.table import SharedTable
 from disque_tx.errors import CommandError
 from disque_tx.globs import glob_match
 from disque_tx.quoting import split
-from disque_tx.tablemessages import Register
+from disque_tx.tablemessages import POLICIES, Register
 
 Pairs = list[tuple[bytes, bytes]]
 _DEAD_QUEUE: Final = b"dead-queue"
@@ -28,20 +24,14 @@ _CHAIN_MAX: Final = 16
 _COPIES_MAX: Final = 256
 
 
-class PolicyTable:
-    """``registers``: all of the table. ``received``: how many changes came from other nodes;
-    ``refused``: how many of theirs could not be taken. ``unsaved``: the file does not have all of
-    the table. ``registers_max``: how many registers clients may make."""
+class PolicyTable(SharedTable):
+    """The settings of all patterns, a register each."""
 
-    __slots__ = ("_policies", "received", "refused", "registers", "registers_max", "unsaved")
+    __slots__ = ("_policies",)
 
     def __init__(self, policies: Policies) -> None:
+        super().__init__(POLICIES)
         self._policies: Policies = policies
-        self.registers: Registers = Registers()
-        self.registers_max: i64 = REGISTERS_MAX
-        self.received: i64 = 0
-        self.refused: i64 = 0
-        self.unsaved: bool = False
 
     # -- changes of clients ------------------------------------------------------------------
 
@@ -127,67 +117,17 @@ class PolicyTable:
                     seen.add(name)
                     ways.append([*way, name])
 
-    def apply(self, registers: list[Register], wall_s: i64) -> list[tuple[Key, Register | None]]:
-        """Make changes that were planned; returns what was there before, for :meth:`revert`."""
-        before: list[tuple[Key, Register | None]] = []
-        for register in registers:
-            key = (register.pattern, register.name)
-            before.append((key, self.registers.get(register.pattern, register.name)))
-            self.registers.put(register, wall_s)
-            self._put_in_force(register)
-        self.unsaved = self.unsaved or bool(registers)
-        return before
+    # -- what is in force --------------------------------------------------------------------
 
-    def revert(self, before: list[tuple[Key, Register | None]]) -> None:
-        """Undo changes; their counter stays used."""
-        for key, register in before:
-            self.registers.restore(key, register)
-            if register is None:
-                self._policies.unset(key[0], key[1])
-            else:
-                self._put_in_force(register)
-
-    def _put_in_force(self, register: Register) -> None:
+    def put_in_force(self, register: Register) -> None:
         pattern, name = register.pattern, register.name
         if register.deleted_s or not is_valid(name, register.value):
             self._policies.unset(pattern, name)
         else:
             self._policies.set(pattern, name, register.value)
 
-    # -- changes of others -------------------------------------------------------------------
-
-    def merge(self, registers: list[Register], wall_s: i64) -> bool:
-        """Take the registers of another node, or of the file; whether any of them was new."""
-        news = False
-        for register in registers:
-            if not self.registers.is_credible(register):
-                self.refused += 1
-            elif self.registers.put(register, wall_s):
-                self._put_in_force(register)
-                self.received += 1
-                news = True
-        self.unsaved = self.unsaved or news
-        return news
-
-    def load(self, registers: list[Register], greatest: i64, wall_s: i64) -> None:
-        """Begin with what the file has; ``greatest``: the greatest counter seen before."""
-        self.registers.greatest = greatest
-        self.merge(registers, wall_s)
-        self.received = 0
-        self.unsaved = False
-
-    def drop_old(self, wall_s: i64) -> None:
-        """Drop deletions that were kept for long enough, a bounded number of them."""
-        if self.registers.drop_old(wall_s):
-            self.unsaved = True
-
-    def clear(self) -> None:
-        """Forget the table: this node belongs to no cluster any more."""
-        self.registers.clear()
-        for pattern in self._policies.patterns():
-            for name in list(self._policies.values(pattern)):
-                self._policies.unset(pattern, name)
-        self.unsaved = True
+    def put_out_of_force(self, key: Key) -> None:
+        self._policies.unset(key[0], key[1])
 
 
 def _shown(name: bytes) -> str:

@@ -157,8 +157,10 @@ class TotalsMatch(Checker):
             return breaches
         history = run.history
         nacks = sum(request.reply for request in history.job_requests if request.word == b"NACK")
+        by_schedule = sum(run.schedules.taken.values()) if run.schedules is not None else 0
+        others = len(history.letters) + len(history.copied) + by_schedule
         for name, seen in (
-            ("delivered", len(history.delivered) + len(history.letters) + len(history.copied)),
+            ("delivered", len(history.delivered) + others),
             ("nacked", nacks),
         ):
             counted = sum(int(getattr(node.totals, name)) for _, node in run.nodes())

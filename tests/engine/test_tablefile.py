@@ -1,20 +1,22 @@
-"""The policies file: what a restart finds, and files that cannot be used."""
+"""The files of shared tables: what a restart finds, and files that cannot be used."""
 
 from __future__ import annotations
 
 import errno
 
-from disque_tx.engine.policiesfile import SUFFIX, PoliciesFile
+from disque_tx.core.recurring.definition import SKIP, Definition
+from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.engine.tablefile import TableFile, TableFiles
 from disque_tx.services.host.log import DaemonLog
 from disque_tx.services.host.memoryfiles import MemoryFiles
-from disque_tx.wire.policiesfile import render
+from disque_tx.wire.tablefile import render
 from tests.core.bench import UNIX_S, NodeCase
 
 NODES = "/data/nodes.conf"
-PATH = NODES + SUFFIX
+PATH = NODES + ".policies"
 
 
-class PoliciesFileTests(NodeCase):
+class TableFileTests(NodeCase):
     """A node with files in memory."""
 
     def setUp(self) -> None:
@@ -24,9 +26,13 @@ class PoliciesFileTests(NodeCase):
         open(self.log_path, "w").close()
         self.file = self.opened()
 
-    def opened(self) -> PoliciesFile:
-        """The file of the node."""
-        return PoliciesFile(self.node, self.files, NODES, DaemonLog("notice", self.log_path))
+    def opened(self) -> TableFile:
+        """The file of the node's policies."""
+        return self.all_files().policies
+
+    def all_files(self) -> TableFiles:
+        """All files of the node."""
+        return TableFiles(self.node, self.files, NODES, DaemonLog("notice", self.log_path))
 
     def logged(self) -> str:
         """The lines of the log."""
@@ -95,3 +101,22 @@ class PoliciesFileTests(NodeCase):
         self.assertIn("takes no changes of policies", self.logged())
         self.assertRaises(OSError, self.set)
         self.assertEqual(b"port 7711\n", self.files.content(PATH))
+
+    def test_tables_apart(self) -> None:
+        """Schedules have a file of their own, and a file of policies is none of schedules."""
+        self.set()
+        table = self.node.timetable
+        request = AddRequest(b"q", b"one\ntwo \0")
+        wanted = Definition(b"@daily", b"", SKIP, request, UNIX_S)
+        table.apply(table.plan_set(b"s", wanted, self.node.id), UNIX_S)
+        self.all_files().schedules.save()
+        self.files.crash()
+        self.restart()
+        self.all_files().load()
+        self.assertEqual([b"s"], self.node.timetable.names())
+        self.assertEqual(wanted.content(), self.node.timetable.find(b"s").content())
+        self.files.put(NODES + ".schedules", self.files.content(PATH))
+        self.restart()
+        self.all_files().load()
+        self.assertEqual([], self.node.timetable.names())
+        self.assertIn("it is no file of schedules", self.logged())

@@ -1,8 +1,8 @@
-"""The text of the policies file, and the registers it holds (cluster protocol, section 21.4).
+"""The text of the file of a shared table, and its registers (cluster protocol, section 21.4).
 
 Lines, with words quoted as in configuration files::
 
-    # Policies of a cluster of disque-tx, ...
+    # Policies of a cluster of disque-tx, ...    (or: # Schedules of ...)
     version 1
     counter <the greatest counter seen>
     set <counter> <node ID> <pattern> <setting> <value>
@@ -23,23 +23,27 @@ from disque_tx.quoting import quote, split
 from disque_tx.tablemessages import (
     NAME_BYTES_MAX,
     PATTERN_BYTES_MAX,
-    VALUE_BYTES_MAX,
+    SCHEDULE_BYTES_MAX,
     Register,
 )
 
 VERSION: Final = 1
-_TITLE_START: Final = b"# Policies of a cluster of disque-tx"
-_TITLE: Final = _TITLE_START + b", written by the node: change them by QPOLICY.\n"
+#: What a file holds: the first word of its title.
+POLICIES: Final = b"Policies"
+SCHEDULES: Final = b"Schedules"
+_TITLE: Final = b"# %s of a cluster of disque-tx"
+_COMMANDS: Final = {POLICIES: b"QPOLICY", SCHEDULES: b"SCHEDULE"}
 _CHECKSUM: Final = b"checksum "
 #: Room for the longest words, every byte of them escaped.
-_LINE_BYTES_MAX: Final = 4 * (PATTERN_BYTES_MAX + NAME_BYTES_MAX + VALUE_BYTES_MAX) + 200
+_LINE_BYTES_MAX: Final = 4 * (PATTERN_BYTES_MAX + NAME_BYTES_MAX + SCHEDULE_BYTES_MAX) + 200
 #: Of numbers that fit into a machine word.
 _DIGITS_MAX: Final = 18
 
 
-def render(registers: list[Register], greatest: i64) -> bytes:
-    """The whole file. ``greatest``: the greatest counter seen."""
-    lines = [_TITLE, b"version %d\ncounter %d\n" % (VERSION, greatest)]
+def render(registers: list[Register], greatest: i64, content: bytes = POLICIES) -> bytes:
+    """The whole file. ``greatest``: the greatest counter seen. ``content``: what it holds."""
+    title = _TITLE % content + b", written by the node: change them by %s.\n" % _COMMANDS[content]
+    lines = [title, b"version %d\ncounter %d\n" % (VERSION, greatest)]
     for register in registers:
         if not register.line:
             register.line = _line(register)
@@ -61,14 +65,14 @@ def _line(register: Register) -> bytes:
     return start + b"%s %s %s\n" % (quote(register.pattern), quote(register.name), last)
 
 
-def parse(text: bytes) -> tuple[list[Register], int]:
+def parse(text: bytes, content: bytes = POLICIES) -> tuple[list[Register], int]:
     """The registers of a file, and the greatest counter seen.
 
-    ``PeerError`` with what is wrong: the file is from a later version, is no file of policies, or
-    is damaged.
+    ``PeerError`` with what is wrong: the file is from a later version, is no file with this
+    ``content``, or is damaged.
     """
-    if not text.startswith(_TITLE_START):
-        raise PeerError("it is no file of policies")
+    if not text.startswith(_TITLE % content):
+        raise PeerError(f"it is no file of {content.lower().decode()}")
     lines = text.split(b"\n")
     version = lines[1].split() if len(lines) > 1 else []
     if len(version) == 2 and version[0] == b"version" and version[1].isdigit():

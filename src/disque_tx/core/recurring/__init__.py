@@ -1,0 +1,1 @@
+"""Jobs that recur: schedules, and when their occurrences are made."""

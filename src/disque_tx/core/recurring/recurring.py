@@ -1,0 +1,293 @@
+"""Makes the occurrences of schedules when they are due (client protocol, section 30).
+
+1. All occurrences of a schedule are made by one node, in order: of those that can be reached the
+   one that ranks first with the name of the schedule. When it fails, the next one goes on behind
+   the last occurrence that it knows of.
+2. Every node knows the last one made: it is a register of the shared table, sent as soon as the job
+   has its copies, in the same turn.
+3. A node that has just started waits for a moment before it makes any, until it has the table.
+4. Times before that register are done with. So a wall clock that is set back repeats nothing.
+5. What no node made within :data:`LATE_S` of its time was missed: it is skipped, or made once for
+   all of them, or made one by one, as the schedule says.
+6. What cannot be added is tried again every second until it is missed.
+
+No turn makes more than :data:`PER_TURN` of them.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx import events
+from disque_tx.busmessages import CAN_TABLES
+from disque_tx.core.adding import Adding
+from disque_tx.core.job import Job
+from disque_tx.core.keys.owners import ranking
+from disque_tx.core.recurring.calendar import NEVER, Calendar
+from disque_tx.core.recurring.definition import ALL, ONE, Definition
+from disque_tx.core.recurring.occurrences import Occurrences, occurrence_key
+from disque_tx.core.state import State
+from disque_tx.core.waiters import CopiesWatcher
+from disque_tx.errors import CommandError
+from disque_tx.messages import WAIT_REPL
+from disque_tx.tablemessages import Register
+
+#: Schedules looked at in one turn.
+PER_TURN: Final = 100
+#: How late an occurrence may be made; later it was missed.
+LATE_S: Final = 60
+#: Occurrences that a schedule with MISSED all makes up for at a stretch.
+MADE_UP_MAX: Final = 1_000
+#: How long a node that has just started waits for the tables of the others.
+SETTLE_MS: Final = 3_000
+#: How long until a schedule is looked at again that another node should make, or that failed.
+_AGAIN_S: Final = 1
+
+
+class Upcoming:
+    """One schedule in force. ``definition``: what it is. ``done_s``: up to which time its
+    occurrences are done with. ``next_s``: its next one, 0 while that is not worked out.
+    ``pending``: the ID of the job that waits for its copies, empty for none. ``made_up``: how many
+    missed ones were made at a stretch. ``error``: why the last attempt failed."""
+
+    __slots__ = ("definition", "done_s", "error", "look_s", "made_up", "name", "next_s", "pending")
+
+    def __init__(self, name: bytes, definition: Definition, done_s: i64) -> None:
+        self.name: bytes = name
+        self.definition: Definition = definition
+        self.done_s: i64 = done_s
+        self.next_s: i64 = 0
+        self.look_s: i64 = NEVER
+        self.pending: bytes = b""
+        self.made_up: i64 = 0
+        self.error: str = ""
+
+
+class Recurring(CopiesWatcher):
+    """``calendar``: what reads cron expressions. ``made``, ``missed``: occurrences, counted by this
+    node; a gap that is skipped is one. ``failed``: attempts."""
+
+    def __init__(self, state: State, adding: Adding) -> None:
+        self.calendar: Calendar = Calendar()
+        self.made: i64 = 0
+        self.missed: i64 = 0
+        self.failed: i64 = 0
+        self._table = state.timetable
+        self._exchange = state.exchanges.schedules
+        self._membership = state.membership
+        self._waiters = state.waiters
+        self._jobs = state.jobs
+        self._outbox = state.outbox
+        self._occurrences = Occurrences(adding)
+        self._upcoming: dict[bytes, Upcoming] = {}
+        # When to look at which schedule; entries that are out of date are skipped.
+        self._heap: list[tuple[int, bytes]] = []
+        self._pending: dict[bytes, Upcoming] = {}
+        self._ready_ms: i64 = NEVER
+        # The time by the wall clock, and by the steady one, when it was looked at last.
+        self._wall_s: i64 = 0
+        self._seen_ms: i64 = 0
+
+    def begin(self, now_ms: i64) -> None:
+        """The node has loaded its files and its log."""
+        alone = self._membership.size == 1
+        self._ready_ms = now_ms if alone else now_ms + SETTLE_MS
+
+    def find(self, name: bytes) -> Upcoming | None:
+        """What this node knows of a schedule that it has taken up."""
+        return self._upcoming.get(name)
+
+    def maker(self, name: bytes) -> bytes:
+        """The ID of the node that makes the occurrences of a schedule now."""
+        membership = self._membership
+        able = [] if membership.leaving else [membership.myself.id]
+        for entry in membership.reachable:
+            link = entry.link
+            if link is not None and link.features & CAN_TABLES:
+                able.append(entry.id)
+        return ranking(b"cron:" + name, able)[0] if able else b""
+
+    # -- time --------------------------------------------------------------------------------
+
+    def next_due_ms(self, now_ms: i64, wall_us: i64) -> i64:
+        """When :meth:`run_due` has something to do next, -1 for never."""
+        if self._ready_ms < 0:
+            return NEVER
+        if self._table.changed:
+            return now_ms + 1
+        if not self._heap:
+            return NEVER
+        due_us = i64(self._heap[0][0]) * 1_000_000
+        if due_us <= wall_us:
+            return max(now_ms + 1, self._ready_ms)
+        return max(now_ms + (due_us - wall_us + 999) // 1000, self._ready_ms)
+
+    def run_due(self, now_ms: i64, wall_us: i64) -> None:
+        """Make what is due, a bounded part of it."""
+        if self._ready_ms < 0 or not (self._table.changed or self._heap):
+            return
+        self._wall_s = wall_us // 1_000_000
+        self._seen_ms = now_ms
+        self._take_up()
+        if now_ms < self._ready_ms:
+            return
+        for _ in range(PER_TURN):
+            if not self._heap or self._heap[0][0] > self._wall_s:
+                break
+            look_s, name = heappop(self._heap)
+            upcoming = self._upcoming.get(name)
+            if upcoming is not None and upcoming.look_s == look_s:
+                upcoming.look_s = NEVER
+                self._look(upcoming, now_ms, wall_us)
+
+    def _take_up(self) -> None:
+        """See what has become of schedules that changed, a bounded number of them."""
+        table = self._table
+        for name in list(table.changed)[: 10 * PER_TURN]:
+            del table.changed[name]
+            definition = table.definitions.get(name)
+            upcoming = self._upcoming.get(name)
+            if definition is None or definition.paused:
+                if upcoming is not None:
+                    self._drop(upcoming)
+                continue
+            done_s = table.position_s(name)
+            if upcoming is None or upcoming.definition is not definition:
+                if upcoming is not None:
+                    self._drop(upcoming)
+                upcoming = Upcoming(name, definition, done_s)
+                self._upcoming[name] = upcoming
+                self._look_at(upcoming, self._wall_s)
+            elif done_s > upcoming.done_s:
+                # Another node has made it; it is nobody's any more here.
+                self._give_up(upcoming)
+                self._done(upcoming, done_s)
+
+    def _drop(self, upcoming: Upcoming) -> None:
+        """The schedule is gone, or is another one now. A job that is under way is made still."""
+        self._pending.pop(upcoming.pending, None)
+        self._waiters.watched.pop(upcoming.pending, None)
+        del self._upcoming[upcoming.name]
+
+    def _give_up(self, upcoming: Upcoming) -> None:
+        """Forget the job that waits for its copies: another node has made the same one. Copies of
+        it are the other's, too, so none is deleted."""
+        job_id = upcoming.pending
+        if not job_id:
+            return
+        upcoming.pending = b""
+        self._pending.pop(job_id, None)
+        self._waiters.watched.pop(job_id, None)
+        job = self._jobs.get(job_id)
+        if job is not None and job.state == WAIT_REPL:
+            self._waiters.copies.pop(job_id, None)
+            self._jobs.discard(job)
+
+    def _look_at(self, upcoming: Upcoming, time_s: i64) -> None:
+        """Look at it then, and not before."""
+        upcoming.look_s = time_s
+        heappush(self._heap, (int(time_s), upcoming.name))
+
+    def _done(self, upcoming: Upcoming, time_s: i64) -> None:
+        """Its occurrences up to this time are done with."""
+        upcoming.done_s = time_s
+        upcoming.next_s = 0
+        self._look_at(upcoming, self._wall_s)
+
+    # -- occurrences -------------------------------------------------------------------------
+
+    def _look(self, upcoming: Upcoming, now_ms: i64, wall_us: i64) -> None:
+        if upcoming.pending:
+            return
+        if upcoming.next_s == 0:
+            recurrence = upcoming.definition.recurrence
+            upcoming.next_s = recurrence.after(self.calendar, upcoming.done_s)
+        if upcoming.next_s == NEVER:
+            return
+        if upcoming.next_s > self._wall_s:
+            self._look_at(upcoming, upcoming.next_s)
+        elif self.maker(upcoming.name) != self._membership.myself.id:
+            self._look_at(upcoming, self._wall_s + _AGAIN_S)
+        elif upcoming.next_s >= self._wall_s - LATE_S:
+            upcoming.made_up = 0
+            self._make(upcoming, now_ms, wall_us)
+        else:
+            self._late(upcoming, now_ms, wall_us)
+
+    def _late(self, upcoming: Upcoming, now_ms: i64, wall_us: i64) -> None:
+        """Its next occurrence was missed, and perhaps others."""
+        missed = upcoming.definition.missed
+        if missed == ALL and upcoming.made_up < MADE_UP_MAX:
+            upcoming.made_up += 1
+            self._make(upcoming, now_ms, wall_us)
+            return
+        end_s = self._wall_s - LATE_S
+        if missed == ONE and upcoming.made_up == 0:
+            last_s = upcoming.definition.recurrence.before(self.calendar, end_s)
+            upcoming.next_s = max(upcoming.next_s, last_s)
+            upcoming.made_up = 1
+            self._make(upcoming, now_ms, wall_us)
+            return
+        self.missed += 1
+        self._done(upcoming, max(upcoming.done_s, end_s - 1))
+
+    def _make(self, upcoming: Upcoming, now_ms: i64, wall_us: i64) -> None:
+        definition = upcoming.definition
+        key = occurrence_key(upcoming.name, upcoming.next_s)
+        request = definition.new_request()
+        try:
+            job = self._occurrences.add(request, key, definition.node, now_ms, wall_us)
+        except CommandError as error:
+            self._failed(upcoming, f"{error.code} {error.text}")
+            return
+        if job.state == WAIT_REPL and not request.asynchronous:
+            upcoming.pending = job.id
+            self._pending[job.id] = upcoming
+            self._waiters.watched[job.id] = self
+        else:
+            self._made(upcoming, job)
+
+    def _failed(self, upcoming: Upcoming, error: str) -> None:
+        self.failed += 1
+        upcoming.error = error
+        upcoming.made_up -= upcoming.made_up > 0
+        self._look_at(upcoming, self._wall_s + _AGAIN_S)
+
+    def _made(self, upcoming: Upcoming, job: Job | None) -> None:
+        """The job of its next occurrence is there: tell all nodes so."""
+        self.made += 1
+        upcoming.error = ""
+        time_s = upcoming.next_s
+        if job is not None:
+            self._outbox.note_text(events.SCHEDULED, job, events.NO_REASON, time_s, upcoming.name)
+        mine = self._membership.myself.id
+        self._exchange.announce(self._table.made(upcoming.name, time_s, mine, self._wall_s))
+        self._table.changed.pop(upcoming.name, None)
+        self._done(upcoming, time_s)
+
+    def copies_settled(self, job_id: bytes, made: bool, now_ms: i64) -> None:
+        """Go on with a job that has its copies by now, or will not have them."""
+        upcoming = self._pending.pop(job_id, None)
+        if upcoming is None:
+            return
+        self._wall_s += (now_ms - self._seen_ms) // 1000
+        self._seen_ms = now_ms
+        upcoming.pending = b""
+        if made:
+            self._made(upcoming, self._jobs.get(job_id))
+        else:
+            self._failed(upcoming, "NOREPL The copies could not be made")
+
+    def forget_jobs(self) -> None:
+        """All jobs are gone; what was under way is made anew."""
+        for upcoming in list(self._pending.values()):
+            upcoming.pending = b""
+            self._look_at(upcoming, self._wall_s + _AGAIN_S)
+        self._pending.clear()
+
+    def publish(self, changes: list[Register]) -> None:
+        """Send changes that a client made to all other nodes."""
+        self._exchange.announce(changes)

@@ -1,0 +1,119 @@
+"""The file of a shared table: read at the start, written whenever the table changed (cluster
+protocol, section 21.4).
+
+A file that cannot be used is set aside under another name, never overwritten, and the node starts
+without what it holds: other nodes have that, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disque_tx.config.paths import os_error_text
+from disque_tx.core.shared.table import SharedTable
+from disque_tx.engine.interfaces import IFiles, Reports
+from disque_tx.errors import PeerError
+from disque_tx.wire.tablefile import POLICIES, SCHEDULES, parse, render
+
+if TYPE_CHECKING:
+    from disque_tx.core.node import Node
+
+#: More than the largest table takes.
+SIZE_BYTES_MAX: Final = 1024 * 1024 * 1024
+
+
+class TableFile:
+    """The file of one table of one node. ``content``: what it holds, in one word. ``nodes_path``:
+    where the nodes file is; the name of that word is added to it, for it belongs to one node alone,
+    as this one does."""
+
+    def __init__(
+        self,
+        node: Node,
+        table: SharedTable,
+        content: bytes,
+        files: IFiles,
+        nodes_path: str,
+        reports: Reports,
+    ) -> None:
+        self._content = content
+        self._what = content.lower().decode()
+        self.path = f"{nodes_path}.{self._what}"
+        self._node = node
+        self._table = table
+        self._files = files
+        self._reports = reports
+        self._in_the_way = ""
+
+    def load(self) -> None:
+        """Read the file, if there is one; what is wrong with it is logged."""
+        try:
+            text = self._read()
+        except OSError as error:
+            self._in_the_way = os_error_text(error)
+            self._reports.warning(
+                f"The {self._what} file {self.path} can't be read: {self._in_the_way}. The node"
+                f" starts without its {self._what}, and takes no changes of {self._what}."
+            )
+            return
+        if not text:
+            return
+        wall_s = int(self._node.wall_us) // 1_000_000
+        try:
+            registers, greatest = parse(text, self._content)
+        except PeerError as error:
+            self._set_aside(str(error), wall_s)
+            return
+        self._table.load(registers, greatest, wall_s)
+
+    def _read(self) -> bytes:
+        try:
+            file = self._files.open(self.path)
+        except FileNotFoundError:
+            return b""
+        try:
+            return bytes(file.read(0, min(file.size(), SIZE_BYTES_MAX)))
+        finally:
+            file.close()
+
+    def _set_aside(self, why: str, wall_s: int) -> None:
+        kept = f"{self.path}.damaged-{wall_s}"
+        what = self._what
+        start = f"The {what} file {self.path} can't be used: {why}."
+        try:
+            self._files.rename(self.path, kept)
+            self._files.sync_folder(kept)
+        except OSError as error:
+            self._in_the_way = f"it could not be set aside: {os_error_text(error)}"
+            self._reports.warning(
+                f"{start} It can't be renamed to {kept} either: {os_error_text(error)}. The node"
+                f" starts without its {what}, and takes no changes of {what}."
+            )
+            return
+        self._reports.warning(
+            f"{start} It is kept as {kept}, and the node starts without its {what}. It gets those"
+            " of the cluster from other nodes."
+        )
+
+    def save(self) -> None:
+        """Write the table, so that it survives a power failure; ``OSError`` when that failed."""
+        if self._in_the_way:
+            raise OSError(self._in_the_way)
+        registers = self._table.registers
+        text = render(registers.all(), registers.greatest, self._content)
+        self._files.replace(self.path, text)
+        self._table.unsaved = False
+
+
+class TableFiles:
+    """The files of all tables of one node. ``policies``, ``schedules``: one of them each."""
+
+    def __init__(self, node: Node, files: IFiles, nodes_path: str, reports: Reports) -> None:
+        places = (files, nodes_path, reports)
+        self.policies = TableFile(node, node.policy_table, POLICIES, *places)
+        self.schedules = TableFile(node, node.timetable, SCHEDULES, *places)
+
+    def load(self) -> None:
+        """Read those that are there."""
+        self.policies.load()
+        self.schedules.load()

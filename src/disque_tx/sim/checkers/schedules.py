@@ -1,0 +1,97 @@
+"""Every occurrence of a schedule becomes a job: none is lost, none is made up, and without faults
+each is delivered once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from disque_tx.core.recurring.calendar import Calendar
+from disque_tx.core.recurring.occurrences import id_start, occurrence_key
+from disque_tx.sim.run import Checker
+from disque_tx.sim.schedules import REPLICATE, ScheduleOperator, Watched
+
+if TYPE_CHECKING:
+    from disque_tx.sim.run import Run
+
+
+def _times(watched: Watched, until_s: int) -> list[int]:
+    """The times of all occurrences of a definition until then."""
+    times: list[int] = []
+    calendar, recurrence = Calendar(), watched.definition.recurrence
+    time_s = int(recurrence.after(calendar, watched.definition.start_s))
+    while time_s <= until_s:
+        times.append(time_s)
+        time_s = int(recurrence.after(calendar, time_s))
+    return times
+
+
+def _id_start(watched: Watched, time_s: int) -> bytes:
+    return id_start(occurrence_key(watched.name, time_s), watched.definition.node)
+
+
+class OccurrencesKept(Checker):
+    """What the nodes know as made was delivered, unless more nodes lost their memory since than
+    there were copies; or a clock was set, for what is missed for too long is left out."""
+
+    def judge(self, run: Run) -> list[str]:
+        """Occurrences that were never delivered."""
+        operator = run.schedules
+        if operator is None or any(machine.clocks.shifts_us for machine in run.machines):
+            return []
+        if not operator.ended:
+            return ["the schedules could not be deleted"]
+        taken = {job_id[:35] for job_id in operator.taken}
+        return [
+            f"{watched.name.decode()}: the occurrence at {time_s} was never delivered"
+            for watched in operator.watched.values()
+            for time_s in _times(watched, watched.last_s)
+            if _id_start(watched, time_s) not in taken and not self._lost(run, watched, time_s)
+        ]
+
+    @staticmethod
+    def _lost(run: Run, watched: Watched, time_s: int) -> bool:
+        """Whether all nodes that had a copy may have lost their memory since it was made."""
+        known_us = min(known_us for last_s, known_us in watched.known_us if last_s >= time_s)
+        asked_us = known_us - 1_000_000
+        broken = sum(run.plan.alive_since(machine.ip) > asked_us for machine in run.machines)
+        return broken >= min(REPLICATE, len(run.machines))
+
+
+class OccurrencesOnce(Checker):
+    """No job is made at a time at which none is due. In a run without faults every occurrence is
+    delivered once, and none is made late."""
+
+    def judge(self, run: Run) -> list[str]:
+        """Jobs that are too many, or that came too late."""
+        operator = run.schedules
+        if operator is None:
+            return []
+        due = {
+            _id_start(watched, time_s)
+            for watched in operator.watched.values()
+            for time_s in _times(watched, max(watched.last_s, watched.definition.start_s) + 60)
+        }
+        breaches = [
+            f"{job_id.decode()} belongs to no occurrence"
+            for job_id in operator.taken
+            if job_id[:35] not in due and not run.plan.history
+        ]
+        if run.plan.history or run.lost or run.evicts:
+            return breaches
+        for job_id, times in operator.taken.items():
+            if times > 1:
+                breaches.append(f"{job_id.decode()}: delivered {times} times without any fault")
+        return breaches + self._late(operator)
+
+    @staticmethod
+    def _late(operator: ScheduleOperator) -> list[str]:
+        """Occurrences that the nodes knew of late: true time and their clocks differ by less."""
+        breaches: list[str] = []
+        for watched in operator.watched.values():
+            for (first_s, first_us), (last_s, last_us) in zip(
+                watched.known_us, watched.known_us[1:], strict=False
+            ):
+                late_us = last_us - first_us - (last_s - first_s) * 1_000_000
+                if late_us > 3_000_000:
+                    breaches.append(f"{watched.name.decode()}: {last_s} came {late_us} us late")
+        return breaches

@@ -1,0 +1,143 @@
+"""The operator of schedules, who sets, changes, pauses and deletes them, and those who take the
+jobs that they make. Both go on until no schedule is left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import hiredis
+
+from disque_tx.core.recurring.definition import Definition
+from disque_tx.sim.actors import Actor
+from disque_tx.sim.clients import LOST
+
+if TYPE_CHECKING:
+    from disque_tx.sim.machine import Machine
+    from disque_tx.sim.run import Run
+
+#: The queue of all jobs that schedules make.
+QUEUE: Final = b"occurrences"
+_NAMES: Final = (b"one", b"two", b"three")
+_REST_US: Final = 2_000_000
+_TAKEN: Final = 100
+_LOOK_US: Final = 100_000
+#: Copies of each job.
+REPLICATE: Final = 2
+
+
+class Watched:
+    """One definition of a schedule, as the nodes had it. ``last_s``: the last occurrence that a
+    node knew of; ``known_us``: for each, when that was first seen, in true time."""
+
+    def __init__(self, name: bytes, definition: Definition) -> None:
+        self.name = name
+        self.definition = definition
+        self.last_s = 0
+        self.known_us: list[tuple[int, int]] = []
+
+
+class ScheduleOperator(Actor):
+    """Asks nodes that have tables only; the others stand for originals. ``watched``: by name,
+    counter and node of the definition. ``taken``: by job ID, how often it was delivered.
+    ``ended``: every schedule is deleted."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.watched: dict[tuple[bytes, int, bytes], Watched] = {}
+        self.taken: dict[bytes, int] = {}
+        self.ended = False
+        self._left: list[bytes] = []
+        self.run.world.at(_LOOK_US, self._look)
+
+    def _look(self) -> None:
+        """Write down what the nodes know."""
+        for _, node in self.run.nodes():
+            table = node.timetable
+            for name, definition in table.definitions.items():
+                key = (name, int(definition.counter), definition.node)
+                watched = self.watched.setdefault(key, Watched(name, definition))
+                last_s = int(table.last_s(name))
+                if last_s > watched.last_s:
+                    watched.last_s = last_s
+                    watched.known_us.append((last_s, self.run.world.now_us))
+        if not self.ended:
+            self.run.world.at(_LOOK_US, self._look)
+
+    def _wake(self) -> None:
+        if self.run.busy:
+            self.act()
+        elif not self.ended:
+            self._end()
+
+    def act(self) -> None:
+        random = self.random
+        name = random.choice(_NAMES)
+        word = random.choice((b"SET", b"SET", b"SET", b"PAUSE", b"RESUME", b"DEL", b"LIST"))
+        words = [b"SCHEDULE", word, name]
+        if word == b"LIST":
+            words.pop()
+        elif word == b"SET":
+            copies = min(REPLICATE, len(self.run.machines))
+            words += [b"EVERY", b"%d" % random.randint(1, 3), b"MISSED", b"all", b"QUEUE", QUEUE]
+            words += [name, b"RETRY", b"2", b"REPLICATE", b"%d" % copies]
+        self._send(self._done, *words)
+
+    def _send(self, then: Any, *words: bytes) -> None:
+        self.client.ask(then, *words)
+
+    def _done(self, reply: Any) -> None:
+        if reply is not LOST and not isinstance(reply, hiredis.ReplyError):
+            self.run.world.counters["schedules.changed"] += 1
+        self.rest(_REST_US)
+
+    def _end(self) -> None:
+        """Delete all schedules, and look whether any came back."""
+        if self._left:
+            self._send(self._deleted, b"SCHEDULE", b"DEL", self._left[-1])
+            return
+        self._left = sorted({name for _, n in self.run.nodes() for name in n.timetable.names()})
+        self.ended = not self._left
+        if self._left:
+            self.rest(_LOOK_US)
+
+    def _deleted(self, reply: Any) -> None:
+        if isinstance(reply, int):
+            self._left.pop()
+        self.rest(_LOOK_US)
+
+
+class Taker(Actor):
+    """Takes the jobs of schedules from one node, and acknowledges them."""
+
+    def __init__(self, run: Run, machine: Machine, operator: ScheduleOperator) -> None:
+        self._operator = operator
+        name = f"occurrences at {machine.name}"
+        super().__init__(run, name, run.workload, machine)
+
+    def _wake(self) -> None:
+        if not self.run.over:
+            self.act()
+
+    def act(self) -> None:
+        count = b"%d" % _TAKEN
+        self.client.ask(self._got, b"GETJOB", b"NOHANG", b"COUNT", count, b"FROM", QUEUE)
+
+    def _got(self, reply: Any) -> None:
+        if not isinstance(reply, list) or not reply:
+            self.rest(_LOOK_US * 3)
+            return
+        taken = self._operator.taken
+        for _, job_id, _ in reply:
+            taken[job_id] = taken.get(job_id, 0) + 1
+        self.client.ask(lambda _: self.rest(_LOOK_US), b"ACKJOB", *[row[1] for row in reply])
+
+
+def begin(run: Run) -> None:
+    """Start them, if the workload has schedules and any node can have some."""
+    able = [machine for number, machine in enumerate(run.machines) if run.shape.has_own(number)]
+    if not run.workload.schedules or not able:
+        return
+    operator = ScheduleOperator(run, "schedules", run.workload, able[0])
+    run.schedules = operator
+    run.actors.append(operator)
+    run.actors += [Taker(run, machine, operator) for machine in run.machines]

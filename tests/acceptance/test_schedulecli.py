@@ -1,0 +1,70 @@
+"""``disque schedule`` with a real daemon."""
+
+from __future__ import annotations
+
+import json
+
+from tests.acceptance.daemon import DaemonTestCase
+from tests.acceptance.disque import disque
+
+
+class ScheduleVerbTests(DaemonTestCase):
+    """One node."""
+
+    def setUp(self) -> None:
+        self.node = self.running()
+        self.connection = self.node.client()
+
+    def schedule(self, *words: str | float) -> tuple[int, str, str]:
+        """Run ``disque schedule``."""
+        return disque("-p", self.node.port, "schedule", *words)
+
+    def test_round(self) -> None:
+        """What is set is listed, shown, paused, run and deleted."""
+        words = ("night", "0 3 * * *", "q", "tidy up", "--tz", "Europe/Berlin", "--ttl", 60)
+        self.assertEqual((0, "", ""), self.schedule("set", *words, "--missed", "one"))
+        self.assertEqual((0, "", ""), self.schedule("set", "tick", 86_400, "q", "b", "--retry", 0))
+        status, text, error = self.schedule("list")
+        lines = [line.split("\t") for line in text.splitlines()]
+        self.assertEqual((0, "", 3), (status, error, len(lines)))
+        self.assertEqual(["night", "0 3 * * *", "Europe/Berlin", "on", "q", "-"], lines[1][:6])
+        self.assertEqual(["tick", "EVERY 86400", "UTC", "on", "q", "-"], lines[2][:6])
+        _, text, _ = self.schedule("list", "--csv")
+        self.assertEqual("name,when,zone,state,queue,last,next,error", text.splitlines()[0])
+        self.assertEqual((0, "", ""), self.schedule("pause", "night"))
+        _, text, _ = self.schedule("get", "night", "--json")
+        found = json.loads(text)
+        self.assertEqual(["paused", "tidy up", []], [found[k] for k in ("state", "body", "next")])
+        self.assertEqual((0, "", ""), self.schedule("resume", "night"))
+        _, text, _ = self.schedule("get", "night", "--json")
+        self.assertEqual(5, len(json.loads(text)["next"]))
+        _, text, _ = self.schedule("get", "night")
+        self.assertIn("options\tTTL, 60\n", text)
+        status, text, error = self.schedule("run", "tick")
+        self.assertEqual((0, "D-", ""), (status, text[:2], error))
+        self.assertEqual(1, self.connection.call("QLEN", "q"))
+        self.assertEqual((0, "", ""), self.schedule("del", "tick", "--yes"))
+        _, text, _ = self.schedule("list", "--json")
+        self.assertEqual(["night"], [json.loads(line)["name"] for line in text.splitlines()])
+
+    def test_asks(self) -> None:
+        """Nothing is deleted unless the operator says so."""
+        self.schedule("set", "s", 60, "q", "b")
+        status, _, error = self.schedule("del", "s")
+        self.assertNotEqual(0, status)
+        self.assertIn("Delete the schedule s?", error)
+        self.assertEqual(1, len(self.connection.call("SCHEDULE", "LIST")))
+
+    def test_errors(self) -> None:
+        """Errors are the node's, which say what is wrong with which word."""
+        for words, text in (
+            (("set", "s", "61 * * * *", "q", "b"), "Bad minute"),
+            (("set", "s", "0", "q", "b"), "EVERY takes 1 to"),
+            (("set", "s", "@daily", "q", "b", "--tz", "Mars"), "There is no time zone 'Mars'"),
+            (("get", "s"), "There is no schedule of this name"),
+            (("run", "s"), "There is no schedule of this name"),
+            (("del", "s", "--yes"), "There is no schedule s."),
+        ):
+            status, _, error = self.schedule(*words)
+            self.assertNotEqual(0, status)
+            self.assertIn(text, error)
