@@ -40,11 +40,6 @@ def routes_of(handlers: Any) -> dict[str, Route]:
     )
 
 
-def recurring_of(routes: Mapping[str, Route]) -> dict[str, dict[str, TaskSchedule]]:
-    """The tasks that recur, by queue, of all queues that have tasks."""
-    return {name: route.recurring for name, route in routes.items() if isinstance(route, Queue)}
-
-
 def _route(handler: Callable[..., Any] | Command | Handler | Queue) -> Route:
     return handler if isinstance(handler, Queue) else HandlerRoute(handler_of(handler))
 
@@ -65,6 +60,21 @@ class RouteTable:
     def queues(self) -> list[str]:
         """Names and patterns, in the order in which they were given."""
         return list(self._routes)
+
+    def recurring(self) -> dict[str, dict[str, TaskSchedule]]:
+        """The tasks that recur, by queue, of all queues that have tasks.
+
+        :raises BadHandlers: such a task has a pattern in place of a queue.
+        """
+        found = {
+            name: route.recurring
+            for name, route in self._routes.items()
+            if isinstance(route, Queue)
+        }
+        for name, tasks in found.items():
+            if tasks and is_pattern(name):
+                raise BadHandlers(f"Tasks that recur need a queue, and {name} is a pattern.")
+        return found
 
     def size_max(self) -> int:
         """The most jobs that a handler takes at once."""

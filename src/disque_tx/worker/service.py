@@ -31,7 +31,7 @@ from disque_tx.worker.policy import Backoff, Policy
 from disque_tx.worker.processes import Processes
 from disque_tx.worker.recurring import ScheduleKeeper
 from disque_tx.worker.results import encoded_result
-from disque_tx.worker.routes import RouteTable, recurring_of, routes_of
+from disque_tx.worker.routes import RouteTable, routes_of
 from disque_tx.worker.running import Pool, Runner, RunnerCallbacks
 from disque_tx.worker.runs import Batches, JobFailure, Outcome, Run
 from disque_tx.worker.settling import Settler
@@ -140,7 +140,7 @@ class Worker(Service):
         self._signboard = StatusReporter(
             client, reactor, self.worker_name, self._slots, queues, lambda: len(self._held)
         )
-        self._schedules = ScheduleKeeper(client, reactor, recurring_of(self._routes))
+        self._schedules = ScheduleKeeper(client, reactor, self._routes.recurring())
         # A test that replaces the threads has no reactor that could be blocked.
         watched = self._runner.coroutines
         self._watchdog = Watchdog(reactor, watched, time.monotonic) if pool is None else None
