@@ -23,6 +23,7 @@ COMPILED = [
     "wire/*.py",
     "core/*.py",
     "core/shared/*.py",
+    "core/keys/*.py",
     "core/overview/*.py",
     "core/redelivery/*.py",
     "core/rules/*.py",

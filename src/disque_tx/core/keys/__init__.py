@@ -1,0 +1,1 @@
+"""Keys of jobs: a job once, however often it is added."""
