@@ -16,6 +16,7 @@ COMPILED = [
     "errors.py",
     "busmessages.py",
     "events.py",
+    "keymessages.py",
     "messages.py",
     "nodetable.py",
     "quoting.py",

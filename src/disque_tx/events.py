@@ -33,10 +33,12 @@ DELAYED: Final = 17
 DEAD: Final = 18
 DROPPED: Final = 19
 MOVED: Final = 20
+DUPLICATE: Final = 21
+DOUBLED: Final = 22
 KIND_NAMES: Final = (
     *("", "added", "replicated", "queued", "requeued", "delivered", "working", "acked"),
     *("fast-acked", "nacked", "expired", "evicted", "deleted", "imported", "exported"),
-    *("paused", "flushed", "delayed", "dead", "dropped", "moved"),
+    *("paused", "flushed", "delayed", "dead", "dropped", "moved", "duplicate", "doubled"),
 )
 
 # Reasons; as above.
@@ -87,7 +89,7 @@ class EventSink:
         self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64, text: bytes
     ) -> None:
         """As :meth:`job`, with a text: the reason that a consumer gave (NACKED, DELAYED, DEAD,
-        DROPPED), or the ID of the job in its place (MOVED)."""
+        DROPPED), or the ID of the job in its place (MOVED, DUPLICATE, DOUBLED)."""
         self.job(kind, job, reason, number, elapsed_ms)
 
     def moved(self, kind: i64, job: JobRecord, node_id: bytes) -> None:

@@ -30,11 +30,13 @@ from disque_tx.busmessages import (
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.federation import Federation
 from disque_tx.core.holders import Holders
+from disque_tx.core.keys.keys import Keys
 from disque_tx.core.overview.requests import Overview
 from disque_tx.core.queues import PAUSE_ALL
 from disque_tx.core.replication import Replication
 from disque_tx.core.state import State
 from disque_tx.core.twins import is_replaced
+from disque_tx.keymessages import KeyMessage
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import Link, NodeEntry
 from disque_tx.tablemessages import TableChange, TableDigest, TablePull
@@ -51,6 +53,8 @@ class Inbox:
         holders: Holders,
         federation: Federation,
         overview: Overview,
+        *,
+        keys: Keys,
     ) -> None:
         self._membership = state.membership
         self._cluster = cluster
@@ -60,6 +64,7 @@ class Inbox:
         self._federation = federation
         self._exchange = state.exchange
         self._overview = overview
+        self._keys = keys
         self._pausing = state.pausing
 
     def receive(self, link: Link, message: Message, now_ms: i64, wall_us: i64) -> None:
@@ -94,6 +99,8 @@ class Inbox:
             self._exchange.receive(sender, message, now_ms, wall_us // 1_000_000)
         elif isinstance(message, QueryMessage):
             self._overview.receive(sender, message, now_ms)
+        elif isinstance(message, KeyMessage):
+            self._keys.receive(sender, message, now_ms, wall_us)
         elif isinstance(message, NodeFailed):
             self._cluster.failed(message, now_ms)
 

@@ -25,6 +25,7 @@ from disque_tx.core.federation import Federation
 from disque_tx.core.holders import Holders
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.job import Job
+from disque_tx.core.keys.keys import Keys
 from disque_tx.core.membership import Membership
 from disque_tx.core.overview.requests import Overview
 from disque_tx.core.queues import PAUSE_OUT
@@ -66,7 +67,7 @@ class Node:
         self.jobs = state.jobs
         self.waiters = state.waiters
         self.peers = state.peers
-        self.cluster = Cluster(membership, state.peers, state.outbox, random, state.exchange)
+        self.cluster = Cluster(membership, state.peers, state.outbox, random, *state.tables)
         self.delivery = Delivery(state)
         arrivals = Arrivals(state, self.delivery)
         self.replication = Replication(state, self.delivery, arrivals)
@@ -79,14 +80,15 @@ class Node:
         self._successors = successors
         self._retries = Retries(state, self.delivery, backoff, successors, letters)
         self._moves = Moves(state, self.delivery, successors)
-        self._releasing = Releasing(state, self.delivery, self._moves)
+        self.keys = Keys(state, self.delivery, self._adding)
+        self._releasing = Releasing(state, self.delivery, self._moves, self.keys)
         self._overflow = Overflow(state, self.delivery, self.acks)
         self._pausing = state.pausing
         self.slices = state.slices
         holders = Holders(state, self.delivery, backoff, self.acks)
         self.overview = Overview(state, self.acks)
         parts = (self.replication, holders, self.federation, self.overview)
-        self._inbox = Inbox(state, self.cluster, *parts)
+        self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys)
 
     @property
     def id(self) -> bytes:
@@ -153,7 +155,10 @@ class Node:
         """
         if self.membership.standing.aside:
             raise standing_aside()
-        self._adding.add(client, request, self.now_ms, self.wall_us)
+        if request.unique is None:
+            self._adding.add(client, request, self.now_ms, self.wall_us)
+        else:
+            self.keys.add_job(client, request, request.unique, self.now_ms, self.wall_us)
 
     # -- delivering --------------------------------------------------------------------------
 
@@ -277,6 +282,7 @@ class Node:
             self._releasing.time_over(client)
         self.replication.run_due(self.now_ms, DUE_PER_TURN)
         self.overview.run_due(self.now_ms)
+        self.keys.run_due(self.now_ms, self.wall_us)
         self._moves.run_due(self.now_ms, self.wall_us)
         self.serve()
 
@@ -292,7 +298,8 @@ class Node:
 
     def serve(self) -> None:
         """Serve the clients in line at queues that became ready."""
-        if self.waiters.settled:
+        if self.waiters.settled or self.jobs.bonds.ended:
+            self.keys.settle(self.now_ms)
             self._successors.settle(self.now_ms)
         if self.waiters.ready:
             self.delivery.serve(self.now_ms)
@@ -306,6 +313,7 @@ class Node:
         due_ms = _earlier(self.jobs.schedule.next_ms(), self.waiters.timeouts.next_ms())
         due_ms = _earlier(due_ms, self.replication.resends.next_ms())
         due_ms = _earlier(due_ms, self._moves.next_due_ms(self.now_ms))
+        due_ms = _earlier(due_ms, self.keys.next_due_ms(self.now_ms))
         return _earlier(due_ms, self.overview.next_due_ms(self.now_ms))
 
     def release_leaving(self) -> None:
@@ -328,6 +336,7 @@ class Node:
         self.replication.forget_all()
         self._successors.forget_all()
         self._moves.forget_all()
+        self.keys.forget_all()
         self.federation.wanting.clear()
         self.federation.given.forget_all()
         self.delivery.emptied.clear()
