@@ -23,6 +23,7 @@ from disque_tx.client.errors import (
     Leaving,
     Loading,
     NotEnoughReplicas,
+    OptionUnknown,
     OutcomeUnknown,
     OutOfMemory,
     Paused,
@@ -36,6 +37,7 @@ from disque_tx.client.errors import (
 from disque_tx.client.options import TLS, AddOptions
 from disque_tx.client.overview import CountedQueue, Flushed, QueueCounts, QueuePage
 from disque_tx.client.values import (
+    AddedOnce,
     ClusterNode,
     Hello,
     Job,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TLS",
     "AddOptions",
+    "AddedOnce",
     "AlreadyAcknowledged",
     "AuthenticationRefused",
     "BadAddress",
@@ -72,6 +75,7 @@ __all__ = [
     "Loading",
     "NodeInfo",
     "NotEnoughReplicas",
+    "OptionUnknown",
     "OutOfMemory",
     "OutcomeUnknown",
     "Paused",

@@ -80,21 +80,33 @@ def add_job(
     maxlen: int | None = None,
     asynchronous: bool = False,
     retry_adds: bool = False,
+    unique: Name | None = None,
+    unique_for_s: int | None = None,
 ) -> Request[str]:
-    """ADDJOB: add a job; returns its ID once there are as many copies as asked for.
+    """ADDJOB: add a job; returns its ID once there are as many copies as asked for. With
+    ``unique``, the ID of the job that has this key, new or not; :meth:`add_once` says which.
 
     The options are those of :class:`AddOptions`, where they are described.
 
     :raises OutcomeUnknown: the answer was lost; the job may have been added.
     :raises NotEnoughReplicas: the job was not added.
     :raises QueueFull, Paused, OutOfMemory: the job was not added.
+    :raises OptionUnknown: the node is an original, which knows no keys.
     """
     times = (timeout_ms, replicate, delay_s, retry_s, ttl_s)
-    return add_job_with(queue, body, AddOptions(*times, maxlen, asynchronous, retry_adds))
+    others = (maxlen, asynchronous, retry_adds, unique, unique_for_s)
+    return add_job_with(queue, body, AddOptions(*times, *others))
 
 
 def add_job_with(queue: Name, body: Name, options: AddOptions) -> Request[str]:
     """ADDJOB: like :meth:`add_job`, with the options as one object."""
+    wait_s = options.timeout_ms / 1000 if options.timeout_ms else None
+    repeatable = options.retry_adds or options.unique is not None
+    return Request(add_words(queue, body, options), replies.job_id, wait_s, repeatable)
+
+
+def add_words(queue: Name, body: Name, options: AddOptions) -> tuple[Word, ...]:
+    """The words of ADDJOB."""
     words: list[Word] = ["ADDJOB", encoded(queue), encoded(body), options.timeout_ms]
     for word, value in (
         ("REPLICATE", options.replicate),
@@ -107,8 +119,13 @@ def add_job_with(queue: Name, body: Name, options: AddOptions) -> Request[str]:
             words += (word, value)
     if options.asynchronous:
         words.append("ASYNC")
-    wait_s = options.timeout_ms / 1000 if options.timeout_ms else None
-    return Request(tuple(words), replies.job_id, wait_s, options.retry_adds)
+    if options.unique is not None:
+        words += ("UNIQUE", encoded(options.unique))
+        if options.unique_for_s is not None:
+            words += ("FOR", options.unique_for_s)
+    elif options.unique_for_s is not None:
+        raise ValueError("unique_for_s needs unique, the key that is to be kept")
+    return tuple(words)
 
 
 def enqueue(
