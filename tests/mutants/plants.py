@@ -8,6 +8,7 @@ from typing import Any, Final
 from disque_tx.busmessages import GOTJOB, INCR_DELIV, INCR_NACKS, NOREPLY, WORKING
 from disque_tx.core.holders import wins
 from disque_tx.core.job import DELAYED, NOWHERE
+from disque_tx.keymessages import GRANTED
 from disque_tx.messages import ACTIVE, DELIVERED, QUEUED, WAIT_REPL
 from disque_tx.wire.bulk import HotMessages
 
@@ -431,3 +432,19 @@ def end_first(right: Any) -> Any:
         return done
 
     return begin
+
+
+def grant_always(right: Any) -> Any:
+    def reserve(self: Any, entry: Any, now_ms: int) -> tuple[int, bytes]:
+        right(self, entry, now_ms)
+        return GRANTED, entry.job_id
+
+    return reserve
+
+
+def end_key_early(right: Any) -> Any:
+    def job_ended(self: Any, found: Any, now_ms: int) -> None:
+        found.keep_ms = 0
+        right(self, found, now_ms)
+
+    return job_ended

@@ -101,7 +101,7 @@ class UniqueTests(SynchronousTestCase):
         """What cannot work is refused when the task is defined, or its key is empty."""
         for words in ({"unique": True, "result": True}, {"unique_for_s": 60}):
             with self.assertRaises(BadHandlers):
-                self.queue.job(**words)(lambda: None)  # type: ignore[call-overload]
+                self.queue.job(**words)(lambda: None)
 
         @self.queue.job(unique=lambda: "")
         def send() -> None: ...

@@ -20,7 +20,9 @@ class Workload:
     producers and consumers use different nodes. ``pauses``, ``leaves``: the operator pauses queues,
     lets nodes leave. ``by_hand``: the operator takes jobs out of queues and puts them back.
     ``logs``: nodes keep a log. ``policies``: pattern, setting, value, in force on all nodes.
-    ``moves``: the operator moves jobs from one queue to another.
+    ``moves``: the operator moves jobs from one queue to another. ``keys``: jobs have keys,
+    and are added again when the answer is lost. ``faults``: the only ones that strike, all if
+    there is none.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)
@@ -38,6 +40,8 @@ class Workload:
     logs: bool = False
     policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
     moves: bool = False
+    keys: bool = False
+    faults: tuple[str, ...] = ()
 
 
 WORKLOADS: Final[dict[str, Workload]] = {
@@ -103,10 +107,23 @@ _REDELIVERY: Final[dict[str, Workload]] = {
 }
 
 
+_KEYS: Final[dict[str, Workload]] = {
+    "keys": Workload(replicate=(2, 3), asynchronous=0.0, keys=True, faults=("one_down",)),
+    "keys-parted": Workload(replicate=(1, 2), asynchronous=0.0, keys=True, faults=("partition",)),
+    "keys-disturbed": Workload(
+        replicate=(1, 2, 3),
+        retry_s=(0, 1, 2),
+        keys=True,
+        faults=("one_down", "reset", "stall", "slow_link", "message_loss"),
+    ),
+}
+
+
 #: What only nodes of ours do. Seeds from the number of a group on have its workloads, so that a new
 #: one changes the seeds of its own group alone.
 GROUPS: Final[dict[int, dict[str, Workload]]] = {
     1_000_000: _REDELIVERY,
+    2_000_000: _KEYS,
 }
 
 

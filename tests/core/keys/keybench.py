@@ -164,7 +164,7 @@ class KeyCase(SynchronousTestCase):
     def begin_add(self, at: bytes, key: bytes = b"k", for_s: int = 0, **options: int) -> Client:
         """ADDJOB UNIQUE WITHNEW of a new client."""
         client = Client(1, ValueReplies(), b"10.0.0.9:1", self.cluster.now_ms)
-        request = add_request(ttl_s=options.pop("ttl_s", 3_600), **options)
+        request = add_request(b"q", b"body", **{"ttl_s": 3_600, **options})
         request.unique = Unique(key, for_s, True)
         node = self.cluster.up[at]
         node.add_job(client, request)

@@ -319,9 +319,9 @@ class InsideTests(KeyCase):
         """All nodes may add the same occurrence: there is one job."""
         found = [self.add_inside(node_id) for node_id in (A, B, C)]
         self.cluster.run(2_000)
-        (ids,) = {tuple(one[0] for one in notes.notes) for notes in found}  # type: ignore
+        (ids,) = {tuple(one[0] for one in notes.notes) for notes in found}
         self.assertEqual(1, len(ids))
-        self.assertEqual([False, False, True], sorted(n.notes[0][1] for n in found))  # type: ignore
+        self.assertEqual([False, False, True], sorted(n.notes[0][1] for n in found))
 
     def test_given_up(self) -> None:
         """It gets an error in the end, never nothing."""

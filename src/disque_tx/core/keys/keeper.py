@@ -107,7 +107,7 @@ class Keeper:
             self._new(sender, entry, now_ms)
         elif found.job_id == entry.job_id:
             self._update(found, entry, now_ms)
-        elif found.state != HELD or entry.state != HELD:
+        elif found.state == RESERVED or entry.state == RESERVED:
             self._replace(found, entry, now_ms)
         else:
             self._settle(sender, found, entry, now_ms)
@@ -132,8 +132,8 @@ class Keeper:
         self._look_later(found, now_ms)
 
     def _replace(self, found: Reservation, entry: KeyEntry, now_ms: i64) -> None:
-        """A job that exists has more of a right to the key than one that does not."""
-        if entry.state != HELD or found.job_id in self.claimed:
+        """A job that was made has more of a right to the key than one that was not."""
+        if entry.state == RESERVED or found.job_id in self.claimed:
             return
         self._reservations.drop(found)
         self._take(entry, now_ms)
@@ -142,10 +142,7 @@ class Keeper:
         """Two jobs have the key."""
         first = (int(found.born_ms), found.job_id) < (int(entry.born_ms), entry.job_id)
         if first:
-            kept = left(found, now_ms)
-            self._inform(entry.job_id, sender, kept)
-            if made_by(self._membership.myself.id, entry.job_id):
-                self._lost(entry.job_id, found.job_id)
+            self._inform(entry.job_id, sender, left(found, now_ms))
             return
         loser = found.job_id
         self._reservations.drop(found)
@@ -166,8 +163,8 @@ class Keeper:
         """A job of this node is not the first one with its key."""
         job = self._jobs.get(job_id)
         if job is None or job.state == ACKED:
-            return
-        if _untouched(job):
+            self._totals.keys_doubled += 1  # it is done, and so may be the other one
+        elif _untouched(job):
             self._totals.keys_dropped += 1
             self._outbox.note_text(events.DUPLICATE, job, events.NO_REASON, 0, winner)
             self._peers.signal_holders(job, DELJOB, 0)

@@ -14,6 +14,7 @@ from disque_tx.sim.checkers.counters import CountersMatch, MemoryCounted, Totals
 from disque_tx.sim.checkers.delivery import AtMostOnce, InTime, NotAfterAck, WorkingRespected
 from disque_tx.sim.checkers.hosts import HostsDiffer
 from disque_tx.sim.checkers.jobs import EnoughCopies, NothingLost, NothingUnexpected, UniqueIds
+from disque_tx.sim.checkers.keys import OneJobPerKey
 from disque_tx.sim.checkers.policies import PoliciesKept, SamePolicies
 from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
 from disque_tx.sim.checkers.retries import BackoffRespected, EveryJobSettled, OneLetter
@@ -37,6 +38,7 @@ def all_checkers() -> list[Checker]:
         HostsDiffer(),
         InTime(),
         UniqueIds(),
+        OneJobPerKey(),
         LogEqualsMemory(),
         WithinBudget(),
         Drained(),
