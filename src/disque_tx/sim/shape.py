@@ -101,7 +101,7 @@ def draw_shape(world: World) -> Shape:
     """The shape that belongs to the world's seed."""
     random = world.random("shape")
     workload, first = _task(world.seed)
-    sizes = _SIZES[1:] if first.startswith("partition") else _SIZES
+    sizes: tuple[int, ...] = _SIZES[1:] if first.startswith("partition") else _SIZES
     if workload_called(workload).keys:
         sizes = _SIZES[2:]
     names = sorted(FAULTS)

@@ -134,7 +134,7 @@ class Queue:
             )
         times: dict[str, Any] = {"retry_s": retry_s, "ttl_s": ttl_s, "unique_for_s": unique_for_s}
         options = attrs.evolve(self.options, **{k: v for k, v in times.items() if v is not None})
-        task = Task(self, name, function, handler, options, result, unique)
+        task = Task(self, name, function, handler, options, result, unique=unique)
         self.tasks[name] = task
         return task
 
@@ -209,7 +209,8 @@ class Task(Generic[_P, _R]):
         handler: Handler,
         options: AddOptions,
         has_result: bool,
-        unique: UniqueKey = False,
+        *,
+        unique: UniqueKey,
     ) -> None:
         update_wrapper(self, function)
         self.unique = unique
@@ -234,7 +235,7 @@ class Task(Generic[_P, _R]):
         """
         options = attrs.evolve(self._options, **words)
         what = (self.queue, self.name, self._function, self.handler)
-        return Task(*what, options, self.has_result, self.unique)
+        return Task(*what, options, self.has_result, unique=self.unique)
 
     def delay(self, *args: _P.args, **kwargs: _P.kwargs) -> Any:
         """Add a job that calls the function. Returns a :class:`Pending`, or with a Twisted client a

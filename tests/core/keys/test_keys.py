@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from disque_tx.busmessages import KEY_ANSWER, KEY_COPY, KEY_RESERVE
 from disque_tx.core.keys.receivers import KeyReceiver
 from disque_tx.core.keys.reservation import KEY_BYTES
@@ -197,7 +199,8 @@ class ThreeTests(KeyCase):
             self.cluster.run(100)
             self.cluster.lost = set()
             self.cluster.run(2_000)
-            job_id, fresh = self.reply(client)  # type: ignore
+            answer: Any = self.reply(client)
+            job_id, fresh = answer
             self.assertEqual(1, fresh)
             self.cluster.up[asker].acknowledge([job_id])
             self.cluster.up[asker].serve()

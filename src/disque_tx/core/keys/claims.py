@@ -34,7 +34,7 @@ from disque_tx.core.rules.addrequest import AddRequest, Unique
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.state import State
 from disque_tx.errors import CommandError
-from disque_tx.keymessages import BUSY, ENDED, FREE, GRANTED, HELD, RESERVED, TAKEN, KeyMessage
+from disque_tx.keymessages import BUSY, FREE, GRANTED, HELD, RESERVED, TAKEN, KeyMessage
 from disque_tx.messages import WAIT_REPL, KeyEntry
 
 _ASK_AGAIN_MS: Final = 200
@@ -140,9 +140,9 @@ class Claims:
         if not view.ready(now_ms):
             self._later(claim, now_ms)
             return
-        known = self._known_here(claim)
-        if known != GRANTED:
-            self._answered(claim, known, self._holder(claim), now_ms)
+        status, job_id = self._keeper.known_here(claim.unique.key, claim.job_id)
+        if status != GRANTED:
+            self._answered(claim, status, job_id, now_ms)
             return
         mine = self._membership.myself.id
         for node_id in view.keepers(claim.unique.key):
@@ -157,21 +157,6 @@ class Claims:
                 return
             claim.granted.append(mine)
         self._make(claim, now_ms, wall_us)
-
-    def _known_here(self, claim: Claim) -> i64:
-        """What this node knows of a job of its own with this key, whoever keeps that."""
-        found = self._reservations.get(claim.unique.key)
-        if found is None or not found.maker or found.job_id == claim.job_id:
-            return GRANTED
-        if found.state == RESERVED:
-            return BUSY if found.job_id in self._keeper.claimed else GRANTED
-        if found.state == ENDED or self._keeper.verdict(found.job_id) != FREE:
-            return TAKEN
-        return GRANTED
-
-    def _holder(self, claim: Claim) -> bytes:
-        found = self._reservations.get(claim.unique.key)
-        return found.job_id if found is not None else b""
 
     def _ask(self, claim: Claim, node_id: bytes, now_ms: i64) -> None:
         if claim.asked != node_id:

@@ -69,6 +69,18 @@ class Keeper:
             return BUSY, found.job_id
         return TAKEN, found.job_id
 
+    def known_here(self, key: bytes, job_id: bytes) -> tuple[i64, bytes]:
+        """What this node knows of another job of its own with the key, whoever looks after that; as
+        :meth:`reserve`."""
+        found = self._reservations.get(key)
+        if found is None or not found.maker or found.job_id == job_id:
+            return GRANTED, job_id
+        if found.state == RESERVED:
+            return (BUSY if found.job_id in self.claimed else GRANTED), found.job_id
+        if found.state == ENDED or self.verdict(found.job_id) != FREE:
+            return TAKEN, found.job_id
+        return GRANTED, job_id
+
     def _take(self, entry: KeyEntry, now_ms: i64) -> Reservation:
         found = self._reservations.new(entry, now_ms)
         self._look_later(found, now_ms)

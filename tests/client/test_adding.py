@@ -5,10 +5,9 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client import AddedOnce, AddOptions, OptionUnknown
+from disque_tx.client.adding import add_job, add_once
 from disque_tx.client.errors import refusal
-from disque_tx.client.keys import add_once
 from disque_tx.client.replies import MalformedReply
-from disque_tx.client.requests import add_job
 
 _ID = "D-" + "0" * 38
 
