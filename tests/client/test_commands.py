@@ -6,7 +6,7 @@ import inspect
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client import DisqueClient, aio, requests
+from disque_tx.client import DisqueClient, adding, aio, requests
 from disque_tx.client.blocking import Disque
 from disque_tx.client.commands import WAIT_MS_MAX, Commands, Wait, whole_ms
 from tests.client.scripted import FakeTime

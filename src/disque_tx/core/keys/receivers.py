@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.core.client import BLOCKED_KEY, REPLY_OFF, Client
 from disque_tx.core.waiters import Waiters
 from disque_tx.errors import CommandError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class KeyReceiver:
     """Gets one of these calls, once."""
 
