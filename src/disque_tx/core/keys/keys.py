@@ -23,6 +23,7 @@ from disque_tx.core.keys.reservation import Reservations
 from disque_tx.core.keys.view import View
 from disque_tx.core.rules.addrequest import AddRequest, Unique
 from disque_tx.core.state import State
+from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
 from disque_tx.keymessages import BUSY, FREE, HELD, KeyMessage
 from disque_tx.messages import KeyEntry
@@ -93,6 +94,8 @@ class Keys:
             self._claims.limit(claim, now_ms + (request.timeout_ms or _GIVE_UP_MS))
 
     def _refuse_if_full(self) -> None:
+        if self._membership.standing.aside:
+            raise standing_aside()
         if self._membership.leaving or self._memory.level() > 0:
             raise CommandError("NOREPL", _NO_ROOM)
 
