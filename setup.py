@@ -17,6 +17,7 @@ COMPILED = [
     "busmessages.py",
     "events.py",
     "globs.py",
+    "keymessages.py",
     "messages.py",
     "nodetable.py",
     "quoting.py",

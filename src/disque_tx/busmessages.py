@@ -40,6 +40,11 @@ TABLE_CHANGE: Final = 32
 TABLE_DIGEST: Final = 33
 TABLE_PULL: Final = 34
 BULK: Final = 35
+#: About keys of jobs: see ``keymessages``.
+KEY_RESERVE: Final = 36
+KEY_ANSWER: Final = 37
+KEY_COPY: Final = 38
+KEY_CHECK: Final = 39
 #: Jobs of queues that match are wanted.
 NEEDMATCH: Final = 40
 #: A question about queues, and the answer.
@@ -50,7 +55,10 @@ TYPE_NAMES: Final = (
     *("WILLQUEUE", "GOTACK", "DELJOB", "NEEDJOBS", "YOURJOBS", "WORKING", "PAUSE"),
 )
 
-_OWN_NAMES: Final = ("TABLE CHANGE", "TABLE DIGEST", "TABLE PULL", "BULK")
+_OWN_NAMES: Final = (
+    *("TABLE CHANGE", "TABLE DIGEST", "TABLE PULL", "BULK"),
+    *("KEY RESERVE", "KEY ANSWER", "KEY COPY", "KEY CHECK"),
+)
 
 # Message flags, ``mflags`` (section 3).
 NOREPLY: Final = 1
@@ -60,6 +68,7 @@ INCR_DELIV: Final = 4
 # Feature bits (section 21.1).
 CAN_TABLES: Final = 1
 CAN_BULK: Final = 2
+CAN_KEYS: Final = 4
 CAN_QUERY: Final = 8
 CAN_MATCH: Final = 16
 

@@ -33,11 +33,14 @@ DELAYED: Final = 17
 DEAD: Final = 18
 DROPPED: Final = 19
 MOVED: Final = 20
+DUPLICATE: Final = 21
+DOUBLED: Final = 22
 SCHEDULED: Final = 23
 KIND_NAMES: Final = (
     *("", "added", "replicated", "queued", "requeued", "delivered", "working", "acked"),
     *("fast-acked", "nacked", "expired", "evicted", "deleted", "imported", "exported"),
-    *("paused", "flushed", "delayed", "dead", "dropped", "moved", "", "", "scheduled"),
+    *("paused", "flushed", "delayed", "dead", "dropped", "moved", "duplicate", "doubled"),
+    "scheduled",
 )
 
 # Reasons; as above.
@@ -91,7 +94,8 @@ class EventSink:
         self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64, text: bytes
     ) -> None:
         """As :meth:`job`, with a text: the reason that a consumer gave (NACKED, DELAYED, DEAD,
-        DROPPED), the ID of the job in its place (MOVED), the name of its schedule (SCHEDULED)."""
+        DROPPED), the ID of the job in its place (MOVED, DUPLICATE, DOUBLED), or the name of its
+        schedule (SCHEDULED)."""
         self.job(kind, job, reason, number, elapsed_ms)
 
     def moved(self, kind: i64, job: JobRecord, node_id: bytes) -> None:

@@ -167,6 +167,31 @@ class JobRecord(Keyed):
         self._deliveries = i16(count if count < 0x8000 else count - 0x1_0000)
 
 
+@mypyc_attr(acyclic=True)
+class KeyEntry:
+    """What one node knows about a key, as it travels and as it is stored. ``job_id``: the
+    job that has it. ``state``: see ``keymessages``. ``life_ms``: what is left of the life of that
+    job. ``keep_ms``: for how long the key is kept at least. ``born_ms``: when it was reserved, in
+    unix milliseconds. In the log the other two are unix milliseconds, too."""
+
+    __slots__ = ("born_ms", "job_id", "keep_ms", "key", "life_ms", "state")
+
+    def __init__(
+        self, key: bytes, job_id: bytes, state: i64, life_ms: i64, keep_ms: i64, born_ms: i64
+    ) -> None:
+        self.key: bytes = key
+        self.job_id: bytes = job_id
+        self.state: i64 = state
+        self.life_ms: i64 = life_ms
+        self.keep_ms: i64 = keep_ms
+        self.born_ms: i64 = born_ms
+
+    def fields(self) -> tuple[bytes, bytes, int, int, int, int]:
+        """Everything in it."""
+        numbers = int(self.life_ms), int(self.keep_ms), int(self.born_ms)
+        return self.key, self.job_id, int(self.state), *numbers
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class IdSource:
     """Where the IDs of new jobs come from."""
@@ -263,4 +288,12 @@ class LogSink:
 
     def delete_job(self, job_id: bytes) -> None:
         """The job is gone."""
+        raise NotImplementedError
+
+    def hold_key(self, entry: KeyEntry) -> None:
+        """A job has the key, as the entry says; its times are unix milliseconds."""
+        raise NotImplementedError
+
+    def free_key(self, key: bytes) -> None:
+        """The key is free."""
         raise NotImplementedError

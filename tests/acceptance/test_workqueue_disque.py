@@ -104,11 +104,26 @@ class DisqueQueueTests(DisqueTestCase):
         await self.work.add_unique_item(Item.create("x"))
         self.assertIsNotNone(await self.work.lease(timeout_s=5))
 
+    async def test_item_once(self) -> None:
+        """While an item is waiting or worked on, another one with its ID is not added."""
+        for item_id in ("x", "y" * 1_000):
+            item = Item("of-" + item_id, b"data")
+            self.assertEqual(
+                [True, False], [await self.work.add_item(item), await self.work.add_item(item)]
+            )
+            leased = await self.work.lease(timeout_s=5)
+            assert leased is not None
+            self.assertFalse(await self.work.add_item(item))
+            await self.work.complete(leased)
+            self.assertTrue(await self.work.add_item(item))
+            leased = await self.work.lease(timeout_s=5)
+            assert leased is not None
+            await self.work.complete(leased)
+
     async def test_not_on_disque(self) -> None:
         """Operations that Disque cannot guarantee are refused with an error."""
         item = Item.create("x")
         refusals: tuple[Deferred[Any], ...] = (
-            self.work.add_item(item),
             self.work.counts(),
             self.work.processing(),
             self.work.complete(item),

@@ -6,7 +6,7 @@ import inspect
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.client import DisqueClient, aio, requests, scans
+from disque_tx.client import DisqueClient, adding, aio, requests, scans
 from disque_tx.client.blocking import Disque
 from disque_tx.client.commands import WAIT_MS_MAX, Commands, Wait, whole_ms
 from tests.client.scripted import FakeTime
@@ -18,7 +18,7 @@ class DescriptionTests(SynchronousTestCase):
     def test_parameters(self) -> None:
         """A method shows the parameters of its command, not those of its implementation."""
         for client in (Disque, DisqueClient, aio.Disque):
-            for request in (requests.add_job, requests.ack_jobs, scans.queue_scan, requests.pause):
+            for request in (adding.add_job, requests.ack_jobs, scans.queue_scan, requests.pause):
                 of_request = inspect.signature(request)
                 of_method = inspect.signature(getattr(client(), request.__name__))
                 self.assertEqual(list(of_request.parameters), list(of_method.parameters), request)

@@ -11,7 +11,7 @@ from disque_tx.core.membership import Membership
 from disque_tx.core.node import DUE_PER_TURN, Node
 from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.errors import CommandError
-from disque_tx.messages import IdSource, JobRecord, LogSink
+from disque_tx.messages import IdSource, JobRecord, KeyEntry, LogSink
 from disque_tx.nodetable import MYSELF, NodeEntry
 from disque_tx.wire.jobid import ttl_field
 
@@ -33,10 +33,11 @@ class NumberedIds(IdSource):
 
 class MemoryLog(LogSink):
     """The records of a log, as a restarted node would find them. ``records``: by job ID, as they
-    were written; ``lines``: every record in order."""
+    were written; ``keys``: by key; ``lines``: every record in order."""
 
     def __init__(self) -> None:
         self.records: dict[bytes, JobRecord] = {}
+        self.keys: dict[bytes, KeyEntry] = {}
         self.lines: list[tuple[str, bytes]] = []
 
     def load_job(self, job: JobRecord) -> None:
@@ -46,6 +47,14 @@ class MemoryLog(LogSink):
     def delete_job(self, job_id: bytes) -> None:
         self.records.pop(job_id, None)
         self.lines.append(("delete", job_id))
+
+    def hold_key(self, entry: KeyEntry) -> None:
+        self.keys[entry.key] = entry
+        self.lines.append(("hold", entry.key))
+
+    def free_key(self, key: bytes) -> None:
+        del self.keys[key]
+        self.lines.append(("free", key))
 
 
 def copied(job: JobRecord) -> JobRecord:

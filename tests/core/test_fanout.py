@@ -6,13 +6,13 @@ from disque_tx.busmessages import GOTJOB
 from disque_tx.commands.values import Error, Status
 from disque_tx.core.client import BLOCKED_TASK, NOT_BLOCKED, Client
 from disque_tx.core.queues import PAUSE_IN
-from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.core.rules.addrequest import AddRequest, Unique
 from disque_tx.errors import CommandError
 from tests.core.bench import NodeCase
 from tests.core.peerbench import B, C, PeerCase
 
 
-def request(queue: bytes = b"a", **options: int) -> AddRequest:
+def request(queue: bytes = b"a", **options: object) -> AddRequest:
     """ADDJOB with these options."""
     made = AddRequest(queue, b"body")
     made.retry_s = 5
@@ -73,6 +73,13 @@ class FanoutTests(NodeCase):
         self.assertEqual("PAUSED", error.code)
         self.assertEqual(0, len(self.node.jobs))
 
+    def test_keys(self) -> None:
+        """A key is for one job: it is refused where several are added."""
+        wanted = request(unique=Unique(b"key"))
+        error = self.assertRaises(CommandError, self.node.add_job, self.connect(), wanted)
+        self.assertIn("UNIQUE is not possible in a queue", str(error.text))
+        self.assertEqual(0, len(self.node.jobs))
+
     def test_lengths(self) -> None:
         """MAXLEN is about the queue that is named; the others have ``max-length``."""
         self.added(request(b"b"))
@@ -95,7 +102,10 @@ class CopiesTests(PeerCase):
     def ask(self, **options: int) -> Client:
         """ADDJOB with a copy on another node for each of the two jobs."""
         client = self.connect()
-        self.node.add_job(client, request(b"a", replicate=2, **options))
+        wanted = request(replicate=2)
+        for name, value in options.items():
+            setattr(wanted, name, value)
+        self.node.add_job(client, wanted)
         return client
 
     def confirm(self, queue: bytes) -> bytes:

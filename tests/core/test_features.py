@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from disque_tx.busmessages import CAN_BULK, CAN_MATCH, CAN_QUERY, CAN_TABLES, PING, PONG, Gossip
+from disque_tx.busmessages import (
+    CAN_BULK,
+    CAN_KEYS,
+    CAN_MATCH,
+    CAN_QUERY,
+    CAN_TABLES,
+    PING,
+    PONG,
+    Gossip,
+)
 from disque_tx.nodetable import Link
 from tests.core.peerbench import B, C, PeerCase
 
@@ -30,7 +39,7 @@ class FeatureTests(PeerCase):
         self.node.cluster.tick(self.now_ms)
         self.begin_add(2)
         shown = [(isinstance(m, Gossip), m.features) for m in self.sent_to(B) + self.sent_to(C)]
-        features = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH
+        features = CAN_TABLES | CAN_BULK | CAN_KEYS | CAN_QUERY | CAN_MATCH
         self.assertIn((True, features), shown)
         self.assertEqual({(True, features), (False, 0)}, set(shown))
 

@@ -20,6 +20,8 @@ from disque_tx.core.fanout import Fanout
 from disque_tx.core.federation import Federation
 from disque_tx.core.heartbeats import Heartbeats
 from disque_tx.core.holders import Holders
+from disque_tx.core.keys.keeper import Keeper
+from disque_tx.core.keys.view import View
 from disque_tx.core.links import Links
 from disque_tx.core.matching.index import Matching
 from disque_tx.core.memory import Memory
@@ -71,11 +73,13 @@ from tests.mutants.plants import (
     delay_by_clock,
     due_never,
     end_first,
+    end_key_early,
     flush_here,
     forget_delay,
     forget_hand,
     forget_moved,
     forget_some_acks,
+    grant_always,
     hand_out_expired,
     hold_shortly,
     ignore_working,
@@ -592,6 +596,42 @@ MUTANTS: Final = [
         due_never,
         "NoJobBesideClient",
         ("limits", ""),
+    ),
+    Mutant(
+        "key-granted-twice",
+        "a key that a job has is granted to another one",
+        Keeper,
+        "reserve",
+        grant_always,
+        "OneJobPerKey",
+        ("keys", ""),
+    ),
+    Mutant(
+        "key-ends-early",
+        "a key ends with its job, whatever FOR says",
+        Keeper,
+        "job_ended",
+        end_key_early,
+        "OneJobPerKey",
+        ("keys", ""),
+    ),
+    Mutant(
+        "key-of-one-node",
+        "every node looks after keys by itself",
+        View,
+        "look",
+        nothing,
+        "OneJobPerKey",
+        ("keys", ""),
+    ),
+    Mutant(
+        "key-doubled-silently",
+        "after a partition nobody counts the jobs that have the key of another one",
+        Keeper,
+        "_lost",
+        nothing,
+        "OneJobPerKey",
+        ("keys-parted", "partition"),
     ),
     Mutant(
         "nodes-last", "the nodes file is written after messages are sent", Turns, "end", nodes_last

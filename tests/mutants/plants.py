@@ -10,6 +10,7 @@ from disque_tx.core.holders import wins
 from disque_tx.core.job import DELAYED, IN_HAND, NOWHERE
 from disque_tx.core.overview.endings import EXPIRED
 from disque_tx.events import NO_REASON
+from disque_tx.keymessages import GRANTED
 from disque_tx.messages import ACTIVE, DELIVERED, QUEUED, WAIT_REPL
 from disque_tx.wire.bulk import HotMessages
 
@@ -575,3 +576,19 @@ def leave_out_failed(right: Any) -> Any:
         self._done(upcoming, upcoming.next_s)
 
     return failed
+
+
+def grant_always(right: Any) -> Any:
+    def reserve(self: Any, entry: Any, now_ms: int) -> tuple[int, bytes]:
+        right(self, entry, now_ms)
+        return GRANTED, entry.job_id
+
+    return reserve
+
+
+def end_key_early(right: Any) -> Any:
+    def job_ended(self: Any, found: Any, now_ms: int) -> None:
+        found.keep_ms = 0
+        right(self, found, now_ms)
+
+    return job_ended

@@ -53,6 +53,71 @@ class RecordingClient:
         return succeed("D-1")
 
 
+class UniqueTests(SynchronousTestCase):
+    """Tasks whose calls are jobs once."""
+
+    def setUp(self) -> None:
+        """A queue with a client that only records."""
+        self.queue = Queue("mail")
+        self.client = RecordingClient()
+        self.queue.connect(self.client)
+
+    def keys(self) -> list[str | bytes | None]:
+        """The keys of the jobs that were added."""
+        return [options.unique for _, _, options in self.client.added]
+
+    def test_same_arguments(self) -> None:
+        """Calls with the same arguments have one key, however these are written; others do not."""
+
+        @self.queue.job(unique=True, unique_for_s=60)
+        def send(to: str, subject: str = "") -> None: ...
+
+        send.delay("a", subject="b")
+        send.delay(to="a", subject="b")
+        send.delay(subject="b", to="a")
+        send.delay("a", subject="c")
+        keys = self.keys()
+        self.assertEqual((3, keys[1]), (len(set(keys)), keys[2]))
+        self.assertEqual({60}, {options.unique_for_s for _, _, options in self.client.added})
+
+    def test_own_key(self) -> None:
+        """A function of the arguments says which calls are the same; tasks never share keys."""
+
+        @self.queue.job(unique=lambda to, **_: to)
+        def send(to: str, subject: str = "") -> None: ...
+
+        @self.queue.job(unique=lambda to: to.encode())
+        def call(to: str) -> None: ...
+
+        send.delay("a", subject="b")
+        send.delay("a", subject="c")
+        send.options(delay_s=5).delay("a")
+        call.delay("a")
+        keys = self.keys()
+        self.assertEqual(2, len(set(keys)))
+        self.assertEqual(1, len(set(keys[:3])))
+
+    def test_refused(self) -> None:
+        """What cannot work is refused when the task is defined, or its key is empty."""
+        for words in ({"unique": True, "result": True}, {"unique_for_s": 60}):
+            with self.assertRaises(BadHandlers):
+                self.queue.job(**words)(lambda: None)
+
+        @self.queue.job(unique=lambda: "")
+        def send() -> None: ...
+
+        self.assertRaises(ValueError, send.delay)
+
+    def test_without(self) -> None:
+        """Other tasks have no keys, so they work with originals."""
+
+        @self.queue.job
+        def send() -> None: ...
+
+        send.delay()
+        self.assertEqual([None], self.keys())
+
+
 class TaskTests(SynchronousTestCase):
     """Calls that become jobs."""
 

@@ -137,6 +137,7 @@ ENTRIES: Final = (
             "[TTL seconds]",
             "[MAXLEN count]",
             "[ASYNC]",
+            "[UNIQUE key [FOR seconds] [WITHNEW]]",
         ),
         "Put a job into a queue",
     ),

@@ -23,6 +23,7 @@ from disque_tx.client.errors import (
     Leaving,
     Loading,
     NotEnoughReplicas,
+    OptionUnknown,
     OutcomeUnknown,
     OutOfMemory,
     Paused,
@@ -37,6 +38,7 @@ from disque_tx.client.options import TLS, AddOptions
 from disque_tx.client.overview import CountedQueue, Flushed, QueueCounts, QueuePage
 from disque_tx.client.schedules import Schedule
 from disque_tx.client.values import (
+    AddedOnce,
     ClusterNode,
     Hello,
     Job,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TLS",
     "AddOptions",
+    "AddedOnce",
     "AlreadyAcknowledged",
     "AuthenticationRefused",
     "BadAddress",
@@ -73,6 +76,7 @@ __all__ = [
     "Loading",
     "NodeInfo",
     "NotEnoughReplicas",
+    "OptionUnknown",
     "OutOfMemory",
     "OutcomeUnknown",
     "Paused",

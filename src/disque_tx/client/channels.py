@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, Final, TypeAlias, TypeVar
 
-from disque_tx.client import requests
+from disque_tx.client import adding, requests
 from disque_tx.client.addresses import Address
 from disque_tx.client.errors import (
     BrokenReply,
@@ -52,7 +52,7 @@ def subscribe(channel: str, queue: Name, replicate: int | None = None) -> Steps[
     found, _ = yield from _subscriptions(channel)
     if not _of_queue(found, queue):
         options = AddOptions(replicate=replicate, retry_s=RETRY_S, ttl_s=TTL_S)
-        yield _anywhere(requests.add_job_with(_holder(channel), queue, options))
+        yield _anywhere(adding.add_job_with(_holder(channel), queue, options))
 
 
 def unsubscribe(channel: str, queue: Name) -> Steps[bool]:
@@ -79,7 +79,7 @@ def publish(channel: str, data: Name, replicate: int | None = None) -> Steps[Pub
     jobs: dict[str, str] = {}
     for place, queue in enumerate(queues):
         try:
-            job_id = yield _anywhere(requests.add_job_with(queue, data, options))
+            job_id = yield _anywhere(adding.add_job_with(queue, data, options))
         except ClientError as error:
             missing = [_text(name) for name in queues[place:]]
             raise PublicationIncomplete(channel, jobs, missing, error) from error

@@ -17,7 +17,16 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, cast, overload
 
-from disque_tx.client import channels, moving, overview, policies, requests, scans, schedules
+from disque_tx.client import (
+    adding,
+    channels,
+    moving,
+    overview,
+    policies,
+    requests,
+    scans,
+    schedules,
+)
 from disque_tx.client.channels import Steps
 from disque_tx.client.errors import ClientError, ConnectionLost, ScanInterrupted
 from disque_tx.client.requests import Request
@@ -113,9 +122,10 @@ class Commands:
 
     _session: Any
 
-    add_job = _command(requests.add_job)
-    add_job_with = _command(requests.add_job_with)
-    enqueue = _command(requests.enqueue)
+    add_job = _command(adding.add_job)
+    add_job_with = _command(adding.add_job_with)
+    add_once = _command(adding.add_once)
+    enqueue = _command(adding.enqueue)
     ack_jobs = _command(requests.ack_jobs)
     fast_ack = _command(requests.fast_ack)
     nack = _command(requests.nack)

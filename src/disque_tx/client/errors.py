@@ -167,6 +167,12 @@ class TooLate(Refused):
     advice = "Finish soon: the job will be delivered again."
 
 
+class OptionUnknown(Refused):
+    """The node does not know an option of ADDJOB: it is an original, and UNIQUE was asked for."""
+
+    advice = "Keys (unique) need nodes of disque-tx: originals know none."
+
+
 class Leaving(Refused):
     """The node leaves the cluster or shuts down, and no other node answered (LEAVING)."""
 
@@ -223,6 +229,8 @@ def refusal(command: str, address: str, line: str) -> Refused:
     """The exception for an error reply; ``line``: the reply without its dash."""
     code, _, text = printable(line).partition(" ")
     kind = BY_CODE.get(code) or _BY_TEXT.get(text, Refused)
+    if command == "ADDJOB" and text == "syntax error":
+        kind = OptionUnknown
     return kind(command, address, code, text)
 
 

@@ -65,7 +65,10 @@ class AddOptions:
     while the job is not acknowledged, 0 to deliver it at most once. ``ttl_s``: time until the job
     expires. ``maxlen``: refuse the job when its queue holds this many. ``asynchronous``: do not
     wait for the copies. ``retry_adds``: add the job again at another node when the answer is lost;
-    there may then be two of it.
+    there may then be two of it. ``unique``: a key that one job at a time may have, 1 to 512 bytes;
+    while there is one, no other is added, and the answer is its ID. So the job is added again when
+    the answer is lost, and there is one of it. ``unique_for_s``: keep the key for so long, even if
+    the job is done. Only nodes of disque-tx know keys.
     """
 
     timeout_ms: int = 5000
@@ -76,6 +79,8 @@ class AddOptions:
     maxlen: int | None = None
     asynchronous: bool = False
     retry_adds: bool = False
+    unique: str | bytes | None = None
+    unique_for_s: int | None = None
 
     @property
     def at_most_once(self) -> bool:

@@ -15,7 +15,6 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 import attrs
 
 from disque_tx.client import replies
-from disque_tx.client.options import AddOptions
 from disque_tx.client.values import ClusterNode, Hello, Job, JobDetails, QueueStat
 
 Name: TypeAlias = str | bytes
@@ -66,60 +65,6 @@ def _plain(parse: Callable[[Any], _T], *words: Word) -> Request[_T]:
 
 
 # -- jobs ----------------------------------------------------------------------------------------
-
-
-def add_job(
-    queue: Name,
-    body: Name,
-    timeout_ms: int = 5000,
-    *,
-    replicate: int | None = None,
-    delay_s: int | None = None,
-    retry_s: int | None = None,
-    ttl_s: int | None = None,
-    maxlen: int | None = None,
-    asynchronous: bool = False,
-    retry_adds: bool = False,
-) -> Request[str]:
-    """ADDJOB: add a job; returns its ID once there are as many copies as asked for.
-
-    The options are those of :class:`AddOptions`, where they are described.
-
-    :raises OutcomeUnknown: the answer was lost; the job may have been added.
-    :raises NotEnoughReplicas: the job was not added.
-    :raises QueueFull, Paused, OutOfMemory: the job was not added.
-    """
-    times = (timeout_ms, replicate, delay_s, retry_s, ttl_s)
-    return add_job_with(queue, body, AddOptions(*times, maxlen, asynchronous, retry_adds))
-
-
-def add_job_with(queue: Name, body: Name, options: AddOptions) -> Request[str]:
-    """ADDJOB: like :meth:`add_job`, with the options as one object."""
-    words: list[Word] = ["ADDJOB", encoded(queue), encoded(body), options.timeout_ms]
-    for word, value in (
-        ("REPLICATE", options.replicate),
-        ("DELAY", options.delay_s),
-        ("RETRY", options.retry_s),
-        ("TTL", options.ttl_s),
-        ("MAXLEN", options.maxlen),
-    ):
-        if value is not None:
-            words += (word, value)
-    if options.asynchronous:
-        words.append("ASYNC")
-    wait_s = options.timeout_ms / 1000 if options.timeout_ms else None
-    return Request(tuple(words), replies.job_id, wait_s, options.retry_adds)
-
-
-def enqueue(
-    queue: Name,
-    data: Name,
-    delay: int | None = None,
-    retry: int | None = None,
-    ttl: int | None = None,
-) -> Request[str]:
-    """Add a job; returns its ID. Times are in seconds; see :meth:`add_job`."""
-    return add_job(queue, data, delay_s=delay, retry_s=retry, ttl_s=ttl)
 
 
 def get_jobs(

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.client import replies
+from disque_tx.client import adding, replies
 from disque_tx.client.options import AddOptions
-from disque_tx.client.requests import Name, Request, Word, add_job_with, encoded
+from disque_tx.client.requests import Name, Request, Word, encoded
 
 #: What becomes of occurrences that no node could make in time.
 MISSED: Final = ("skip", "one", "all")
@@ -66,7 +66,7 @@ def schedule_set(
         words += ("MISSED", missed)
     words += ("QUEUE", encoded(queue), encoded(body))
     if options is not None:
-        words += add_job_with(queue, body, options).words[_OPTIONS_AT:]
+        words += adding.add_job_with(queue, body, options).words[_OPTIONS_AT:]
     return Request(tuple(words), replies.done)
 
 

@@ -27,6 +27,14 @@ class Job:
 
 
 @attrs.frozen
+class AddedOnce:
+    """The job that has a key. ``new``: it was added by the request that was answered."""
+
+    id: str
+    new: bool
+
+
+@attrs.frozen
 class JobDetails:
     """All that one node knows about a job, by SHOW (section 18).
 

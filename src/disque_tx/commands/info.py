@@ -182,6 +182,10 @@ def _policies(server: Server) -> Fields:
         ("policies_changes_received", str(table.received)),
         ("policies_changes_refused", str(table.refused)),
         *retry_fields(server),
+        ("keys", str(len(server.node.keys))),
+        ("total_keys_refused", str(server.node.totals.keys_refused)),
+        ("total_keys_dropped", str(server.node.totals.keys_dropped)),
+        ("total_keys_doubled", str(server.node.totals.keys_doubled)),
     ]
 
 

@@ -11,9 +11,10 @@ from disque_tx.commands.arguments import integer, job_ids, timeout_ms
 from disque_tx.commands.context import Server
 from disque_tx.core.client import Client
 from disque_tx.core.job import Job
-from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.core.rules.addrequest import AddRequest, Unique
 from disque_tx.core.store import awake_ms
 from disque_tx.errors import CommandError, syntax_error
+from disque_tx.keymessages import KEY_BYTES_MAX
 from disque_tx.messages import ACTIVE, QUEUED, STATE_NAMES, ReplySink
 
 _UINT32_MAX: Final = 4_294_967_295
@@ -48,10 +49,11 @@ def read_add_options(request: AddRequest, argv: list[bytes], at: i64) -> None:
         word = argv[at].upper()
         option = _ADD_OPTIONS.get(word)
         if option is None:
-            if word != b"ASYNC":
-                raise syntax_error()
-            request.asynchronous = True
-            at += 1
+            if word == b"ASYNC":
+                request.asynchronous = True
+                at += 1
+            else:
+                at = _read_unique(request, word, argv, at)
             continue
         if at + 1 >= len(argv):
             raise syntax_error()
@@ -70,6 +72,27 @@ def read_add_options(request: AddRequest, argv: list[bytes], at: i64) -> None:
         else:
             request.maxlen = value
         at += 2
+
+
+def _read_unique(request: AddRequest, word: bytes, argv: list[bytes], at: i64) -> i64:
+    """UNIQUE, and FOR and WITHNEW behind it; where the next option stands."""
+    if word == b"UNIQUE" and at + 1 < len(argv):
+        key = argv[at + 1]
+        if not 1 <= len(key) <= KEY_BYTES_MAX:
+            raise CommandError("ERR", f"UNIQUE: a key has 1 to {KEY_BYTES_MAX} bytes")
+        request.unique = Unique(key)
+        return at + 2
+    unique = request.unique
+    if word == b"WITHNEW" and unique is not None:
+        unique.with_new = True
+        return at + 1
+    if word == b"FOR" and unique is not None and at + 1 < len(argv):
+        value = integer(argv[at + 1])
+        if value < 1 or value > _UINT32_MAX:
+            raise CommandError("ERR", f"FOR must be between 1 and {_UINT32_MAX} seconds")
+        unique.for_s = value
+        return at + 2
+    raise syntax_error()
 
 
 def ackjob(server: Server, client: Client, argv: list[bytes]) -> None:

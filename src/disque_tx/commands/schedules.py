@@ -21,6 +21,7 @@ from disque_tx.tablemessages import Register
 
 #: Occurrences that GET shows.
 _SHOWN: Final = 5
+_UNIQUE: Final = "UNIQUE is no option of a schedule: each of its occurrences is added once anyway"
 
 
 def schedule(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -59,6 +60,8 @@ def _set(server: Server, client: Client, argv: list[bytes]) -> None:
         raise syntax_error()
     request = AddRequest(argv[at + 1], argv[at + 2])
     read_add_options(request, argv, at + 3)
+    if request.unique is not None:
+        raise CommandError("ERR", _UNIQUE)
     if not text.startswith(EVERY):
         node.recurring.calendar.check(text, zone, int(wall_s))
     elif zone:

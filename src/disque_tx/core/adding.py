@@ -19,7 +19,7 @@ from disque_tx.core.delivery import Delivery
 from disque_tx.core.job import DELAYED, HOLD, Job
 from disque_tx.core.queues import PAUSE_IN
 from disque_tx.core.replication import Replication
-from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.core.rules.addrequest import AddRequest, usual_retry_s
 from disque_tx.core.state import State
 from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
@@ -76,6 +76,23 @@ class Adding:
             self._place(None, jobs[place], request, reason, now_ms)
         return jobs
 
+    def draw_id(self, request: AddRequest) -> bytes:
+        """The ID of the job that is asked for; TTL and RETRY, which it tells, are fixed by that."""
+        policy = self._policies.of(request.queue) if self._policies.active else None
+        request.ttl_s, request.retry_s = request.life(policy)
+        return self._ids.next_id(self._membership.myself.id, request.ttl_s, request.retry_s)
+
+    def add_for(self, client_id: i64, request: AddRequest, now_ms: i64, wall_us: i64) -> Job:
+        """Add a job for a client that somebody else answers. It may still wait for its copies.
+
+        Raises ``CommandError`` as for a client. ``client_id``: of the event, 0 for no client.
+        """
+        job = self._new(request, now_ms, wall_us)
+        self._totals.added += 1
+        reason = ASYNC if request.asynchronous else NO_REASON
+        self._place(None, job, request, reason, now_ms, client_id)
+        return job
+
     def add_instead(self, request: AddRequest, reason: i64, now_ms: i64, wall_us: i64) -> Job:
         """Add a job that takes the place of another one. It may still wait for its copies.
 
@@ -121,7 +138,7 @@ class Adding:
         if request.delay_s >= ttl_s:
             raise CommandError("ERR", _NEVER_DELIVERED + by_policy)
         if retry_s < 0:
-            retry_s = max(1, min(ttl_s // 10, 300))
+            retry_s = usual_retry_s(ttl_s)
         outside = not self._replication.takes_jobs()
         elsewhere = repl if outside else repl - 1
         if elsewhere > len(membership.reachable):
@@ -130,7 +147,11 @@ class Adding:
         etime_s = wall_us // 1_000_000 + ttl_s
         if etime_s > ETIME_MAX:
             raise CommandError("ERR", "TTL must be a number > 0")
-        job_id = self._ids.next_id(membership.myself.id, ttl_s, retry_s)
+        unique = request.unique
+        if unique is not None and unique.job_id:
+            job_id = unique.job_id
+        else:
+            job_id = self._ids.next_id(membership.myself.id, ttl_s, retry_s)
         if id_start:
             job_id = id_start + job_id[len(id_start) :]
         job = Job(
@@ -149,7 +170,13 @@ class Adding:
         return job
 
     def _place(
-        self, client: Client | None, job: Job, request: AddRequest, reason: i64, now_ms: i64
+        self,
+        client: Client | None,
+        job: Job,
+        request: AddRequest,
+        reason: i64,
+        now_ms: i64,
+        client_id: i64 = 0,
     ) -> None:
         """Keep the job here, or see to its copies. ``client``: who waits for these."""
         asynchronous = request.asynchronous
@@ -157,7 +184,8 @@ class Adding:
         elsewhere = i64(job.repl) - len(job.nodes)
         if self._outbox.events is not None:
             kept = elsewhere == 0 or (asynchronous and not outside)
-            client_id = client.id if client is not None else 0
+            if client is not None:
+                client_id = client.id
             queued = kept and job.delay_s == 0
             self._outbox.events.added(job, request.ttl_s, reason, client_id, queued)
         if elsewhere == 0:

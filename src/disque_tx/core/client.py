@@ -15,6 +15,7 @@ BLOCKED_ADDJOB: Final = 2
 BLOCKED_QMOVE: Final = 3
 BLOCKED_WAITJOB: Final = 4
 BLOCKED_TASK: Final = 5
+BLOCKED_KEY: Final = 6
 
 #: CLIENT REPLY modes.
 REPLY_ON: Final = 0

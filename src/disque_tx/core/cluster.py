@@ -23,6 +23,7 @@ from disque_tx.busmessages import MEET, PING, PONG, Gossip, Message, NodeFailed
 from disque_tx.core import failure, gossip
 from disque_tx.core.addresses import Network, normal_ip, plain_ip
 from disque_tx.core.heartbeats import Heartbeats
+from disque_tx.core.keys.view import View
 from disque_tx.core.links import Links
 from disque_tx.core.membership import Membership
 from disque_tx.core.outbox import Outbox
@@ -41,8 +42,9 @@ class Cluster:
     """``node_timeout_ms``: how long a node may be silent.
 
     ``random``: a number in [0, 1) per call. ``tables``: what goes with every PING, ``None`` for
-    nothing. Links to make and to close go to the outbox; whoever
-    makes them reports by :meth:`link_up` or :meth:`link_failed`, and by :meth:`link_lost`.
+    nothing. ``keys``: who looks after keys, which is to notice changes. Links to
+    make and to close go to the outbox; whoever makes them reports by :meth:`link_up` or
+    :meth:`link_failed`, and by :meth:`link_lost`.
     """
 
     __slots__ = (
@@ -51,6 +53,7 @@ class Cluster:
         "_peers",
         "_links",
         "_heartbeats",
+        "_keys",
         "_random",
         "_tables",
         "_ticks",
@@ -63,6 +66,7 @@ class Cluster:
         outbox: Outbox,
         random: Callable[[], float],
         tables: Exchanges | None = None,
+        keys: View | None = None,
     ) -> None:
         self.membership: Membership = membership
         self.node_timeout_ms: i64 = NODE_TIMEOUT_MS
@@ -71,6 +75,7 @@ class Cluster:
         self._heartbeats: Heartbeats = Heartbeats(membership, peers, self._links, random)
         self._random: Callable[[], float] = random
         self._tables: Exchanges | None = tables
+        self._keys: View | None = keys
         self._ticks: i64 = 0
 
     @property
@@ -102,6 +107,8 @@ class Cluster:
                 self._watch(entry, now_ms)
         membership.standing.tick(now_ms, self.node_timeout_ms)
         membership.refresh()
+        if self._keys is not None:
+            self._keys.look(now_ms)
 
     def _each_second(self, entries: list[NodeEntry], now_ms: i64) -> None:
         quiet = gossip.longest_silent(entries, self._random)

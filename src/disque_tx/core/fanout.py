@@ -6,7 +6,8 @@
    cannot have them in time all are withdrawn; some may have been delivered by then, as they may
    when an answer is lost.
 3. In each queue a job is what ADDJOB makes there: its policy completes the request.
-4. The jobs that are added in this way are not copied on, so copies cannot go round in a circle.
+4. They have no key: ADDJOB with UNIQUE is refused.
+5. The jobs that are added in this way are not copied on, so copies cannot go round in a circle.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from disque_tx.errors import CommandError
 from disque_tx.messages import ACKED, WAIT_REPL, Linked
 
 _TIMEOUT: Final = "Timeout reached before replicating to the requested number of nodes"
+_UNIQUE: Final = "UNIQUE is not possible in a queue whose policy has 'copy-to'"
 _TIMEOUTS_PER_TURN: Final = 100
 
 
@@ -67,6 +69,8 @@ class Fanout(CopiesWatcher):
         policy = self._policies.of(request.queue)
         if policy is None or not policy.copy_to:
             return False
+        if request.unique is not None:
+            raise CommandError("ERR", _UNIQUE)
         requests = [request]
         for name in policy.copy_to:
             if name != request.queue:

@@ -30,12 +30,14 @@ from disque_tx.busmessages import (
 )
 from disque_tx.core.cluster import Cluster
 from disque_tx.core.holders import Holders
+from disque_tx.core.keys.keys import Keys
 from disque_tx.core.matching.asking import Asking
 from disque_tx.core.overview.requests import Overview
 from disque_tx.core.queues import PAUSE_ALL
 from disque_tx.core.replication import Replication
 from disque_tx.core.state import State
 from disque_tx.core.twins import is_replaced
+from disque_tx.keymessages import KeyMessage
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import Link, NodeEntry
 from disque_tx.tablemessages import TableChange, TableDigest, TablePull
@@ -52,6 +54,8 @@ class Inbox:
         holders: Holders,
         asking: Asking,
         overview: Overview,
+        *,
+        keys: Keys,
     ) -> None:
         self._membership = state.membership
         self._cluster = cluster
@@ -62,6 +66,7 @@ class Inbox:
         self._exchanges = state.exchanges
         self._overview = overview
         self._asking = asking
+        self._keys = keys
         self._pausing = state.pausing
 
     def receive(self, link: Link, message: Message, now_ms: i64, wall_us: i64) -> None:
@@ -99,6 +104,8 @@ class Inbox:
                 self._asking.give(sender, message, now_ms)
             else:
                 self._overview.receive(sender, message, now_ms)
+        elif isinstance(message, KeyMessage):
+            self._keys.receive(sender, message, now_ms, wall_us)
         elif isinstance(message, NodeFailed):
             self._cluster.failed(message, now_ms)
 

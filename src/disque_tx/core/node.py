@@ -27,6 +27,7 @@ from disque_tx.core.getting import GetRequest, Getting
 from disque_tx.core.holders import Holders
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.job import Job
+from disque_tx.core.keys.keys import Keys
 from disque_tx.core.membership import Membership
 from disque_tx.core.overview.requests import Overview
 from disque_tx.core.recurring.recurring import Recurring
@@ -69,7 +70,7 @@ class Node:
         self.jobs = state.jobs
         self.waiters = state.waiters
         self.peers = state.peers
-        self.cluster = Cluster(membership, state.peers, state.outbox, random, state.exchanges)
+        self.cluster = Cluster(membership, state.peers, state.outbox, random, *state.tables)
         self.delivery = Delivery(state)
         arrivals = Arrivals(state, self.delivery)
         self.replication = Replication(state, self.delivery, arrivals)
@@ -84,7 +85,8 @@ class Node:
         self._fanout = Fanout(state, self.delivery, self._adding)
         self._retries = Retries(state, self.delivery, backoff, successors, letters)
         self._moves = Moves(state, self.delivery, successors)
-        self._releasing = Releasing(state, self.delivery, self._moves)
+        self.keys = Keys(state, self.delivery, self._adding)
+        self._releasing = Releasing(state, self.delivery, self._moves, self.keys)
         self._overflow = Overflow(state, self.delivery, self.acks)
         self._pausing = state.pausing
         self.slices = state.slices
@@ -92,7 +94,7 @@ class Node:
         self.overview = Overview(state, self.acks)
         self.getting = Getting(state, self.delivery, self.federation)
         parts = (self.replication, holders, self.getting.asking, self.overview)
-        self._inbox = Inbox(state, self.cluster, *parts)
+        self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys)
 
     @property
     def id(self) -> bytes:
@@ -161,7 +163,10 @@ class Node:
             raise standing_aside()
         if self.policies.active and self._fanout.add(client, request, self.now_ms, self.wall_us):
             return
-        self._adding.add(client, request, self.now_ms, self.wall_us)
+        if request.unique is None:
+            self._adding.add(client, request, self.now_ms, self.wall_us)
+        else:
+            self.keys.add_job(client, request, request.unique, self.now_ms, self.wall_us)
 
     # -- delivering --------------------------------------------------------------------------
 
@@ -258,6 +263,7 @@ class Node:
         self.overview.run_due(self.now_ms)
         self._fanout.run_due(self.now_ms)
         self.getting.run_due(self.now_ms)
+        self.keys.run_due(self.now_ms, self.wall_us)
         self._moves.run_due(self.now_ms, self.wall_us)
         self.recurring.run_due(self.now_ms, self.wall_us)
         self.serve()
@@ -274,8 +280,9 @@ class Node:
 
     def serve(self) -> None:
         """Serve the clients in line at queues that became ready."""
-        if self.waiters.settled:
+        if self.waiters.settled or self.jobs.bonds.ended:
             self.waiters.settle(self.now_ms)
+            self.keys.settle(self.now_ms)
         if self.waiters.ready:
             self.delivery.serve(self.now_ms)
             if self.delivery.overfull:
@@ -291,6 +298,7 @@ class Node:
         due_ms = _earlier(due_ms, self.getting.next_due_ms())
         due_ms = _earlier(due_ms, self._moves.next_due_ms(self.now_ms))
         due_ms = _earlier(due_ms, self.recurring.next_due_ms(self.now_ms, self.wall_us))
+        due_ms = _earlier(due_ms, self.keys.next_due_ms(self.now_ms))
         return _earlier(due_ms, self.overview.next_due_ms(self.now_ms))
 
     def release_leaving(self) -> None:
@@ -316,6 +324,7 @@ class Node:
         self._successors.forget_all()
         self._moves.forget_all()
         self.recurring.forget_jobs()
+        self.keys.forget_all()
         self.federation.wanting.clear()
         self.federation.given.forget_all()
         self.getting.forget_all()

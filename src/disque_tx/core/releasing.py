@@ -4,8 +4,9 @@
    empty answer when its time is over.
 2. QMOVE: the number of jobs moved so far; those under way arrive later, or stay. Other long
    requests about queues are never released: they end by themselves.
-3. ADDJOB: an error, and the job is withdrawn, here and from the nodes that got a copy. A job whose
-   client has the ID already, so that nobody waits, is not withdrawn: it is to be delivered.
+3. ADDJOB, with a key or without: an error, and the job is withdrawn, here and from the nodes that
+   got a copy. A job whose client has the ID already, so that nobody waits, is not withdrawn: it is
+   to be delivered.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from mypy_extensions import i64
 from disque_tx.core.client import (
     BLOCKED_ADDJOB,
     BLOCKED_GETJOB,
+    BLOCKED_KEY,
     BLOCKED_TASK,
     BLOCKED_WAITJOB,
     REPLY_OFF,
     Client,
 )
 from disque_tx.core.delivery import REMOVED, Delivery
+from disque_tx.core.keys.keys import Keys
 from disque_tx.core.redelivery.moves import Moves
 from disque_tx.core.state import State
 from disque_tx.errors import CommandError
@@ -39,15 +42,18 @@ def leaving() -> CommandError:
 class Releasing:
     """Ends the waiting of clients."""
 
-    def __init__(self, state: State, delivery: Delivery, moves: Moves) -> None:
+    def __init__(self, state: State, delivery: Delivery, moves: Moves, keys: Keys) -> None:
         self._waiters = state.waiters
         self._outbox = state.outbox
         self._delivery = delivery
         self._endings = state.jobs.endings
         self._moves = moves
+        self._keys = keys
 
     def gone(self, client: Client) -> None:
         """The connection is lost: no answer is sent."""
+        if client.blocked == BLOCKED_KEY:
+            self._keys.client_gone(client)
         wait = self._waiters.copies.get(client.blocked_job)
         self._waiters.leave(client)
         if wait is not None:
@@ -58,6 +64,9 @@ class Releasing:
         if client.blocked == BLOCKED_ADDJOB:
             job = self._waiters.copies[client.blocked_job].job
             self._delivery.take_back(job, CommandError("NOREPL", _TIMEOUT))
+            return
+        if client.blocked == BLOCKED_KEY:
+            self._keys.time_over(client)
             return
         if client.reply_mode != REPLY_OFF:
             if client.blocked == BLOCKED_WAITJOB:
@@ -100,6 +109,8 @@ class Releasing:
                 self._delivery.take_back(wait.job, error)
 
     def _refuse(self, client: Client, error: CommandError) -> None:
+        if client.blocked == BLOCKED_KEY:
+            self._keys.client_gone(client)
         if client.reply_mode != REPLY_OFF:
             client.replies.error(error.reply())
         self._let_go(client)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from disque_tx.core.given import Given
+from disque_tx.core.keys.reservation import Reservations
+from disque_tx.core.keys.view import View
 from disque_tx.core.matching.index import Matching
 from disque_tx.core.membership import Membership
 from disque_tx.core.memory import Memory
@@ -52,4 +54,7 @@ class State:
             Exchange(membership, self.peers, self.timetable),
         )
         self.received = Received()
+        self.reservations = Reservations(membership, self.memory, self.outbox, self.jobs.bonds)
+        self.key_view = View(membership, self.peers, self.reservations, self.slices)
+        self.tables = (self.exchanges, self.key_view)
         self.given = Given(self.peers)

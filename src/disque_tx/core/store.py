@@ -9,6 +9,7 @@ from __future__ import annotations
 from mypy_extensions import i64, u8
 
 from disque_tx.core.job import ACK, BACKOFF, IN_HAND, NOWHERE, Job
+from disque_tx.core.keys.bonds import Bonds
 from disque_tx.core.memory import Memory, job_bytes
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.overview.endings import Endings
@@ -35,7 +36,8 @@ WILLQUEUE_ADVANCE_MS = 500
 class JobStore:
     """``table``: every job known here, dummy acknowledgements included. ``acked``: how many of them
     are acknowledged and wait until all holders know it. ``tallies``: how many are active, by queue.
-    ``endings``: clients that wait for the end of jobs. ``reasons``: why consumers returned jobs."""
+    ``endings``: clients that wait for the end of jobs. ``reasons``: why consumers returned jobs.
+    ``bonds``: which jobs have keys."""
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class JobStore:
         self.tallies = tallies
         self.endings = Endings(waiters)
         self.reasons = Reasons(memory)
+        self.bonds = Bonds()
         self._memory = memory
         self._outbox = outbox
         self._totals = totals
@@ -102,6 +105,8 @@ class JobStore:
             self.endings.acknowledged(job)
         if self.reasons.kept:
             self.reasons.forget(job.id)
+        if self.bonds.by_job:
+            self.bonds.acknowledged(job.id)
 
     def take_in_hand(self, job: Job) -> None:
         """A client of this node works on the job from now on."""
@@ -160,6 +165,8 @@ class JobStore:
             self.endings.gone(job)
         if self.reasons.kept:
             self.reasons.forget(job.id)
+        if self.bonds.by_job:
+            self.bonds.gone(job)
         self.schedule.remove(job)
         self.table.remove(job)
         self._memory.give(job_bytes(job))

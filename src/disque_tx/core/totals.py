@@ -22,6 +22,10 @@ class Totals:
     letter. ``letters_dropped``: ended without one, because their queue has no queue for these.
     ``moved``: by QMOVE. ``copied``: added to another queue, too, by ``copy-to``.
 
+    ``keys_refused``: ADDJOBs that added nothing, because a job has their key. ``keys_dropped``:
+    jobs that ended because an earlier one has their key; ``keys_doubled``: jobs of which that is
+    true, but which may have been delivered.
+
     ``queued``: jobs in queues. ``in_hand``: jobs that a client of this node fetched and that are
     neither done nor queued here again. ``in_backoff``: jobs that wait here for the end of a
     backoff.
@@ -40,6 +44,9 @@ class Totals:
         "flushed",
         "in_backoff",
         "in_hand",
+        "keys_doubled",
+        "keys_dropped",
+        "keys_refused",
         "letters_dropped",
         "moved",
         "nacked",
@@ -71,3 +78,6 @@ class Totals:
         self.letters_dropped: i64 = 0
         self.moved: i64 = 0
         self.copied: i64 = 0
+        self.keys_refused: i64 = 0
+        self.keys_dropped: i64 = 0
+        self.keys_doubled: i64 = 0

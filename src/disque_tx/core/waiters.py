@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from disque_tx.core.client import (
     BLOCKED_ADDJOB,
     BLOCKED_GETJOB,
+    BLOCKED_KEY,
     BLOCKED_QMOVE,
     BLOCKED_TASK,
     BLOCKED_WAITJOB,
@@ -107,6 +108,11 @@ class Waiters:
         client.blocked = BLOCKED_WAITJOB
         client.blocked_job = job_id
         self.endings.setdefault(job_id, []).append(client)
+        self._block(client, timeout_ms, now_ms)
+
+    def wait_for_key(self, client: Client, timeout_ms: i64, now_ms: i64) -> None:
+        """Let ``client`` wait for a job with a key; 0 waits for ever."""
+        client.blocked = BLOCKED_KEY
         self._block(client, timeout_ms, now_ms)
 
     def wait_for_task(self, client: Client) -> i64:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from disque_tx.busmessages import CAN_BULK, CAN_QUERY, CAN_TABLES
+from disque_tx.busmessages import CAN_BULK, CAN_KEYS, CAN_QUERY, CAN_TABLES
 from disque_tx.core.node import Node
 from disque_tx.engine.linkend import LinkEnd
 from disque_tx.engine.turns import OutgoingLinks
@@ -90,6 +90,7 @@ class BusLinks(OutgoingLinks):
         end.parser.bulk = node.membership.features & CAN_BULK != 0
         end.parser.tables = node.membership.features & CAN_TABLES != 0
         end.parser.queries = node.membership.features & CAN_QUERY != 0
+        end.parser.keys = node.membership.features & CAN_KEYS != 0
         self._up[end.writer] = end
         if entry is not None:
             node.cluster.link_up(entry, link, node.now_ms)

@@ -97,18 +97,29 @@ class Producer(Actor):
             asynchronous,
         )
         self.run.history.added[body] = added
-        words = [b"ADDJOB", added.queue, body, b"%d" % timeout_ms, b"REPLICATE", b"%d" % copies]
-        words += [b"RETRY", b"%d" % retry_s, b"TTL", b"%d" % ttl_s]
-        if delay_s:
-            words += [b"DELAY", b"%d" % delay_s]
-        if asynchronous:
+        self.send(added, timeout_ms)
+
+    def send(self, added: Added, timeout_ms: int) -> None:
+        """ADDJOB."""
+        words = [b"ADDJOB", added.queue, added.body, b"%d" % timeout_ms]
+        words += [b"REPLICATE", b"%d" % added.replicate]
+        words += [b"RETRY", b"%d" % added.retry_s, b"TTL", b"%d" % added.ttl_s]
+        if added.delay_s:
+            words += [b"DELAY", b"%d" % added.delay_s]
+        if added.asynchronous:
             words.append(b"ASYNC")
+        words += self.further_words(added)
         self.client.ask(
-            lambda reply: self._added(added, reply), *words, within_us=timeout_ms * 1000
+            lambda reply: self.answered(added, reply), *words, within_us=timeout_ms * 1000
         )
         added.node = self.client.node
 
-    def _added(self, added: Added, reply: Any) -> None:
+    def further_words(self, added: Added) -> list[bytes]:
+        """Further options of ADDJOB."""
+        return []
+
+    def answered(self, added: Added, reply: Any) -> None:
+        """The answer, or ``LOST``."""
         if reply is LOST:
             pass
         elif isinstance(reply, hiredis.ReplyError):

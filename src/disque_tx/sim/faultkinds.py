@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from disque_tx.sim.faults import FaultPlan
 
 _RESTART_US: Final = (500_000, 4_000_000)
+#: After that time a node that was started is a full member again.
+_SETTLED_US: Final = 6_000_000
 
 
 @attrs.frozen
@@ -158,6 +160,18 @@ def _stopping(name: str, power: bool) -> Callable[[FaultPlan, Random], End | Non
     return begin
 
 
+def _one_down(plan: FaultPlan, random: Random) -> End | None:
+    """Kill a node, if all have been up for a while."""
+    now_us = plan.world.now_us
+    for machine in plan.machines:
+        if machine.process is None or now_us - machine.started_us < _SETTLED_US:
+            return None
+    machine = random.choice(plan.machines)
+    plan.note("one_down", machine.ip)
+    machine.kill(False)
+    return lambda: plan.bring_back(machine)
+
+
 def _power_in_write(plan: FaultPlan, random: Random) -> End | None:
     machine = plan.running(random)
     if machine is None:
@@ -237,6 +251,8 @@ FAULTS: Final[dict[str, Fault]] = {
     "memory_95": Fault(_memory(95)),
     "memory_100": Fault(_memory(100)),
 }
+#: Faults of workloads that name theirs.
+NAMED_FAULTS: Final[dict[str, Fault]] = {"one_down": Fault(_one_down, _RESTART_US)}
 #: What these faults do to data, counted in the same way.
 EFFECTS: Final = (
     *("unsynced_kept", "unsynced_lost", "unsynced_torn", "unsynced_garbage"),

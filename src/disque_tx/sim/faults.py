@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from disque_tx.sim.connection import Connection
-from disque_tx.sim.faultkinds import EFFECTS, FAULTS, Fault
+from disque_tx.sim.faultkinds import EFFECTS, FAULTS, NAMED_FAULTS, Fault
 from disque_tx.sim.healing import MembershipRepair
 from disque_tx.sim.machine import Machine
 from disque_tx.sim.network import End, Network
@@ -21,6 +21,7 @@ from disque_tx.sim.world import World
 
 __all__ = ["EFFECTS", "FAULTS", "Fault", "FaultPlan", "Planned"]
 
+_ALL: Final = FAULTS | NAMED_FAULTS
 _RESTART_US: Final = (500_000, 4_000_000)
 #: How long after a node is back its entry in the node tables is repaired.
 _REPAIR_US: Final = 300_000
@@ -78,7 +79,7 @@ class FaultPlan:
             name = random.choice(names)
             if not self.planned and first in self.allow:
                 name = first
-            length_us = random.randint(*FAULTS[name].length_us)
+            length_us = random.randint(*_ALL[name].length_us)
             planned = Planned(at_us, name, length_us, random.getrandbits(64))
             index = len(self.planned)
             self.planned.append(planned)
@@ -91,7 +92,7 @@ class FaultPlan:
     def _begin(self, index: int, planned: Planned) -> None:
         if index in self.skip or self._healed:
             return
-        end = FAULTS[planned.name].begin(self, Random(planned.seed))
+        end = _ALL[planned.name].begin(self, Random(planned.seed))
         if end is not None:
             self._ends[index] = end
             self.world.at(planned.length_us, lambda: self._end(index))

@@ -25,7 +25,8 @@ class Added:
     ``asked_us``: sent. ``answered_us``: when the node sent the ID. ``accepted_us``: the ID came
     back. ``refused``: the error that came back.
     ``node``: address of the node asked. ``outside``: that node kept no copy itself at that time.
-    ``holders``: addresses of the nodes that had a copy when the client was answered.
+    ``holders``: addresses of the nodes that had a copy when the client was answered. ``known``: the
+    answer named the job that an earlier request with its key had added.
     """
 
     body: bytes
@@ -43,6 +44,7 @@ class Added:
     refused: str = ""
     outside: bool = False
     holders: frozenset[bytes] = frozenset()
+    known: bool = False
 
 
 @attrs.frozen
@@ -170,9 +172,9 @@ class Counted:
 @attrs.define
 class History:
     """Everything in the order in which it happened. ``added``: by body. ``job_requests``: in the
-    order in which they were asked for. ``copied``: the bodies of
-    jobs that came from the queue of copies. ``admitted``: answers without errors to clients that
-    have no password."""
+    order in which they were asked for. ``copied``: the bodies of jobs that came from the queue of
+    copies. ``admitted``: answers without errors to clients that have no password. ``keys``: IDs
+    that ADDJOB was answered with, by key, which is the body, too."""
 
     added: dict[bytes, Added] = attrs.Factory(dict)
     delivered: list[Delivered] = attrs.Factory(list)
@@ -186,6 +188,7 @@ class History:
     waits: list[Waited] = attrs.Factory(list)
     flushes: list[Flushed] = attrs.Factory(list)
     counts: list[Counted] = attrs.Factory(list)
+    keys: dict[bytes, set[bytes]] = attrs.Factory(dict)
 
     def accepted(self) -> Iterator[Added]:
         """The jobs whose clients have an ID."""

@@ -313,7 +313,7 @@ class Process:
             record = parse_record(words)
             if isinstance(record, JobRecord):
                 jobs[record.id] = record
-            else:
+            elif isinstance(record, bytes):
                 jobs.pop(record, None)
         return jobs
 

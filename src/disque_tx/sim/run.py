@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from disque_tx.busmessages import CAN_BULK, CAN_MATCH, CAN_QUERY, CAN_TABLES
+from disque_tx.busmessages import CAN_BULK, CAN_KEYS, CAN_MATCH, CAN_QUERY, CAN_TABLES
 from disque_tx.core.node import Node
 from disque_tx.messages import ACKED, ACTIVE, QUEUED, WAIT_REPL
 from disque_tx.sim.actors import Actor, Consumer, Producer
 from disque_tx.sim.faults import FaultPlan
 from disque_tx.sim.healing import Healing
 from disque_tx.sim.history import Added, Copies, History
+from disque_tx.sim.keys import KeyProducer
 from disque_tx.sim.machine import Machine, MachineSettings
 from disque_tx.sim.network import Network
 from disque_tx.sim.operator import Operator, Stranger
@@ -91,6 +92,8 @@ class Run:
         that are ours."""
         own_features = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH
         features = own_features if self.shape.has_own(number) else 0
+        if self.workload.keys:
+            features = own_features | CAN_KEYS
         ip, hosts = b"10.0.0.%d" % (number + 1), self.shape.hosts
         host = b"10.1.0.%d" % (number % hosts + 1) if hosts else ip
         port = _PORT + number // hosts if hosts else _PORT
@@ -172,7 +175,8 @@ class Run:
             machine = None
             if workload.apart:
                 machine = self.machines[0 if producing else -1]
-            kind: Any = Producer if producing else Consumer
+            producer = KeyProducer if workload.keys else Producer
+            kind: Any = producer if producing else Consumer
             name = f"{'p' if producing else 'c'}{number}"
             self.actors.append(kind(self, name, workload, machine))
         self.actors.append(Operator(self, "operator", workload))

@@ -85,6 +85,7 @@ def _task(seed: int) -> Pair:
     if workloads is not WORKLOADS:
         names, faults = sorted(workloads), sorted(FAULTS)
         name = names[seed % len(names)]
+        faults = sorted(workloads[name].faults) or faults
         return name, faults[seed // len(names) % len(faults)] if rest else ""
     if rest == 0:
         names = sorted(WORKLOADS)
@@ -100,10 +101,15 @@ def draw_shape(world: World) -> Shape:
     """The shape that belongs to the world's seed."""
     random = world.random("shape")
     workload, first = _task(world.seed)
-    sizes = _SIZES[1:] if first.startswith("partition") else _SIZES
+    sizes: tuple[int, ...] = _SIZES[1:] if first.startswith("partition") else _SIZES
+    if workload_called(workload).keys:
+        sizes = _SIZES[2:]
     names = sorted(FAULTS)
     faults: set[str] = set()
-    if first:
+    named = workload_called(workload).faults
+    if first and named:
+        faults = set(named)
+    elif first:
         faults = {first, *random.sample(names, random.choice((0, 2, 5, len(names))))}
     if _CLOCK in faults:
         faults.update(_CLOCK_COMPANIONS)

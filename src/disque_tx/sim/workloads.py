@@ -23,7 +23,8 @@ class Workload:
     ``moves``: the operator moves jobs from one queue to another. ``waits``: clients wait for the
     end of jobs. ``flushes``: a client counts the jobs of queues, and empties them. ``match``: share
     of GETJOBs by pattern. ``schedules``: an operator sets and changes schedules; the clocks of the
-    nodes are right then, but for a fault.
+    nodes are right then, but for a fault. ``keys``: jobs have keys, and are added
+    again when the answer is lost. ``faults``: the only ones that strike, all if there is none.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)
@@ -45,6 +46,8 @@ class Workload:
     flushes: bool = False
     match: float = 0.0
     schedules: bool = False
+    keys: bool = False
+    faults: tuple[str, ...] = ()
 
 
 WORKLOADS: Final[dict[str, Workload]] = {
@@ -110,6 +113,16 @@ _REDELIVERY: Final[dict[str, Workload]] = {
 }
 
 
+_KEYS: Final[dict[str, Workload]] = {
+    "keys": Workload(replicate=(2, 3), asynchronous=0.0, keys=True, faults=("one_down",)),
+    "keys-parted": Workload(replicate=(1, 2), asynchronous=0.0, keys=True, faults=("partition",)),
+    "keys-disturbed": Workload(
+        replicate=(1, 2, 3),
+        retry_s=(0, 1, 2),
+        keys=True,
+        faults=("one_down", "reset", "stall", "slow_link", "message_loss"),
+    ),
+}
 _OVERVIEW: Final[dict[str, Workload]] = {
     "waiting": Workload(
         retry_s=(0, 1, 4),
@@ -168,6 +181,7 @@ _RECURRING: Final[dict[str, Workload]] = {
 #: one changes the seeds of its own group alone.
 GROUPS: Final[dict[int, dict[str, Workload]]] = {
     1_000_000: _REDELIVERY,
+    2_000_000: _KEYS,
     3_000_000: _MATCHING,
     4_000_000: _RECURRING,
     5_000_000: _OVERVIEW,

@@ -1,7 +1,10 @@
 """The append only file as bytes, and what its records mean (cluster protocol, sections 14.2 and
 14.6).
 
-A sequence of RESP arrays, nothing between them: ``LOADJOB <record>`` and ``DELJOB <id>``.
+A sequence of RESP arrays, nothing between them: ``LOADJOB <record>`` and ``DELJOB <id>``. When keys
+are in use there are two more, which the original cannot read: ``HOLDKEY <entry>`` and
+``FREEKEY <key>``. The entry is that of the bus (:mod:`disque_tx.wire.keys`), but its times are unix
+milliseconds.
 """
 
 from __future__ import annotations
@@ -12,8 +15,10 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.errors import PeerError
-from disque_tx.messages import JobRecord, LogSink
+from disque_tx.keymessages import KEY_BYTES_MAX
+from disque_tx.messages import JobRecord, KeyEntry, LogSink
 from disque_tx.wire.jobcodec import decode_stored, encode_stored, stored_length
+from disque_tx.wire.keys import entry_bytes, read_entry
 
 _DELETE: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n"
 _DELETE_BYTES: Final = len(_DELETE) + 42
@@ -28,6 +33,12 @@ def load_record(job: JobRecord) -> bytes:
     """The record that brings ``job`` back at the next start."""
     size = stored_length(job)
     return b"".join((_LOADS[size] if size < 1024 else _LOAD % size, encode_stored(job), b"\r\n"))
+
+
+def key_record(entry: KeyEntry) -> bytes:
+    """The record that brings a key back at the next start."""
+    data = entry_bytes(entry)
+    return b"*2\r\n$7\r\nHOLDKEY\r\n$%d\r\n%s\r\n" % (len(data), data)
 
 
 class LogEncoder(LogSink):
@@ -55,12 +66,31 @@ class LogEncoder(LogSink):
         chunks.append(b"\r\n")
         self.size += _DELETE_BYTES
 
+    def hold_key(self, entry: KeyEntry) -> None:
+        self._add(key_record(entry))
+
+    def free_key(self, key: bytes) -> None:
+        self._add(b"*2\r\n$7\r\nFREEKEY\r\n$%d\r\n%s\r\n" % (len(key), key))
+
+    def _add(self, record: bytes) -> None:
+        self._chunks.append(record)
+        self.size += len(record)
+
     def take(self) -> bytes:
         """Everything collected, in order; the encoder is empty afterwards."""
         data = b"".join(self._chunks)
         self._chunks = []
         self.size = 0
         return data
+
+
+class FreedKey:
+    """That a key is free."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: bytes) -> None:
+        self.key: bytes = key
 
 
 class LogDecoder:
@@ -132,24 +162,40 @@ class LogDecoder:
         return int(digits), end + 1
 
 
-_RECORD_START: Final = re.compile(rb"\n(?=\*2\r\n\$(?:7\r\nLOADJOB|6\r\nDELJOB)\r\n)")
+_RECORD_START: Final = re.compile(
+    rb"\n(?=\*2\r\n\$(?:7\r\n(?:LOADJOB|HOLDKEY|FREEKEY)|6\r\nDELJOB)\r\n)"
+)
+_COMMANDS: Final = (b"LOADJOB", b"DELJOB", b"HOLDKEY", b"FREEKEY")
 _JOB_ID: Final = re.compile(rb"D-.{8}-.{24}-.{4}", re.DOTALL)
 #: A body may contain what looks like the start of a record: so many are tried, so far each.
 _STARTS_TRIED: Final = 100
 _PIECE_BYTES: Final = 1024 * 1024
 
 
-def parse_record(words: list[bytes]) -> JobRecord | bytes:
-    """The job of a LOADJOB record, or the ID in a DELJOB record.
+def parse_record(words: list[bytes]) -> JobRecord | KeyEntry | FreedKey | bytes:
+    """The job of a LOADJOB record, the ID in a DELJOB record, the key of a HOLDKEY record, or that
+    of a FREEKEY record.
 
     Raises ``PeerError`` for any other record.
     """
     command = words[0].upper()
-    if command not in (b"LOADJOB", b"DELJOB"):
+    if command not in _COMMANDS:
         raise PeerError(f"unknown command {words[0][:40]!r}")
     if len(words) != 2:
         raise PeerError(f"{command.decode()} with {len(words) - 1} arguments instead of one")
-    return decode_stored(words[1]) if command == b"LOADJOB" else words[1]
+    data = words[1]
+    if command == b"LOADJOB":
+        return decode_stored(data)
+    if command == b"DELJOB":
+        return data
+    if command == b"FREEKEY":
+        if not 1 <= len(data) <= KEY_BYTES_MAX:
+            raise PeerError(f"a key of {len(data)} bytes")
+        return FreedKey(data)
+    entry = read_entry(data, 0, len(data))
+    if entry is None or not entry.key or len(entry_bytes(entry)) != len(data):
+        raise PeerError(f"{len(data)} bytes that are no key")
+    return entry
 
 
 def holds_records(tail: bytes) -> bool:
@@ -164,6 +210,6 @@ def holds_records(tail: bytes) -> bool:
             record = parse_record(words) if words is not None else b""
         except PeerError:
             continue
-        if isinstance(record, JobRecord) or _JOB_ID.fullmatch(record):
+        if not isinstance(record, bytes) or _JOB_ID.fullmatch(record):
             return True
     return False

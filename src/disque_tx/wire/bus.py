@@ -15,6 +15,7 @@ from mypy_extensions import i64
 
 from disque_tx.busmessages import BULK, REPLJOB, Bulk, Gossip, Message, QueryMessage
 from disque_tx.errors import LocalError, PeerError
+from disque_tx.keymessages import KeyMessage
 from disque_tx.tablemessages import TableChange
 from disque_tx.wire.bulk import (
     HotMessages,
@@ -36,6 +37,7 @@ from disque_tx.wire.busheader import (
     read_header,
 )
 from disque_tx.wire.jobcodec import RecordReader, record_end
+from disque_tx.wire.keys import is_key_message, key_parts, read_keys
 from disque_tx.wire.queries import is_query, query_parts, read_query
 from disque_tx.wire.tables import is_table_message, read_table, table_parts
 
@@ -79,6 +81,9 @@ def _encode(message: Message) -> bytes:
             count = len(message.registers)
     elif isinstance(message, QueryMessage):
         parts = query_parts(message)
+    elif isinstance(message, KeyMessage):
+        parts = key_parts(message)
+        count = len(message.entries)
     else:
         parts = [*body_parts(message)]
         if isinstance(message, Gossip):
@@ -95,9 +100,9 @@ class BusParser:
     ``limit_bytes``: length of the longest message; may be changed between any two messages.
     ``received``: messages that were complete; those in a bulk count one by one. ``ignored``: those
     of them that cannot be used: of another version, of an unknown type, or of a length that is not
-    what type and counts ask for. ``bulk``, ``tables``, ``queries``: whether BULK, the messages
-    about tables, and QUERY and REPORT are known types. Nothing is allocated because a header
-    announces it.
+    what type and counts ask for. ``bulk``, ``tables``, ``queries``, ``keys``: whether BULK, the
+    messages about tables, QUERY and REPORT, and those about keys are known types. Nothing is
+    allocated because a header announces it.
     """
 
     __slots__ = (
@@ -110,6 +115,7 @@ class BusParser:
         "_records",
         "bulk",
         "ignored",
+        "keys",
         "limit_bytes",
         "queries",
         "received",
@@ -123,6 +129,7 @@ class BusParser:
         self.bulk: bool = True
         self.tables: bool = True
         self.queries: bool = True
+        self.keys: bool = True
         self._records = RecordReader()
         self._data: bytes = b""
         self._pos: i64 = 0
@@ -241,6 +248,9 @@ class BusParser:
         elif is_query(kind):
             if self.queries:
                 message = read_query(kind, data, at, end)
+        elif is_key_message(kind):
+            if self.keys:
+                message = read_keys(kind, count, data, at, end)
         else:
             message = read_body(kind, count, data, at, end - at)
         if message is None:

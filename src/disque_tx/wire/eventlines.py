@@ -225,7 +225,8 @@ def _noted(kind: i64, number: i64, text: bytes) -> str:
         return f',"schedule":{_quoted(text)},"occurrence_s":{number}'
     fields = f',"backoff_ms":{number}' if kind == events.DELAYED else ""
     if text:
-        name = "successor" if kind == events.MOVED else "note"
+        replaced = kind in (events.MOVED, events.DUPLICATE, events.DOUBLED)
+        name = "successor" if replaced else "note"
         fields += f',"{name}":{_quoted(text)}'
     return fields
 

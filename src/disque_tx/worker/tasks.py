@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import os
 import secrets
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 import attrs
 from twisted.internet.defer import Deferred
@@ -24,6 +25,8 @@ from disque_tx.worker.serializers import JSON, Raw
 ADDRESSES: Final = "DISQUE_ADDRESSES"
 _DEFAULT_ADDRESSES: Final = "127.0.0.1:7711"
 _NAME_SHOWN_MAX: Final = 100
+#: ``True``, or a function of a call's arguments that returns a key.
+UniqueKey: TypeAlias = bool | Callable[..., str | bytes]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -83,6 +86,8 @@ class Queue:
         time_limit_s: float | None = None,
         result: bool = False,
         process: bool = False,
+        unique: UniqueKey = False,
+        unique_for_s: int | None = None,
     ) -> Callable[[Callable[_P, _R]], Task[_P, _R]]: ...
 
     def job(self, function: Any = None, **words: Any) -> Any:
@@ -91,8 +96,12 @@ class Queue:
         ``name``: the task's name in jobs, by default that of the function. ``retry_s``, ``ttl_s``:
         of its jobs. ``time_limit_s``: how long it may take. ``result``: whether its return value is
         sent back. ``process``: run it in a process of its own, because it may crash or hang.
+        ``unique``: add no second job for a call while the first one is not done: ``True`` for calls
+        with the same arguments, or a function of the arguments that returns a key, text or bytes.
+        ``unique_for_s``: for so long, even if the first one is done. Both need nodes of disque-tx.
 
-        :raises BadHandlers: the name is taken, or the function cannot be a task.
+        :raises BadHandlers: the name is taken, or the function cannot be a task; or it is to be
+            unique and to have results, which only the first caller would get.
         """
         if function is None:
             return lambda function: self._add(function, **words)
@@ -133,8 +142,14 @@ class Queue:
         time_limit_s: float | None = None,
         result: bool = False,
         process: bool = False,
+        unique: UniqueKey = False,
+        unique_for_s: int | None = None,
     ) -> Task[_P, _R]:
         name = name or function.__name__
+        if unique and result:
+            raise BadHandlers("A task that is unique has no results: only the first call is a job.")
+        if unique_for_s is not None and not unique:
+            raise BadHandlers("unique_for_s needs unique.")
         handler = handler_of(function, time_limit_s)
         if handler.size > 1:
             raise BadHandlers("A batch gets jobs, not arguments: pass it to the worker itself.")
@@ -145,9 +160,9 @@ class Queue:
                 f"Queue {self.name!r} has a task {name!r} already; or its serializer is Raw, which"
                 " allows one task, without results."
             )
-        times: dict[str, Any] = {"retry_s": retry_s, "ttl_s": ttl_s}
+        times: dict[str, Any] = {"retry_s": retry_s, "ttl_s": ttl_s, "unique_for_s": unique_for_s}
         options = attrs.evolve(self.options, **{k: v for k, v in times.items() if v is not None})
-        task = Task(self, name, function, handler, options, result)
+        task = Task(self, name, function, handler, options, result, unique=unique)
         self.tasks[name] = task
         return task
 
@@ -222,8 +237,11 @@ class Task(Generic[_P, _R]):
         handler: Handler,
         options: AddOptions,
         has_result: bool,
+        *,
+        unique: UniqueKey,
     ) -> None:
         update_wrapper(self, function)
+        self.unique = unique
         self.queue = queue
         self.name = name
         self.handler = handler
@@ -262,7 +280,8 @@ class Task(Generic[_P, _R]):
         :raises TypeError: for unknown options.
         """
         options = attrs.evolve(self._options, **words)
-        return Task(self.queue, self.name, self._function, self.handler, options, self.has_result)
+        what = (self.queue, self.name, self._function, self.handler)
+        return Task(*what, options, self.has_result, unique=self.unique)
 
     def delay(self, *args: _P.args, **kwargs: _P.kwargs) -> Any:
         """Add a job that calls the function. Returns a :class:`Pending`, or with a Twisted client a
@@ -270,14 +289,30 @@ class Task(Generic[_P, _R]):
 
         :raises NotSerializable: the arguments cannot be sent.
         :raises ClientError: the job was not added, or the outcome is unknown; see ``add_job``.
+        :raises ValueError: the key of a unique task is empty.
         """
         reply = REPLY_PREFIX + secrets.token_hex(16) if self.has_result else None
         body = self._body(args, kwargs, reply)
         client, serializer = self.queue.client, self.queue.serializer
-        added = client.add_job_with(self.queue.name, body, self._options)
+        options = self._options
+        if self.unique:
+            options = attrs.evolve(options, unique=self._key(args, kwargs))
+        added = client.add_job_with(self.queue.name, body, options)
         if isinstance(added, Deferred):
             return added.addCallback(lambda id_: AsyncPending(client, id_, reply, serializer))
         return Pending(client, added, reply, serializer)
+
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """The key of a call: of this task of this queue, with these arguments."""
+        if callable(self.unique):
+            made = self.unique(*args, **kwargs)
+            words = made.encode() if isinstance(made, str) else bytes(made)
+            if not words:
+                raise ValueError(f"The key of a call of {self.name!r} is empty.")
+        else:
+            words = self._body(args, dict(sorted(kwargs.items())), None)
+        whole = b"\0".join((self.queue.name.encode(), self.name.encode(), words))
+        return b"task:" + hashlib.sha256(whole).hexdigest().encode()
 
     def _body(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: str | None) -> bytes:
         serializer = self.queue.serializer

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import attrs
 
-from disque_tx.client.errors import AlreadyAcknowledged, TooLate, UnknownJob
+from disque_tx.client.errors import AlreadyAcknowledged, OptionUnknown, TooLate, UnknownJob
+from disque_tx.client.options import AddOptions
 from disque_tx.workqueue.deferreds import deferred
 from disque_tx.workqueue.errors import NotOnDisque
 from disque_tx.workqueue.items import Item, job_body, parse_job_body
 
 if TYPE_CHECKING:
     from disque_tx.client import DisqueClient, TakenJob
+
+
+_KEY_BYTES_MAX: Final = 512
+
+
+def _key(queue: str, item_id: str) -> bytes:
+    """The key of an item: readable, unless that would be too long."""
+    name = queue.encode("utf-8", "surrogateescape")
+    key = b"workqueue-item %d %s %s" % (len(name), name, item_id.encode())
+    if len(key) > _KEY_BYTES_MAX:
+        return b"workqueue-item-hash " + hashlib.sha256(key).hexdigest().encode()
+    return key
 
 
 @attrs.frozen
@@ -50,16 +64,25 @@ class DisqueWorkQueue:
         await self._client.add_job(self.name, job_body(item), retry_s=self.retry_s)
 
     @deferred
-    async def add_item(self, item: Item) -> NoReturn:
-        """Not possible on Disque.
+    async def add_item(self, item: Item) -> bool:
+        """Add an item, unless one with its ID is waiting or being worked on; returns whether it was
+        added. It is repeated when the answer is lost, and there is one item then; the result is
+        ``False``, if the first request added it.
 
-        :raises NotOnDisque: always. Disque makes the IDs of its jobs itself, and no command adds
-            a job on the condition that another one is not there.
+        Of items added by :meth:`add_unique_item` this knows nothing.
+
+        :raises NotOnDisque: the node is an original, which has no keys.
         """
-        raise NotOnDisque(
-            "Disque cannot add an item on the condition that its ID is new. Use add_unique_item(),"
-            " and work that may be done twice; or a work queue on Redis."
-        )
+        key = _key(self.name, item.id)
+        options = AddOptions(retry_s=self.retry_s)
+        try:
+            added = await self._client.add_once(self.name, job_body(item), key, options)
+        except OptionUnknown as error:
+            raise NotOnDisque(
+                "An original Disque cannot add an item on the condition that its ID is new. Use"
+                " add_unique_item(), and work that may be done twice; or nodes of disque-tx."
+            ) from error
+        return added.new
 
     @deferred
     async def lease(

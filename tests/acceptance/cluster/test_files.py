@@ -3,6 +3,7 @@ original's."""
 
 from __future__ import annotations
 
+from disque_tx.messages import JobRecord
 from disque_tx.nodetable import flags_text
 from disque_tx.wire.aoflog import LogDecoder, LogEncoder, parse_record
 from disque_tx.wire.nodesfile import parse, render
@@ -36,10 +37,11 @@ class FilesTests(FleetTestCase):
             while words := decoder.next():
                 commands.add(words[0])
                 record = parse_record(words)
-                if isinstance(record, bytes):
-                    encoder.delete_job(record)
-                else:
+                if isinstance(record, JobRecord):
                     encoder.load_job(record)
+                else:
+                    assert isinstance(record, bytes)
+                    encoder.delete_job(record)
             self.assertEqual(0, decoder.rest())
             self.assertEqual(data, encoder.take())
             self.assertEqual({b"LOADJOB", b"DELJOB"}, commands)
@@ -53,7 +55,7 @@ class FilesTests(FleetTestCase):
             found = []
             while words := decoder.next():
                 record = parse_record(words)
-                if not isinstance(record, bytes) and record.id == job_id.encode():
+                if isinstance(record, JobRecord) and record.id == job_id.encode():
                     found.append({holder.decode() for holder in record.nodes})
             self.assertIn({other.id for other in self.nodes}, found)
 

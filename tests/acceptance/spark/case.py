@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from disque_tx import Disque
-from disque_tx.client import requests
+from disque_tx.client import adding
 from disque_tx.client.errors import ClientError
 from disque_tx.spark.options import cluster
 from tests.acceptance.daemon import Daemon, DaemonTestCase
@@ -27,7 +27,7 @@ def address(daemon: Daemon) -> str:
 
 def add_many(servers: str, queue: str, count: int, **options: Any) -> set[str]:
     """Add jobs with the bodies 0, 1, …; returns their IDs."""
-    wanted = [requests.add_job(queue, str(number), **options) for number in range(count)]
+    wanted = [adding.add_job(queue, str(number), **options) for number in range(count)]
     with closing(cluster(servers).servers()) as nodes:
         answers = nodes.any_connection(0).calls(wanted)
         return {answer for answer in answers if not isinstance(answer, ClientError)}

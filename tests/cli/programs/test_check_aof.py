@@ -13,7 +13,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.programs import check_aof
 from disque_tx.engine.ownership import claim
+from disque_tx.keymessages import HELD
+from disque_tx.messages import KeyEntry
 from disque_tx.services.host.files import RealFiles
+from disque_tx.wire.aoflog import LogEncoder
 from tests.cli.program import run
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "aof"
@@ -32,7 +35,7 @@ def edited(edit: dict[str, str | int]) -> bytes:
     return data[:at] + bytes.fromhex(str(edit.get("insert_hex", ""))) + data[at:]
 
 
-_USAGE = "Usage: disque-check-aof [--fix [--force]] <file.aof> | --version"
+_USAGE = "Usage: disque-check-aof [--fix [--force] | --original] <file.aof> | --version"
 
 
 class CheckAofTests(SynchronousTestCase):
@@ -52,6 +55,35 @@ class CheckAofTests(SynchronousTestCase):
     def names(self) -> list[str]:
         """The files in the directory."""
         return sorted(os.listdir(self.directory))
+
+    def test_for_an_original(self) -> None:
+        """Before an original takes over, a copy is made that it can load, with all jobs."""
+        encoder = LogEncoder()
+        encoder.hold_key(KeyEntry(b"k", b"D-" + b"0" * 38, HELD, 1, 0, 1))
+        encoder.free_key(b"k")
+        keys = encoder.take()
+        done = self.check(keys + NODE0 + keys, "--original")
+        self.assertIn(b"which originals refuse: 4\n", done.stdout)
+        self.assertEqual(0, done.returncode)
+        self.assertEqual(NODE0, (self.directory / "x.aof.original").read_bytes())
+        self.assertEqual(keys + NODE0 + keys, self.file.read_bytes())
+        done = self.check(keys + NODE0)
+        self.assertIn(b"AOF is valid", done.stdout)
+
+    def test_no_copy_needed(self) -> None:
+        """A file without keys is for originals as it is; one that is damaged is repaired first."""
+        done = self.check(NODE0, "--original")
+        self.assertIn(b"Originals can load this AOF as it is", done.stdout)
+        done = self.check(NODE0[:TORN], "--original")
+        self.assertEqual(1, done.returncode)
+        self.assertIn(b"repair it first", done.stdout)
+        self.assertEqual(["x.aof"], self.names())
+
+    def test_damaged_keys(self) -> None:
+        """A key that no server would load is damage, like a job."""
+        done = self.check(NODE0 + b"*2\r\n$7\r\nHOLDKEY\r\n$1\r\nx\r\n")
+        self.assertIn(b"1 bytes that are no key", done.stdout)
+        self.assertEqual(1, done.returncode)
 
     def test_like_the_original(self) -> None:
         """Faults in the framing are reported with the text and status of the original."""

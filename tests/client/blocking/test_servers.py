@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disque_tx.client import requests
+from disque_tx.client import adding, requests
 from disque_tx.client.blocking.servers import _REQUEST_BYTES_MAX, PipelinedConnection, _portions
 from disque_tx.client.errors import (
     AuthenticationRefused,
@@ -38,7 +38,7 @@ class PipeTests(NodesTestCase):
         """Replies, including errors, are assigned to requests in order, also when there are more
         requests than are sent at once."""
         node = self.node(ADDJOB=[bulk(IDS[0]), b"-PAUSED try later\r\n", bulk(IDS[1])])
-        several = [requests.add_job("q", b"x" * 10_000) for _ in range(1200)]
+        several = [adding.add_job("q", b"x" * 10_000) for _ in range(1200)]
         first, second, *others = self.connection(node).calls(several)
         self.assertEqual(IDS[0], first)
         self.assertIsInstance(second, Paused)
@@ -48,7 +48,7 @@ class PipeTests(NodesTestCase):
     @given(st.lists(st.integers(0, 600_000), max_size=30))
     def test_portions(self, sizes: list[int]) -> None:
         """Each portion is as large as allowed, also after large requests."""
-        several = [requests.add_job("q", b"x" * size) for size in sizes]
+        several = [adding.add_job("q", b"x" * size) for size in sizes]
         portions = list(_portions(several))
         self.assertEqual(several, [request for portion in portions for request, _ in portion])
         lengths = [sum(len(words) for _, words in portion) for portion in portions]

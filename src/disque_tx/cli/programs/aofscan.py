@@ -6,13 +6,16 @@ The file is read in pieces: whatever the lengths in its records, memory use stay
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import BinaryIO, Final
 
+from disque_tx.keymessages import KEY_BYTES_MAX
+from disque_tx.wire.keys import read_entry
+
 _LINE_LIMIT: Final = 127
 _NUMBER: Final = re.compile(rb"[+-]?[0-9]+")
-_RECORD_START: Final = re.compile(rb"\*2\r\n\$(?:7\r\nLOADJOB|6\r\nDELJOB)\r\n")
+_RECORD_START: Final = re.compile(rb"\*2\r\n\$(?:7\r\n(?:LOADJOB|HOLDKEY|FREEKEY)|6\r\nDELJOB)\r\n")
 _RECORD_START_LENGTH: Final = 17
 _CHUNK: Final = 1024 * 1024
 _PROGRESS_STEP: Final = 4 * 1024 * 1024
@@ -23,6 +26,7 @@ _QUEUE_LENGTH_AT: Final = 72
 _JOB_SIZE_MIN: Final = 84
 _ID_LENGTH: Final = 40
 _NAME_LENGTH_MAX: Final = len(b"LOADJOB")
+_ENTRY_BYTES_MAX: Final = 1_024
 
 
 class Broken(Exception):
@@ -47,7 +51,8 @@ class Report:
     """The result of a scan.
 
     ``ok_up_to``: end of the last record with correct framing. ``problem``: the error in the framing
-    there, in the words of the original. ``damaged``: number of well-framed records that cannot be
+    there, in the words of the original. ``own``: number of records that only servers of disque-tx
+    can load. ``damaged``: number of well-framed records that cannot be
     loaded; ``damage`` describes the first, ``damage_at`` is its offset. ``foreign``: number of
     records with commands that no server writes.
     """
@@ -60,6 +65,7 @@ class Report:
         self.damage_at = size
         self.damaged = 0
         self.foreign = 0
+        self.own = 0
 
     @property
     def cut_at(self) -> int:
@@ -151,7 +157,10 @@ def scan(file: BinaryIO, size: int, progress: Callable[[int], None]) -> Report:
 
 
 def _judge(source: Source, record: Record, report: Report) -> None:
-    check = _CHECKS.get(_command(source, record))
+    command = _command(source, record)
+    if command in OWN_COMMANDS:
+        report.own += 1
+    check = _CHECKS.get(command)
     if check is None:
         report.foreign += 1
         return
@@ -189,9 +198,29 @@ def _check_load(source: Source, record: Record) -> str:
     return ""
 
 
+def _check_hold(source: Source, record: Record) -> str:
+    if record.argc != 2:
+        return f"HOLDKEY has {record.argc - 1} arguments instead of one"
+    start, length = record.spans[1]
+    if length > _ENTRY_BYTES_MAX or read_entry(source.at(start, length), 0, length) is None:
+        return f"{length} bytes that are no key"
+    return ""
+
+
+def _check_free(source: Source, record: Record) -> str:
+    if record.argc != 2:
+        return f"FREEKEY has {record.argc - 1} arguments instead of one"
+    length = record.spans[1][1]
+    return "" if 1 <= length <= KEY_BYTES_MAX else f"a key of {length} bytes"
+
+
+#: Commands that originals refuse.
+OWN_COMMANDS: Final = (b"HOLDKEY", b"FREEKEY")
 _CHECKS: Final[dict[bytes, Callable[[Source, Record], str]]] = {
     b"LOADJOB": _check_load,
     b"DELJOB": _check_delete,
+    b"HOLDKEY": _check_hold,
+    b"FREEKEY": _check_free,
 }
 
 
@@ -207,6 +236,17 @@ def _job_length(source: Source, start: int, end: int) -> int | None:
 
 def _u32(source: Source, offset: int) -> int:
     return int(_LE32.unpack(source.at(offset, _LE32.size))[0])
+
+
+def pieces_for_original(file: BinaryIO, size: int) -> Iterator[bytes]:
+    """A file without damage, but for the records that only servers of disque-tx can load."""
+    source = Source(file, size)
+    while source.pos < size:
+        record = source.record()
+        if _command(source, record) in OWN_COMMANDS:
+            continue
+        for at in range(record.offset, source.pos, _CHUNK):
+            yield source.at(at, min(_CHUNK, source.pos - at))
 
 
 def next_good_record(file: BinaryIO, size: int, start: int) -> int | None:

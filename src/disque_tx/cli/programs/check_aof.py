@@ -1,8 +1,9 @@
 """The program ``disque-check-aof``: check an append only file, and repair a torn end.
 
-It prints the same as the original (cluster protocol, section 14.8), with three additions: the jobs
+It prints the same as the original (cluster protocol, section 14.8), with four additions: the jobs
 inside well-framed records are checked too, bytes that are cut off are kept in a file of their own,
-and damage in the middle of a file is not cut away without ``--force``.
+and damage in the middle of a file is not cut away without ``--force``. ``--original`` writes a copy
+that originals can load.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 from disque_tx import __version__
-from disque_tx.cli.programs.aofscan import Report, next_good_record, scan
+from disque_tx.cli.programs.aofscan import Report, next_good_record, pieces_for_original, scan
 from disque_tx.errors import DisqueError
 
-_USAGE: Final = "Usage: disque-check-aof [--fix [--force]] <file.aof> | --version"
+_USAGE: Final = "Usage: disque-check-aof [--fix [--force] | --original] <file.aof> | --version"
 _CHUNK: Final = 1024 * 1024
 _BAR_WIDTH: Final = 40
 
@@ -32,8 +34,10 @@ def main(argv: list[str] | None = None) -> int:
         print(f"disque-check-aof {__version__}")
         return 0
     try:
-        path, fix, force = _arguments(words)
-        return _check(path, fix, force)
+        path, options = _arguments(words)
+        if "--original" in options:
+            return _without_own(path)
+        return _check(path, "--fix" in options, "--force" in options)
     except Refusal as refusal:
         print(refusal)
         return 1
@@ -41,16 +45,36 @@ def main(argv: list[str] | None = None) -> int:
         return 130
 
 
-def _arguments(argv: list[str]) -> tuple[str, bool, bool]:
+def _arguments(argv: list[str]) -> tuple[str, set[str]]:
     options = set(argv[:-1])
-    if not argv or argv[-1] in ("--help", "--fix", "--force"):
+    if not argv or argv[-1] in ("--help", "--fix", "--force", "--original"):
         raise Refusal(_USAGE)
     for word in argv[:-1]:
-        if word not in ("--fix", "--force"):
+        if word not in ("--fix", "--force", "--original"):
             raise Refusal(f"Invalid argument: {word}")
-    if options == {"--force"}:
+    if options == {"--force"} or ("--original" in options and len(options) > 1):
         raise Refusal(_USAGE)
-    return argv[-1], "--fix" in options, "--force" in options
+    return argv[-1], options
+
+
+def _without_own(path: str) -> int:
+    """Write a copy without the records that originals refuse, beside the file."""
+    with _open(path, False) as file:
+        size = os.fstat(file.fileno()).st_size
+        report = scan(file, size, lambda done: None)
+        _print_analysis(report)
+        if report.cut_at < size or report.foreign:
+            raise Refusal("AOF is not valid: repair it first, with --fix")
+        if not report.own:
+            print("Originals can load this AOF as it is")
+            return 0
+        copy = _free_name(f"{path}.original")
+        try:
+            _write_durably(copy, pieces_for_original(file, size), file)
+        except OSError as error:
+            raise Refusal(f"Failed to write {copy}: {error}") from error
+    print(f"A copy without these records is in {copy}: its jobs are the same, without their keys")
+    return 0
 
 
 def _check(path: str, fix: bool, force: bool) -> int:
@@ -94,8 +118,10 @@ def _print_analysis(report: Report) -> None:
     if report.damaged:
         print(f"Damaged record at offset {report.damage_at}: {report.damage}")
         print(f"Records that servers refuse to load: {report.damaged}")
+    if report.own:
+        print(f"Records of keys (HOLDKEY, FREEKEY), which originals refuse: {report.own}")
     if report.foreign:
-        _note(f"records other than LOADJOB and DELJOB, which servers refuse: {report.foreign}")
+        _note(f"records of other kinds, which servers refuse: {report.foreign}")
 
 
 def _verdict(report: Report) -> int:
@@ -149,22 +175,27 @@ def keep_tail(path: str, file: BinaryIO, offset: int) -> str:
     An older file of that name is never overwritten. Raises ``OSError``.
     """
     kept = _free_name(f"{path}.cut-{offset}")
-    temporary = f"{kept}.tmp-{os.getpid()}"
-    mode = os.fstat(file.fileno()).st_mode & 0o777
+    file.seek(offset)
+    _write_durably(kept, iter(lambda: file.read(_CHUNK), b""), file)
+    return kept
+
+
+def _write_durably(name: str, pieces: Iterator[bytes], like: BinaryIO) -> None:
+    """Write a new file, complete or not at all, with the permissions of another one."""
+    temporary = f"{name}.tmp-{os.getpid()}"
+    mode = os.fstat(like.fileno()).st_mode & 0o777
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(fd, "wb") as copy:
-            file.seek(offset)
-            while chunk := file.read(_CHUNK):
-                copy.write(chunk)
+            for piece in pieces:
+                copy.write(piece)
             copy.flush()
             os.fsync(copy.fileno())
-        os.rename(temporary, kept)
+        os.rename(temporary, name)
     except OSError:
         os.unlink(temporary)
         raise
-    _sync_directory(os.path.dirname(kept) or ".")
-    return kept
+    _sync_directory(os.path.dirname(name) or ".")
 
 
 def _free_name(wanted: str) -> str:

@@ -19,11 +19,27 @@ from disque_tx.core.shared.settings import REJECT, QueuePolicy
 _TTL_S: Final = 86_400
 
 
+class Unique:
+    """UNIQUE: add the job once. ``key``: 1 to 512 bytes, of which one job at a time may have it.
+    ``for_s``: for so long from now no other one, even if the job is done; 0 for no longer than the
+    job. ``with_new``: the reply says whether the job is new. ``job_id``: the ID for which the key
+    is reserved, once there is one."""
+
+    __slots__ = ("for_s", "job_id", "key", "with_new")
+
+    def __init__(self, key: bytes, for_s: i64 = 0, with_new: bool = False) -> None:
+        self.key: bytes = key
+        self.for_s: i64 = for_s
+        self.with_new: bool = with_new
+        self.job_id: bytes = b""
+
+
 class AddRequest:
     """What ADDJOB asks for (client protocol, section 14.1), -1 for an option that was not given.
 
     ``timeout_ms``: how long the client waits for the copies, 0 for as long as it takes. ``maxlen``:
     how many jobs the queue may hold before this one. ``asynchronous``: the client waits for none.
+    ``unique``: the job has a key, see there.
     """
 
     __slots__ = (
@@ -36,6 +52,7 @@ class AddRequest:
         "retry_s",
         "timeout_ms",
         "ttl_s",
+        "unique",
     )
 
     def __init__(self, queue: bytes, body: bytes) -> None:
@@ -48,6 +65,19 @@ class AddRequest:
         self.delay_s: i64 = -1
         self.maxlen: i64 = -1
         self.asynchronous: bool = False
+        self.unique: Unique | None = None
+
+    def life(self, policy: QueuePolicy | None) -> tuple[i64, i64]:
+        """TTL and RETRY that the job will have, in seconds."""
+        ttl_s, retry_s = self.ttl_s, self.retry_s
+        if policy is not None:
+            if ttl_s < 0:
+                ttl_s = policy.ttl_s
+            if retry_s < 0:
+                retry_s = policy.retry_s
+        if ttl_s < 0:
+            ttl_s = _TTL_S
+        return ttl_s, retry_s if retry_s >= 0 else usual_retry_s(ttl_s)
 
     def to_queue(self, queue: bytes) -> AddRequest:
         """The same for another queue, whose length MAXLEN does not concern."""
@@ -88,3 +118,8 @@ class AddRequest:
             limit = policy.max_length
             self.maxlen = limit if self.maxlen <= 0 else min(self.maxlen, limit)
         return f" (policy of the queue: {', '.join(taken)})" if taken else ""
+
+
+def usual_retry_s(ttl_s: i64) -> i64:
+    """RETRY, where neither the request nor a policy says anything."""
+    return max(1, min(ttl_s // 10, 300))

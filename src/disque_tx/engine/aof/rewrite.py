@@ -7,6 +7,9 @@ state at that moment; a job that came or went meanwhile has a record of its own,
 written before it; a second LOADJOB of a job and a DELJOB of an unknown one change nothing when the
 file is loaded.
 
+Keys of jobs follow behind the jobs: those that exist when the scan of these is done, each in its
+state when it is written.
+
 1. Scan. What was written is synced in a thread every 32 MiB, and nothing is written meanwhile,
    because a write could block behind it.
 2. Settle: sync in a thread, write what came meanwhile, and again while that was much.
@@ -20,19 +23,21 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from disque_tx.core.job import Job
-from disque_tx.core.table import Table
+from disque_tx.core.keys.reservation import Reservations
+from disque_tx.core.node import Node
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.writer import as_os_error
 from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim_empty
+from disque_tx.keymessages import RESERVED
 from disque_tx.messages import ACTIVE, QUEUED
-from disque_tx.wire.aoflog import load_record
+from disque_tx.wire.aoflog import key_record, load_record
 
 SLICE_S: Final = 0.002
 SYNC_BYTES: Final = 32 * 1024 * 1024
 #: What a slice, or the last step, writes at most, plus jobs of one bucket of the table.
 _PIECE_BYTES: Final = 1024 * 1024
+_KEYS_PER_PIECE: Final = 100
 _LEFT_BYTES_MAX: Final = 64 * 1024
 _ROUNDS_MAX: Final = 8
 
@@ -43,21 +48,38 @@ def temporary_path(path: str, process_id: int) -> str:
 
 
 class Snapshot:
-    """Records of the jobs in a table, a piece at a time."""
+    """Records of the jobs of a node and of their keys, a piece at a time."""
 
-    def __init__(self, table: Table[Job]) -> None:
+    def __init__(self, node: Node) -> None:
         self.complete = False
-        self._table = table
+        self._table = node.jobs.table
+        self._reservations: Reservations = node.keys.reservations
         self._cursor = 0
+        self._keys: list[bytes] | None = None
 
     def next(self) -> list[bytes]:
-        """LOADJOB records of the jobs that lie together; ``complete`` when they were the last."""
+        """LOADJOB records of jobs that lie together, and after the last of them HOLDKEY records;
+        ``complete`` when they were the last."""
+        if self._keys is not None:
+            return self._next_keys(self._keys)
         self._cursor, jobs = self._table.scan(self._cursor)
-        self.complete = self._cursor == 0
+        if self._cursor == 0:
+            self._keys = list(self._reservations.by_key)
+            self.complete = not self._keys
         return [
             load_record(job)
             for job in jobs
             if not job.dummy and (job.state == ACTIVE or job.state == QUEUED)
+        ]
+
+    def _next_keys(self, keys: list[bytes]) -> list[bytes]:
+        piece = [self._reservations.get(key) for key in keys[-_KEYS_PER_PIECE:]]
+        del keys[-_KEYS_PER_PIECE:]
+        self.complete = not keys
+        return [
+            key_record(self._reservations.logged(found))
+            for found in piece
+            if found is not None and found.state != RESERVED
         ]
 
 
@@ -84,7 +106,7 @@ class Rewrite:
         self._temporary = temporary_path(path, environment.process_id)
         self._finished = finished
         self._failed = failed
-        self._snapshot = Snapshot(environment.node.jobs.table)
+        self._snapshot = Snapshot(environment.node)
         self._chunks: list[bytes] = []
         self._unsynced = 0
         self._rounds = 0
@@ -230,7 +252,7 @@ def _write_snapshot(environment: Environment, path: str) -> IFile:
     temporary = temporary_path(path, environment.process_id)
     file = claim_empty(environment.files, temporary)
     try:
-        _write_all(Snapshot(environment.node.jobs.table), file)
+        _write_all(Snapshot(environment.node), file)
         file.sync()
         environment.files.rename(temporary, path)
     except OSError:

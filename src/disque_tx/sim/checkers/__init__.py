@@ -20,6 +20,7 @@ from disque_tx.sim.checkers.jobs import (
     NothingUnexpected,
     UniqueIds,
 )
+from disque_tx.sim.checkers.keys import OneJobPerKey
 from disque_tx.sim.checkers.matching import LimitsKept, NoJobBesideClient
 from disque_tx.sim.checkers.overview import CountsTrue, EndingsTrue, FlushedGone
 from disque_tx.sim.checkers.policies import PoliciesKept, SamePolicies
@@ -46,6 +47,7 @@ def all_checkers() -> list[Checker]:
         HostsDiffer(),
         InTime(),
         UniqueIds(),
+        OneJobPerKey(),
         LogEqualsMemory(),
         WithinBudget(),
         Drained(),

@@ -85,8 +85,9 @@ class NothingUnexpected(Checker):
             name = delivery.job_id.decode("latin-1")
             if added is None:
                 breaches.append(f"{name}: delivered with a body that was never added")
-            elif run.workload.moves:
-                continue  # it may be in another queue, under another ID
+            elif run.workload.moves or run.workload.keys:
+                # Moved, it is in another queue, under another ID; see OneJobPerKey for keys.
+                continue
             elif added.queue != delivery.queue:
                 breaches.append(f"{name}: delivered from another queue than it was added to")
             elif added.job_id and added.job_id != delivery.job_id:
@@ -138,7 +139,7 @@ class EnoughCopies(Checker):
         breaches: list[str] = []
         for added in run.history.accepted():
             holders = run.copies.seen.get(added.job_id)
-            if added.asynchronous or holders is None or added.job_id in run.early:
+            if added.asynchronous or added.known or holders is None or added.job_id in run.early:
                 continue
             excused = sum(
                 (machine.ip in run.copies.down[added.job_id] and machine.ip not in holders)

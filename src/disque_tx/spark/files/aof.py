@@ -92,7 +92,8 @@ class LogReader(DataSourceReader):
 def records(
     file: str, start: int = 0, end: int | None = None
 ) -> Iterator[tuple[int, JobRecord | bytes | Damage]]:
-    """Offsets with the job of a LOADJOB, the ID of a DELJOB, or at the end the damage.
+    """Offsets with the job of a LOADJOB, the ID of a DELJOB, or at the end the damage. Records of
+    keys are passed over.
 
     ``start``: of a record; ``end``: of another, ``None`` to the end of the file.
     """
@@ -104,7 +105,9 @@ def records(
             try:
                 words = decoder.next()
                 if words is not None:
-                    yield at, parse_record(words)
+                    record = parse_record(words)
+                    if isinstance(record, JobRecord | bytes):
+                        yield at, record
                     continue
             except PeerError as error:
                 yield at, Damage(at, f"damaged: {error}")

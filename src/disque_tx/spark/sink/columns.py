@@ -19,7 +19,7 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from disque_tx.client import requests
+from disque_tx.client.adding import add_job_with
 from disque_tx.client.requests import Request
 from disque_tx.spark.errors import BadColumn
 from disque_tx.spark.options import DEFAULT_TTL_S, WriteOptions
@@ -84,8 +84,8 @@ def _requests(rows: Iterator[tuple[Any, ...]], options: WriteOptions) -> Iterato
         if options.staged:
             ttl_s = DEFAULT_TTL_S if ttl_s is None else ttl_s
             delay_s = ttl_s - 1
-        adding = attrs.evolve(options.adding, delay_s=delay_s, retry_s=retry_s, ttl_s=ttl_s)
-        yield requests.add_job_with(queue, body, adding)
+        own = attrs.evolve(options.adding, delay_s=delay_s, retry_s=retry_s, ttl_s=ttl_s)
+        yield add_job_with(queue, body, own)
 
 
 def _texts(column: pa.Array, name: str) -> list[Any]:

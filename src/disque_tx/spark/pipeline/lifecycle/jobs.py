@@ -37,6 +37,7 @@ _FIRST: Final = {
     "deleted_at": ("deleted",),
     "dead_at": ("dead", "dropped"),
     "moved_at": ("moved",),
+    "duplicate_at": ("duplicate",),
 }
 #: Column → the kinds of events that it counts, and for which reason.
 _COUNTED: Final[dict[str, tuple[tuple[str, ...], str | None]]] = {
@@ -192,8 +193,8 @@ def _visited(nodes: Sequence[str]) -> Column:
 def _outcome(horizon_us: int) -> Column:
     """What became of a job; the first of these that holds. Cases:
 
-    1. It was acknowledged, replaced by a dead letter or dropped, moved, refused, deleted, evicted,
-       or it expired.
+    1. It was acknowledged, replaced by a dead letter or dropped, moved, a duplicate of an earlier
+       job with its key, refused, deleted, evicted, or it expired.
     2. It was never accepted: neither with one copy, nor asynchronously, nor replicated, nor queued.
     3. Its TTL has been over for more than a minute, and no end was logged: lost, as far as is
        known.
@@ -205,6 +206,7 @@ def _outcome(horizon_us: int) -> Column:
         fn.when(fn.col("acks") > 0, "acked")
         .when(fn.col("dead_at").isNotNull(), "dead")
         .when(fn.col("moved_at").isNotNull(), "moved")
+        .when(fn.col("duplicate_at").isNotNull(), "duplicate")
         .when(fn.col("refusals") > 0, "refused")
         .when(fn.col("deletions") > 0, "deleted")
         .when(fn.col("evicted_at").isNotNull(), "evicted")

@@ -1,0 +1,57 @@
+"""A request to add a job once, from its beginning until the job has its copies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.client import Client
+from disque_tx.core.keys.receivers import KeyReceiver
+from disque_tx.core.rules.addrequest import AddRequest, Unique
+from disque_tx.errors import CommandError
+from disque_tx.messages import Linked
+
+_TIMEOUT: Final = "Timeout reached before the job could be added with its key"
+
+
+class Claim(Linked):
+    """One that is under way. ``client``: who is blocked for it, if any. ``deadline_ms``: when it is
+    given up, 0 for never. ``granted``: the keepers that have reserved the key; ``asked``: the one
+    whose answer is awaited, ``number`` of the question, and how often it was asked (``attempts``).
+    ``making``: the job waits for its copies."""
+
+    __slots__ = (
+        "asked",
+        "attempts",
+        "born_ms",
+        "client",
+        "deadline_ms",
+        "granted",
+        "job_id",
+        "making",
+        "number",
+        "receiver",
+        "request",
+        "unique",
+    )
+
+    def __init__(self, receiver: KeyReceiver, request: AddRequest, unique: Unique) -> None:
+        super().__init__()
+        self.receiver: KeyReceiver = receiver
+        self.request: AddRequest = request
+        self.unique: Unique = unique
+        self.client: Client | None = None
+        self.job_id: bytes = b""
+        self.born_ms: i64 = 0
+        self.deadline_ms: i64 = 0
+        self.granted: list[bytes] = []
+        self.asked: bytes = b""
+        self.number: i64 = 0
+        self.attempts: i64 = 0
+        self.making: bool = False
+
+
+def timeout() -> CommandError:
+    """The error of a request for which the time was too short."""
+    return CommandError("NOREPL", _TIMEOUT)
