@@ -33,10 +33,11 @@ SKIP: Final = b"skip"
 ONE: Final = b"one"
 ALL: Final = b"all"
 MISSED: Final = (SKIP, ONE, ALL)
+#: Times are below this; microseconds of them fit into a machine word.
+TIME_S_MAX: Final = 1 << 40
 
 _VERSION: Final = b"1"
 _WORDS: Final = 13
-_TIME_S_MAX: Final = 1 << 40
 _NUMBER_MAX: Final = (1 << 63) - 1
 _DIGITS_MAX: Final = 19
 
@@ -134,7 +135,7 @@ def read(register: Register) -> Definition | None:
     text, zone, missed, queue = words[3], words[4], words[5], words[6]
     if words[2] not in (b"0", b"1") or missed not in MISSED or not _is_text(text):
         return None
-    start_s = _number(words[1], _TIME_S_MAX)
+    start_s = _number(words[1], TIME_S_MAX)
     if start_s < 0 or len(register.pattern) > NAME_BYTES_MAX:
         return None
     request = AddRequest(queue, body)

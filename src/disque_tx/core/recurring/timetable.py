@@ -14,6 +14,7 @@ from mypy_extensions import i64
 from disque_tx.core.recurring.definition import (
     DEFINITION,
     LAST,
+    TIME_S_MAX,
     Definition,
     check_job,
     check_name,
@@ -183,5 +184,7 @@ def _last(value: bytes) -> tuple[int, int]:
     if not counter.isdigit() or not time_s.isdigit():
         return 0, 0
     if len(counter) > _DIGITS_MAX or len(time_s) > _DIGITS_MAX:
+        return 0, 0
+    if int(time_s) > TIME_S_MAX:
         return 0, 0
     return int(counter), int(time_s)
