@@ -304,14 +304,12 @@ class GetMatchTests(JobsCase):
 
     def test_queues_called_match(self) -> None:
         """A queue of this name is still taken from, wherever the word cannot mean anything else."""
-        requests: tuple[tuple[bytes, ...], ...] = (
-            (b"MATCH",),
-            (b"MATCH", b"other"),
-            (b"other", b"MATCH"),
-            (b"a", b"match", b"b"),
-        )
-        for words in requests:
-            name = words[1] if words[-1] == b"b" else b"MATCH"
+        for name, words in (
+            (b"MATCH", [b"MATCH"]),
+            (b"MATCH", [b"MATCH", b"other"]),
+            (b"MATCH", [b"other", b"MATCH"]),
+            (b"match", [b"a", b"match", b"b"]),
+        ):
             self.add(name, b"x", b"0")
             self.assertEqual([name], self.queues(b"FROM", *words))
 

@@ -119,9 +119,10 @@ class Selector(Linked):
         heap = self._heap
         while heap:
             entry = heap[0]
-            name = entry[3]
-            if self._entries.get(name) is entry:
-                return name
+            valid = self._entries.get(entry[3])
+            # Not by identity, which a tuple does not have where this is compiled.
+            if valid is not None and valid[2] == entry[2]:
+                return entry[3]
             heappop(heap)
         return None
 
