@@ -59,8 +59,8 @@ class KeyTests(FleetTestCase):
                 answers[again].add(self.add(again)[0])
             killer.join()
             self.fleet.wait_until_agreed()
-            for key in answers:
-                answers[key].add(self.add(key)[0])
+            for key, ids in answers.items():
+                ids.add(self.add(key)[0])
         self.assertEqual({}, {key: ids for key, ids in answers.items() if len(ids) > 1})
         jobs = {job_id for ids in answers.values() for job_id in ids}
         found: set[str] = set()
