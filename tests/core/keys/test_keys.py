@@ -164,6 +164,21 @@ class ThreeTests(KeyCase):
             self.cluster.start(gone)
             self.cluster.run(200)
 
+    def test_maker_forgot_the_job(self) -> None:
+        """A node that made a job, and forgot it with a restart, does not free its key: others hold
+        the job."""
+        first, second = self.keepers()
+        job_id, _ = self.add(first, replicate=2, retry_s=60)
+        self.cluster.kill(first)
+        self.cluster.run(100)
+        self.cluster.start(first)
+        self.cluster.run(10_000)
+        for node_id in (second, first):
+            self.assertEqual((job_id, 0), self.add(node_id, replicate=1))
+        self.cluster.kill(second)
+        self.cluster.run(100)
+        self.assertEqual((job_id, 0), self.add(first, replicate=1))
+
     def test_dies_while_asked(self) -> None:
         """A producer does not wait for a node that dies: the next one is asked instead."""
         first, _ = self.keepers()

@@ -298,8 +298,7 @@ class Claims(CopiesWatcher):
     def time_over(self, client: Client) -> None:
         """The time-out of a blocked client is reached."""
         claim = self._by_client.get(client)
-        if claim is not None:
-            self._withdraw(claim)
+        if claim is not None and self._withdraw(claim):
             claim.receiver.refused(timeout())
 
     def gone(self, client: Client) -> None:
@@ -308,13 +307,17 @@ class Claims(CopiesWatcher):
         if claim is not None:
             self._withdraw(claim)
 
-    def _withdraw(self, claim: Claim) -> None:
+    def _withdraw(self, claim: Claim) -> bool:
+        """Give the claim up; ``False`` if its job has just been made, which is about to settle."""
         job: Job | None = self._jobs.get(claim.job_id) if claim.making else None
+        if job is not None and job.state != WAIT_REPL:
+            return False
         self._finish(claim)
         self._waiters.watched.pop(claim.job_id, None)
-        if job is not None and job.state == WAIT_REPL:
+        if job is not None:
             self._delivery.take_back(job, timeout())
         self._give_back(claim)
+        return True
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
@@ -324,8 +327,8 @@ class Claims(CopiesWatcher):
         """Ask again, or give up."""
         for claim in self._timers.due(now_ms, limit):
             if 0 < claim.deadline_ms <= now_ms:
-                self._withdraw(claim)
-                claim.receiver.refused(timeout())
+                if self._withdraw(claim):
+                    claim.receiver.refused(timeout())
             else:
                 self._go_on(claim, now_ms, wall_us)
 

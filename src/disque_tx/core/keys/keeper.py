@@ -5,8 +5,8 @@
 2. Two jobs with one key come from a partition, or from nodes that failed together. Of two that
    exist, the one whose key was reserved first keeps it; the node that made the other one gets to
    know. If that one was never delivered it ends; else it stays, and is counted.
-3. What a node gets about a job of its own that it does not know any more is out of date: it answers
-   that the key is free.
+3. What a node gets about a job of its own that it does not know any more may be out of date, or the
+   node has forgotten the job, and others hold it: all nodes are asked (see ``audit``).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Keeper:
                 if self.verdict(entry.job_id) == FREE:
                     self._reservations.drop(found)
         elif found is None:
-            self._new(sender, entry, now_ms)
+            self._new(entry, now_ms)
         elif found.job_id == entry.job_id:
             self._update(found, entry, now_ms)
         elif found.state == RESERVED or entry.state == RESERVED:
@@ -124,12 +124,13 @@ class Keeper:
         else:
             self._settle(sender, found, entry, now_ms)
 
-    def _new(self, sender: bytes, entry: KeyEntry, now_ms: i64) -> None:
-        mine = made_by(self._membership.myself.id, entry.job_id)
-        if mine and entry.state != ENDED and self.verdict(entry.job_id) == FREE:
-            self._send(sender, entry, FREE)
-        elif not self._reservations.full():
-            self._take(entry, now_ms)
+    def _new(self, entry: KeyEntry, now_ms: i64) -> None:
+        if self._reservations.full():
+            return
+        found = self._take(entry, now_ms)
+        if found.maker and found.state != ENDED and self.verdict(entry.job_id) == FREE:
+            # It may have been forgotten with a restart, and live on elsewhere: all are asked.
+            self._reservations.look_at(found, now_ms + _RESERVED_MS)
 
     def _update(self, found: Reservation, entry: KeyEntry, now_ms: i64) -> None:
         if entry.state <= i64(found.state):
@@ -184,10 +185,6 @@ class Keeper:
         else:
             self._totals.keys_doubled += 1
             self._outbox.note_text(events.DOUBLED, job, events.NO_REASON, 0, winner)
-
-    def _send(self, node_id: bytes, entry: KeyEntry, state: i64) -> None:
-        free = KeyEntry(entry.key, entry.job_id, state, 0, 0, entry.born_ms)
-        self._peers.send(node_id, KeyMessage(KEY_COPY, 0, 0, [free]))
 
     # -- the end of a key --------------------------------------------------------------------
 
