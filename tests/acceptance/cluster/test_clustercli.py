@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 
 from tests.acceptance.cluster.fleet import Fleet, FleetTestCase, sees
 from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
+from tests.acceptance.cluster.test_crashes import ALWAYS
 from tests.acceptance.daemon import DaemonTestCase
 from tests.acceptance.disque import disque, started
 
@@ -174,3 +176,46 @@ class ThreeNodesTests(FleetTestCase):
         self.wait(lambda: sees(second, {node.id for node in self.nodes}), "the killed node is back")
         words = ("-h", third.ip, "-p", third.port, "drain", "moved", "--raw", "--timeout", 3)
         self.assertEqual(bodies, set(disque(*words)[1].split()))
+
+
+class DowngradeTests(FleetTestCase):
+    """The way back to originals."""
+
+    size = 3
+    directives = ALWAYS
+
+    def test_downgrade(self) -> None:
+        """What originals do not know is listed for all nodes; policies and schedules can be
+        deleted, and the log is written without keys."""
+        first = self.nodes[0]
+        at = addresses(first)
+        self.assertEqual(0, disque("cluster", "downgrade", *at)[0])
+        first.call("QPOLICY", "SET", "mail:*", "ttl", 60)
+        first.call("SCHEDULE", "SET", "nightly", "@daily", "QUEUE", "q", "body")
+        job_id = first.add("orders", retry=60)
+        first.call("ADDJOB", "orders", "once", 5000, "REPLICATE", 3, "UNIQUE", "key-1")
+        self.wait(
+            lambda: all(b"policies_patterns:1" in n.call("INFO", "policies") for n in self.nodes),
+            "the policy is everywhere",
+        )
+        status, output, error = disque("cluster", "downgrade", *at, "--check")
+        self.assertEqual((1, ""), (status, error))
+        for address in addresses(*self.nodes):
+            self.assertIn(f"{address}: policies of 1 patterns: mail:*", output)
+        self.assertIn("1 schedules: nightly", output)
+        self.assertIn("1 keys of jobs", output)
+        self.assertEqual(2, disque("cluster", "downgrade", *at, "--do")[0])
+        status, output, error = disque("cluster", "downgrade", *at, "--do", "--yes", "--json")
+        self.assertEqual(1, status)
+        self.assertIn("policies of 1 patterns, 1 schedules", error)
+        left = json.loads(output)[addresses(first)[0]]
+        self.assertEqual(([], [], True), (left["policies"], left["schedules"], left["keys_in_log"]))
+        first.kill()
+        log = first.folder / "disque.aof"
+        program = [sys.executable, "-m", "disque_tx.cli.programs.check_aof", "--original", str(log)]
+        made = subprocess.run(program, capture_output=True, text=True, check=True)
+        self.assertIn("its jobs are the same, without their keys", made.stdout)
+        data = log.with_name("disque.aof.original").read_bytes()
+        self.assertEqual(0, data.count(b"HOLDKEY"))
+        self.assertIn(job_id.encode(), data)
+        first.boot()

@@ -3,48 +3,30 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Final
 
 import attrs
 import click
 
-from disque_tx.cli.cluster import joining
+from disque_tx.cli.cluster import downgrade, joining
 from disque_tx.cli.cluster.findings import Finding, findings, is_problem
 from disque_tx.cli.cluster.joining import Joining, NotJoined, causes
 from disque_tx.cli.cluster.nodeview import NodeView, Survey, basic_view, place, survey
+from disque_tx.cli.cluster.options import a_node, agreed, as_json_option, some_nodes, yes_option
 from disque_tx.cli.connection import explained
 from disque_tx.cli.formatting import human_size
 from disque_tx.cli.options import Options
 from disque_tx.cli.verbs import output
 from disque_tx.cli.verbs.members import Members
 from disque_tx.cli.verbs.output import progress
-from disque_tx.client import addresses
 from disque_tx.client.blocking import Disque
-from disque_tx.client.errors import BadAddress, Refused, printable
+from disque_tx.client.errors import Refused, printable
 
 _ID_LENGTH: Final = 40
 _UNKNOWN: Final = ("?",) * 6
 _COLUMNS: Final = ("node", "id", "state", "version", "jobs", "queues", "memory", "clients", "links")
 
 
-def _address(_ctx: object, _param: object, value: str) -> str:
-    try:
-        return str(addresses.address(value))
-    except BadAddress as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _addresses(ctx: object, param: object, values: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_address(ctx, param, value) for value in values))
-
-
-_node = click.argument("node", callback=_address, metavar="HOST:PORT")
-_nodes = click.argument(
-    "nodes", callback=_addresses, nargs=-1, required=True, metavar="HOST:PORT..."
-)
-_yes = click.option("--yes", is_flag=True, help="Do not ask.")
-_json = click.option("--json", "as_json", is_flag=True, help="As a JSON document.")
 _timeout = click.option(
     "--timeout",
     "timeout_s",
@@ -64,21 +46,12 @@ def command() -> None:
     """
 
 
-def _agreed(question: str, yes: bool) -> None:
-    """Ask for a confirmation, unless ``yes``; abort without it."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise click.UsageError("There is no terminal to ask on; use --yes.")
-    click.confirm(question, abort=True, err=True)
-
-
 # -- looking -------------------------------------------------------------------------------------
 
 
 @command.command("check")
-@_nodes
-@_json
+@some_nodes
+@as_json_option
 @click.pass_obj
 def check(options: Options, nodes: tuple[str, ...], as_json: bool) -> int:
     """Check all nodes of the cluster; print what is wrong and what to do.
@@ -125,8 +98,8 @@ def _print_text(found: Survey, result: list[Finding]) -> None:
 
 
 @command.command("info")
-@_nodes
-@_json
+@some_nodes
+@as_json_option
 @output.as_csv
 @click.pass_obj
 def info(options: Options, nodes: tuple[str, ...], as_json: bool, as_csv: bool) -> int:
@@ -204,8 +177,8 @@ def _state(view: NodeView, found: Survey) -> str:
 
 
 @command.command("create")
-@_nodes
-@_yes
+@some_nodes
+@yes_option
 @_timeout
 @click.pass_obj
 def create(options: Options, nodes: tuple[str, ...], yes: bool, timeout_s: float) -> None:
@@ -235,9 +208,9 @@ def create(options: Options, nodes: tuple[str, ...], yes: bool, timeout_s: float
 
 
 @command.command("meet")
-@_node
-@_nodes
-@_yes
+@a_node
+@some_nodes
+@yes_option
 @_timeout
 @click.pass_obj
 def meet(options: Options, node: str, nodes: tuple[str, ...], yes: bool, timeout_s: float) -> None:
@@ -280,7 +253,7 @@ def _join(
         return
     addresses = [view.address for view in views]
     places = {each: joining.resolve_for_meet(each) for each in addresses}
-    _agreed(question, yes)
+    agreed(question, yes)
     why = causes(members, {each: found.ip for each, found in places.items()})
     for cause in why:
         click.echo(f"Note: {cause}", err=True)
@@ -292,9 +265,9 @@ def _join(
 
 
 @command.command("forget")
-@_node
+@a_node
 @click.argument("node_id", metavar="NODE-ID")
-@_yes
+@yes_option
 @click.pass_obj
 def forget(options: Options, node: str, node_id: str, yes: bool) -> int:
     """Make all nodes of a cluster forget a node, which should be stopped before.
@@ -309,7 +282,7 @@ def forget(options: Options, node: str, node_id: str, yes: bool) -> int:
         if not any(node_id in view.table for view in found.views.values()):
             raise click.UsageError(f"No node knows {printable(node_id)!r}.")
         asked = [view.address for view in found.views.values() if view.id != node_id]
-        _agreed(_warning(found, node_id, len(asked)), yes)
+        agreed(_warning(found, node_id, len(asked)), yes)
         answers = members.ask(asked, lambda client: _forget(client, node_id))
     click.echo(f"{len(answers.of)} nodes have forgotten {node_id}.")
     missed = {**found.silent, **answers.silent}
@@ -342,3 +315,6 @@ def _forget(client: Disque, node_id: str) -> None:
     except Refused as refused:
         if "Unknown node" not in str(refused):
             raise
+
+
+command.add_command(downgrade.command)

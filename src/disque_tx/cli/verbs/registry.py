@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import click
 
 #: Words after ``cluster``: those that only ``disque`` has, and those that the server has, too.
-_OURS: Final = (b"create", b"check")
+_OURS: Final = (b"create", b"check", b"downgrade")
 _SHARED: Final = (b"info", b"meet", b"forget")
 _HAS_PORT: Final = re.compile(rb"(\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):[0-9]+")
 #: Forms of output → the parameters of verbs that select them.
