@@ -1,7 +1,7 @@
 """The verbs of ``disque``, and how they are distinguished from commands of the server.
 
 1. Verbs are in lower case; words in any other case go to the server.
-2. ``cluster create`` and ``cluster check`` are verbs: the server has no such commands.
+2. ``cluster create``, ``check`` and ``downgrade`` are verbs: the server has no such commands.
    ``cluster info``, ``meet`` and ``forget`` are verbs if the next word is an address with a port
    after a colon, or an option: the server's own commands have neither there. ``cluster`` before an
    option is a verb, too.
