@@ -6,9 +6,9 @@ from typing import Final
 
 from disque_tx.commands.context import Server
 from disque_tx.commands.registry import ANY, Subcommand, run_subcommand
+from disque_tx.commands.sharedtables import change
 from disque_tx.core.client import Client
 from disque_tx.core.shared.settings import SETTINGS
-from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
 from disque_tx.tablemessages import Register
 
@@ -40,17 +40,8 @@ def _del(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def _change(server: Server, changes: list[Register]) -> None:
-    """Make changes, save them, and only then send them to other nodes."""
     node = server.node
-    if node.membership.standing.aside:
-        raise standing_aside()
-    before = node.policy_table.apply(changes, node.wall_us // 1_000_000)
-    try:
-        server.control.save_policies()
-    except CommandError:
-        node.policy_table.revert(before)
-        raise
-    node.exchange.announce(changes)
+    change(server, node.policy_table, server.control.save_policies, node.exchange, changes)
 
 
 def _list(server: Server, client: Client, argv: list[bytes]) -> None:

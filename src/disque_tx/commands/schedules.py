@@ -10,12 +10,12 @@ from disque_tx.commands.arguments import integer
 from disque_tx.commands.context import Server
 from disque_tx.commands.jobs import read_add_options
 from disque_tx.commands.registry import ANY, Subcommand, run_subcommand
+from disque_tx.commands.sharedtables import change
 from disque_tx.core.adding import out_of_memory
 from disque_tx.core.client import Client
 from disque_tx.core.recurring.calendar import EVERY, EVERY_S_MAX, NEVER
 from disque_tx.core.recurring.definition import MISSED, SKIP, TEXT_BYTES_MAX, Definition
 from disque_tx.core.rules.addrequest import AddRequest
-from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.tablemessages import Register
 
@@ -98,19 +98,9 @@ def _set_paused(server: Server, client: Client, name: bytes, paused: bool) -> No
 
 
 def _change(server: Server, changes: list[Register]) -> None:
-    """Make changes, save them, and only then send them to other nodes."""
     node = server.node
-    if node.membership.standing.aside:
-        raise standing_aside()
-    if not changes:
-        return
-    before = node.timetable.apply(changes, node.wall_us // 1_000_000)
-    try:
-        server.control.save_schedules()
-    except CommandError:
-        node.timetable.revert(before)
-        raise
-    node.recurring.publish(changes)
+    save, exchange = server.control.save_schedules, node.recurring.exchange
+    change(server, node.timetable, save, exchange, changes)
 
 
 def _run(server: Server, client: Client, argv: list[bytes]) -> None:

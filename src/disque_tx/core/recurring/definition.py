@@ -76,13 +76,8 @@ class Definition:
     def new_request(self) -> AddRequest:
         """What to add for one occurrence."""
         given = self.request
-        request = AddRequest(given.queue, given.body)
-        request.replicate = given.replicate
-        request.ttl_s = given.ttl_s
-        request.retry_s = given.retry_s
-        request.delay_s = given.delay_s
+        request = given.to_queue(given.queue)
         request.maxlen = given.maxlen
-        request.asynchronous = given.asynchronous
         return request
 
     def content(self) -> list[bytes]:

@@ -33,7 +33,6 @@ from disque_tx.core.state import State
 from disque_tx.core.waiters import CopiesWatcher
 from disque_tx.errors import CommandError
 from disque_tx.messages import WAIT_REPL
-from disque_tx.tablemessages import Register
 
 #: Schedules looked at in one turn.
 PER_TURN: Final = 100
@@ -68,7 +67,7 @@ class Upcoming:
 
 class Recurring(CopiesWatcher):
     """``calendar``: what reads cron expressions. ``made``, ``missed``: occurrences, counted by this
-    node; a gap that is skipped is one. ``failed``: attempts."""
+    node; a gap that is skipped is one. ``failed``: attempts. ``exchange``: sends changes."""
 
     def __init__(self, state: State, adding: Adding) -> None:
         self.calendar: Calendar = Calendar()
@@ -76,7 +75,7 @@ class Recurring(CopiesWatcher):
         self.missed: i64 = 0
         self.failed: i64 = 0
         self._table = state.timetable
-        self._exchange = state.exchanges.schedules
+        self.exchange = state.exchanges.schedules
         self._membership = state.membership
         self._waiters = state.waiters
         self._jobs = state.jobs
@@ -264,7 +263,7 @@ class Recurring(CopiesWatcher):
         if job is not None:
             self._outbox.note_text(events.SCHEDULED, job, events.NO_REASON, time_s, upcoming.name)
         mine = self._membership.myself.id
-        self._exchange.announce(self._table.made(upcoming.name, time_s, mine, self._wall_s))
+        self.exchange.announce(self._table.made(upcoming.name, time_s, mine, self._wall_s))
         self._table.changed.pop(upcoming.name, None)
         self._done(upcoming, time_s)
 
@@ -287,7 +286,3 @@ class Recurring(CopiesWatcher):
             upcoming.pending = b""
             self._look_at(upcoming, self._wall_s + _AGAIN_S)
         self._pending.clear()
-
-    def publish(self, changes: list[Register]) -> None:
-        """Send changes that a client made to all other nodes."""
-        self._exchange.announce(changes)
