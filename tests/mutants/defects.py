@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from disque_tx.commands.registry import Command
-from disque_tx.core import adding, node, recovery
+from disque_tx.core import adding, getting, recovery
 from disque_tx.core.acks import Acks
 from disque_tx.core.adding import Adding
 from disque_tx.core.arrival import Arrivals
@@ -267,7 +267,7 @@ MUTANTS: Final = [
     Mutant(
         "answer-turned", "an answer has the oldest job last", RespWriter, "jobs", turned, _ORDER
     ),
-    Mutant("no-pause-out", "GETJOB ignores PAUSE", node, "PAUSE_OUT", never, _PAUSE),
+    Mutant("no-pause-out", "GETJOB ignores PAUSE", getting, "PAUSE_OUT", never, _PAUSE),
     Mutant("no-pause-in", "ADDJOB ignores PAUSE", adding, "PAUSE_IN", never, _PAUSE),
     Mutant(
         "no-bcast",
