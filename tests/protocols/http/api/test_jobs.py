@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from tests.protocols.http.httpbench import Answer, HttpCase, parsed, request
 from tests.services.nodebench import drive
@@ -41,6 +41,18 @@ class AddTests(HttpCase):
         shown = self.http("GET", answer.json["url"]).json
         self.assertEqual((7, 600, 30), (shown["retry"], shown["ttl"], shown["delay"]))
 
+    def test_key(self) -> None:
+        """A producer that repeats a request with the same key gets the same job."""
+        new = {"body": "x", "unique": "order-7"}
+        first, again = self.http("POST", _JOBS, new), self.http("POST", _JOBS, new)
+        self.assertEqual((201, 200), (first.status, again.status))
+        self.assertEqual((True, False), (first.json["new"], again.json["new"]))
+        self.assertEqual(first.json["id"], again.json["id"])
+        self.assertEqual(first.json["url"], again.headers["location"])
+        other = {"body": "x", "unique_base64": "/w==", "unique_for_s": 60}
+        self.assertEqual([201, 200], [self.http("POST", _JOBS, other).status for _ in range(2)])
+        self.assertEqual(2, self.call(b"QLEN", b"mail"))
+
     def test_queue_names(self) -> None:
         """A queue may have any name, slashes and bytes that are not UTF-8 included."""
         for name in (b"a/b", b"..", b"\xff\0", b"<b>", "ü".encode()):
@@ -57,6 +69,9 @@ class AddTests(HttpCase):
             ({"body": "x", "async": 1}, "async"), ({"body": "x", "delay_s": True}, "delay_s"),
             ({"body": "\ud800"}, "body"), ([], "object"), (b"{", "JSON"), (b'{"a":NaN}', "JSON"),
             (b"[" * 100_000, "JSON"), ({"body": "x", "timeout_ms": 0}, "timeout_ms"),
+            ({"body": "x", "unique": ""}, "UNIQUE"), ({"body": "x", "unique": 7}, "unique"),
+            ({"body": "x", "unique_for_s": 7}, "unique_for_s"),
+            ({"body": "x", "unique": "k", "unique_for_s": 0}, "unique_for_s"),
             (b'{"body": "\xff"}', "JSON"), ({"body": "x", "ttl_s": 10, "delay_s": 10}, ""),
         ):  # fmt: skip
             answer = self.http("POST", _JOBS, body)
@@ -139,6 +154,55 @@ class SettleTests(HttpCase):
         path = self.leased()
         self.http("POST", f"{path}/nack")
         self.assertEqual(1, self.http("POST", _LEASE).json["jobs"][0]["nacks"])
+
+    def test_nack_later(self) -> None:
+        """A job that failed can wait, and its reason is kept for people to find."""
+        path = self.leased()
+        job_id = path.rpartition("/")[2]
+        failed = {"delay_s": 60.5, "reason": "no Grüße"}
+        self.assertEqual({"count": 1}, self.http("POST", f"{path}/nack", failed).json)
+        self.assertEqual([], self.http("POST", _LEASE).json["jobs"])
+        _cursor, found = self.call(b"JSCAN", b"0", b"BUSYLOOP", b"REASON", "*Grüße".encode())
+        self.assertEqual([job_id], [quote(found_id.text, safe="") for found_id in found])
+        self.http("POST", f"{path}/enqueue")
+        ids = [self.http("POST", _LEASE).json["jobs"][0]["id"]]
+        several = {"ids": ids, "delay_s": 60, "reason": "x"}
+        self.assertEqual({"count": 1}, self.http("POST", "/api/v1/jobs/nack", several).json)
+
+    def test_nack_refused(self) -> None:
+        """A wrong delay or reason leaves the job in the hands of its worker."""
+        path = self.leased()
+        for bad in (
+            {"delay_s": -1}, {"delay_s": "x"}, {"delay_s": 0.0001}, {"delay_s": 1e300},
+            {"delay_s": True}, {"reason": 5}, {"reason": "x" * 1_025}, {"reason": "\ud800"},
+            {"ids": ["x"]},
+        ):  # fmt: skip
+            self.problem(400, "ERR", self.http("POST", f"{path}/nack", bad))
+        self.assertEqual({"count": 1}, self.http("POST", f"{path}/ack").json)
+
+    def test_wait(self) -> None:
+        """A producer waits for the end of its job, and learns which it was."""
+        for verb, ended in (("ack", "acked"), ("delete", "deleted")):
+            path = self.leased()
+            channel, transport = self.connect()
+            channel.dataReceived(request("GET", f"{path}/wait"))
+            self.assertEqual(b"", transport.value())
+            ids = [unquote(path.rpartition("/")[2])]
+            self.http("POST", f"/api/v1/jobs/{verb}", {"ids": ids})
+            drive(self.reactor)
+            self.assertEqual({"ended": ended}, parsed(transport.value())[0].json)
+
+    def test_wait_ends(self) -> None:
+        """Waiting has an end, and waiting for a job that nobody knows does not begin."""
+        path = self.leased()
+        channel, transport = self.connect()
+        channel.dataReceived(request("GET", f"{path}/wait?wait_ms=1"))
+        self.let_answer(transport)
+        self.assertEqual({"ended": None}, parsed(transport.value())[0].json)
+        self.problem(400, "ERR", self.http("GET", f"{path}/wait?wait_ms=0"))
+        self.http("DELETE", path)
+        self.problem(404, "NOJOB", self.http("GET", f"{path}/wait"))
+        self.problem(400, "BADID", self.http("GET", "/api/v1/jobs/x/wait"))
 
     def test_working(self) -> None:
         """A lease can be renewed."""
