@@ -22,7 +22,8 @@ _MARKERS: Final = frozenset((b".", b".."))
 
 @attrs.frozen
 class Parameter:
-    """A word of the query. ``kind``: its type in JSON Schema. ``least``, ``most``: of a number."""
+    """A word of the query, or a header. ``kind``: its type in JSON Schema. ``least``, ``most``: of
+    a number. ``place``: ``query`` or ``header``."""
 
     name: str
     summary: str
@@ -32,6 +33,7 @@ class Parameter:
     most: int = 0
     choices: tuple[str, ...] = ()
     required: bool = False
+    place: str = "query"
 
 
 @attrs.frozen

@@ -53,6 +53,16 @@ class AddTests(HttpCase):
         self.assertEqual([201, 200], [self.http("POST", _JOBS, other).status for _ in range(2)])
         self.assertEqual(2, self.call(b"QLEN", b"mail"))
 
+    def test_key_in_header(self) -> None:
+        """Libraries that repeat requests put their key into a header."""
+        key = {"Idempotency_Key": '"8e03978e"'}
+        ids = {self.http("POST", _JOBS, {"body": "x"}, **key).json["id"] for _ in range(2)}
+        self.assertEqual((1, 1), (len(ids), self.call(b"QLEN", b"mail")))
+        both = self.http("POST", _JOBS, {"body": "x", "unique": "k"}, **key)
+        self.problem(400, "ERR", both)
+        in_query = self.http("POST", f"{_JOBS}?Idempotency-Key=k", {"body": "x"})
+        self.problem(400, "ERR", in_query)
+
     def test_queue_names(self) -> None:
         """A queue may have any name, slashes and bytes that are not UTF-8 included."""
         for name in (b"a/b", b"..", b"\xff\0", b"<b>", "ü".encode()):
@@ -191,6 +201,14 @@ class SettleTests(HttpCase):
             self.http("POST", f"/api/v1/jobs/{verb}", {"ids": ids})
             drive(self.reactor)
             self.assertEqual({"ended": ended}, parsed(transport.value())[0].json)
+
+    def test_wait_gone(self) -> None:
+        """Nothing is kept for a producer that goes away while it waits."""
+        channel, _transport = self.connect()
+        channel.dataReceived(request("GET", f"{self.leased()}/wait"))
+        self.assertEqual(1, self.root.runtime.node.blocked_clients)
+        self.hang_up(channel)
+        self.assertEqual(0, self.root.runtime.node.blocked_clients)
 
     def test_wait_ends(self) -> None:
         """Waiting has an end, and waiting for a job that nobody knows does not begin."""

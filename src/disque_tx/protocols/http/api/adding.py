@@ -17,7 +17,7 @@ from disque_tx.protocols.http.api.values import (
 )
 from disque_tx.protocols.http.exchange import Exchange, Reply, whole
 from disque_tx.protocols.http.problems import bad_request
-from disque_tx.protocols.http.routes import Route
+from disque_tx.protocols.http.routes import Parameter, Route
 
 _UINT32_MAX: Final = 2**32 - 1
 #: Members of a new job → word of ADDJOB, least, most.
@@ -33,6 +33,7 @@ JOB_MEMBERS: Final[dict[str, dict[str, Any]]] = {
     "body": TEXT, "body_base64": TEXT, "async": FLAG, **dict.fromkeys(_OPTIONS, NUMBER),
 }  # fmt: skip
 _TIMEOUT_MS_MAX: Final = 60_000
+_KEY: Final = Parameter("Idempotency-Key", "The same as unique", place="header")
 
 
 def option_words(values: dict[str, Any]) -> list[bytes]:
@@ -46,14 +47,18 @@ def option_words(values: dict[str, Any]) -> list[bytes]:
     return words
 
 
-def _key_words(values: dict[str, Any]) -> list[bytes]:
-    """The key of the job; no words if it has none."""
+def _key_words(values: dict[str, Any], key: bytes | None) -> list[bytes]:
+    """The key of the job, in a member or in the header; no words if it has none."""
     seconds = values.get("unique_for_s")
-    if values.get("unique") is None and values.get("unique_base64") is None:
+    if values.get("unique") is not None or values.get("unique_base64") is not None:
+        if key is not None:
+            raise bad_request(f"Give either unique or the header {_KEY.name}.")
+        key = take_bytes(values, "unique")
+    if key is None:
         if seconds is not None:
             raise bad_request("unique_for_s needs unique.")
         return []
-    words = [b"UNIQUE", take_bytes(values, "unique")]
+    words = [b"UNIQUE", key]
     if seconds is not None:
         words += [b"FOR", b"%d" % whole("unique_for_s", seconds, 1, _UINT32_MAX)]
     return [*words, b"WITHNEW"]
@@ -65,7 +70,7 @@ async def add(exchange: Exchange) -> Reply:
     body = take_bytes(values, "body")
     timeout = whole("timeout_ms", values.get("timeout_ms", 5_000), 1, _TIMEOUT_MS_MAX)
     words = [b"ADDJOB", exchange.path["queue"], body, b"%d" % timeout, *option_words(values)]
-    key = _key_words(values)
+    key = _key_words(values, exchange.header(_KEY))
     added = await exchange.call(*words, *key)
     job_id, fresh = added if key else (added.text, 1)
     return added_reply(job_id, bool(fresh))
@@ -91,7 +96,7 @@ def adding_routes() -> list[Route]:
     return [
         Route(
             "POST", f"{ROOT}/queues/{{queue}}/jobs", add, "Add a job, or find the one that has its"
-            " key", body=schema(**members), answer=ADDED, status=201, also=(200,),
+            " key", (_KEY,), body=schema(**members), answer=ADDED, status=201, also=(200,),
             errors=(409, 503, 507),
         )
     ]  # fmt: skip

@@ -89,7 +89,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
         schema["default"] = parameter.default
     return {
         "name": parameter.name,
-        "in": "query",
+        "in": parameter.place,
         "required": parameter.required,
         "description": parameter.summary,
         "schema": schema,
