@@ -73,9 +73,22 @@ class HintTests(SynchronousTestCase):
     def test_options_take_their_value(self) -> None:
         """The value of an option is not mistaken for the next argument."""
         self.assertEqual(
-            "[WITHCOUNTERS] [TIMEOUT milliseconds] FROM queue [queue ...]",
+            "[WITHCOUNTERS] [TIMEOUT milliseconds] [EXCEPT glob] [FROM queue ...] [MATCH glob ...]",
             hint("GETJOB nohang COUNT 5 "),
         )
+
+    def test_lists_of_values(self) -> None:
+        """Names and patterns may follow in any number, and the hint shows what can end the list."""
+        rest = "[NOHANG] [WITHCOUNTERS] [TIMEOUT milliseconds] [COUNT n]"
+        self.assertEqual(
+            f"{rest} [EXCEPT glob] [MATCH glob ...]", hint("GETJOB FROM mail fax letters ")
+        )
+        self.assertEqual(rest, hint("GETJOB EXCEPT x* FROM mail fax MATCH a* b* "))
+
+    def test_match_is_completed(self) -> None:
+        """The words for queues by pattern are offered."""
+        self.assertEqual(["MATCH"], completions("getjob from a ma"))
+        self.assertEqual(["EXCEPT"], completions("getjob ex"))
 
     def test_subcommand(self) -> None:
         """A command of two words has a hint."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 from zope.interface.verify import verifyObject
 
 from disque_tx.events import ACKED, ADDED, DELIVERED, QUEUED
@@ -56,12 +57,16 @@ class ViewTests(NodeCase):
         )
         self.assertIsNone(self.view.queue(b"nothing"))
 
-    def test_in_hand(self) -> None:
-        """An autoscaler needs to know how many jobs workers hold."""
+    def test_counts(self) -> None:
+        """A console shows jobs that are not in the queue, too, of queues that do not exist any
+        more as well."""
         self.turn(b"ADDJOB q a 0", b"ADDJOB q b 0", b"ADDJOB other c 0")
         worker, _transport = self.connect()
         worker.dataReceived(b"GETJOB COUNT 2 FROM q\r\nGETJOB FROM other\r\n")
-        self.assertEqual((0, 2), self.view.in_hand(0, b"q", 1_000))
+        self.turn(b"ADDJOB q d 0 DELAY 60", b"ADDJOB dead:q e 0")
+        counts = self.view.counts(b"q")
+        self.assertEqual((1, 0, 2, 1), attrs.astuple(counts)[:4])
+        self.assertEqual((0, 0, 0, 0, 0.0, 0.0), attrs.astuple(self.view.counts(b"nothing")))
 
 
 class WatchTests(NodeCase):

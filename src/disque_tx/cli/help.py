@@ -173,11 +173,11 @@ ENTRIES: Final = (
             "[WITHCOUNTERS]",
             "[TIMEOUT milliseconds]",
             "[COUNT n]",
-            "FROM",
-            "queue",
-            "[queue ...]",
+            "[EXCEPT glob]",
+            "[FROM queue ...]",
+            "[MATCH glob ...]",
         ),
-        "Fetch jobs from queues, and wait if there are none",
+        "Fetch jobs from queues, by name or by pattern, and wait if there are none",
     ),
     Entry("jobs", "ACKJOB", _IDS, "Acknowledge jobs: they are done"),
     Entry("jobs", "FASTACK", _IDS, "The same with less traffic; a job may be delivered again"),
@@ -261,8 +261,16 @@ def _remaining(entry: Entry, words: list[str]) -> list[str]:
     rest = list(entry.params)
     values = 0
     for word in words:
-        values = values - 1 if values else _consume(rest, word.upper())
+        if values > 0:
+            values -= 1
+        elif values == 0 or _begins_option(rest, word):
+            values = _consume(rest, word.upper())
     return rest
+
+
+def _begins_option(rest: list[str], word: str) -> bool:
+    """Whether ``word`` ends a list of values, as MATCH does behind the queues of FROM."""
+    return any(param.strip("[]").split()[0] == word for param in rest)
 
 
 def _typed(words: list[str]) -> Entry | None:
@@ -275,12 +283,13 @@ def _typed(words: list[str]) -> Entry | None:
 
 
 def _consume(rest: list[str], word: str) -> int:
-    """Remove the parameter that ``word`` fills from ``rest``. Returns how many values follow it."""
+    """Remove the parameter that ``word`` fills from ``rest``. Returns how many values follow it, -1
+    for any number."""
     for index, param in enumerate(rest):
         option, *values = param.strip("[]").split()
         if param.startswith("[") and option == word:
             del rest[index]
-            return len(values)
+            return -1 if values[-1:] == ["..."] else len(values)
     for index, param in enumerate(rest):
         if not param.startswith("["):
             del rest[index]

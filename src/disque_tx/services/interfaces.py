@@ -93,6 +93,21 @@ class QueueFigures:
 
 
 @attrs.frozen
+class QueueCounts:
+    """Where jobs of a queue are, besides those in it, as in QCOUNT. ``delayed``: whose DELAY this
+    node waits for. ``backoff``: waiting for another attempt. ``in_hand``: fetched and not
+    acknowledged. ``dead``: dead letters. ``in_per_s``, ``out_per_s``: jobs that entered and left
+    the queue, the mean of ten seconds."""
+
+    delayed: int
+    backoff: int
+    in_hand: int
+    dead: int
+    in_per_s: float
+    out_per_s: float
+
+
+@attrs.frozen
 class JobEvent:
     """Something that happened to a job, as in the event log (``disque_tx.events``).
 
@@ -131,9 +146,9 @@ class INodeView(Interface):
     def queue(name: bytes) -> QueueFigures | None:
         """One queue; ``None`` if it does not exist."""
 
-    def in_hand(cursor: int, queue: bytes, least: int) -> tuple[int, int]:
-        """Looks at about ``least`` jobs: how many of them are of this queue and in the hands of
-        clients, and the cursor for the next call; from 0 to 0."""
+    def counts(name: bytes) -> QueueCounts:
+        """What is counted of a queue, which need not exist; costs the same for any number of
+        jobs."""
 
 
 class IConnection(Interface):

@@ -9,11 +9,12 @@ from zope.interface import implementer
 
 from disque_tx.commands.context import Server
 from disque_tx.commands.info import info_text
+from disque_tx.core.overview.counts import NUMBERS
 from disque_tx.core.queues import PAUSE_NAMES, Queue
 from disque_tx.events import ADDED, QUEUED, EventSink
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import FAIL, HANDSHAKE, MYSELF, PFAIL
-from disque_tx.services.interfaces import Health, INodeView, JobEvent, QueueFigures
+from disque_tx.services.interfaces import Health, INodeView, JobEvent, QueueCounts, QueueFigures
 
 #: The level of memory at which ADDJOB may fail.
 _FULL: Final = 2
@@ -84,15 +85,18 @@ class NodeView:
         queue = self._node.queues.get(name)
         return None if queue is None else self._figures(queue)
 
-    def in_hand(self, cursor: int, queue: bytes, least: int) -> tuple[int, int]:
-        """Jobs of this queue among about ``least`` that clients hold."""
-        table, seen, count = self._node.jobs.table, 0, 0
-        while True:
-            cursor, jobs = table.scan(cursor)
-            seen += len(jobs) + 1
-            count += sum(job.in_hand and job.queue == queue for job in jobs)
-            if cursor == 0 or seen >= least:
-                return cursor, count
+    def counts(self, name: bytes) -> QueueCounts:
+        """What is counted of a queue."""
+        kept = self._node.overview.counts_of(name, self._node.now_ms)
+        of = dict(zip(NUMBERS, kept.numbers, strict=True))
+        return QueueCounts(
+            delayed=of[b"delayed"],
+            backoff=of[b"backoff"],
+            in_hand=of[b"in-hand"],
+            dead=of[b"dead"],
+            in_per_s=of[b"in-per-s"] / 1000,
+            out_per_s=of[b"out-per-s"] / 1000,
+        )
 
     def _figures(self, queue: Queue) -> QueueFigures:
         now_ms = self._node.now_ms

@@ -16,6 +16,9 @@ from disque_tx.protocols.http.site import HttpFactory, standard_routes
 from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase
 
+#: Steps of the reactor's clock. The clocks of the node are real ones: this is many seconds of them.
+_STEPS_MAX = 1_000_000
+
 
 @attrs.frozen
 class Answer:
@@ -56,6 +59,14 @@ class HttpCase(RootCase):
         channel.makeConnection(transport)
         self.addCleanup(self.hang_up, channel)
         return channel, transport
+
+    def let_answer(self, transport: StringTransport) -> None:
+        """Let time pass until something was sent; nothing is sent if a request hangs."""
+        for _ in range(_STEPS_MAX):
+            if transport.value():
+                return
+            self.reactor.advance(0.01)
+        self.fail("There is no answer.")
 
     def hang_up(self, channel: Channel) -> None:
         """The client goes away."""

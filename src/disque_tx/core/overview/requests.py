@@ -17,7 +17,7 @@ from disque_tx.busmessages import QUERY, REPORT, QueryMessage
 from disque_tx.core.acks import Acks
 from disque_tx.core.client import BLOCKED_TASK, REPLY_OFF, Client
 from disque_tx.core.overview.answers import Answer, CountAnswer, FlushAnswer, ListAnswer
-from disque_tx.core.overview.counts import Counts
+from disque_tx.core.overview.counts import Counts, QueueCounts
 from disque_tx.core.overview.flushing import FLUSH_ANY, Flushing
 from disque_tx.core.overview.listing import SORTS, Listing, ListRequest
 from disque_tx.core.overview.questions import Asker, Questions
@@ -96,6 +96,10 @@ class Overview:
             raise CommandError("ERR", "Too many long requests are under way, try again later")
         self._now_ms = now_ms
         Gathering(self, self._waiters, client, answer, everywhere).begin(words)
+
+    def counts_of(self, name: bytes, now_ms: i64) -> QueueCounts:
+        """What this node counts of a queue, for other front ends than QCOUNT."""
+        return self._counts.of(name, now_ms)
 
     # -- work --------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 import attrs
 from twisted.internet.defer import Deferred
 
+from disque_tx.protocols.http.guard import only
 from disque_tx.protocols.http.problems import Problem, bad_request
 from disque_tx.protocols.http.routes import Parameter, Route
 from disque_tx.services.interfaces import IConnection, IHost, Role
@@ -69,6 +70,10 @@ class Exchange:
         parameter = self._described(name)
         return whole(name, self.word(name) or "0", parameter.least, parameter.most)
 
+    def header(self, parameter: Parameter) -> bytes | None:
+        """A header that the route describes; ``None`` if it is absent."""
+        return only(self.request.requestHeaders, parameter.name)
+
     def _described(self, name: str) -> Parameter:
         return next(parameter for parameter in self.route.parameters if parameter.name == name)
 
@@ -76,7 +81,8 @@ class Exchange:
         """Refuse words that the route does not know: a typing error must not change the meaning of
         a request."""
         self._words = self._parsed()
-        known = {parameter.name for parameter in self.route.parameters}
+        parameters = self.route.parameters
+        known = {parameter.name for parameter in parameters if parameter.place == "query"}
         unknown = sorted(self._words.keys() - known)
         if unknown:
             raise bad_request(f"There is no parameter {unknown[0][:50]!r} here.")

@@ -12,6 +12,7 @@ from disque_tx.errors import CommandError
 CONTENT_TYPE: Final = "application/problem+json"
 #: Error codes (client protocol, section 23) → status. ``ERR`` and unknown codes: 400.
 STATUS_OF_CODE: Final = {
+    "ACKED": 410,
     "BADID": 400,
     "DENIED": 403,
     "LEAVING": 503,
@@ -23,6 +24,7 @@ STATUS_OF_CODE: Final = {
     "NONODES": 503,
     "NOPERM": 403,
     "NOREPL": 503,
+    "NOSCHEDULE": 404,
     "NOTREADY": 503,
     "OOM": 507,
     "PAUSED": 409,

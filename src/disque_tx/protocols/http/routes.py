@@ -22,7 +22,8 @@ _MARKERS: Final = frozenset((b".", b".."))
 
 @attrs.frozen
 class Parameter:
-    """A word of the query. ``kind``: its type in JSON Schema. ``least``, ``most``: of a number."""
+    """A word of the query, or a header. ``kind``: its type in JSON Schema. ``least``, ``most``: of
+    a number. ``place``: ``query`` or ``header``."""
 
     name: str
     summary: str
@@ -32,6 +33,7 @@ class Parameter:
     most: int = 0
     choices: tuple[str, ...] = ()
     required: bool = False
+    place: str = "query"
 
 
 @attrs.frozen
@@ -41,7 +43,8 @@ class Route:
     ``path``: with ``{name}`` for one segment. ``handler``: returns a value for JSON, a ``Reply``,
     or a Deferred of one of them; raises ``Problem``. ``open``: served without a password.
     ``body``: the schema of the JSON it takes, ``None`` if it takes none. ``answer``: the schema of
-    what it returns. ``errors``: the statuses of its own problems, besides those of all routes.
+    what it returns. ``also``: other statuses of an answer with that schema. ``errors``: the
+    statuses of its own problems, besides those of all routes.
     """
 
     method: str
@@ -52,6 +55,7 @@ class Route:
     body: dict[str, Any] | None = None
     answer: dict[str, Any] | None = None
     status: int = 200
+    also: tuple[int, ...] = ()
     content_type: str = "application/json"
     errors: tuple[int, ...] = ()
     open: bool = False

@@ -8,12 +8,17 @@ from twisted.internet.interfaces import IAddress, IProtocolNegotiationFactory
 from twisted.internet.protocol import Factory
 from zope.interface import implementer
 
+from disque_tx.protocols.http.api.adding import adding_routes
+from disque_tx.protocols.http.api.counts import count_routes
 from disque_tx.protocols.http.api.deadletters import deadletter_routes
+from disque_tx.protocols.http.api.emptying import emptying_routes
 from disque_tx.protocols.http.api.events import event_routes
 from disque_tx.protocols.http.api.jobs import job_routes
 from disque_tx.protocols.http.api.node import node_routes
 from disque_tx.protocols.http.api.openapi import openapi_routes
+from disque_tx.protocols.http.api.policies import policy_routes
 from disque_tx.protocols.http.api.queues import queue_routes
+from disque_tx.protocols.http.api.schedules import schedule_routes
 from disque_tx.protocols.http.channel import Channel
 from disque_tx.protocols.http.health import health_routes
 from disque_tx.protocols.http.metrics.pages import metrics_routes
@@ -53,7 +58,9 @@ class HttpFactory(Factory):
 def standard_routes(host: IHost) -> Routes:
     """Everything that a listener serves."""
     routes = Routes()
-    routes.add(*health_routes(), *job_routes(), *queue_routes(host), *deadletter_routes())
+    routes.add(*health_routes(), *adding_routes(), *job_routes())
+    routes.add(*queue_routes(), *count_routes(), *emptying_routes(), *deadletter_routes())
+    routes.add(*policy_routes(), *schedule_routes())
     routes.add(*metrics_routes(host))
     routes.add(*node_routes(), *event_routes(host), *openapi_routes(routes))
     return routes

@@ -38,6 +38,7 @@ _READING: Final = frozenset(
         b"qstat",
         b"qcount",
         b"qlist",
+        b"waitjob",
         *_SCANS,
     )
 )
@@ -47,6 +48,7 @@ _READING_PARTS: Final = {
     b"cluster": frozenset((b"info", b"nodes")),
     b"config": frozenset((b"get",)),
     b"qpolicy": frozenset((b"list", b"get")),
+    b"schedule": frozenset((b"list", b"get")),
     b"slowlog": frozenset((b"get", b"len")),
     b"latency": frozenset((b"latest", b"history", b"graph", b"doctor")),
 }

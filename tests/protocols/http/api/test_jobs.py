@@ -1,79 +1,15 @@
-"""Jobs over HTTP."""
+"""Jobs that exist, over HTTP."""
 
 from __future__ import annotations
 
-from base64 import b64encode
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from tests.protocols.http.httpbench import Answer, HttpCase, parsed, request
 from tests.services.nodebench import drive
 
 _JOBS = "/api/v1/queues/mail/jobs"
 _LEASE = "/api/v1/queues/mail/lease"
-
-
-class AddTests(HttpCase):
-    """Adding jobs."""
-
-    def test_text(self) -> None:
-        """curl alone can add a job."""
-        answer = self.http("POST", _JOBS, {"body": "Grüße"})
-        self.assertEqual(201, answer.status, answer.body)
-        self.assertEqual(answer.json["url"], answer.headers["location"])
-        ((queue, job_id, body),) = self.call(b"GETJOB", b"FROM", b"mail")
-        self.assertEqual((b"mail", "Grüße".encode()), (queue, body))
-        self.assertEqual(answer.json["id"].encode(), job_id)
-
-    def test_bytes(self) -> None:
-        """A body may be any bytes."""
-        data = bytes(range(256))
-        answer = self.http("POST", _JOBS, {"body_base64": b64encode(data).decode()})
-        self.assertEqual(201, answer.status)
-        leased = self.http("POST", _LEASE).json["jobs"][0]
-        self.assertEqual(b64encode(data).decode(), leased["body_base64"])
-        self.assertNotIn("body", leased)
-
-    def test_options(self) -> None:
-        """All options of ADDJOB arrive."""
-        options = {"retry_s": 7, "ttl_s": 600, "delay_s": 30, "replicate": 1, "maxlen": 10}
-        answer = self.http("POST", _JOBS, {"body": "x", "async": True, **options})
-        shown = self.http("GET", answer.json["url"]).json
-        self.assertEqual((7, 600, 30), (shown["retry"], shown["ttl"], shown["delay"]))
-
-    def test_queue_names(self) -> None:
-        """A queue may have any name, slashes and bytes that are not UTF-8 included."""
-        for name in (b"a/b", b"..", b"\xff\0", b"<b>", "ü".encode()):
-            path = f"/api/v1/queues/{quote(name, safe='').replace('..', '%2E%2E')}/jobs"
-            self.assertEqual(201, self.http("POST", path, {"body": "x"}).status, name)
-            self.assertEqual(1, self.call(b"QLEN", name))
-
-    def test_refused(self) -> None:
-        """What is not understood adds nothing, and the answer says what is wrong."""
-        for body, word in (
-            ({}, "body"), ({"body": 1}, "body"), ({"body": "x", "body_base64": "eA=="}, "either"),
-            ({"body_base64": "!"}, "body_base64"), ({"body": "x", "retry": 1}, "'retry'"),
-            ({"body": "x", "ttl_s": 0}, "ttl_s"), ({"body": "x", "ttl_s": 1.5}, "ttl_s"),
-            ({"body": "x", "async": 1}, "async"), ({"body": "x", "delay_s": True}, "delay_s"),
-            ({"body": "\ud800"}, "body"), ([], "object"), (b"{", "JSON"), (b'{"a":NaN}', "JSON"),
-            (b"[" * 100_000, "JSON"), ({"body": "x", "timeout_ms": 0}, "timeout_ms"),
-            (b'{"body": "\xff"}', "JSON"), ({"body": "x", "ttl_s": 10, "delay_s": 10}, ""),
-        ):  # fmt: skip
-            answer = self.http("POST", _JOBS, body)
-            self.problem(400, "ERR", answer)
-            self.assertIn(word, answer.json["detail"])
-        self.problem(415, "TYPE", self.http("POST", _JOBS, b"body=x", Content_Type="text/plain"))
-        self.assertEqual(0, self.call(b"QLEN", b"mail"))
-
-    def test_codes(self) -> None:
-        """Errors of the node keep their codes."""
-        self.call(b"PAUSE", b"mail", b"in")
-        self.problem(409, "PAUSED", self.http("POST", _JOBS, {"body": "x"}))
-        self.call(b"PAUSE", b"mail", b"none")
-        full = {"body": "x", "maxlen": 1}
-        self.http("POST", _JOBS, full)
-        self.problem(409, "MAXLEN", self.http("POST", _JOBS, full))
-        self.problem(503, "NOREPL", self.http("POST", _JOBS, {"body": "x", "replicate": 3}))
 
 
 class LeaseTests(HttpCase):
@@ -139,6 +75,63 @@ class SettleTests(HttpCase):
         path = self.leased()
         self.http("POST", f"{path}/nack")
         self.assertEqual(1, self.http("POST", _LEASE).json["jobs"][0]["nacks"])
+
+    def test_nack_later(self) -> None:
+        """A job that failed can wait, and its reason is kept for people to find."""
+        path = self.leased()
+        job_id = path.rpartition("/")[2]
+        failed = {"delay_s": 60.5, "reason": "no Grüße"}
+        self.assertEqual({"count": 1}, self.http("POST", f"{path}/nack", failed).json)
+        self.assertEqual([], self.http("POST", _LEASE).json["jobs"])
+        _cursor, found = self.call(b"JSCAN", b"0", b"BUSYLOOP", b"REASON", "*Grüße".encode())
+        self.assertEqual([job_id], [quote(found_id.text, safe="") for found_id in found])
+        self.http("POST", f"{path}/enqueue")
+        ids = [self.http("POST", _LEASE).json["jobs"][0]["id"]]
+        several = {"ids": ids, "delay_s": 60, "reason": "x"}
+        self.assertEqual({"count": 1}, self.http("POST", "/api/v1/jobs/nack", several).json)
+
+    def test_nack_refused(self) -> None:
+        """A wrong delay or reason leaves the job in the hands of its worker."""
+        path = self.leased()
+        for bad in (
+            {"delay_s": -1}, {"delay_s": "x"}, {"delay_s": 0.0001}, {"delay_s": 1e300},
+            {"delay_s": True}, {"reason": 5}, {"reason": "x" * 1_025}, {"reason": "\ud800"},
+            {"ids": ["x"]},
+        ):  # fmt: skip
+            self.problem(400, "ERR", self.http("POST", f"{path}/nack", bad))
+        self.assertEqual({"count": 1}, self.http("POST", f"{path}/ack").json)
+
+    def test_wait(self) -> None:
+        """A producer waits for the end of its job, and learns which it was."""
+        for verb, ended in (("ack", "acked"), ("delete", "deleted")):
+            path = self.leased()
+            channel, transport = self.connect()
+            channel.dataReceived(request("GET", f"{path}/wait"))
+            self.assertEqual(b"", transport.value())
+            ids = [unquote(path.rpartition("/")[2])]
+            self.http("POST", f"/api/v1/jobs/{verb}", {"ids": ids})
+            drive(self.reactor)
+            self.assertEqual({"ended": ended}, parsed(transport.value())[0].json)
+
+    def test_wait_gone(self) -> None:
+        """Nothing is kept for a producer that goes away while it waits."""
+        channel, _transport = self.connect()
+        channel.dataReceived(request("GET", f"{self.leased()}/wait"))
+        self.assertEqual(1, self.root.runtime.node.blocked_clients)
+        self.hang_up(channel)
+        self.assertEqual(0, self.root.runtime.node.blocked_clients)
+
+    def test_wait_ends(self) -> None:
+        """Waiting has an end, and waiting for a job that nobody knows does not begin."""
+        path = self.leased()
+        channel, transport = self.connect()
+        channel.dataReceived(request("GET", f"{path}/wait?wait_ms=1"))
+        self.let_answer(transport)
+        self.assertEqual({"ended": None}, parsed(transport.value())[0].json)
+        self.problem(400, "ERR", self.http("GET", f"{path}/wait?wait_ms=0"))
+        self.http("DELETE", path)
+        self.problem(404, "NOJOB", self.http("GET", f"{path}/wait"))
+        self.problem(400, "BADID", self.http("GET", "/api/v1/jobs/x/wait"))
 
     def test_working(self) -> None:
         """A lease can be renewed."""

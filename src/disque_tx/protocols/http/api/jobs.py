@@ -1,4 +1,4 @@
-"""Jobs: adding, leasing, settling, looking at one."""
+"""Jobs: leasing, settling, looking at one, waiting for its end."""
 
 from __future__ import annotations
 
@@ -6,37 +6,30 @@ from typing import Any, Final
 
 from disque_tx.protocols.http.api.values import (
     NUMBER,
+    REAL,
     ROOT,
     TEXT,
     array,
     job_value,
     pairs,
     schema,
-    take_bytes,
     take_ids,
+    take_number,
+    take_text,
     text,
-    url,
 )
-from disque_tx.protocols.http.exchange import Exchange, Reply, whole
-from disque_tx.protocols.http.problems import Problem, bad_request
+from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.problems import Problem
 from disque_tx.protocols.http.routes import Handler, Parameter, Route
 
-_UINT32_MAX: Final = 2**32 - 1
-#: Members of a new job → word of ADDJOB, least, most.
-_OPTIONS: Final = {
-    "replicate": (b"REPLICATE", 1, 65_535),
-    "delay_s": (b"DELAY", 0, _UINT32_MAX),
-    "retry_s": (b"RETRY", 0, _UINT32_MAX),
-    "ttl_s": (b"TTL", 1, _UINT32_MAX),
-    "maxlen": (b"MAXLEN", 1, 2**63 - 1),
-}
 _TIMEOUT_MS_MAX: Final = 60_000
+_WAIT_MS: Final = 10_000
 _COUNT_MAX: Final = 1_000
+_ENDINGS: Final = ("acked", "deleted", "expired", "dead")
 #: Path → command and summary, for one job and for several.
 _ACTIONS: Final = {
     "ack": (b"ACKJOB", "Acknowledge: the work is done, on all nodes"),
     "fastack": (b"FASTACK", "Acknowledge quickly; a job may rarely be delivered again"),
-    "nack": (b"NACK", "Return to the queue: the work failed"),
     "enqueue": (b"ENQUEUE", "Queue at once, whatever its delay"),
     "dequeue": (b"DEQUEUE", "Take out of the queue, without losing it"),
     "delete": (b"DELJOB", "Delete from this node"),
@@ -52,25 +45,6 @@ _SHOWN: Final = schema(
     next_requeue_within={"type": ["integer", "null"]}, next_awake_within=NUMBER,
     body={"type": ["string", "null"]}, body_base64=TEXT,
 )  # fmt: skip
-
-
-async def add(exchange: Exchange) -> Reply:
-    """ADDJOB."""
-    values = exchange.json()
-    body = take_bytes(values, "body")
-    timeout = whole("timeout_ms", values.get("timeout_ms", 5_000), 1, _TIMEOUT_MS_MAX)
-    words = [b"ADDJOB", exchange.path["queue"], body, b"%d" % timeout]
-    for name, (word, least, most) in _OPTIONS.items():
-        if values.get(name) is not None:
-            words += [word, b"%d" % whole(name, values[name], least, most)]
-    asynchronous = values.get("async", False)
-    if not isinstance(asynchronous, bool):
-        raise bad_request("async must be true or false.")
-    if asynchronous:
-        words.append(b"ASYNC")
-    job_id = (await exchange.call(*words)).text
-    where = url("jobs", job_id)
-    return Reply({"id": text(job_id), "url": where}, 201, headers={"Location": where})
 
 
 async def lease(exchange: Exchange) -> dict[str, Any]:
@@ -95,6 +69,35 @@ async def working(exchange: Exchange) -> dict[str, Any]:
     return {"retry_s": await exchange.call(b"WORKING", exchange.path["id"])}
 
 
+async def wait(exchange: Exchange) -> dict[str, Any]:
+    """WAITJOB."""
+    wait_ms = b"%d" % exchange.number("wait_ms")
+    how = await exchange.call(b"WAITJOB", exchange.path["id"], b"TIMEOUT", wait_ms)
+    return {"ended": None if how is None else text(how.text).lower()}
+
+
+async def nack(exchange: Exchange) -> dict[str, Any]:
+    """NACK of one job."""
+    words = _failure_words(exchange.json())
+    return {"count": await exchange.call(b"NACK", *words, exchange.path["id"])}
+
+
+async def nack_several(exchange: Exchange) -> dict[str, Any]:
+    """NACK of several jobs, for the same reason."""
+    values = exchange.json()
+    words = _failure_words(values)
+    return {"count": await exchange.call(b"NACK", *words, *take_ids(values))}
+
+
+def _failure_words(values: dict[str, Any]) -> list[bytes]:
+    words = []
+    if values.get("delay_s") is not None:
+        words += [b"DELAY", take_number("delay_s", values["delay_s"])]
+    if values.get("reason") is not None:
+        words += [b"REASON", take_text("reason", values["reason"])]
+    return words
+
+
 def _one(command: bytes) -> Handler:
     async def act(exchange: Exchange) -> dict[str, Any]:
         return {"count": await exchange.call(command, exchange.path["id"])}
@@ -110,18 +113,11 @@ def _several(command: bytes) -> Handler:
 
 
 def job_routes() -> list[Route]:
-    """All operations on jobs."""
+    """All operations on jobs that exist."""
     queue, job, jobs = f"{ROOT}/queues/{{queue}}", f"{ROOT}/jobs/{{id}}", f"{ROOT}/jobs"
-    new = schema(
-        body=TEXT, body_base64=TEXT, timeout_ms=NUMBER, **{"async": {"type": "boolean"}},
-        **dict.fromkeys(_OPTIONS, NUMBER),
-    )  # fmt: skip
-    counted = schema(count=NUMBER)
+    counted, ids = schema(count=NUMBER), array(TEXT)
+    failed = "Return to the queue: the work failed"
     routes = [
-        Route(
-            "POST", f"{queue}/jobs", add, "Add a job", body=new, answer=schema(id=TEXT, url=TEXT),
-            status=201, errors=(409, 503, 507),
-        ),
         Route(
             "POST", f"{queue}/lease", lease, "Lease jobs: each is delivered again unless it is"
             " acknowledged before its RETRY",
@@ -133,13 +129,30 @@ def job_routes() -> list[Route]:
         ),
         Route("GET", job, show, "A job as this node knows it", answer=_SHOWN, errors=(404,)),
         Route(
+            "GET", f"{job}/wait", wait, "Wait until the job has ended; null if it has not in time",
+            (
+                Parameter(
+                    "wait_ms", "Wait so long", "integer", _WAIT_MS, 1, _TIMEOUT_MS_MAX
+                ),
+            ),
+            answer=schema(ended={"type": ["string", "null"], "enum": [*_ENDINGS, None]}),
+            errors=(404,),
+        ),
+        Route(
             "POST", f"{job}/working", working, "Renew the lease",
             answer=schema(retry_s=NUMBER), errors=(404, 410),
+        ),
+        Route(
+            "POST", f"{job}/nack", nack, failed, body=schema(delay_s=REAL, reason=TEXT),
+            answer=counted, errors=(507,),
+        ),
+        Route(
+            "POST", f"{jobs}/nack", nack_several, f"{failed}: several",
+            body=schema(ids=ids, delay_s=REAL, reason=TEXT), answer=counted, errors=(507,),
         ),
         Route("DELETE", job, _one(b"DELJOB"), "Delete from this node", answer=counted),
     ]  # fmt: skip
     for name, (command, summary) in _ACTIONS.items():
-        body = schema(ids=array(TEXT))
         if name != "delete":
             routes.append(Route("POST", f"{job}/{name}", _one(command), summary, answer=counted))
         routes.append(
@@ -148,7 +161,7 @@ def job_routes() -> list[Route]:
                 f"{jobs}/{name}",
                 _several(command),
                 f"{summary}: several",
-                body=body,
+                body=schema(ids=ids),
                 answer=counted,
             )
         )

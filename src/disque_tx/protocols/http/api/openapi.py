@@ -48,14 +48,14 @@ def description(routes: Routes) -> dict[str, Any]:
 def statuses(route: Route) -> set[int]:
     """Every status that a route may answer with."""
     guarded = () if route.open else _GUARDED
-    return {route.status, *_COMMON, *guarded, *route.errors}
+    return {route.status, *route.also, *_COMMON, *guarded, *route.errors}
 
 
 def _operation(route: Route) -> dict[str, Any]:
     answers: dict[str, Any] = {}
     problem = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for status in sorted(statuses(route)):
-        if status == route.status:
+        if status in (route.status, *route.also):
             content = {route.content_type: {"schema": route.answer or {}}}
             answers[str(status)] = {"description": route.summary, "content": content}
         else:
@@ -89,7 +89,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
         schema["default"] = parameter.default
     return {
         "name": parameter.name,
-        "in": "query",
+        "in": parameter.place,
         "required": parameter.required,
         "description": parameter.summary,
         "schema": schema,

@@ -1,8 +1,7 @@
-"""Queues: lists, one, peek, pause, and figures for autoscalers."""
+"""Queues of this node: lists, one, peek, pause."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from fnmatch import translate
 from heapq import nlargest, nsmallest
 from re import compile as compiled
@@ -10,8 +9,9 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.protocols.http.api.slices import all_queues, pause
+from disque_tx.protocols.http.api.slices import QUEUES_PER_SLICE, all_queues, pause
 from disque_tx.protocols.http.api.values import (
+    FLAG,
     NUMBER,
     REAL,
     ROOT,
@@ -19,6 +19,7 @@ from disque_tx.protocols.http.api.values import (
     array,
     job_value,
     schema,
+    take_flag,
     text,
     url,
 )
@@ -35,20 +36,16 @@ _PEEK_MAX: Final = 1_000
 _PAUSES: Final = ("none", "in", "out", "all")
 _ORDERS: Final = ("asc", "desc")
 _SORTS: Final = ("name", "queued", "oldest_s", "blocked", "jobs_in", "jobs_out")
-_JOBS_PER_SLICE: Final = 5_000
-_RATES_MAX: Final = 1_000
 _QUEUE: Final = schema(
     name=TEXT, url=TEXT, queued=NUMBER, oldest_s=REAL, age_s=NUMBER, idle_s=NUMBER, blocked=NUMBER,
-    jobs_in=NUMBER, jobs_out=NUMBER, import_rate=NUMBER, pause=TEXT,
+    jobs_in=NUMBER, jobs_out=NUMBER, import_rate=NUMBER, pause=TEXT, delayed=NUMBER, backoff=NUMBER,
+    in_hand=NUMBER, dead=NUMBER, in_per_s=REAL, out_per_s=REAL,
 )  # fmt: skip
-_SCALE: Final = schema(
-    ready=NUMBER, in_hand=NUMBER, rate=REAL, expected_drain_seconds={"type": ["number", "null"]}
-)
 
 
-def queue_value(queue: QueueFigures) -> dict[str, Any]:
+def queue_value(host: IHost, queue: QueueFigures) -> dict[str, Any]:
     """A queue as JSON."""
-    values = attrs.asdict(queue)
+    values = {**attrs.asdict(queue), **attrs.asdict(host.view.counts(queue.name))}
     values["name"] = text(queue.name)
     return {**values, "url": url("queues", queue.name)}
 
@@ -80,7 +77,12 @@ async def list_queues(exchange: Exchange) -> dict[str, Any]:
             kept, unsorted = choose(offset + limit, kept + unsorted, key=key), []
     total += len(unsorted)
     kept = choose(offset + limit, kept + unsorted, key=key)
-    return {"total": total, "queues": [queue_value(queue) for queue in kept[offset:]]}
+    values: list[dict[str, Any]] = []
+    for number, queue in enumerate(kept[offset:]):
+        if number % QUEUES_PER_SLICE == QUEUES_PER_SLICE - 1:
+            await pause(exchange.host)
+        values.append(queue_value(exchange.host, queue))
+    return {"total": total, "queues": values}
 
 
 def _queue(exchange: Exchange) -> QueueFigures:
@@ -92,7 +94,7 @@ def _queue(exchange: Exchange) -> QueueFigures:
 
 def one_queue(exchange: Exchange) -> dict[str, Any]:
     """One queue."""
-    return queue_value(_queue(exchange))
+    return queue_value(exchange.host, _queue(exchange))
 
 
 async def peek(exchange: Exchange) -> dict[str, Any]:
@@ -106,59 +108,15 @@ async def peek(exchange: Exchange) -> dict[str, Any]:
 async def pause_queue(exchange: Exchange) -> dict[str, Any]:
     """PAUSE."""
     values = exchange.json()
-    wanted, everywhere = values.get("pause"), values.get("everywhere", False)
+    wanted = values.get("pause")
     if wanted not in _PAUSES:
         raise bad_request(f"pause must be one of {', '.join(_PAUSES)}.")
-    if not isinstance(everywhere, bool):
-        raise bad_request("everywhere must be true or false.")
-    words = [b"BCAST"] if everywhere else []
+    words = [b"BCAST"] if take_flag(values, "everywhere") else []
     status = await exchange.call(b"PAUSE", exchange.path["queue"], wanted.encode(), *words)
     return {"pause": text(status.text)}
 
 
-class Rates:
-    """Jobs per second that leave a queue, between two questions about it or since it exists."""
-
-    def __init__(self, host: IHost) -> None:
-        self._host = host
-        self._last: OrderedDict[bytes, tuple[float, int, float]] = OrderedDict()
-
-    def rate(self, queue: QueueFigures) -> float:
-        """Jobs per second."""
-        now_s = self._host.reactor.seconds()
-        since_s, jobs_out, rate = self._last.setdefault(queue.name, (now_s - queue.age_s, 0, 0.0))
-        self._last.move_to_end(queue.name)
-        if len(self._last) > _RATES_MAX:
-            self._last.popitem(last=False)
-        if queue.jobs_out < jobs_out:
-            jobs_out = 0  # the queue was removed and made again
-        if now_s - since_s < 1:
-            return rate
-        rate = (queue.jobs_out - jobs_out) / (now_s - since_s)
-        self._last[queue.name] = now_s, queue.jobs_out, rate
-        return rate
-
-    async def scale(self, exchange: Exchange) -> dict[str, Any]:
-        """What an autoscaler needs; a queue that does not exist is an empty one."""
-        host, name = exchange.host, exchange.path["queue"]
-        queue = host.view.queue(name)
-        ready = 0 if queue is None else queue.queued
-        rate = 0.0 if queue is None else self.rate(queue)
-        cursor, in_hand = host.view.in_hand(0, name, _JOBS_PER_SLICE)
-        while cursor:
-            await pause(host)
-            cursor, more = host.view.in_hand(cursor, name, _JOBS_PER_SLICE)
-            in_hand += more
-        drain_s = 0.0 if not ready else round(ready / rate, 3) if rate else None
-        return {
-            "ready": ready,
-            "in_hand": in_hand,
-            "rate": round(rate, 3),
-            "expected_drain_seconds": drain_s,
-        }
-
-
-def queue_routes(host: IHost) -> list[Route]:
+def queue_routes() -> list[Route]:
     """All operations on queues."""
     queue = f"{ROOT}/queues/{{queue}}"
     return [
@@ -184,8 +142,7 @@ def queue_routes(host: IHost) -> list[Route]:
         ),
         Route(
             "POST", f"{queue}/pause", pause_queue, "Pause the queue, or go on",
-            body=schema(pause={"enum": list(_PAUSES)}, everywhere={"type": "boolean"}),
+            body=schema(pause={"enum": list(_PAUSES)}, everywhere=FLAG),
             answer=schema(pause=TEXT),
         ),
-        Route("GET", f"{queue}/scale", Rates(host).scale, "Figures for autoscalers", answer=_SCALE),
     ]  # fmt: skip

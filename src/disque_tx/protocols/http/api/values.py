@@ -12,6 +12,7 @@ ROOT: Final = "/api/v1"
 TEXT: Final[dict[str, Any]] = {"type": "string"}
 NUMBER: Final[dict[str, Any]] = {"type": ["integer", "string"]}
 REAL: Final[dict[str, Any]] = {"type": "number"}
+FLAG: Final[dict[str, Any]] = {"type": "boolean"}
 
 
 def text(data: bytes) -> str:
@@ -37,16 +38,39 @@ def take_bytes(values: dict[str, Any], name: str) -> bytes:
     plain, encoded = values.get(name), values.get(f"{name}_base64")
     if (plain is None) == (encoded is None):
         raise bad_request(f"Give either {name} or {name}_base64.")
+    if encoded is None:
+        return take_text(name, plain)
     try:
-        if isinstance(plain, str):
-            return plain.encode()
         if isinstance(encoded, str):
             return b64decode(encoded, validate=True)
     except ValueError as error:
-        raise bad_request(
-            f"{name if encoded is None else name + '_base64'} is not valid: {error}."
-        ) from None
-    raise bad_request(f"{name} must be a string.")
+        raise bad_request(f"{name}_base64 is not valid: {error}.") from None
+    raise bad_request(f"{name}_base64 must be a string.")
+
+
+def take_text(name: str, value: object) -> bytes:
+    """A string as UTF-8."""
+    if not isinstance(value, str):
+        raise bad_request(f"{name} must be a string.")
+    try:
+        return value.encode()
+    except ValueError as error:
+        raise bad_request(f"{name} is not valid: {error}.") from None
+
+
+def take_number(name: str, value: object) -> bytes:
+    """A number that may have decimals, as digits; the node checks its range."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise bad_request(f"{name} must be a number.")
+    return repr(value).encode()
+
+
+def take_flag(values: dict[str, Any], name: str) -> bool:
+    """A member that is true or false, false if it is absent."""
+    value = values.get(name, False)
+    if not isinstance(value, bool):
+        raise bad_request(f"{name} must be true or false.")
+    return value
 
 
 def take_ids(values: dict[str, Any], most: int = 1_000) -> list[bytes]:
@@ -65,7 +89,7 @@ def job_value(job: list[Any]) -> dict[str, Any]:
     values: dict[str, Any] = {"id": text(job_id), "queue": text(queue), "url": url("jobs", job_id)}
     put_bytes(values, "body", body)
     for name, value in zip(rest[::2], rest[1::2], strict=True):
-        values[name.decode().replace("-", "_")] = value
+        values[member_name(name)] = value
     return values
 
 
@@ -73,7 +97,7 @@ def pairs(flat: list[Any]) -> dict[str, Any]:
     """A flat list of names and values, as SHOW returns it; ``body`` as in :func:`put_bytes`."""
     values: dict[str, Any] = {}
     for name, value in zip(flat[::2], flat[1::2], strict=True):
-        key = name.decode().replace("-", "_")
+        key = member_name(name)
         if key == "body" and isinstance(value, bytes):
             put_bytes(values, key, value)
         elif isinstance(value, list):
@@ -81,6 +105,11 @@ def pairs(flat: list[Any]) -> dict[str, Any]:
         else:
             values[key] = text(value) if isinstance(value, bytes) else value
     return values
+
+
+def member_name(name: bytes) -> str:
+    """The name of a value of the node as a member of JSON."""
+    return name.decode().replace("-", "_")
 
 
 def schema(**members: dict[str, Any]) -> dict[str, Any]:

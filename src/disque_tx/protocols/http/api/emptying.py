@@ -1,0 +1,71 @@
+"""Emptying queues: ending their jobs, and moving them to other queues."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from disque_tx.protocols.http.api.counts import NODES, nodes_value
+from disque_tx.protocols.http.api.values import (
+    FLAG,
+    NUMBER,
+    ROOT,
+    TEXT,
+    array,
+    schema,
+    take_bytes,
+    take_flag,
+    take_ids,
+)
+from disque_tx.protocols.http.exchange import Exchange, whole
+from disque_tx.protocols.http.problems import bad_request
+from disque_tx.protocols.http.routes import Route
+
+_STATES: Final = ("queued", "delayed", "backoff", "in-hand", "any")
+_COUNT_MAX: Final = 2**53 - 1
+
+
+async def flush(exchange: Exchange) -> dict[str, Any]:
+    """QFLUSH."""
+    values = exchange.json()
+    states = values.get("states", ["queued"])
+    if not isinstance(states, list) or not 0 < len(states) <= len(_STATES):
+        raise bad_request("states must be an array of at least one state.")
+    words = [b"QFLUSH", exchange.path["queue"], b"WITHDETAILS"]
+    for state in states:
+        if state not in _STATES:
+            raise bad_request(f"A state must be one of {', '.join(_STATES)}.")
+        words += [b"STATE", state.encode()]
+    if take_flag(values, "everywhere"):
+        words.append(b"CLUSTER")
+    reply = await exchange.call(*words)
+    return {"count": reply[b"flushed"], **nodes_value(reply)}
+
+
+async def move(exchange: Exchange) -> dict[str, Any]:
+    """QMOVE."""
+    values = exchange.json()
+    words = [b"QMOVE", exchange.path["queue"], take_bytes(values, "to")]
+    if take_flag(values, "dead"):
+        words.append(b"DEAD")
+    if values.get("count") is not None:
+        words += [b"COUNT", b"%d" % whole("count", values["count"], 1, _COUNT_MAX)]
+    if values.get("ids") is not None:
+        words += [b"ID", *take_ids(values)]
+    return {"count": await exchange.call(*words)}
+
+
+def emptying_routes() -> list[Route]:
+    """Both operations."""
+    queue = f"{ROOT}/queues/{{queue}}"
+    return [
+        Route(
+            "POST", f"{queue}/flush", flush, "End the jobs of a queue",
+            body=schema(states=array({"enum": list(_STATES)}), everywhere=FLAG),
+            answer=schema(count=NUMBER, **NODES),
+        ),
+        Route(
+            "POST", f"{queue}/move", move, "Move jobs of this node to another queue",
+            body=schema(to=TEXT, to_base64=TEXT, count=NUMBER, ids=array(TEXT), dead=FLAG),
+            answer=schema(count=NUMBER), errors=(409, 503, 507),
+        ),
+    ]  # fmt: skip
