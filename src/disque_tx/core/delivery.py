@@ -167,7 +167,7 @@ class Delivery:
         queue.jobs_in += 1
         if queue.waiters or self._matching.active:
             self._waiters.note_ready(queue)
-        if self._policies.active:
+        if self._policies.bounded:
             self._note_length(queue)
 
     def _note_length(self, queue: Queue) -> None:
@@ -220,7 +220,7 @@ class Delivery:
             waited_ms = now_ms - job.moved_ms
             self._outbox.events.job(events.DELIVERED, job, 0, client.id, waited_ms)
         job.moved_ms = now_ms
-        if self._policies.active:
+        if self._policies.delivering:
             self._follow_policy(job, now_ms)
 
     def _follow_policy(self, job: Job, now_ms: i64) -> None:

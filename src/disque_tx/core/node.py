@@ -161,7 +161,7 @@ class Node:
         """
         if self.membership.standing.aside:
             raise standing_aside()
-        if self.policies.active and self._fanout.add(client, request, self.now_ms, self.wall_us):
+        if self.policies.copying and self._fanout.add(client, request, self.now_ms, self.wall_us):
             return
         if request.unique is None:
             self._adding.add(client, request, self.now_ms, self.wall_us)

@@ -15,7 +15,15 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.shared.settings import LIMITS, QueuePolicy, normal_value, set_value
+from disque_tx.core.shared.settings import (
+    COPY_TO,
+    LIMITS,
+    MAX_LENGTH,
+    RETRY_FROM,
+    QueuePolicy,
+    normal_value,
+    set_value,
+)
 from disque_tx.errors import CommandError
 from disque_tx.globs import glob_match
 from disque_tx.tablemessages import PATTERN_BYTES_MAX
@@ -27,6 +35,7 @@ REMEMBERED_MAX: Final = 100_000
 _SPECIAL: Final = b"*?[\\"
 
 Values = dict[bytes, bytes]
+_NONE: Final = QueuePolicy(b"")
 
 
 def literal_prefix(pattern: bytes) -> bytes:
@@ -64,13 +73,13 @@ class PolicyWatcher:
 
 
 class Layer:
-    """Settings by pattern, and which patterns match a queue. ``limits``: how many of them limit
-    what is delivered."""
+    """Settings by pattern, and which patterns match a queue. ``counts``: how many patterns have a
+    setting, by its name."""
 
-    __slots__ = ("_exact", "_globs", "_patterns", "_prefix_max", "limits")
+    __slots__ = ("_exact", "_globs", "_patterns", "_prefix_max", "counts")
 
     def __init__(self) -> None:
-        self.limits: i64 = 0
+        self.counts: dict[bytes, int] = {}
         self._patterns: dict[bytes, Values] = {}
         self._exact: dict[bytes, Values] = {}
         # Literal prefix → the patterns that have it, in byte order.
@@ -98,8 +107,8 @@ class Layer:
         if values is None:
             values = self._patterns[pattern] = {}
             self._index(pattern, values)
-        if name in LIMITS and name not in values:
-            self.limits += 1
+        if name not in values:
+            self.counts[name] = self.counts.get(name, 0) + 1
         values[name] = value
 
     def _index(self, pattern: bytes, values: Values) -> None:
@@ -115,8 +124,7 @@ class Layer:
         values = self._patterns.get(pattern)
         if values is None or values.pop(name, None) is None:
             return False
-        if name in LIMITS:
-            self.limits -= 1
+        self.counts[name] -= 1
         if not values:
             del self._patterns[pattern]
             if self._exact.pop(pattern, None) is None:
@@ -142,7 +150,9 @@ class Layer:
 
 
 class Policies:
-    """The policies in force. ``active``: there is at least one.
+    """The policies in force. ``active``: there is at least one; of some pattern at least,
+    ``limited``: one that limits what is delivered, ``copying``: ``copy-to``, ``bounded``:
+    ``max-length``, ``delivering``: one that is looked at with each delivery.
 
     There are two layers: what the cluster has agreed on, and what the configuration file of this
     node says, which is in force only where the first says nothing. :meth:`set`, :meth:`unset` and
@@ -150,15 +160,29 @@ class Policies:
     before, and other nodes get them elsewhere. ``watcher``: ``None`` for none.
     """
 
-    __slots__ = ("_directives", "_known", "_table", "active", "limited", "watcher")
+    __slots__ = (
+        "_directives",
+        "_known",
+        "_table",
+        "active",
+        "bounded",
+        "copying",
+        "delivering",
+        "limited",
+        "watcher",
+    )
 
     def __init__(self) -> None:
         self.active: bool = False
         self.limited: bool = False
+        self.copying: bool = False
+        self.bounded: bool = False
+        self.delivering: bool = False
         self.watcher: PolicyWatcher | None = None
         self._table = Layer()
         self._directives = Layer()
-        self._known: dict[bytes, QueuePolicy | None] = {}
+        # For queues without a policy, ``_NONE``.
+        self._known: dict[bytes, QueuePolicy] = {}
 
     def __len__(self) -> int:
         return len(self._table)
@@ -196,7 +220,18 @@ class Policies:
     def _changed(self) -> None:
         self._known.clear()
         self.active = len(self._table) > 0 or len(self._directives) > 0
-        self.limited = self._table.limits + self._directives.limits > 0
+        self.limited = self._has(*LIMITS)
+        self.copying = self._has(COPY_TO)
+        self.bounded = self._has(MAX_LENGTH)
+        self.delivering = self.limited or self._has(RETRY_FROM)
+
+    def _has(self, *names: bytes) -> bool:
+        """Whether any pattern has any of these settings."""
+        for layer in (self._table, self._directives):
+            for name in names:
+                if layer.counts.get(name, 0) > 0:
+                    return True
+        return False
 
     def _watched(self, pattern: bytes, name: bytes) -> None:
         if self.watcher is not None:
@@ -208,18 +243,22 @@ class Policies:
         """What is in force for a queue; ``None`` if nothing is."""
         if not self.active:
             return None
-        known = self._known
-        if queue in known:
-            return known[queue]
+        policy = self._known.get(queue)
+        if policy is None:
+            policy = self._remembered(queue)
+        return policy if policy is not _NONE else None
+
+    def _remembered(self, queue: bytes) -> QueuePolicy:
+        """What is in force for a queue, looked for once."""
+        policy = _NONE
         sources = self.sources(queue)
-        policy: QueuePolicy | None = None
         if sources:
             policy = QueuePolicy(queue)
             for name, (value, _) in sources.items():
                 set_value(policy, queue, name, value)
-        if len(known) >= REMEMBERED_MAX:
-            known.clear()
-        known[queue] = policy
+        if len(self._known) >= REMEMBERED_MAX:
+            self._known.clear()
+        self._known[queue] = policy
         return policy
 
     def sources(self, queue: bytes) -> dict[bytes, tuple[bytes, bytes]]:

@@ -8,7 +8,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.shared.policies import PATTERNS_MAX, Policies, check_pattern, literal_prefix
 from disque_tx.core.shared.registers import Key
-from disque_tx.core.shared.settings import QUEUE_MARK, is_valid, normal_value
+from disque_tx.core.shared.settings import COPY_TO, QUEUE_MARK, is_valid, normal_value
 from disque_tx.core.shared.table import SharedTable
 from disque_tx.errors import CommandError
 from disque_tx.globs import glob_match
@@ -17,7 +17,6 @@ from disque_tx.tablemessages import POLICIES, Register
 
 Pairs = list[tuple[bytes, bytes]]
 _DEAD_QUEUE: Final = b"dead-queue"
-_COPY_TO: Final = b"copy-to"
 #: Dead letters of dead letters are followed so far to find a circle.
 _CHAIN_MAX: Final = 16
 #: So many queues are looked at to find copies that go round in a circle.
@@ -49,8 +48,8 @@ class PolicyTable(SharedTable):
         self._check_room(pattern, values)
         if _DEAD_QUEUE in values:
             self._check_chain(pattern, values[_DEAD_QUEUE])
-        if _COPY_TO in values:
-            self._check_copies(pattern, split(values[_COPY_TO]) or [])
+        if COPY_TO in values:
+            self._check_copies(pattern, split(values[COPY_TO]) or [])
         counter = self.registers.next_counter()
         return [Register(pattern, name, values[name], counter, node_id) for name in values]
 

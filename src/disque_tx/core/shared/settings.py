@@ -256,6 +256,10 @@ SETTINGS: Final[dict[bytes, Setting]] = {
 }
 #: Those that limit what is delivered.
 LIMITS: Final = (b"concurrency", b"rate", b"rate-burst")
+#: Others that are looked at more often than when a job is added.
+COPY_TO: Final = b"copy-to"
+MAX_LENGTH: Final = b"max-length"
+RETRY_FROM: Final = b"retry-from"
 
 
 def normal_value(name: bytes, value: bytes) -> bytes:
