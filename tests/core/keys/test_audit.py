@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.busmessages import GOTJOB, KEY_ANSWER, KEY_COPY
+from disque_tx.messages import WAIT_REPL
 from tests.core.keys.keybench import A, B, C, KeyCase
 
 
@@ -97,3 +98,25 @@ class AuditTests(KeyCase):
         self.cluster.up[asker].client_gone(slow)
         self.cluster.run(10_000)
         self.assertEqual(1, self.reply(other)[1])  # type: ignore
+
+    def test_queued_before_it_had_its_copies(self) -> None:
+        """A job that others have queued is not taken back when the time of its producer is over:
+        somebody may have it by now, and who repeats the request must not make another one."""
+        first, second = self.keepers()
+        asker = next(n for n in (A, B, C) if n not in (first, second))
+        self.cluster.lost = {GOTJOB}
+        client = self.begin_add(asker, replicate=3, retry_s=1, timeout_ms=5_000)
+        self.cluster.run(5_100)
+        self.assertTrue(self.error(client).startswith(b"NOREPL Timeout"))
+        holder = self.cluster.up[first]
+        (job,) = holder.jobs.table.values()
+        self.cluster.lost = set()
+        for node_id in (A, B, C):
+            self.assertEqual((job.id, 0), self.add(node_id, replicate=3, retry_s=1))
+        self.cluster.run(5_000)
+        kept = self.cluster.up[asker].jobs.get(job.id)
+        assert kept is not None
+        self.assertNotEqual(WAIT_REPL, kept.state)
+        holder.acknowledge([job.id])
+        self.cluster.run(1_000)
+        self.assertEqual([0, 0, 0], [len(node.keys) for node in self.cluster.up.values()])
