@@ -10,6 +10,7 @@ from twisted.internet.task import LoopingCall
 
 from disque_tx.engine.periodic import PeriodicWork
 from disque_tx.services.bus.clusterlog import ClusterLog
+from disque_tx.services.bus.keylog import KeyLog
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
@@ -77,6 +78,7 @@ class GossipService(Service):
         self._runtime = runtime
         self._log = log
         self._cluster_log = ClusterLog(runtime.node, log)
+        self._key_log = KeyLog(runtime.node, log)
         self._loop = LoopingCall(self._tick)
         self._loop.clock = reactor
 
@@ -95,6 +97,7 @@ class GossipService(Service):
         with self._runtime.turn() as node:
             node.cluster.tick(node.now_ms)
         self._cluster_log.update()
+        self._key_log.update()
 
     def _broken(self, failure: object) -> None:
         self._log.warning(f"The cluster's periodic work failed and starts again: {failure}")

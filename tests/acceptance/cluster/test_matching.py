@@ -1,11 +1,22 @@
-"""Clients that wait by pattern, on several nodes."""
+"""Clients that wait by pattern, on several nodes.
+
+``DISQUE_TX_KILLS``: how often a node is killed, 3 by default.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
+from typing import Final
+
 from tests.acceptance.cluster.fleet import FleetTestCase
-from tests.acceptance.cluster.node import NODE_TIMEOUT_S
+from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 from tests.acceptance.daemon import wait_for
-from tests.acceptance.resp import Connection
+from tests.acceptance.resp import ClosedError, Connection, ReplyError
+
+KILLS: Final = int(os.environ.get("DISQUE_TX_KILLS", "3"))
+#: Jobs for each kill, each in a queue of its own.
+_JOBS: Final = 20
 
 
 class MatchingTests(FleetTestCase):
@@ -77,3 +88,74 @@ class MatchingTests(FleetTestCase):
         self.nodes[0].call("ACKJOB", jobs[0][0][1])
         self.assertEqual(1, len(waiting.read()))
         self.nodes[0].call("QPOLICY", "DEL", f"{self.queue}:*")
+
+
+class KilledTests(FleetTestCase):
+    """Three nodes that write a log, of which one is killed again and again."""
+
+    node_timeout_s = NODE_TIMEOUT_S
+    size = 3
+    directives = ("appendonly yes", "appendfsync always")
+
+    def test_killed_again_and_again(self) -> None:
+        """While nodes are killed one after the other, every job comes to a client that waits by
+        pattern, whichever node it was added to."""
+        found: set[str] = set()
+        stop = threading.Event()
+        workers = [threading.Thread(target=self.work, args=(n, found, stop)) for n in (0, 1, 2)]
+        for worker in workers:
+            worker.start()
+        jobs: set[str] = set()
+        try:
+            for turn in range(KILLS):
+                victim, *others = self.nodes[turn % 3 :] + self.nodes[: turn % 3]
+                for number in range(_JOBS):
+                    if number == _JOBS // 2:
+                        victim.kill()
+                    giver = others[number % 2] if number >= _JOBS // 2 else self.nodes[number % 3]
+                    jobs.add(self.add(giver, f"{self.queue}:{turn}-{number}"))
+                victim.boot()
+                self.fleet.wait_until_agreed()
+            self.wait(lambda: jobs <= found, "every job whose ID was answered is delivered")
+        finally:
+            stop.set()
+            for worker in workers:
+                worker.join()
+
+    def add(self, node: Node, queue: str) -> str:
+        """A job with a copy on another node, which may have to be found first."""
+        words = ("ADDJOB", queue, "x", 1_000, "REPLICATE", 2, "RETRY", 2)
+        ids: list[str] = []
+
+        def added() -> bool:
+            try:
+                ids.append(node.call(*words))
+            except ReplyError:
+                return False  # the copy was to be made by the node that was just killed
+            return True
+
+        self.wait(added, "the job is added")
+        return ids[0]
+
+    def work(self, number: int, found: set[str], stop: threading.Event) -> None:
+        """Wait by pattern at one node, again and again, and acknowledge what comes."""
+        node = self.nodes[number]
+        while not stop.is_set():
+            try:
+                connection = Connection((node.ip, node.port), timeout_s=10)
+            except OSError:
+                stop.wait(0.05)
+                continue
+            try:
+                while not stop.is_set():
+                    pattern = f"{self.queue}:*"
+                    connection.send("GETJOB", "TIMEOUT", 500, "COUNT", 10, "MATCH", pattern)
+                    jobs = connection.read()
+                    for _, job_id, _ in jobs if isinstance(jobs, list) else ():
+                        connection.send("ACKJOB", job_id)
+                        connection.read()
+                        found.add(job_id.decode())
+            except (OSError, ClosedError):
+                pass
+            finally:
+                connection.close()

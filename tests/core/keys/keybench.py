@@ -49,7 +49,7 @@ class _Way(BusSink):
 
 class KeyCluster:
     """``up``: the nodes that run, by ID. ``cut``: pairs of nodes between which nothing arrives.
-    ``lost``: types of messages that get lost."""
+    ``lost``: types of messages that get lost; ``silent``: nodes from which all do."""
 
     def __init__(self, *ids: bytes) -> None:
         self.now_ms: int = NOW_MS
@@ -59,6 +59,7 @@ class KeyCluster:
         self.up: dict[bytes, Node] = {}
         self.members = ids
         self.lost: set[int] = set()
+        self.silent: set[bytes] = set()
         self.log: list[int] = []
         for node_id in ids:
             self.start(node_id)
@@ -133,7 +134,7 @@ class KeyCluster:
             message = parser.next()
             assert message is not None
             self.log.append(int(message.type))
-            if node is None or message.type in self.lost:
+            if node is None or message.type in self.lost or way.by in self.silent:
                 continue
             entry = node.membership.nodes[way.by]
             link = Link(BusSink(), None, entry.ip, b"", self.now_ms, 1)

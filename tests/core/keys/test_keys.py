@@ -164,21 +164,6 @@ class ThreeTests(KeyCase):
             self.cluster.start(gone)
             self.cluster.run(200)
 
-    def test_maker_forgot_the_job(self) -> None:
-        """A node that made a job, and forgot it with a restart, does not free its key: others hold
-        the job."""
-        first, second = self.keepers()
-        job_id, _ = self.add(first, replicate=2, retry_s=60)
-        self.cluster.kill(first)
-        self.cluster.run(100)
-        self.cluster.start(first)
-        self.cluster.run(10_000)
-        for node_id in (second, first):
-            self.assertEqual((job_id, 0), self.add(node_id, replicate=1))
-        self.cluster.kill(second)
-        self.cluster.run(100)
-        self.assertEqual((job_id, 0), self.add(first, replicate=1))
-
     def test_dies_while_asked(self) -> None:
         """A producer does not wait for a node that dies: the next one is asked instead."""
         first, _ = self.keepers()
@@ -186,23 +171,6 @@ class ThreeTests(KeyCase):
         client = self.begin_add(asker, replicate=1)
         self.cluster.kill(first)
         self.cluster.run(1_000)
-        self.assertEqual(1, self.reply(client)[1])  # type: ignore
-
-    def test_maker_dies_before_the_job(self) -> None:
-        """A key reserved by a node that died is not taken for a job that was never made: the
-        producer, which had no answer, gets its job from another node."""
-        first, second = self.keepers()
-        asker = next(n for n in (A, B, C) if n not in (first, second))
-        self.begin_add(asker)
-        self.cluster.lost = {KEY_ANSWER}
-        self.cluster.settle()
-        self.cluster.lost = set()
-        self.cluster.kill(asker)
-        client = self.begin_add(second)
-        self.cluster.run(5_000)
-        self.assertEqual([], client.replies.values)  # type: ignore[attr-defined]
-        self.cluster.start(asker)
-        self.cluster.run(10_000)
         self.assertEqual(1, self.reply(client)[1])  # type: ignore
 
     def test_lost_messages(self) -> None:
@@ -220,18 +188,6 @@ class ThreeTests(KeyCase):
             self.cluster.up[asker].acknowledge([job_id])
             self.cluster.up[asker].serve()
             self.cluster.run(100)
-
-    def test_lost_end(self) -> None:
-        """A key whose end was missed is free after a while."""
-        asker = next(n for n in (A, B, C) if n not in self.keepers())
-        job_id, _ = self.add(asker, replicate=1)
-        self.cluster.lost = {KEY_COPY}
-        self.cluster.up[asker].acknowledge([job_id])
-        self.cluster.up[asker].serve()
-        self.cluster.run(100)
-        self.cluster.lost = set()
-        self.cluster.run(40_000)
-        self.assertEqual(1, self.add(asker)[1])
 
     def test_time_out(self) -> None:
         """A client gets an error when its time is over, and no job is left behind."""
@@ -260,20 +216,6 @@ class ThreeTests(KeyCase):
         self.cluster.run(200)
         self.assertEqual([0, 0, 0], [len(node.keys) for node in self.cluster.up.values()])
         self.assertEqual(0, len(self.cluster.up[asker].jobs))
-
-    def test_moved_job(self) -> None:
-        """A job with RETRY 0 that moved to another node keeps its key until it is done there."""
-        job_id, _ = self.add(A, replicate=1, retry_s=0)
-        node = self.cluster.up[B]
-        client = self.begin_get(B)
-        self.cluster.run(1_000)
-        self.assertNotEqual([], client.replies.values)  # type: ignore[attr-defined]
-        self.assertIsNone(self.cluster.up[A].jobs.get(job_id))
-        self.cluster.run(20_000)
-        self.assertEqual((job_id, 0), self.add(C))
-        node.acknowledge([job_id])
-        self.cluster.run(700_000)
-        self.assertEqual(1, self.add(C)[1])
 
 
 class PartitionTests(KeyCase):

@@ -7,7 +7,11 @@
 3. If no node holds it, twice in a row, and every member of the cluster was asked, the key is free.
    With a member that cannot be asked (an original, or a node that is away) the job may exist there,
    and the key ends by its time; but not one that is only reserved, which is free after a minute.
-4. Who neither looks after a key nor made its job forgets it: that was so before other nodes came.
+4. A key that was only reserved is free at once then, for its job was never made. One whose job is
+   done is kept for what is left of FOR; so is a reserved one, if a node knows that its job is done.
+5. A job that others hold counts as made only if the node that makes it cannot withdraw it any more:
+   it says so, or does not have it, or cannot be reached.
+6. Who neither looks after a key nor made its job forgets it: that was so before other nodes came.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from disque_tx.core.keys.view import View
 from disque_tx.core.membership import Membership
 from disque_tx.core.peers import Peers
 from disque_tx.core.schedule import Schedule
-from disque_tx.keymessages import ANSWER, ENTRIES_MAX, FREE, HELD, RESERVED, KeyMessage
+from disque_tx.keymessages import ANSWER, ENDED, ENTRIES_MAX, FREE, HELD, RESERVED, KeyMessage
 from disque_tx.messages import KeyEntry, Linked
 
 #: How often is looked for a job that is being made, until its key is free.
@@ -150,6 +154,8 @@ class Audit:
         entries: list[KeyEntry] = []
         for entry in message.entries:
             state = self._keeper.verdict(entry.job_id)
+            if state == FREE and self._reservations.ended(entry.key, entry.job_id):
+                state = ENDED
             if state != FREE:
                 entries.append(KeyEntry(b"", entry.job_id, state, 0, 0, 0))
         self._peers.send(sender, KeyMessage(KEY_CHECK, message.number, ANSWER, entries))
@@ -157,7 +163,9 @@ class Audit:
     def _note(self, check: _Check, node_id: bytes, job_id: bytes, state: i64) -> None:
         if state == FREE:
             return
-        if made_by(node_id, job_id):
+        if state == ENDED:
+            check.found.setdefault(job_id, int(state))
+        elif made_by(node_id, job_id):
             check.makers.add(job_id)
             check.found[job_id] = int(state)
         elif job_id not in check.makers:
@@ -167,14 +175,22 @@ class Audit:
         for found in check.keys:
             if self._reservations.get(found.key) is found:
                 state = check.found.get(found.job_id, FREE)
-                if state != FREE:
-                    self._exists(found, state, now_ms)
-                else:
+                if state == FREE:
                     self._missed(found, check.complete, now_ms)
+                elif state == ENDED:
+                    self._ended(found, now_ms)
+                else:
+                    self._exists(found, state == HELD and self._settled(check, found), now_ms)
 
-    def _exists(self, found: Reservation, state: i64, now_ms: i64) -> None:
+    def _settled(self, check: _Check, found: Reservation) -> bool:
+        """Whether the node that makes the job cannot withdraw it any more."""
+        if found.job_id in self._keeper.claimed:
+            return False
+        return not any(made_by(node_id, found.job_id) for node_id in check.waiting)
+
+    def _exists(self, found: Reservation, made: bool, now_ms: i64) -> None:
         found.misses = 0
-        if state == HELD and found.state == RESERVED and found.job_id not in self._keeper.claimed:
+        if made and found.state == RESERVED:
             found.state = u8(HELD)
             found.checks = 0
             self._reservations.changed(found)
@@ -204,6 +220,13 @@ class Audit:
             self._again(found, now_ms)
 
     def _free(self, found: Reservation, now_ms: i64) -> None:
+        if found.state != RESERVED:
+            self._ended(found, now_ms)
+            return
+        self._reservations.drop(found)
+        self._keeper.notify(found, now_ms)
+
+    def _ended(self, found: Reservation, now_ms: i64) -> None:
         self._keeper.job_ended(found, now_ms)
         if not found.maker:
             self._keeper.notify(found, now_ms)

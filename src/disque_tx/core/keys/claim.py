@@ -10,7 +10,7 @@ from disque_tx.core.client import Client
 from disque_tx.core.keys.receivers import KeyReceiver
 from disque_tx.core.rules.addrequest import AddRequest, Unique
 from disque_tx.errors import CommandError
-from disque_tx.messages import Linked
+from disque_tx.messages import KeyEntry, Linked
 
 _TIMEOUT: Final = "Timeout reached before the job could be added with its key"
 
@@ -50,6 +50,17 @@ class Claim(Linked):
         self.number: i64 = 0
         self.attempts: i64 = 0
         self.making: bool = False
+
+    def entry(self, state: i64) -> KeyEntry:
+        """What keepers get to know of it."""
+        unique = self.unique
+        life_ms = self.request.ttl_s * 1000
+        keep_ms = unique.for_s * 1000
+        return KeyEntry(unique.key, self.job_id, state, life_ms, keep_ms, self.born_ms)
+
+    def sooner(self, at_ms: i64) -> i64:
+        """This time, or when it is given up."""
+        return min(at_ms, self.deadline_ms) if self.deadline_ms else at_ms
 
 
 def timeout() -> CommandError:

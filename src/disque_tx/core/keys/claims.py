@@ -7,9 +7,11 @@
    the keepers are asked again a moment later.
 3. Once the key is granted the job is made, and the request is checked like any other. If that fails
    the key is given back; if it succeeds, the keepers get to know in the same turn as the client.
-4. A keeper that does not answer is asked again, until it does or is not reachable any more; then
+4. A client whose time is over, or that is gone, withdraws the job, and the key is given back; but
+   not if others have queued the job meanwhile, since somebody may have it.
+5. A keeper that does not answer is asked again, until it does or is not reachable any more; then
    another one is keeper in its place.
-5. A node on its own needs no messages: it looks for the key, and adds the job.
+6. A node on its own needs no messages: it looks for the key, and adds the job.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from disque_tx.core.job import Job
 from disque_tx.core.keys.bonds import Reservation
 from disque_tx.core.keys.claim import Claim, timeout
 from disque_tx.core.keys.keeper import Keeper
-from disque_tx.core.keys.receivers import KeyReceiver
+from disque_tx.core.keys.receivers import KeyReceiver, NoReceiver
 from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.keys.view import View
 from disque_tx.core.rules.addrequest import AddRequest, Unique
@@ -36,7 +38,7 @@ from disque_tx.core.state import State
 from disque_tx.core.waiters import CopiesWatcher
 from disque_tx.errors import CommandError
 from disque_tx.keymessages import BUSY, FREE, GRANTED, HELD, RESERVED, TAKEN, KeyMessage
-from disque_tx.messages import WAIT_REPL, KeyEntry
+from disque_tx.messages import WAIT_REPL
 
 _ASK_AGAIN_MS: Final = 200
 _ASK_AGAIN_MS_MAX: Final = 1_600
@@ -103,10 +105,10 @@ class Claims(CopiesWatcher):
         if job.state == WAIT_REPL:
             self._keeper.claimed.add(claim.job_id)
             self._by_job[claim.job_id] = claim
-            self._reservations.new(self._entry(claim, RESERVED), now_ms)
+            self._reservations.new(claim.entry(RESERVED), now_ms)
             self._wait(claim)
             return claim
-        self._reservations.new(self._entry(claim, HELD), now_ms)
+        self._reservations.new(claim.entry(HELD), now_ms)
         claim.receiver.added(claim.job_id, True)
         return None
 
@@ -122,12 +124,6 @@ class Claims(CopiesWatcher):
         if claim.making:
             self._timers.remove(claim)
             self._timers.add(claim, deadline_ms)
-
-    def _entry(self, claim: Claim, state: i64) -> KeyEntry:
-        unique = claim.unique
-        life_ms = claim.request.ttl_s * 1000
-        keep_ms = unique.for_s * 1000
-        return KeyEntry(unique.key, claim.job_id, state, life_ms, keep_ms, claim.born_ms)
 
     # -- reserving ---------------------------------------------------------------------------
 
@@ -152,7 +148,7 @@ class Claims(CopiesWatcher):
             if node_id != mine:
                 self._ask(claim, node_id, now_ms)
                 return
-            status, job_id = self._keeper.reserve(self._entry(claim, RESERVED), now_ms)
+            status, job_id = self._keeper.reserve(claim.entry(RESERVED), now_ms)
             if status != GRANTED:
                 self._answered(claim, status, job_id, now_ms)
                 return
@@ -167,18 +163,15 @@ class Claims(CopiesWatcher):
             claim.number = self._last
             claim.attempts = 0
             self._by_number[int(claim.number)] = claim
-        entries = [self._entry(claim, RESERVED)]
+        entries = [claim.entry(RESERVED)]
         self._peers.send(node_id, KeyMessage(KEY_RESERVE, claim.number, 0, entries))
         pause_ms = min(_ASK_AGAIN_MS * (i64(1) << claim.attempts), _ASK_AGAIN_MS_MAX)
         claim.attempts = min(claim.attempts + 1, _DOUBLINGS_MAX)
-        self._timers.add(claim, self._sooner(claim, now_ms + pause_ms))
-
-    def _sooner(self, claim: Claim, at_ms: i64) -> i64:
-        return min(at_ms, claim.deadline_ms) if claim.deadline_ms else at_ms
+        self._timers.add(claim, claim.sooner(now_ms + pause_ms))
 
     def _later(self, claim: Claim, now_ms: i64) -> None:
         pause_ms = _BUSY_MS + int(self._random() * _BUSY_MS)
-        self._timers.add(claim, self._sooner(claim, now_ms + pause_ms))
+        self._timers.add(claim, claim.sooner(now_ms + pause_ms))
 
     def answer(self, sender: bytes, message: KeyMessage, now_ms: i64, wall_us: i64) -> None:
         """KEY ANSWER."""
@@ -218,7 +211,7 @@ class Claims(CopiesWatcher):
             self._reservations.drop(found)
         nodes = [*claim.granted, claim.asked] if claim.asked else claim.granted
         mine = self._membership.myself.id
-        entry = self._entry(claim, FREE)
+        entry = claim.entry(FREE)
         for node_id in nodes:
             if node_id != mine:
                 self._peers.send(node_id, KeyMessage(KEY_COPY, 0, 0, [entry]))
@@ -232,7 +225,7 @@ class Claims(CopiesWatcher):
         if found is None or found.job_id != claim.job_id:
             if found is not None:
                 self._reservations.drop(found)  # of a time when this node was keeper
-            self._reservations.new(self._entry(claim, RESERVED), now_ms)
+            self._reservations.new(claim.entry(RESERVED), now_ms)
         client_id = claim.receiver.client_id()
         try:
             job = self._adding.add_for(client_id, claim.request, now_ms, wall_us)
@@ -298,8 +291,13 @@ class Claims(CopiesWatcher):
     def time_over(self, client: Client) -> None:
         """The time-out of a blocked client is reached."""
         claim = self._by_client.get(client)
-        if claim is not None and self._withdraw(claim):
-            claim.receiver.refused(timeout())
+        if claim is not None:
+            self._time_over(claim)
+
+    def _time_over(self, claim: Claim) -> None:
+        receiver = claim.receiver
+        if self._withdraw(claim):
+            receiver.refused(timeout())
 
     def gone(self, client: Client) -> None:
         """A blocked client is gone, or has its answer from somebody else: the job is not made."""
@@ -312,12 +310,24 @@ class Claims(CopiesWatcher):
         job: Job | None = self._jobs.get(claim.job_id) if claim.making else None
         if job is not None and job.state != WAIT_REPL:
             return False
-        self._finish(claim)
         self._waiters.watched.pop(claim.job_id, None)
+        if job is not None and job.deliveries > 0:
+            self._leave(claim)
+            return True
+        self._finish(claim)
         if job is not None:
             self._delivery.take_back(job, timeout())
         self._give_back(claim)
         return True
+
+    def _leave(self, claim: Claim) -> None:
+        """Others have queued the job, and somebody may have it: it stays, and has the key at the
+        end of this turn."""
+        claim.receiver = NoReceiver()
+        if claim.client is not None:
+            self._by_client.pop(claim.client, None)
+            claim.client = None
+        self._waiters.settled.append((self, claim.job_id, True))
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
@@ -327,8 +337,7 @@ class Claims(CopiesWatcher):
         """Ask again, or give up."""
         for claim in self._timers.due(now_ms, limit):
             if 0 < claim.deadline_ms <= now_ms:
-                if self._withdraw(claim):
-                    claim.receiver.refused(timeout())
+                self._time_over(claim)
             else:
                 self._go_on(claim, now_ms, wall_us)
 

@@ -26,6 +26,16 @@ class KeyReceiver:
         return 0
 
 
+class NoReceiver(KeyReceiver):
+    """Nobody waits any more."""
+
+    def added(self, job_id: bytes, fresh: bool) -> None:
+        """Nobody needs to know."""
+
+    def refused(self, error: CommandError) -> None:
+        """Nor this."""
+
+
 class KeyClient(KeyReceiver):
     """A client that sent ADDJOB with UNIQUE. ``with_new``: it wants to know whether the job is
     new."""

@@ -47,6 +47,11 @@ class Reservations:
         """What is known of the key."""
         return self.by_key.get(key)
 
+    def ended(self, key: bytes, job_id: bytes) -> bool:
+        """Whether this job had the key, is done, and the key is kept for a while."""
+        found = self.by_key.get(key)
+        return found is not None and found.job_id == job_id and found.state == ENDED
+
     def full(self) -> bool:
         """Whether there is no memory for more."""
         return self._memory.level() > 0

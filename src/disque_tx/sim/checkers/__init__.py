@@ -20,7 +20,7 @@ from disque_tx.sim.checkers.jobs import (
     NothingUnexpected,
     UniqueIds,
 )
-from disque_tx.sim.checkers.keys import OneJobPerKey
+from disque_tx.sim.checkers.keys import AnsweredExist, OneJobPerKey
 from disque_tx.sim.checkers.matching import LimitsKept, NoJobBesideClient
 from disque_tx.sim.checkers.overview import CountsTrue, EndingsTrue, FlushedGone
 from disque_tx.sim.checkers.policies import PoliciesKept, SamePolicies
@@ -48,6 +48,7 @@ def all_checkers() -> list[Checker]:
         InTime(),
         UniqueIds(),
         OneJobPerKey(),
+        AnsweredExist(),
         LogEqualsMemory(),
         WithinBudget(),
         Drained(),

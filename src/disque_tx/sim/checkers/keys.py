@@ -40,3 +40,35 @@ class OneJobPerKey(Checker):
         if further > counted:
             return [f"{further} jobs have the key of another one, {counted} are counted"]
         return []
+
+
+class AnsweredExist(Checker):
+    """Without partitions, and with at most one node down at a time, every ID that was answered for
+    a key belongs to a job, which is delivered.
+
+    Excused is what may be delivered once at the most, was evicted, or may have been lost by as many
+    nodes as had copies. In a partition a job that has
+    its key later than another one ends, though its ID was answered.
+    """
+
+    def judge(self, run: Run) -> list[str]:
+        """IDs that were answered and of which no client got a job."""
+        faults = {name for _, name, _ in run.plan.history}
+        if not faults <= {"one_down"}:
+            return []
+        delivered = {delivery.job_id for delivery in run.history.delivered}
+        return [
+            f"{key.decode()}: {job_id.decode()} was answered, never delivered"
+            for key, ids in run.history.keys.items()
+            for job_id in sorted(ids - delivered)
+            if not _lost(run, key)
+        ]
+
+
+def _lost(run: Run, key: bytes) -> bool:
+    """Whether nobody promised that the job is delivered."""
+    added = run.history.added[key]
+    if run.evicts or added.retry_s == 0:
+        return True
+    broken = sum(run.plan.alive_since(machine.ip) > added.asked_us for machine in run.machines)
+    return broken >= added.replicate

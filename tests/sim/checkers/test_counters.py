@@ -1,0 +1,30 @@
+"""The counters of jobs."""
+
+from __future__ import annotations
+
+from disque_tx.sim.checkers.counters import CountersMatch
+from disque_tx.sim.history import ShownCounters
+from tests.sim.checkers.bench import HERE, CheckerCase
+
+
+class CountersTests(CheckerCase):
+    """The counters that clients see."""
+
+    def test_too_many(self) -> None:
+        """Without a NACK there is none to count; duplicated messages count twice."""
+        self.deliver(1, nacks=1)
+        self.assertEqual(1, self.found(CountersMatch()))
+        self.fault("message_loss")
+        self.assertEqual(0, self.found(CountersMatch()))
+
+    def test_too_few(self) -> None:
+        """A second delivery has a reason, a confirmed NACK counts, and no count is lost."""
+        self.deliver(1)
+        self.deliver(2)
+        self.assertEqual(1, self.found(CountersMatch()))
+        self.request(b"NACK", 1.5)
+        self.assertEqual(2, self.found(CountersMatch()))
+        self.history.shown_counters.append(ShownCounters(b"D", HERE, 1_900_000, 1, 0))
+        self.assertEqual(3, self.found(CountersMatch()))
+        self.fault("kill")
+        self.assertEqual(0, self.found(CountersMatch()))

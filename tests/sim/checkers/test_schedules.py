@@ -1,0 +1,111 @@
+"""Jobs that schedules make."""
+
+from __future__ import annotations
+
+from disque_tx.core.recurring.definition import Definition
+from disque_tx.core.recurring.occurrences import id_start, occurrence_key
+from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.sim.checkers.schedules import OccurrencesKept, OccurrencesOnce
+from disque_tx.sim.schedules import ScheduleOperator, Watched
+from tests.sim.checkers.bench import CheckerCase, S
+
+_NAME = b"one"
+_ORIGIN = b"a" * 40
+#: When the schedule was set; it is due every second from then on.
+_START_S = 1_700_000_000
+
+
+class ScheduleCase(CheckerCase):
+    """The nodes know of three occurrences, each half a second after its time."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        machine = self.run_.machines[0]
+        self.operator = ScheduleOperator(self.run_, "schedules", self.run_.workload, machine)
+        self.operator.ended = True
+        self.run_.schedules = self.operator
+        definition = Definition(b"EVERY 1", b"", b"all", AddRequest(b"q", b""), _START_S)
+        definition.node = _ORIGIN
+        self.watched = Watched(_NAME, definition)
+        self.watched.last_s = _START_S + 3
+        self.watched.known_us = [(_START_S + n, n * S + S // 2) for n in (1, 2, 3)]
+        self.operator.watched[_NAME, 1, _ORIGIN] = self.watched
+
+    def take(self, *seconds: int) -> None:
+        """Clients get the jobs of these occurrences."""
+        for second in seconds:
+            job_id = id_start(occurrence_key(_NAME, _START_S + second), _ORIGIN) + b"-05a1"
+            self.operator.taken[job_id] = self.operator.taken.get(job_id, 0) + 1
+
+
+class KeptTests(ScheduleCase):
+    """No occurrence is lost."""
+
+    def test_missing(self) -> None:
+        """Each occurrence without a job breaks the promise, up to the last one that nodes know."""
+        self.take(1)
+        self.assertEqual(2, self.found(OccurrencesKept()))
+        self.take(2, 3)
+        self.assertEqual(0, self.found(OccurrencesKept()))
+
+    def test_not_deleted(self) -> None:
+        """Schedules that cannot be deleted break it, too."""
+        self.take(1, 2, 3)
+        self.operator.ended = False
+        self.assertEqual(1, self.found(OccurrencesKept()))
+
+    def test_lost(self) -> None:
+        """A job may be lost with its copies, not with one of them; one that was made afterwards may
+        not."""
+        self.take(2)
+        first, second = self.run_.machines[:2]
+        first._since_us = 2 * S
+        self.assertEqual(2, self.found(OccurrencesKept()))
+        second._since_us = 2 * S
+        self.assertEqual(1, self.found(OccurrencesKept()))
+
+    def test_clock(self) -> None:
+        """Nothing is promised when a clock was set."""
+        self.run_.machines[0].clocks.shifts_us.add(S)
+        self.assertEqual(0, self.found(OccurrencesKept()))
+
+    def test_no_schedules(self) -> None:
+        """A run without schedules promises nothing about them."""
+        self.run_.schedules = None
+        self.assertEqual(0, self.found(OccurrencesKept()))
+        self.assertEqual(0, self.found(OccurrencesOnce()))
+
+
+class OnceTests(ScheduleCase):
+    """No job is made up, and none twice."""
+
+    def test_twice(self) -> None:
+        """Without a fault, no job is delivered again."""
+        self.take(1, 2, 3)
+        self.assertEqual(0, self.found(OccurrencesOnce()))
+        self.take(2)
+        self.assertEqual(1, self.found(OccurrencesOnce()))
+        self.fault("kill")
+        self.assertEqual(0, self.found(OccurrencesOnce()))
+
+    def test_lost_answer(self) -> None:
+        """A job is delivered again if a client did not get it, or its acknowledgement was
+        dropped."""
+        self.take(2, 2)
+        self.run_.lost = 1
+        self.assertEqual(0, self.found(OccurrencesOnce()))
+
+    def test_made_up(self) -> None:
+        """A job at a time at which none is due breaks the promise."""
+        self.take(0)
+        self.assertEqual(1, self.found(OccurrencesOnce()))
+
+    def test_late(self) -> None:
+        """Without a fault, so does one that came some seconds late."""
+        last_s, known_us = self.watched.known_us[-1]
+        self.watched.known_us[-1] = (last_s, known_us + 3 * S)
+        self.assertEqual(0, self.found(OccurrencesOnce()))
+        self.watched.known_us[-1] = (last_s, known_us + 3 * S + 1)
+        self.assertEqual(1, self.found(OccurrencesOnce()))
+        self.fault("stall")
+        self.assertEqual(0, self.found(OccurrencesOnce()))
