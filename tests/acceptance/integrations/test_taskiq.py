@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from taskiq import AckableMessage, BrokerMessage, TaskiqResult
+from taskiq import AckableMessage, BrokerMessage, ScheduledTask, TaskiqResult
 
 from disque_tx.client.blocking import Disque
-from disque_tx.integrations.taskiq import DisqueBroker, DisqueResultBackend, ResultIsMissing
+from disque_tx.integrations.taskiq import (
+    DisqueBroker,
+    DisqueResultBackend,
+    DisqueScheduleSource,
+    ResultIsMissing,
+)
 from tests.acceptance.daemon import DaemonTestCase
 from tests.acceptance.integrations.frameworks import FrameworkTestCase, kill, stop
 
@@ -180,6 +186,114 @@ class BrokerTests(DaemonTestCase):
         for options in ({"retry_s": 0}, {"prefetch": 0}):
             arguments: Any = options
             self.assertRaises(ValueError, DisqueBroker, self.url, **arguments)
+
+
+class ScheduleTests(DaemonTestCase):
+    """Tasks that recur."""
+
+    def setUp(self) -> None:
+        self.url = f"disque://127.0.0.1:{self.running().port}"
+        self.raw = Disque(self.url)
+        self.addCleanup(self.raw.close)
+
+    def names(self) -> list[str]:
+        """The schedules of the node."""
+        return [schedule.name for schedule in self.raw.schedule_list()]
+
+    def broker(self, schedules: list[dict[str, Any]]) -> DisqueBroker:
+        """A broker with one task, which has these schedules."""
+        broker = DisqueBroker(self.url)
+
+        @broker.task("tick", schedule=schedules)
+        async def tick(number: int) -> None: ...
+
+        return broker
+
+    def test_labels(self) -> None:
+        """Schedules in labels are set in the cluster when a program starts, changed and deleted
+        when the code says so; those of others stay."""
+
+        async def start(*schedules: dict[str, Any]) -> None:
+            broker = self.broker(list(schedules))
+            await DisqueScheduleSource(broker).startup()
+            await broker.shutdown()
+
+        self.raw.schedule_set("other", 60, "q", "body")
+        daily = {"cron": "0 3 * * *", "cron_offset": "Europe/Berlin", "args": [1]}
+        asyncio.run(start(daily, {"interval": 30, "args": [2], "labels": {"queue_name": "fast"}}))
+        self.assertEqual(["other", "taskiq:label:tick:0", "taskiq:label:tick:1"], self.names())
+        first, second = self.raw.schedule_list()[1:]
+        self.assertEqual(("0 3 * * *", "Europe/Berlin"), (first.when, first.zone))
+        self.assertEqual(("EVERY 30", "fast"), (second.when, second.queue))
+        asyncio.run(start(daily))
+        self.assertEqual(["other", "taskiq:label:tick:0"], self.names())
+
+    def test_occurrences(self) -> None:
+        """Each occurrence is a message with an ID of its own, though all of them are one schedule:
+        results of one do not replace those of another."""
+
+        async def use() -> list[tuple[str, list[Any]]]:
+            broker = self.broker([])
+            source = DisqueScheduleSource(broker)
+            task = broker.find_task("tick")
+            assert task is not None
+            made = await task.kicker().schedule_by_interval(source, 1, 7)
+            found = []
+            async for message in broker.listen():
+                parsed = broker.formatter.loads(message.data)
+                found.append((parsed.task_id, parsed.args))
+                await acknowledge(message)
+                if len(found) == 2:
+                    break
+            await made.unschedule()
+            self.assertEqual([], await source.get_schedules())
+            await broker.shutdown()
+            return found
+
+        first, second = asyncio.run(use())
+        self.assertEqual(([7], [7]), (first[1], second[1]))
+        self.assertTrue(first[0].startswith("D-") and first[0] != second[0], (first, second))
+        self.assertEqual([], self.names())
+
+    def test_once(self) -> None:
+        """A task for a single time is added once, however often that is repeated, and can be
+        cancelled."""
+
+        async def use() -> None:
+            broker = self.broker([])
+            source = DisqueScheduleSource(broker)
+            at = datetime.now(UTC) + timedelta(seconds=600)
+            task = ScheduledTask(
+                task_name="tick", labels={}, args=[1], kwargs={}, time=at, schedule_id="one"
+            )
+            await source.add_schedule(task)
+            await source.add_schedule(task)
+            (job,) = self.raw.job_scan("taskiq")
+            self.assertTrue(590 <= job.delay_s <= 600, job.delay_s)
+            await source.delete_schedule("one")
+            self.assertEqual([], list(self.raw.job_scan("taskiq", states=("active",))))
+            await broker.shutdown()
+
+        asyncio.run(use())
+
+    def test_refused(self) -> None:
+        """What nodes cannot follow is an error, and no schedule."""
+
+        async def use() -> None:
+            broker = self.broker([])
+            source = DisqueScheduleSource(broker)
+            halves = timedelta(seconds=1.5)
+            for wrong in (
+                {"interval": halves},
+                {"cron": "* * * * *", "cron_offset": timedelta(hours=1)},
+            ):
+                fields: Any = {"task_name": "tick", "labels": {}, "args": [], "kwargs": {}}
+                with self.assertRaises(ValueError):
+                    await source.add_schedule(ScheduledTask(**fields, **wrong))
+            await broker.shutdown()
+
+        asyncio.run(use())
+        self.assertEqual([], self.names())
 
 
 async def acknowledge(message: AckableMessage) -> None:
