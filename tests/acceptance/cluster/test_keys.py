@@ -14,7 +14,7 @@ from tests.acceptance.cluster.node import NODE_TIMEOUT_S, Node
 from tests.acceptance.resp import ClosedError, Connection, ReplyError
 
 #: How often the node that looks after a key is killed.
-KILLS: Final = int(os.environ.get("DISQUE_KEY_KILLS", "3"))
+KILLS: Final = int(os.environ.get("DISQUE_TX_KILLS", "3"))
 _KEYS: Final = 40
 _COPIES: Final = ("REPLICATE", 2, "RETRY", 2, "TTL", 3600)
 
