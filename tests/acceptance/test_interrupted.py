@@ -90,7 +90,7 @@ class InterruptedTests(VerbTestCase):
         for words, command in (
             (("tail", "q", "-f", "-i", "0.05"), "qpeek"),
             (("watch", "q", "-i", "0.05"), "qstat"),
-            (("--bigqueues", "-i", "30"), "qscan"),
+            (("--bigqueues", "-i", "30"), "qlist"),
             (("--latency",), "ping"),
         ):
             for number in _STATUS:
