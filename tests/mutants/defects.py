@@ -20,6 +20,7 @@ from disque_tx.core.fanout import Fanout
 from disque_tx.core.federation import Federation
 from disque_tx.core.heartbeats import Heartbeats
 from disque_tx.core.holders import Holders
+from disque_tx.core.keys.claims import Claims
 from disque_tx.core.keys.keeper import Keeper
 from disque_tx.core.keys.view import View
 from disque_tx.core.links import Links
@@ -57,6 +58,7 @@ from tests.mutants.plants import (
     answer_early,
     answer_fetched,
     answer_twice,
+    answer_unmade,
     ask_nobody,
     begin_twice,
     bulks_to_all,
@@ -604,6 +606,15 @@ MUTANTS: Final = [
         "reserve",
         grant_always,
         "OneJobPerKey",
+        ("keys", ""),
+    ),
+    Mutant(
+        "key-of-unmade-job",
+        "for a key that is taken, the ID of the job that was not made is answered",
+        Claims,
+        "_taken",
+        answer_unmade,
+        "AnsweredExist",
         ("keys", ""),
     ),
     Mutant(

@@ -586,6 +586,13 @@ def grant_always(right: Any) -> Any:
     return reserve
 
 
+def answer_unmade(right: Any) -> Any:
+    def taken(self: Any, claim: Any, job_id: bytes) -> None:
+        right(self, claim, claim.job_id)
+
+    return taken
+
+
 def end_key_early(right: Any) -> Any:
     def job_ended(self: Any, found: Any, now_ms: int) -> None:
         found.keep_ms = 0

@@ -1,0 +1,31 @@
+"""ADDJOB UNIQUE beside ADDJOB: on one node, and on three with copies."""
+
+from __future__ import annotations
+
+from benchmarks.daemon.bench import Bench, Load, Loaded
+from benchmarks.daemon.report import at_least
+
+
+def one_node(bench: Bench) -> None:
+    """Every job has a key of its own."""
+    ours, other = bench.disque(), bench.disque()
+    _pair(bench, "UNIQUE, one node", ours, other, (), 0.8)
+    ours.stop()
+    other.stop()
+
+
+def three_nodes(bench: Bench) -> None:
+    """The nodes agree on each key, and each of them has a copy of the job."""
+    ours, other = bench.trio(), bench.trio()
+    _pair(bench, "UNIQUE, REPLICATE 3", ours, other, ("-r", "3"), 0.7)
+    ours.stop()
+    other.stop()
+
+
+def _pair(
+    bench: Bench, name: str, ours: Loaded, other: Loaded, options: tuple[str, ...], bound: float
+) -> None:
+    keyed = Load(bench.jobs, options=(*options, "-u"))
+    rows = bench.pair(name, (ours, keyed), (other, Load(bench.jobs, options=options)))
+    ratios = [a.jobs_s / b.jobs_s for a, b in rows]
+    bench.report.add(name, "jobs/s ÷ without keys", ratios, at_least(bound))
