@@ -3,7 +3,7 @@
 # To see it work:
 #   make demo                 a daemon, a producer and a worker for some seconds
 #   make demo-pipeline        three daemons, their events, and a report on them
-#   make demo-frameworks      a shop in Celery, Django, dramatiq and taskiq: 30 s
+#   make demo-frameworks      a shop in Celery, Django, Django-Q2, dramatiq and taskiq: 40 s
 #
 # To change it:
 #   make quick                the fast unit tests, without Spark and lint: 1 min
@@ -111,7 +111,7 @@ demo-pipeline: $(VENV)/.made-spark
 
 # What `python examples/run.py celery` shows, for each framework in turn.
 demo-frameworks: $(VENV)/.made-test
-	@for name in celery django dramatiq taskiq; do \
+	@for name in celery django django_q2 dramatiq taskiq; do \
 	    echo "== $$name"; PYTHONPATH=$(CURDIR)/src $(BIN)/python examples/run.py $$name || exit 1; \
 	done
 

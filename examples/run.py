@@ -1,9 +1,9 @@
-"""Runs an example of a framework: ``python examples/run.py celery``; or ``django``, ``dramatiq``,
-``taskiq``.
+"""Runs an example of a framework: ``python examples/run.py celery``; or ``django``,
+``django_q2``, ``dramatiq``, ``taskiq``.
 
 Starts a node, and a worker of the example; runs its ``send.py``, which sends tasks and prints their
 results; then stops both. Needs the package with the extra of the same name, for example
-``pip install 'disque-tx[celery]'``.
+``pip install 'disque-tx[celery]'`` or ``'disque-tx[django-q2]'``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ HERE: Final = Path(__file__).resolve().parent
 WORKERS: Final = {
     "celery": "-m celery -A shop worker --concurrency 2 --loglevel WARNING",
     "django": "manage.py disque_worker",
+    "django_q2": "manage.py qcluster",
     "dramatiq": "-m dramatiq shop --processes 1 --threads 4",
     "taskiq": "-m taskiq worker shop:broker --workers 1",
 }
+#: What is run before the worker starts.
+PREPARATIONS: Final = {"django_q2": "manage.py migrate --verbosity 0"}
 _PORTS: Final = range(17_711, 27_711)
 _START_S: Final = 60.0
 _STOP_S: Final = 30.0
@@ -39,12 +42,15 @@ def main() -> int:
         print(f"Usage: python examples/run.py {'|'.join(WORKERS)}", file=sys.stderr)
         return 2
     port = _free_port()
-    environ = {**os.environ, "DISQUE_NODES": f"127.0.0.1:{port}"}
     with tempfile.TemporaryDirectory(prefix="disque-example-") as folder:
+        environ = {**os.environ, "DISQUE_NODES": f"127.0.0.1:{port}", "EXAMPLE_FOLDER": folder}
         node = ["-m", "disque_tx.cli.programs.server", "--port", str(port), "--dir", folder]
         log = ["--logfile", str(Path(folder) / "log")]
         with _running([*node, *log, "--bind", "127.0.0.1"], Path(folder), environ) as process:
             _wait_for(port, process)
+            if name in PREPARATIONS:
+                words = [sys.executable, *PREPARATIONS[name].split()]
+                subprocess.run(words, cwd=HERE / name, env=environ, check=True)
             with _running(WORKERS[name].split(), HERE / name, environ):
                 sending = [sys.executable, "send.py"]
                 return subprocess.run(sending, cwd=HERE / name, env=environ, check=False).returncode

@@ -43,6 +43,10 @@ class ExampleTests(SynchronousTestCase):
         """The example for Django works as it stands there."""
         self.assert_works("django")
 
+    def test_django_q2(self) -> None:
+        """The example for Django-Q2 works as it stands there."""
+        self.assert_works("django_q2")
+
     def test_dramatiq(self) -> None:
         """The example for dramatiq works as it stands there."""
         self.assert_works("dramatiq")

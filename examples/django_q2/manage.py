@@ -1,0 +1,9 @@
+"""Django's own command line; ``python manage.py qcluster`` runs the tasks."""
+
+import os
+import sys
+
+from django.core.management import execute_from_command_line
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "settings")
+execute_from_command_line(sys.argv)
