@@ -95,8 +95,9 @@ class Message:
     connects from and ``port`` + 10000. ``epoch`` and ``serial``: the number of the sender's
     connection, and the sequence number, on that connection, of a message that must not be processed
     twice; 0 when it is not numbered. ``features``: in PING, PONG and MEET, what the sender can do.
-    The original leaves ``ip`` to ``features`` zero, and ignores them. ``encoded``: its bytes, once
-    they were needed; a message that was sent does not change.
+    The original leaves ``ip`` to ``features`` zero, and ignores them. ``signer``: the sender who
+    signed it, if one did. ``encoded``: its bytes, once they were needed; a message that was sent
+    does not change.
     """
 
     __slots__ = (
@@ -110,6 +111,7 @@ class Message:
         "epoch",
         "serial",
         "features",
+        "signer",
         "encoded",
     )
 
@@ -124,6 +126,7 @@ class Message:
         self.epoch: i64 = 0
         self.serial: i64 = 0
         self.features: i64 = 0
+        self.signer: Sender | None = None
         self.encoded: bytes = b""
 
 
@@ -263,6 +266,7 @@ class Sender:
 
     def sign(self, message: Message) -> None:
         """Make the message one of this sender."""
+        message.signer = self
         message.sender = self.id
         message.port = self.port
         message.flags = self.flags

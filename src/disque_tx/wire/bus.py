@@ -37,7 +37,7 @@ from disque_tx.wire.busheader import (
     read_header,
 )
 from disque_tx.wire.jobcodec import RecordReader, record_end
-from disque_tx.wire.keys import is_key_message, key_parts, read_keys
+from disque_tx.wire.keys import is_key_message, key_body, read_keys
 from disque_tx.wire.queries import is_query, query_parts, read_query
 from disque_tx.wire.tables import is_table_message, read_table, table_parts
 
@@ -82,7 +82,7 @@ def _encode(message: Message) -> bytes:
     elif isinstance(message, QueryMessage):
         parts = query_parts(message)
     elif isinstance(message, KeyMessage):
-        parts = key_parts(message)
+        parts = [key_body(message)]
         count = len(message.entries)
     else:
         parts = [*body_parts(message)]

@@ -47,7 +47,7 @@ _IP_AT: Final = 56
 #: The fields up to the count, and where they end.
 _TO_COUNT: Final = struct.Struct(">4sIHxxHH")
 _COUNT_END: Final = 16
-_BULK_KEY: Final = -1
+_REST_KEY: Final = -1
 #: Headers remembered per sender.
 _HEADERS_MAX: Final = 512
 _NUMBER_END: Final = 1 << 63
@@ -60,6 +60,10 @@ _IP_CHARACTERS: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqr
 def header_of(message: Message, count: i64, body_bytes: i64) -> bytes:
     """The header of a message with a body of this size; ``LocalError`` for what does not fit into
     its field."""
+    signer = message.signer
+    numbered = message.epoch | message.serial | message.features | message.mflags
+    if signer is not None and numbered == 0:
+        return _signed(signer, message.type, count, body_bytes)
     return _START.pack(SIGNATURE, HEADER_BYTES + body_bytes) + _TAIL.pack(
         VERSION,
         message.type,
@@ -74,6 +78,18 @@ def header_of(message: Message, count: i64, body_bytes: i64) -> bytes:
         message.flags,
         message.mflags,
     )
+
+
+def _signed(sender: Sender, kind: i64, count: i64, body_bytes: i64) -> bytes:
+    """The header of a message that has no numbers of its own: what stands behind the count is the
+    same for all of them."""
+    rest = sender.headers.get(_REST_KEY)
+    if rest is None:
+        message = Message(kind)
+        sender.sign(message)
+        message.signer = None
+        rest = sender.headers[_REST_KEY] = header_of(message, 0, 0)[_COUNT_END:]
+    return _TO_COUNT.pack(SIGNATURE, HEADER_BYTES + body_bytes, VERSION, kind, count) + rest
 
 
 def plain_header(sender: Sender, kind: i64, mflags: i64, body_bytes: i64) -> bytes:
@@ -93,12 +109,7 @@ def plain_header(sender: Sender, kind: i64, mflags: i64, body_bytes: i64) -> byt
 
 def bulk_header(sender: Sender, count: i64, body_bytes: i64) -> bytes:
     """The header of a bulk of ``count`` messages."""
-    rest = sender.headers.get(_BULK_KEY)
-    if rest is None:
-        message = Message(BULK)
-        sender.sign(message)
-        rest = sender.headers[_BULK_KEY] = header_of(message, 0, 0)[_COUNT_END:]
-    return _TO_COUNT.pack(SIGNATURE, HEADER_BYTES + body_bytes, VERSION, BULK, count) + rest
+    return _signed(sender, BULK, count, body_bytes)
 
 
 def sized(text: bytes, length: int, what: str) -> bytes:

@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.keys.owners import ranking
+from disque_tx.core.keys.owners import Owners, ranking
 
 _NODES = [b"%040x" % number for number in range(1, 6)]
 
@@ -19,14 +19,28 @@ class RankingTests(SynchronousTestCase):
         """Nodes list each other in any order, and come to the same owner."""
         self.assertEqual(ranking(b"key", _NODES), ranking(b"key", reversed(_NODES)))
 
-    def test_hash_is_the_documented_one(self) -> None:
-        """Nodes of different versions agree only if the hash never changes."""
-        expected = sorted(
-            _NODES,
-            key=lambda node: blake2b(b"\0\3key" + node, digest_size=8).digest(),
-            reverse=True,
-        )
-        self.assertEqual(expected, ranking(b"key", _NODES))
+    def test_order_is_the_documented_one(self) -> None:
+        """Nodes of different versions agree only if the order never changes."""
+
+        def hashed(text: bytes) -> int:
+            return int.from_bytes(blake2b(text, digest_size=4).digest(), "big") % 2**31
+
+        def weight(node: bytes) -> int:
+            value = hashed(b"key") ^ hashed(node)
+            value = (value ^ value >> 15) * 739_982_445 % 2**31
+            value = (value ^ value >> 12) * 695_872_825 % 2**31
+            return value ^ value >> 15
+
+        self.assertEqual(sorted(_NODES, key=weight, reverse=True), ranking(b"key", _NODES))
+
+    def test_remembered(self) -> None:
+        """What is remembered is what would be worked out, also when the nodes have changed."""
+        owners = Owners()
+        for nodes in (_NODES, _NODES[1:], _NODES):
+            for _ in range(2):
+                for number in range(10):
+                    key = b"key-%d" % number
+                    self.assertEqual(ranking(key, nodes), owners.ranking(key, nodes))
 
     def test_a_lost_node_changes_nothing_for_the_others(self) -> None:
         """When a node is away, a key moves only if that node looked after it."""

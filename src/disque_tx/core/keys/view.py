@@ -19,7 +19,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.busmessages import CAN_KEYS, KEY_COPY
-from disque_tx.core.keys.owners import ranking
+from disque_tx.core.keys.owners import Owners, ranking
 from disque_tx.core.keys.reservation import Reservations, left
 from disque_tx.core.membership import Membership
 from disque_tx.core.peers import Peers
@@ -47,6 +47,7 @@ class View:
         "_awaited",
         "_links",
         "_membership",
+        "_owners",
         "_passed",
         "_passing",
         "_peers",
@@ -65,6 +66,7 @@ class View:
         self._peers: Peers = peers
         self._reservations: Reservations = reservations
         self._slices: Slices = slices
+        self._owners = Owners()
         # By node, the link to it that is in use.
         self._links: dict[bytes, Link] = {}
         # By node whose keys are awaited, since when.
@@ -149,14 +151,15 @@ class View:
         """The nodes that look after the key, in the order in which they are asked."""
         if len(self.nodes) < 2:
             return self.nodes
-        return ranking(key, self.nodes)[:KEEPERS]
+        return self._owners.ranking(key, self.nodes)[:KEEPERS]
 
     def notified(self, key: bytes) -> list[bytes]:
         """The other nodes that are notified that a key is free."""
         mine = self._membership.myself.id
         if len(self.nodes) < 2:
             return []
-        return [node for node in ranking(key, self.nodes)[:NOTIFIED] if node != mine]
+        ranked = self._owners.ranking(key, self.nodes)[:NOTIFIED]
+        return [node for node in ranked if node != mine]
 
     def missing(self) -> bool:
         """Whether there are members that cannot be asked about keys."""
