@@ -72,7 +72,7 @@ class LinesTests(DaemonTestCase):
         self.run_program(
             python,
             *("-m", "twisted.trial", "--temp-directory", str(self.folder() / "trial")),
-            shutil.copy(_EXAMPLE / "test_disque_lines.py", self.folder()),
+            str(shutil.copy(_EXAMPLE / "test_disque_lines.py", self.folder())),
         )
         port = free_port()
         daemon = self.daemon(f"listen lines tcp:{port}:interface=127.0.0.1")
