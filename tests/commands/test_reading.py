@@ -23,6 +23,13 @@ class ReaderTests(NodeCase):
         self.assertEqual(b"+OK\r\n:1\r\n+PONG\r\n+OK\r\n+OK\r\n", replies)
         self.assertIn(FIRST_ID, self.turn(b"AUTH look", b"QPEEK q 1"))
 
+    def test_cluster(self) -> None:
+        """It can be asked whether the node leaves the cluster, but it cannot be told to."""
+        replies = self.turn(b"AUTH look", b"CLUSTER LEAVING", b"CLUSTER LEAVING yes")
+        self.assertEqual(2, replies.count(b"+"))
+        self.assertIn(b"-NOPERM", replies)
+        self.assertIs(False, self.node.membership.leaving)
+
     def test_changes(self) -> None:
         """Nothing can be changed, and no job taken; the error has a code of its own."""
         for request in (b"ADDJOB q b 0", b"GETJOB NOHANG FROM q", b"SHUTDOWN", b"MONITOR"):

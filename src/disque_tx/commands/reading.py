@@ -29,7 +29,7 @@ _READING: Final = frozenset(
 #: Commands that only read with one of these second words.
 _READING_PARTS: Final = {
     b"client": frozenset((b"list",)),
-    b"cluster": frozenset((b"info", b"nodes")),
+    b"cluster": frozenset((b"info", b"nodes", b"myid")),
     b"config": frozenset((b"get",)),
     b"qpolicy": frozenset((b"list", b"get")),
     b"schedule": frozenset((b"list", b"get")),
@@ -49,6 +49,8 @@ def reads(name: bytes, argv: list[bytes]) -> bool:
         return True
     if name in _SCANS:
         return b"busyloop" not in [word.lower() for word in argv]
+    if name == b"cluster" and len(argv) == 2 and argv[1].lower() == b"leaving":
+        return True  # with a third word it is a change
     parts = _READING_PARTS.get(name)
     return parts is not None and len(argv) > 1 and argv[1].lower() in parts
 
