@@ -193,6 +193,16 @@ class HealthTests(DaemonTestCase):
         self.unhealthy("refuses the password", "-p", node.port, "-a", "other")
         self.assertEqual(0, disque("-p", node.port, "-a", "secret", "health")[0])
 
+    def test_readonly_password(self) -> None:
+        """With the read-only password verbs that look work, and commands that change something are
+        refused."""
+        node = self.running("requirepass secret", "readonly-password look")
+        reader = ("-p", node.port, "-a", "look")
+        self.assertEqual(0, disque(*reader, "health")[0])
+        self.assertEqual((0, "0\n", ""), disque(*reader, "qlen", "q"))
+        _status, out, err = disque(*reader, "addjob", "q", "body", 0)
+        self.assertIn("NOPERM The read-only password does not allow this.", out + err)
+
     def test_hanging(self) -> None:
         """A probe of a node that does not answer ends after its timeout."""
         node = self.running()

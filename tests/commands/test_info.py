@@ -12,7 +12,7 @@ from tests.core.bench import add_request
 
 DEFAULT = ["Server", "Clients", "Memory", "Jobs", "Queues", "Persistence", "Stats", "CPU", "Totals"]
 OPTIONAL = ["Commandstats", "Cluster", "Eventlog", "Listening", "Policies", "Processes"]
-OPTIONAL.append("Schedules")
+OPTIONAL += ["Protocols", "Schedules"]
 
 
 class InfoTests(DeskCase):

@@ -34,6 +34,13 @@ class ViewTests(NodeCase):
         self.assertEqual("1", self.view.info()["registered_jobs"])
         self.assertIn("addjob", [name for name, _calls, _us in self.view.commands()])
 
+    def test_protocols(self) -> None:
+        """The figures of the main protocol are those of INFO."""
+        self.turn(b"PING", b"NONSENSE")
+        (resp,) = self.view.protocols()
+        self.assertEqual(("resp", 1, 1, 1, 1), attrs.astuple(resp)[:5])
+        self.assertEqual((16, 40), attrs.astuple(resp)[5:])
+
     def test_queues(self) -> None:
         """Every queue is found once, in slices, with its figures."""
         for number in range(50):

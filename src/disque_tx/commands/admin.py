@@ -16,11 +16,17 @@ from disque_tx.quoting import quote
 
 
 def password_matches(server: Server, client: Client, password: bytes) -> bool:
-    """Authenticate the client, or end its authentication; an error when no password is set."""
+    """Authenticate the client, with all rights or to read only, or end its authentication; an
+    error when no password is set."""
     expected = server.control.password()
     if not expected:
         raise CommandError("ERR", "Client sent AUTH, but no password is set")
+    reading = server.control.readonly_password()
     client.authenticated = compare_digest(expected, password)
+    client.reader = (
+        not client.authenticated and reading != b"" and compare_digest(reading, password)
+    )
+    client.authenticated = client.authenticated or client.reader
     return client.authenticated
 
 

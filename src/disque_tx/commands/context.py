@@ -39,6 +39,10 @@ class Control:
         """``requirepass`` in force; empty when no password is needed."""
         raise NotImplementedError
 
+    def readonly_password(self) -> bytes:
+        """``readonly-password`` in force; empty when there is none."""
+        return b""
+
     def info_server(self) -> list[tuple[str, str]]:
         """Fields of INFO's Server section, in order; ``disque_version`` is among them."""
         raise NotImplementedError

@@ -43,13 +43,16 @@ def _slowlog_get(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def _slow_entry(replies: ReplySink, entry: SlowEntry) -> None:
-    replies.array(4)
+    replies.array(6 if entry.addr else 4)
     replies.integer(entry.id)
     replies.integer(entry.unix_s)
     replies.integer(entry.duration_us)
     replies.array(len(entry.words))
     for word in entry.words:
         replies.bulk(word)
+    if entry.addr:
+        replies.bulk(entry.addr)
+        replies.bulk(entry.client)
 
 
 def latency(server: Server, client: Client, argv: list[bytes]) -> None:

@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from disque_tx.commands.admin import monitor_line
 from disque_tx.commands.context import Server
+from disque_tx.commands.reading import check_reader
 from disque_tx.commands.registry import Command, Registry
 from disque_tx.core.client import (
     NOT_BLOCKED,
@@ -118,11 +119,12 @@ class Dispatcher:
             command.run(self._server, client, argv)
         except CommandError as error:
             client.replies.error(error.reply())
+            self._server.stats.errors += 1
             if client.refused:
                 client.refused = False
                 self._last_ns = self._clock_ns()
                 return
-        self._account(command, argv)
+        self._account(client, command, argv)
         if self._node.waiters.ready:
             self._node.serve()
 
@@ -135,6 +137,7 @@ class Dispatcher:
             return
         quoted = name.split(b"\0")[0][:_QUOTED_NAME_MAX].decode("latin-1")
         client.replies.error(CommandError("ERR", f"unknown command '{quoted}'").reply())
+        self._server.stats.errors += 1
         self._last_ns = self._clock_ns()
 
     def _check(self, client: Client, command: Command, argv: list[bytes]) -> None:
@@ -147,6 +150,8 @@ class Dispatcher:
         server = self._server
         if server.guarded and not client.authenticated and not command.before_auth(argv):
             raise CommandError("NOAUTH", "Authentication required.")
+        if client.reader:
+            check_reader(command.name, argv)
         memory = self._node.memory
         if memory.limit != 0 and memory.level() == 2:
             enough = self._make_room()
@@ -178,7 +183,7 @@ class Dispatcher:
             monitor.replies.status(line)
             self._node.outbox.touch(monitor)
 
-    def _account(self, command: Command, argv: list[bytes]) -> None:
+    def _account(self, client: Client, command: Command, argv: list[bytes]) -> None:
         now_ns: i64 = self._clock_ns()
         taken_ns = now_ns - self._last_ns
         self._last_ns = now_ns
@@ -188,7 +193,9 @@ class Dispatcher:
         server.stats.commands_processed += 1
         slowlog = server.slowlog
         if slowlog.slower_than_us >= 0 and taken_ns >= slowlog.slower_than_us * 1000:
-            slowlog.note(argv, self._node.wall_us // 1_000_000, taken_ns // 1000, command.name)
+            plugged = client if client.id < 0 else None
+            unix_s = self._node.wall_us // 1_000_000
+            slowlog.note(argv, unix_s, taken_ns // 1000, command.name, plugged)
         latency = server.latency
         if latency.threshold_ms > 0 and taken_ns >= latency.threshold_ms * 1_000_000:
             event = b"fast-command" if command.fast else b"command"

@@ -100,7 +100,7 @@ def _begin(server: Server, client: Client, version: int, options: _Options) -> N
     if options.user is not None:
         matches = password_matches(server, client, options.password)
         if options.user != _USER or not matches:
-            client.authenticated = False
+            client.authenticated = client.reader = False
             raise CommandError("WRONGPASS", "invalid username-password pair or user is disabled.")
     if server.guarded and not client.authenticated:
         raise CommandError("NOAUTH", _UNAUTHENTICATED)

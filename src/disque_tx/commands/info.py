@@ -7,6 +7,7 @@ from typing import Final
 
 from disque_tx import __version__
 from disque_tx.commands.context import Server
+from disque_tx.commands.protocols import protocol_fields
 from disque_tx.commands.registry import Command
 from disque_tx.commands.retries import retry_fields
 from disque_tx.core.client import Client
@@ -226,6 +227,7 @@ _OPTIONAL: Final = (
     "Listening",
     "Policies",
     "Processes",
+    "Protocols",
     "Schedules",
 )
 _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
@@ -244,5 +246,6 @@ _SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
     "Listening": _listening,
     "Policies": _policies,
     "Processes": _processes,
+    "Protocols": protocol_fields,
     "Schedules": _schedules,
 }

@@ -53,6 +53,9 @@ class MemoryControl(Control):
     def password(self) -> bytes:
         return self.settings.get(b"requirepass", b"")
 
+    def readonly_password(self) -> bytes:
+        return self.settings.get(b"readonly-password", b"")
+
     def info_server(self) -> list[tuple[str, str]]:
         return [("disque_version", "1.0-rc1"), ("process_id", "0")]
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from disque_tx.commands.arguments import quoted, required_integer
 from disque_tx.commands.context import Server
+from disque_tx.commands.reading import shown_to_readers
 from disque_tx.commands.registry import ANY, Subcommand, run_subcommand
 from disque_tx.core.client import Client
 from disque_tx.core.node import Node
@@ -31,7 +32,7 @@ def _get(server: Server, client: Client, argv: list[bytes]) -> None:
     client.replies.mapping(len(parameters))
     for name, value in parameters:
         client.replies.bulk(name)
-        client.replies.bulk(value)
+        client.replies.bulk(shown_to_readers(name, value) if client.reader else value)
 
 
 def _set(server: Server, client: Client, argv: list[bytes]) -> None:

@@ -8,21 +8,25 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.commands.arguments import mask
+from disque_tx.core.client import Client
 
 WORDS_MAX: Final = 32
 WORD_BYTES_MAX: Final = 128
 
 
 class SlowEntry:
-    """One request: when it ran, how long it took, and its words, shortened."""
+    """One request: when it ran, how long it took, and its words, shortened. ``addr``, ``client``:
+    address and name of a client that came by the protocol of a plugin, else empty."""
 
-    __slots__ = ("id", "unix_s", "duration_us", "words")
+    __slots__ = ("id", "unix_s", "duration_us", "words", "addr", "client")
 
     def __init__(self, entry_id: i64, unix_s: i64, duration_us: i64, words: list[bytes]) -> None:
         self.id: i64 = entry_id
         self.unix_s: i64 = unix_s
         self.duration_us: i64 = duration_us
         self.words: list[bytes] = words
+        self.addr: bytes = b""
+        self.client: bytes = b""
 
 
 class SlowLog:
@@ -37,11 +41,22 @@ class SlowLog:
         self.entries: deque[SlowEntry] = deque()
         self._next_id: i64 = 0
 
-    def note(self, argv: list[bytes], unix_s: i64, duration_us: i64, name: bytes = b"") -> None:
-        """A request ran; kept when it was slow. ``name`` as in :func:`arguments.mask`."""
+    def note(
+        self,
+        argv: list[bytes],
+        unix_s: i64,
+        duration_us: i64,
+        name: bytes = b"",
+        plugged: Client | None = None,
+    ) -> None:
+        """A request ran; kept when it was slow. ``name`` as in :func:`arguments.mask`.
+        ``plugged``: the client, if it came by the protocol of a plugin."""
         if self.slower_than_us >= 0 and duration_us >= self.slower_than_us:
             words = shorten(mask(argv, name))
-            self.entries.appendleft(SlowEntry(self._next_id, unix_s, duration_us, words))
+            entry = SlowEntry(self._next_id, unix_s, duration_us, words)
+            if plugged is not None:
+                entry.addr, entry.client = plugged.addr, plugged.name
+            self.entries.appendleft(entry)
             self._next_id += 1
         while len(self.entries) > max(self.len_max, 0):
             self.entries.pop()

@@ -31,9 +31,37 @@ class Rate:
         return sum(self._samples) / SAMPLES_MAX
 
 
+class ProtocolStats:
+    """The counters of one protocol. ``connected``: connections that are open now; ``connections``:
+    since the counters began. ``errors``: requests that were refused at once."""
+
+    __slots__ = (
+        "connected",
+        "connections",
+        "commands",
+        "errors",
+        "input_bytes",
+        "output_bytes",
+    )
+
+    def __init__(self) -> None:
+        self.connected: i64 = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Start from zero; connections stay open."""
+        self.connections: i64 = 0
+        self.commands: i64 = 0
+        self.errors: i64 = 0
+        self.input_bytes: i64 = 0
+        self.output_bytes: i64 = 0
+
+
 class Stats:
     """Plain counters, incremented where the event happens. ``latest_fork_us``: how long the
-    last rewrite of the log took to start. The rates follow when :meth:`tick` is called often."""
+    last rewrite of the log took to start. ``errors``: requests that were refused at once.
+    ``protocols``: by name, what the clients of plugins' protocols did, which is part of the totals.
+    The rates follow when :meth:`tick` is called often."""
 
     __slots__ = (
         "connections_received",
@@ -42,6 +70,8 @@ class Stats:
         "net_input_bytes",
         "net_output_bytes",
         "latest_fork_us",
+        "errors",
+        "protocols",
         "ops",
         "net_input",
         "net_output",
@@ -50,6 +80,7 @@ class Stats:
 
     def __init__(self) -> None:
         self._sampled_ms: i64 = -1
+        self.protocols: dict[str, ProtocolStats] = {}
         self.reset()
 
     def reset(self) -> None:
@@ -60,9 +91,19 @@ class Stats:
         self.net_input_bytes: i64 = 0
         self.net_output_bytes: i64 = 0
         self.latest_fork_us: i64 = 0
+        self.errors: i64 = 0
+        for protocol in self.protocols.values():
+            protocol.reset()
         self.ops = Rate()
         self.net_input = Rate()
         self.net_output = Rate()
+
+    def protocol(self, name: str) -> ProtocolStats:
+        """The counters of a plugin's protocol."""
+        found = self.protocols.get(name)
+        if found is None:
+            found = self.protocols[name] = ProtocolStats()
+        return found
 
     def tick(self, now_ms: i64) -> None:
         """Take a sample of the rates every 100 ms; call it at least as often."""

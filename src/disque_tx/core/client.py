@@ -32,6 +32,7 @@ class Client(Linked):
     clients with something to write; the runtime clears it. ``closing``: no further request is
     executed, the connection closes once everything was written. ``doomed``: closes at once.
     ``soft_limit_ms``: since when its output is above the soft limit, -1 while it is not.
+    ``reader``: it may read and change nothing.
     ``refused``: the request being looked at has not passed the checks. ``blocked_queues`` and
     ``blocked_counters``: what a blocked GETJOB asked for; ``blocked_job``: whose copies a blocked
     ADDJOB waits for, or whose end a blocked WAITJOB; ``blocked_number``: which of its long requests
@@ -50,6 +51,7 @@ class Client(Linked):
         "created_ms",
         "seen_ms",
         "authenticated",
+        "reader",
         "monitor",
         "reply_mode",
         "protocol",
@@ -79,6 +81,7 @@ class Client(Linked):
         self.created_ms: i64 = now_ms
         self.seen_ms: i64 = now_ms
         self.authenticated: bool = False
+        self.reader: bool = False
         self.monitor: bool = False
         self.reply_mode: i64 = REPLY_ON
         self.protocol: i64 = 2

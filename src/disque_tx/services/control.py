@@ -161,6 +161,9 @@ class NodeControl(Control):
     def password(self) -> bytes:
         return self._settings.requirepass
 
+    def readonly_password(self) -> bytes:
+        return self._settings.readonly_password
+
     # -- facts -------------------------------------------------------------------------------
 
     def info_server(self) -> list[tuple[str, str]]:

@@ -13,11 +13,34 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IAddress, IProtocolFactory, IReactorTime
 from zope.interface import Attribute, Interface
 
+from disque_tx.errors import CommandError
+from disque_tx.events import KIND_NAMES, REASON_NAMES
+
 if TYPE_CHECKING:
     import select
 
     from disque_tx.services.pump import Pump
     from disque_tx.services.rounds import Rounds
+
+#: This module is the only one that authors of protocols import, so it offers these as well.
+__all__ = [
+    "KIND_NAMES",
+    "REASON_NAMES",
+    "CommandError",
+    "Health",
+    "IClientProtocol",
+    "IClock",
+    "IConnection",
+    "IHost",
+    "INodeView",
+    "IRoundsReactor",
+    "ITurn",
+    "JobEvent",
+    "ProtocolFigures",
+    "QueueCounts",
+    "QueueFigures",
+    "Role",
+]
 
 
 class IClock(Interface):
@@ -123,6 +146,21 @@ class JobEvent:
     elapsed_ms: int
 
 
+@attrs.frozen
+class ProtocolFigures:
+    """What the clients of a protocol did. ``connected``: connections that are open;
+    ``connections``: since the counters began. ``commands``: executed; ``errors``: requests that
+    were refused at once. Bytes are those that the protocol reports."""
+
+    name: str
+    connected: int
+    connections: int
+    commands: int
+    errors: int
+    input_bytes: int
+    output_bytes: int
+
+
 class INodeView(Interface):
     """The state of the node, to be read on the reactor's thread; nothing here changes it."""
 
@@ -150,6 +188,9 @@ class INodeView(Interface):
         """What is counted of a queue, which need not exist; costs the same for any number of
         jobs."""
 
+    def protocols() -> list[ProtocolFigures]:
+        """What the clients of each protocol did, RESP first; as in INFO's section Protocols."""
+
 
 class IConnection(Interface):
     """A client that came by a plugin's protocol. ``maxclients`` counts it, CLIENT LIST shows it,
@@ -161,7 +202,9 @@ class IConnection(Interface):
 
     def call(role: Role, *words: bytes) -> Deferred[Any]:
         """Run a command as ``node_service.call`` does, and fail with ``CommandError`` if the role
-        does not allow it."""
+        does not allow it. CLIENT PAUSE holds it, as the requests of all clients. With more than
+        1000 calls without an answer the connection is closed, and so it is by an error that is left
+        unhandled in the Deferred."""
 
     def rename(name: bytes) -> None:
         """The name in CLIENT LIST; at first the one of the protocol. Raises ``CommandError``."""
@@ -177,7 +220,11 @@ class IConnection(Interface):
 
 
 class IHost(Interface):
-    """The node, as the protocols of its listeners see it."""
+    """The node, as the protocols of its listeners see it.
+
+    What a plugin raises in a protocol, a timer of ``reactor`` or a watcher ends that connection,
+    timer or watcher, with a line in the log.
+    """
 
     settings = Attribute("The configuration in force.")
     log = Attribute("The log of the daemon: ``notice(text)``, ``warning(text)``, ...")

@@ -44,7 +44,8 @@ class SystemClock:
 class Runtime:
     """One per node. ``turns``: what is to be done in each of them, and in which order. ``rounds``:
     the turns in which sockets are served. ``calls``: operations of programs that embed the node,
-    by client ID. ``fatal``: called with the reason why the process must end.
+    by client ID. ``on_resume``: called when a pause of all clients is over. ``fatal``: called with
+    the reason why the process must end.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Runtime:
         self.pump = Pump(server, dispatcher)
         self.calls: dict[int, Any] = self.pump.calls
         self.fatal = fatal or (lambda why: _log.critical("{why}", why=why))
+        self.on_resume: list[Callable[[], object]] = []
         self._part = nullcontext(node)
         self._reactor = reactor
         self._steady_ms = clock.steady_ms
@@ -121,6 +123,12 @@ class Runtime:
         for client in self.server.clients.values():
             if isinstance(client, Session):
                 self.pump.late.append(client)
+        for resume in self.on_resume:
+            resume()
+
+    def call_soon(self, work: Callable[[], object]) -> None:
+        """Call it after the turn under way."""
+        self._reactor.callLater(0, work)
 
     # -- under reactors that do not run the rounds themselves ----------------------------------
 

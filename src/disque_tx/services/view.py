@@ -9,12 +9,20 @@ from zope.interface import implementer
 
 from disque_tx.commands.context import Server
 from disque_tx.commands.info import info_text
+from disque_tx.commands.protocols import protocol_stats
 from disque_tx.core.overview.counts import NUMBERS
 from disque_tx.core.queues import PAUSE_NAMES, Queue
 from disque_tx.events import ADDED, QUEUED, EventSink
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import FAIL, HANDSHAKE, MYSELF, PFAIL
-from disque_tx.services.interfaces import Health, INodeView, JobEvent, QueueCounts, QueueFigures
+from disque_tx.services.interfaces import (
+    Health,
+    INodeView,
+    JobEvent,
+    ProtocolFigures,
+    QueueCounts,
+    QueueFigures,
+)
 
 #: The level of memory at which ADDJOB may fail.
 _FULL: Final = 2
@@ -97,6 +105,21 @@ class NodeView:
             in_per_s=of[b"in-per-s"] / 1000,
             out_per_s=of[b"out-per-s"] / 1000,
         )
+
+    def protocols(self) -> list[ProtocolFigures]:
+        """What the clients of each protocol did."""
+        return [
+            ProtocolFigures(
+                name=name,
+                connected=of.connected,
+                connections=of.connections,
+                commands=of.commands,
+                errors=of.errors,
+                input_bytes=of.input_bytes,
+                output_bytes=of.output_bytes,
+            )
+            for name, of in protocol_stats(self._server)
+        ]
 
     def _figures(self, queue: Queue) -> QueueFigures:
         now_ms = self._node.now_ms

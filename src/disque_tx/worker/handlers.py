@@ -69,13 +69,14 @@ class Handler:
 @attrs.define
 class Call:
     """A handler and its arguments. ``reply``: the queue for the result, if one was asked for.
-    ``dumps``: encodes the result."""
+    ``dumps``: encodes the result. ``carrier``: the context of the trace that it came from."""
 
     handler: Handler
     args: Sequence[Any]
     kwargs: dict[str, Any] = attrs.field(factory=dict)
     reply: str | None = None
     dumps: Callable[[object], bytes] | None = None
+    carrier: dict[str, str] = attrs.field(factory=dict)
 
     def run(self) -> bytes | None:
         """Call the handler here. Returns the encoded result, if one was asked for."""

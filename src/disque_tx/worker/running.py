@@ -19,6 +19,7 @@ from disque_tx.worker.handlers import Handler, Kind
 from disque_tx.worker.processes import Processes, RemoteError
 from disque_tx.worker.runs import JobFailure, Outcome, Run, Slot
 from disque_tx.worker.threads import Done
+from disque_tx.worker.tracing import ProcessSpan, begin
 
 TICK_S: Final = 0.1
 #: How long a run may take to stop before its slot counts as lost.
@@ -140,6 +141,9 @@ class Runner:
         except Exception as error:
             # Such as a program that does not exist, or a limit on the number of processes.
             answer, stop = _failed(error), _nothing
+        span = begin(run)
+        if span is not None:
+            answer.addCallbacks(_then_end(span), _then_fail(span))
         self._follow(slot, run, answer, stop)
 
     def _follow(
@@ -263,7 +267,33 @@ class Runner:
 async def _awaited(run: Run) -> bytes | None:
     if len(run.held) == 1:
         current.set(run.held[0].context)
-    return await run.call.await_()
+    span = begin(run)
+    if span is None:
+        return await run.call.await_()
+    try:
+        with span.current():
+            payload = await run.call.await_()
+    except BaseException as error:
+        span.end(error)
+        raise
+    span.end()
+    return payload
+
+
+def _then_end(span: ProcessSpan) -> Callable[[bytes | None], bytes | None]:
+    def ended(payload: bytes | None) -> bytes | None:
+        span.end()
+        return payload
+
+    return ended
+
+
+def _then_fail(span: ProcessSpan) -> Callable[[Failure], Failure]:
+    def failed(failure: Failure) -> Failure:
+        span.end(failure.value)
+        return failure
+
+    return failed
 
 
 def _reason(slot: Slot, failure: Failure) -> JobFailure:

@@ -6,14 +6,14 @@ import hashlib
 import inspect
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 import attrs
 from twisted.internet.defer import Deferred
 
-from disque_tx.client import AddOptions
+from disque_tx.client import AddOptions, tracing
 from disque_tx.client.blocking import Disque
 from disque_tx.worker.context import Context
 from disque_tx.worker.errors import BadHandlers, Hopeless, Undecodable, UnknownTask
@@ -186,11 +186,15 @@ class Queue:
             for task in self.tasks.values():
                 return Call(task.handler, (context.body,))
             raise UnknownTask(f"Queue {self.name!r} has no task.")
-        task, args, kwargs, reply = self._parsed(context.body)
-        return Call(task.handler, args, kwargs, reply, self.serializer.dumps if reply else None)
+        value = self._loaded(context.body)
+        task, args, kwargs, reply = self._parsed(value)
+        dumps = self.serializer.dumps if reply else None
+        carrier = {} if tracing.ACTIVE is None else tracing.carried(value)
+        return Call(task.handler, args, kwargs, reply, dumps, carrier)
 
-    def _parsed(self, body: bytes) -> tuple[Task[..., Any], list[Any], dict[str, Any], str | None]:
-        value = self._loaded(body)
+    def _parsed(
+        self, value: dict[str, Any]
+    ) -> tuple[Task[..., Any], list[Any], dict[str, Any], str | None]:
         name, args, kwargs = value.get("task"), value.get("args", []), value.get("kwargs", {})
         reply = value.get("reply")
         if not (isinstance(name, str) and isinstance(args, list) and isinstance(kwargs, dict)):
@@ -292,12 +296,17 @@ class Task(Generic[_P, _R]):
         :raises ValueError: the key of a unique task is empty.
         """
         reply = REPLY_PREFIX + secrets.token_hex(16) if self.has_result else None
-        body = self._body(args, kwargs, reply)
         client, serializer = self.queue.client, self.queue.serializer
-        options = self._options
+        options, name = self._options, self.queue.name
         if self.unique:
             options = attrs.evolve(options, unique=self._key(args, kwargs))
-        added = client.add_job_with(self.queue.name, body, options)
+
+        def add(carrier: dict[str, str]) -> Any:
+            body = self._body(args, kwargs, reply, carrier)
+            return client.add_job_with(name, body, options)
+
+        active = tracing.ACTIVE
+        added = add({}) if active is None else active.send(name, add)
         if isinstance(added, Deferred):
             return added.addCallback(lambda id_: AsyncPending(client, id_, reply, serializer))
         return Pending(client, added, reply, serializer)
@@ -314,7 +323,13 @@ class Task(Generic[_P, _R]):
         whole = b"\0".join((self.queue.name.encode(), self.name.encode(), words))
         return b"task:" + hashlib.sha256(whole).hexdigest().encode()
 
-    def _body(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: str | None) -> bytes:
+    def _body(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        reply: str | None,
+        carrier: Mapping[str, str] | None = None,
+    ) -> bytes:
         serializer = self.queue.serializer
         if isinstance(serializer, Raw):
             (body,) = args
@@ -322,5 +337,6 @@ class Task(Generic[_P, _R]):
         call: dict[str, Any] = {"task": self.name, "args": list(args), "kwargs": kwargs}
         if reply is not None:
             call["reply"] = reply
+        call.update(carrier or {})
         dumped: bytes = serializer.dumps(call)
         return dumped

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from disque_tx.worker.context import current
 from disque_tx.worker.runs import JobFailure, Outcome, Run, Slot
+from disque_tx.worker.tracing import begin
 
 #: A slot and the outcome of one of its runs; ``None``: there are no more runs.
 Done: TypeAlias = tuple[Slot, Outcome | None]
@@ -22,11 +23,19 @@ Report: TypeAlias = Callable[[list[Done]], object]
 
 def run_in_thread(run: Run) -> tuple[bytes | None, JobFailure | None]:
     """Execute a run in this thread. All exceptions of a handler are caught, even SystemExit."""
+    span = begin(run)
     try:
         if len(run.held) == 1:
             current.set(run.held[0].context)
-        return run.call.run(), None
+        if span is None:
+            return run.call.run(), None
+        with span.current():
+            payload = run.call.run()
+        span.end()
+        return payload, None
     except BaseException as error:
+        if span is not None:
+            span.end(error)
         return None, JobFailure.of(error)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 
 from disque_tx.protocols.http.channel import HEAD_S, LINGER_S, UNREAD_MAX
-from tests.protocols.http.api.test_queues import SlicedCase
+from tests.protocols.http.api.test_queues import SlicedCase, letter
 from tests.protocols.http.httpbench import parsed, request
 
 _ADD = "/api/v1/queues/q/jobs"
@@ -96,6 +96,30 @@ class BrowserTests(SlicedCase):
         self.settings.requirepass = b"secret"
         for query in ("?password=secret", "?access_token=secret"):
             self.problem(401, "NOAUTH", self.http("GET", f"/api/v1/nodes{query}"))
+
+    def test_markup_of_clients(self) -> None:
+        """26: neither do reasons of failures, names of clients and kinds of errors that others
+        chose."""
+        markup = b"<img/src=x/onerror=alert(1)>"
+        ((_queue, job_id, _body),) = self.leased()
+        self.call(b"NACK", b"REASON", markup, job_id)
+        self.call(b"ADDJOB", b"dead:q", letter(markup.decode()), b"0")
+        named, _transport = self.connect()
+        assert named.connection is not None
+        named.connection.rename(markup)
+        for path in (
+            "/api/v1/queues/q/dead-letters", "/api/v1/clients", "/api/v1/jobs/" + job_id.decode(),
+            "/api/v1/events?kinds=%3Cimg%3E", "/api/v1/policies/%3Cimg%3E", "/api/v1/slowlog",
+        ):  # fmt: skip
+            headers = self.slow("GET", path.replace("+", "%2B")).headers
+            self.assertIn("json", headers["content-type"], path)
+            self.assertEqual("nosniff", headers["x-content-type-options"], path)
+
+    def leased(self) -> list[list[bytes]]:
+        """A job in the hands of a client."""
+        self.call(b"ADDJOB", b"q", b"x", b"0")
+        found: list[list[bytes]] = self.call(b"GETJOB", b"FROM", b"q")
+        return found
 
 
 class WireTests(SlicedCase):
@@ -228,6 +252,18 @@ class PatienceTests(SlicedCase):
         answer = self.http("GET", "/api/v1/nodes", Authorization="Bearer secret")
         self.problem(429, "TRYLATER", answer)
         self.assertIn("retry-after", answer.headers)
+
+    def test_large_head(self) -> None:
+        """27: a head that never ends does not fill the memory, whatever it consists of."""
+        for piece in (b"X: " + b"x" * 1_000 + b"\r\n", b"X: y\r\n", b"x" * 1_000):
+            channel, transport = self.connect()
+            channel.dataReceived(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+            sent = 0
+            while not transport.value():
+                channel.dataReceived(piece)
+                sent += len(piece)
+            self.problem(400, "ERR", parsed(transport.value())[0])
+            self.assertLess(sent, 33_000)
 
     def test_queries(self) -> None:
         """25: patterns, numbers and queries that would cost much are refused."""

@@ -10,24 +10,30 @@ from zope.interface.verify import verifyObject
 from disque_tx.commands.values import Status
 from disque_tx.errors import CommandError
 from disque_tx.services.clients.embedded import NodeService
-from disque_tx.services.clients.guests import Guest, Guests
+from disque_tx.services.clients.guard import Guard
+from disque_tx.services.clients.guests import CALLS_MAX, Guest, Guests
 from disque_tx.services.clients.roles import Passwords
 from disque_tx.services.interfaces import IConnection, Role
-from tests.services.nodebench import FIRST_ID, NodeCase
+from tests.services.nodebench import FIRST_ID, BenchClock, NodeCase
 
 
-class GuestTests(NodeCase):
-    """A plugin's client has the rights and duties of every other one."""
+class GuestCase(NodeCase):
+    """Tests on clients of a plugin."""
 
     def setUp(self) -> None:
         super().setUp()
         passwords = Passwords(self.settings, lambda: 0)
         self.guests = Guests(self.runtime, self.admission, NodeService(self.runtime), passwords)
+        self.guard = Guard("gopher", self.log, BenchClock(self.reactor).steady_ms)
 
     def guest(self, host: str = "127.0.0.1") -> tuple[Guest, StringTransport]:
         """An admitted client."""
         transport = StringTransport(peerAddress=IPv4Address("TCP", host, 5001))
-        return self.guests.admit(transport, "gopher"), transport
+        return self.guests.admit(transport, "gopher", self.guard), transport
+
+
+class GuestTests(GuestCase):
+    """A plugin's client has the rights and duties of every other one."""
 
     def test_listed(self) -> None:
         """Operators see it in CLIENT LIST, by the name of its protocol at first."""
@@ -97,3 +103,105 @@ class GuestTests(NodeCase):
         self.assertEqual((100, 7), (stats.net_input_bytes, stats.net_output_bytes))
         self.assertEqual(self.node.now_ms, guest.client.seen_ms)
         self.assertEqual(0, self.runtime.output_bytes(guest.client))
+
+    def test_counted_by_protocol(self) -> None:
+        """INFO shows what the clients of each protocol did, and CONFIG RESETSTAT begins anew."""
+        guest, _transport = self.guest()
+        guest.received(100)
+        guest.sent(7)
+        guest.call(Role.FULL, b"PING")
+        for words in ((b"NONSENSE",), (b"QLEN",)):
+            self.failureResultOf(guest.call(Role.FULL, *words))
+        self.failureResultOf(guest.call(Role.NONE, b"PING"))
+        text = self.turn(b"PING", b"NONSENSE", b"INFO protocols").decode()
+        gopher = "connected=1,connections=1,commands=1,errors=3,input_bytes=100,output_bytes=7"
+        self.assertIn(f"protocol_gopher:{gopher}\r\n", text)
+        # INFO itself is not counted before it was executed.
+        self.assertIn("protocol_resp:connected=1,connections=1,commands=1,errors=1,input_", text)
+        text = self.turn(b"CONFIG RESETSTAT", b"INFO protocols").decode()
+        self.assertIn("protocol_gopher:connected=1,connections=0,commands=0,errors=0,input", text)
+        guest.closed()
+        self.assertIn("protocol_gopher:connected=0,", self.turn(b"INFO protocols").decode())
+
+    def test_slow(self) -> None:
+        """The slow log shows whose command it was."""
+        self.server.slowlog.slower_than_us = 0
+        guest, _transport = self.guest()
+        guest.rename(b"console")
+        guest.call(Role.FULL, b"QLEN", b"q")
+        log = self.successResultOf(guest.call(Role.FULL, b"SLOWLOG", b"GET", b"1"))
+        self.assertEqual([[b"QLEN", b"q"], b"127.0.0.1:5001", b"console"], log[0][3:])
+        self.turn(b"PING")
+        log = self.successResultOf(guest.call(Role.FULL, b"SLOWLOG", b"GET", b"1"))
+        self.assertEqual([[b"PING"]], log[0][3:])
+
+    def test_secrets(self) -> None:
+        """Who may only read is not shown the password that allows more."""
+        self.control.settings[b"requirepass"] = b"secret"  # type: ignore[attr-defined]
+        guest, _transport = self.guest()
+        words = (b"CONFIG", b"GET", b"requirepass")
+        for role, shown in ((Role.READER, b"(redacted)"), (Role.FULL, b"secret")):
+            found = self.successResultOf(guest.call(role, *words))
+            self.assertEqual({b"requirepass": shown}, found)
+
+
+class PauseTests(GuestCase):
+    """CLIENT PAUSE holds the clients of plugins, too."""
+
+    def pause(self, duration_ms: int) -> None:
+        """Pause all clients."""
+        self.turn(b"CLIENT PAUSE %d" % duration_ms)
+
+    def resume(self) -> None:
+        """The pause is over."""
+        self.server.paused_until_ms = 0
+        with self.runtime.turn():
+            self.runtime.resume_all()
+
+    def test_held(self) -> None:
+        """Calls wait until the pause is over, and are executed in order then."""
+        guest, _transport = self.guest()
+        self.pause(60_000)
+        added = guest.call(Role.FULL, b"ADDJOB", b"q", b"b", b"0")
+        length = guest.call(Role.FULL, b"QLEN", b"q")
+        self.assertNoResult(added)
+        self.assertEqual(0, self.node.queues.get(b"q") is not None)
+        self.resume()
+        self.assertEqual(Status(FIRST_ID), self.successResultOf(added))
+        self.assertEqual(1, self.successResultOf(length))
+
+    def test_gone_meanwhile(self) -> None:
+        """Nothing is executed for a client that went away during the pause."""
+        guest, _transport = self.guest()
+        self.pause(60_000)
+        added = guest.call(Role.FULL, b"ADDJOB", b"q", b"b", b"0")
+        guest.closed()
+        self.failureResultOf(added, CancelledError)
+        self.resume()
+        self.assertEqual(b":0\r\n", self.turn(b"QLEN q"))
+
+    def test_bounded(self) -> None:
+        """A client that goes on sending during a pause is cut off, like every other one that does
+        not wait for answers."""
+        guest, transport = self.guest()
+        self.pause(60_000)
+        calls = [guest.call(Role.FULL, b"PING") for _ in range(CALLS_MAX)]
+        refused = self.failureResultOf(guest.call(Role.FULL, b"PING"))
+        self.assertEqual("TRYLATER", refused.value.code)
+        self.assertTrue(transport.disconnected)
+        for call in calls:
+            call.addErrback(lambda _: None)
+        guest.closed()
+
+    def test_slices(self) -> None:
+        """After the pause, one turn does not execute more than others may."""
+        guest, _transport = self.guest()
+        self.pause(60_000)
+        calls = [guest.call(Role.FULL, b"PING") for _ in range(100)]
+        self.request_ns = 1_000_000
+        self.resume()
+        self.assertNoResult(calls[-1])
+        for _ in range(len(calls)):
+            self.reactor.advance(0)
+        for call in calls:
+            self.assertEqual(Status(b"PONG"), self.successResultOf(call))

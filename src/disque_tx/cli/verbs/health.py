@@ -26,6 +26,9 @@ _TIME_S: Final = 3.0
 _PROBE: Final = [b"ADDJOB", b"disque:health", b"", b"0", b"REPLICATE", b"0"]
 #: From this part of maxmemory on a node keeps no jobs itself, but has other nodes keep them.
 _MEMORY_SHARE: Final = 0.75
+#: Answers to the probe of a node that takes jobs. With the read-only password it goes no further;
+#: that the log can be written is known from PING.
+_PASSED: Final = (b"ERR REPLICATE", b"NOPERM")
 
 
 class Unhealthy(DisqueError):
@@ -49,7 +52,7 @@ def examine(connection: Connection) -> None:
     if _asked(connection, b"CLUSTER", b"LEAVING") == b"yes":
         raise Unhealthy("it is leaving the cluster")
     refusal = connection.call(_PROBE)
-    if not (isinstance(refusal, ErrorReply) and refusal.startswith(b"ERR REPLICATE")):
+    if not (isinstance(refusal, ErrorReply) and refusal.startswith(_PASSED)):
         raise Unhealthy(f"it takes no jobs: {_text(refusal)}")
     if _is_full(connection, info):
         raise Unhealthy("it takes no jobs: its memory is above 75 %, and it has no other node")

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from disque_tx.client import requests
+from disque_tx.client import requests, tracing
 from disque_tx.client.addresses import Address, Seeds
 from disque_tx.client.aio.connection import NodeConnection, connect
 from disque_tx.client.blocking.servers import Servers
@@ -58,6 +58,7 @@ class AsyncSession:
         connections_max: int = 100,
         random: Random | None = None,
     ) -> None:
+        tracing.activate()
         self._nodes = Nodes(seeds.addresses, random or Random(), discover)
         self._options = options
         self._patience_s = patience_s
@@ -82,6 +83,20 @@ class AsyncSession:
         :raises CannotConnect: no node answered in time.
         :raises OutcomeUnknown: it may or may not have been executed.
         """
+        active = tracing.ACTIVE
+        span = None if active is None else active.begin(request.words)
+        if span is None:
+            return await self._execute(request)
+        try:
+            found = await self._execute(request)
+        except BaseException as error:
+            span.failed(error)
+            raise
+        span.answered(*found)
+        return found
+
+    async def _execute(self, request: Request[_T]) -> tuple[Address, _T]:
+        """See :meth:`request_located`."""
         search = Search(time.monotonic, self._patience_s)
         while True:
             shared = await self._connection_to_use(search)

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from disque_tx.client import requests
+from disque_tx.client import requests, tracing
 from disque_tx.client.addresses import Address, Seeds
 from disque_tx.client.blocking.connection import NodeConnection
 from disque_tx.client.blocking.servers import Servers
@@ -64,6 +64,7 @@ class BlockingSession:
         environment: ClientEnvironment | None = None,
     ) -> None:
         environment = environment or ClientEnvironment()
+        tracing.activate()
         self._now_s, self._sleep = environment.now_s, environment.sleep
         self._notify = environment.notify
         self._nodes = Nodes(seeds.addresses, environment.random, discover)
@@ -87,7 +88,17 @@ class BlockingSession:
         :raises CannotConnect: no node answered in time.
         :raises OutcomeUnknown: it may or may not have been executed.
         """
-        return self._execute(request, lambda connection: connection.call(request))
+        active = tracing.ACTIVE
+        span = None if active is None else active.begin(request.words)
+        if span is None:
+            return self._execute(request, lambda connection: connection.call(request))
+        try:
+            found = self._execute(request, lambda connection: connection.call(request))
+        except BaseException as error:
+            span.failed(error)
+            raise
+        span.answered(*found)
+        return found
 
     def request_all(self, requests: Sequence[Request[_T]]) -> list[_T]:
         """Like :meth:`request_all_located`, but returns only the replies."""

@@ -10,6 +10,7 @@ from twisted.python.failure import Failure
 from disque_tx.client.addresses import Address
 from disque_tx.client.nodes import Search
 from disque_tx.client.requests import Request
+from disque_tx.client.tracing import RequestSpan
 
 _T = TypeVar("_T")
 
@@ -105,3 +106,23 @@ def pace(request: Request[Any]) -> str:
     if request.wait_s == 0.0:
         return QUICK
     return WAITING if request.words[0] == "GETJOB" else COPYING
+
+
+def value_of(found: tuple[Address, _T]) -> _T:
+    """The value without the address of the node that answered."""
+    return found[1]
+
+
+def spanned(found: Deferred[Any], span: RequestSpan) -> Deferred[Any]:
+    """The same Deferred, of an address and a value; the span ends with it."""
+
+    def answered(located: tuple[Address, Any]) -> tuple[Address, Any]:
+        span.answered(*located)
+        return located
+
+    def failed(failure: Failure) -> Failure:
+        if failure.value is not None:
+            span.failed(failure.value)
+        return failure
+
+    return found.addCallbacks(answered, failed)

@@ -14,7 +14,7 @@ import attrs
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 
-from disque_tx.client import requests
+from disque_tx.client import requests, tracing
 from disque_tx.client.addresses import Address, Seeds
 from disque_tx.client.errors import (
     AuthenticationRefused,
@@ -27,7 +27,7 @@ from disque_tx.client.errors import (
 from disque_tx.client.nodes import Nodes, Search
 from disque_tx.client.options import ConnectionOptions
 from disque_tx.client.requests import Request
-from disque_tx.client.tx.calls import WAITING, Call
+from disque_tx.client.tx.calls import WAITING, Call, spanned, value_of
 from disque_tx.client.tx.connection import Connection
 from disque_tx.client.tx.pool import UNUSED, ConnectionPool, WaitQueue
 from disque_tx.client.values import Hello
@@ -55,6 +55,7 @@ class TwistedSession:
         connections_max: int,
         random: Random,
     ) -> None:
+        tracing.activate()
         self.now_s = reactor.seconds
         self._reactor = reactor
         self._nodes = Nodes(seeds.addresses, random, discover)
@@ -77,11 +78,16 @@ class TwistedSession:
         :class:`OutcomeUnknown` when it may or may not have been executed, and with
         :class:`Refused` and :class:`BrokenReply` by what the node answered. It may be cancelled.
         """
+        if tracing.ACTIVE is not None:
+            return self.request_located(request).addCallback(value_of)
         return self._started(Call(self, request))
 
     def request_located(self, request: Request[_T]) -> Deferred[tuple[Address, _T]]:
         """Like :meth:`request`; fires with the address of the node that answered, and the value."""
-        return self._started(Call(self, request, located=True))
+        active = tracing.ACTIVE
+        span = None if active is None else active.begin(request.words)
+        found = self._started(Call(self, request, located=True))
+        return found if span is None else spanned(found, span)
 
     def request_at(self, address: Address, request: Request[_T]) -> Deferred[_T]:
         """Execute a request at this node, now or not at all; fails with

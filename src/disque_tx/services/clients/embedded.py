@@ -59,13 +59,17 @@ class NodeService(Service):
         """
         return self.call_from(b"embedded", *words)
 
-    def call_from(self, addr: bytes, *words: bytes) -> Deferred[Any]:
-        """The same for a client at this address, as MONITOR shows it."""
+    def call_from(
+        self, addr: bytes, *words: bytes, name: bytes = b"", reader: bool = False
+    ) -> Deferred[Any]:
+        """The same for a client at this address, as MONITOR shows it. ``name``: of the client.
+        ``reader``: it may read only."""
         runtime = self._runtime
         # Negative IDs: these rows are not connections, and CLIENT LIST does not show them.
         self._last_id -= 1
         client = Client(self._last_id, ValueReplies(), addr, runtime.node.now_ms)
         client.authenticated = True
+        client.name, client.reader = name, reader
         call = _Call(self, client)
         runtime.calls[client.id] = call
         with runtime.turn() as node:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
 
-from twisted.internet.defer import Deferred, fail
+from twisted.internet.defer import CancelledError, Deferred, fail
 from twisted.internet.interfaces import IAddress
+from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from disque_tx.commands.clients import check_name
@@ -19,7 +21,53 @@ from disque_tx.services.interfaces import IConnection, Role
 if TYPE_CHECKING:
     from disque_tx.services.clients.admission import Admission
     from disque_tx.services.clients.embedded import NodeService
+    from disque_tx.services.clients.guard import Guard
     from disque_tx.services.runtime import Runtime
+
+#: Calls of one connection that have no answer yet; a client that causes more of them is cut off.
+CALLS_MAX: Final = 1_000
+
+
+class GuestCall(Deferred[Any]):
+    """A call of a plugin, from when it is made until it is answered. An error that the plugin
+    leaves in it is a failure of the plugin."""
+
+    def __init__(self, guest: Guest, role: Role, words: tuple[bytes, ...]) -> None:
+        super().__init__(self._cancelled)
+        self._guest = guest
+        self._role = role
+        self._words = words
+        self._under_way: Deferred[Any] | None = None
+
+    def begin(self) -> None:
+        """Let the node execute it."""
+        if self.called:
+            return  # it was cancelled while it was held
+        self._under_way = self._guest.execute(self._role, self._words)
+        self._under_way.addBoth(self._answered)
+
+    def _answered(self, result: object) -> None:
+        self._guest.over(self, result)
+
+    @staticmethod
+    def _cancelled(call: Deferred[Any]) -> None:
+        assert isinstance(call, GuestCall)
+        if call._under_way is not None:
+            call._under_way.cancel()
+        else:
+            call._guest.over(call, Failure(CancelledError()))
+
+    def _runCallbacks(self) -> None:
+        super()._runCallbacks()
+        result = getattr(self, "result", None)
+        if isinstance(result, Failure):
+            # Its frames hold this object, which would be deleted much later.
+            result.cleanFailure()
+
+    def __del__(self) -> None:
+        result = getattr(self, "result", None)
+        if isinstance(result, Failure):
+            self.addErrback(self._guest.left)
 
 
 @implementer(IConnection)
@@ -27,32 +75,81 @@ class Guest:
     """One client. ``client``: its row. Each of its calls has a row of its own, because they may
     block at the same time."""
 
-    def __init__(self, guests: Guests, client: Client, transport: Any) -> None:
+    def __init__(self, guests: Guests, client: Client, transport: Any, guard: Guard) -> None:
         self._guests = guests
         self._transport = transport
+        self._guard = guard
         self._peer: IAddress = transport.getPeer()
-        self._calls: set[Deferred[Any]] = set()
+        self._calls: set[GuestCall] = set()
+        self._open = True
+        self._stats = guests.runtime.server.stats.protocol(guard.name)
+        self._stats.connected += 1
+        self._stats.connections += 1
         self.client = client
 
     def authenticate(self, password: bytes | None) -> Role:
         """What a client with this password may do."""
         return self._guests.passwords.role(password, self._peer)
 
+    # -- calls -------------------------------------------------------------------------------
+
     def call(self, role: Role, *words: bytes) -> Deferred[Any]:
         """Run a command, if the role allows it."""
         try:
             check_role(role, words)
         except CommandError as error:
+            self._stats.errors += 1
+            self._guests.runtime.server.stats.errors += 1
             return fail(error)
-        guests = self._guests
-        self.client.last_command = words[0].lower()
-        call = guests.service.call_from(self.client.addr, *words)
+        if not self._open:
+            return fail(CommandError("ERR", "The connection of this client has ended."))
+        if len(self._calls) >= CALLS_MAX:
+            self._cut_off(f"has {CALLS_MAX} calls without an answer; its connection is closed")
+            return fail(CommandError("TRYLATER", f"More than {CALLS_MAX} calls are not answered."))
+        call = GuestCall(self, role, words)
         self._calls.add(call)
-        return call.addBoth(self._over, call)
+        self._guests.begin(call)
+        return call
 
-    def _over(self, result: object, call: Deferred[Any]) -> object:
-        self._calls.discard(call)
+    def execute(self, role: Role, words: tuple[bytes, ...]) -> Deferred[Any]:
+        """Let the node execute a command of this client now."""
+        stats, mine = self._guests.runtime.server.stats, self._stats
+        self.client.last_command = words[0].lower()
+        commands, errors = stats.commands_processed, stats.errors
+        call = self._guests.service.call_from
+        result = self._guard.elsewhere(
+            lambda: call(
+                self.client.addr, *words, name=self.client.name, reader=role is Role.READER
+            )
+        )
+        mine.commands += stats.commands_processed - commands
+        mine.errors += stats.errors - errors
         return result
+
+    def over(self, call: GuestCall, result: object) -> None:
+        """A call is answered, or was cancelled."""
+        self._calls.discard(call)
+        self._guard.run("what it does with an answer", call.callback, result)
+
+    def left(self, failure: Failure) -> None:
+        """The plugin did nothing about an error, of the node or of its own."""
+        if not failure.check(CancelledError):
+            # Called when an object is deleted, which may be anywhere.
+            self._guests.runtime.call_soon(lambda: self._fail(failure))
+
+    def _fail(self, failure: Failure) -> None:
+        if self._open:
+            outcome = "the connection is closed"
+            self._guard.failed("what it does with an answer", failure, outcome)
+            self._open = False
+            self._transport.abortConnection()
+
+    def _cut_off(self, why: str) -> None:
+        self._guard.ended(self._peer, why)
+        self._open = False
+        self._transport.abortConnection()
+
+    # -- the connection ----------------------------------------------------------------------
 
     def rename(self, name: bytes) -> None:
         """The name in CLIENT LIST."""
@@ -64,16 +161,26 @@ class Guest:
         runtime = self._guests.runtime
         self.client.seen_ms = runtime.node.now_ms
         runtime.server.stats.net_input_bytes += size
+        self._stats.input_bytes += size
 
     def sent(self, size: int) -> None:
         """Bytes were written."""
         self._guests.runtime.server.stats.net_output_bytes += size
+        self._stats.output_bytes += size
 
     def closed(self) -> None:
         """The transport is gone."""
         if self._guests.forget(self):
+            self._open = False
+            self._stats.connected -= 1
             for call in list(self._calls):
                 call.cancel()
+
+    def abandoned(self) -> None:
+        """The transport is gone, and the plugin should have closed this."""
+        if self.client.id in self._guests.runtime.calls:
+            self._guard.ended(self._peer, "is gone, and the plugin did not call closed()")
+            self.closed()
 
     # -- for the pump ------------------------------------------------------------------------
 
@@ -104,9 +211,34 @@ class Guests:
         self.service = service
         self.passwords = passwords
         self._admission = admission
+        self._held: deque[GuestCall] = deque()
+        runtime.on_resume.append(self._resume)
 
-    def admit(self, transport: Any, protocol: str) -> Guest:
-        """Register a client, or raise the ``CommandError`` of its refusal."""
+    # -- CLIENT PAUSE ------------------------------------------------------------------------
+
+    def begin(self, call: GuestCall) -> None:
+        """Execute a call, or hold it while all clients are paused."""
+        if self._held or self.runtime.server.paused_until_ms:
+            self._held.append(call)
+        else:
+            call.begin()
+
+    def _resume(self) -> None:
+        """The pause is over: execute what was held, a turn's worth at a time."""
+        runtime = self.runtime
+        while self._held and not runtime.server.paused_until_ms:
+            with runtime.turn():
+                if runtime.pump.is_turn_over():
+                    break
+                self._held.popleft().begin()
+        if self._held and not runtime.server.paused_until_ms:
+            runtime.call_soon(self._resume)
+
+    # -- coming and going --------------------------------------------------------------------
+
+    def admit(self, transport: Any, protocol: str, guard: Guard) -> Guest:
+        """Register a client, or raise the ``CommandError`` of its refusal. ``protocol``: its name
+        in CLIENT LIST. ``guard``: of its plugin."""
         peer, host = transport.getPeer(), transport.getHost()
         refusal = self._admission.refuse(peer, host)
         if refusal:
@@ -119,7 +251,7 @@ class Guests:
         client.unix = unix
         client.fd = getattr(transport, "fd", -1)
         client.name = protocol.encode()
-        guest = Guest(self, client, transport)
+        guest = Guest(self, client, transport, guard)
         self._admission.enter(client)
         self.runtime.calls[client.id] = guest
         return guest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.interfaces import IAddress
@@ -10,6 +11,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from disque_tx.services.clients.admission import Admission
+from disque_tx.services.clients.guard import Guard, GuardedReactor
 from disque_tx.services.clients.guests import Guest, Guests
 from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.clients.roles import Passwords
@@ -39,7 +41,7 @@ class PluginHost:
     ) -> None:
         self.settings = settings
         self.log = platform.log
-        self.reactor = platform.reactor
+        self.reactor: Any = platform.reactor
         self.node_service = service
         self.view = NodeView(runtime.server, started)
         self._runtime = runtime
@@ -47,6 +49,19 @@ class PluginHost:
         self._sinks = sinks
         self._passwords = Passwords(settings, platform.clock.steady_ms)
         self._guests = Guests(runtime, self._admission, service, self._passwords)
+        self._steady_ms = platform.clock.steady_ms
+        self._guards: dict[str, Guard] = {}
+        self._guard = Guard("embedded", platform.log, platform.clock.steady_ms)
+
+    def guarded(self, name: str) -> tuple[PluginHost, Guard]:
+        """The node as the plugin with this name sees it, and the guard over its code."""
+        guard = self._guards.get(name)
+        if guard is None:
+            guard = self._guards[name] = Guard(name, self.log, self._steady_ms)
+        host = copy(self)
+        host._guard = guard
+        host.reactor = GuardedReactor(guard, self.reactor)
+        return host, guard
 
     def disque_clients(self) -> RespFactory:
         """A factory of the protocol of Disque's clients."""
@@ -54,18 +69,25 @@ class PluginHost:
 
     def admit(self, transport: Any, protocol: str) -> Guest:
         """Register a client of a plugin's protocol."""
-        return self._guests.admit(transport, protocol)
+        guest = self._guests.admit(transport, protocol, self._guard)
+        connection = self._guard.connection
+        if connection is not None:
+            connection.guests.append(guest)
+        return guest
 
     def authenticate(self, password: bytes | None, peer: IAddress) -> Role:
         """What a client at this address may do with this password."""
         return self._passwords.role(password, peer)
 
     def watch(self, watcher: Callable[[JobEvent], None]) -> Callable[[], None]:
-        """Report the events of jobs to ``watcher``, until the returned function is called."""
-        sink = WatchedEvents(watcher, self._watcher_failed)
+        """Report the events of jobs to ``watcher``, until the returned function is called, or it
+        raises."""
+
+        def failed(sink: WatchedEvents) -> None:
+            guard.failed("a watcher", Failure(), "it gets no more events")
+            self._sinks.remove(sink)
+
+        guard = self._guard
+        sink = WatchedEvents(lambda event: guard.run("a watcher", watcher, event), failed)
         self._sinks.add(sink)
         return lambda: self._sinks.remove(sink)
-
-    def _watcher_failed(self, sink: WatchedEvents) -> None:
-        self.log.warning(f"A plugin failed at an event: {Failure().getTraceback()}")
-        self._sinks.remove(sink)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, FirstError, gatherResults, succeed
@@ -20,6 +20,7 @@ from twisted.python.failure import Failure
 from disque_tx.config.paths import os_error_text
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.errors import ConfigError
+from disque_tx.services.clients.guard import GuardedFactory
 from disque_tx.services.net.certificates import Identity, openssl_text
 from disque_tx.services.net.hub import Hub
 from disque_tx.services.net.listening import UnixPort, listen_on, listen_unix, shown_host
@@ -27,8 +28,9 @@ from disque_tx.services.net.sockets import FastPort, listen_tcp
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
+    from disque_tx.services.clients.host import PluginHost
     from disque_tx.services.host.log import DaemonLog
-    from disque_tx.services.interfaces import IClientProtocol, IHost
+    from disque_tx.services.interfaces import IClientProtocol
 
 _WILDCARDS: Final = ("::", "0.0.0.0")
 #: What fits in the address of a Unix socket; a longer path may still fit from here.
@@ -143,7 +145,7 @@ class Listeners(Service):
     """
 
     def __init__(
-        self, host: IHost, settings: Settings, log: DaemonLog, hub: Hub, reactor: FastReactor
+        self, host: PluginHost, settings: Settings, log: DaemonLog, hub: Hub, reactor: FastReactor
     ) -> None:
         self._host = host
         self._settings = settings
@@ -208,8 +210,22 @@ class Listeners(Service):
 
     def protocol_factory(self, protocol: str) -> IProtocolFactory:
         """What serves the connections of a ``listen`` directive."""
-        factory: IProtocolFactory = self.plugin(protocol).factory(self._host)
-        return factory
+        from disque_tx.services.clients.plugins import RespPlugin
+
+        plugin = self.plugin(protocol)
+        if isinstance(plugin, RespPlugin):
+            return self._factory
+        host, guard = self._host.guarded(protocol)
+        try:
+            factory: IProtocolFactory = plugin.factory(host)
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise ConfigError(
+                f"listen {protocol}: the plugin failed: {type(error).__name__}: {error}"
+            ) from error
+        guarded: Any = GuardedFactory(guard, factory)
+        return cast(IProtocolFactory, guarded)
 
     def open_endpoint(self, protocol: str, endpoint: str) -> None:
         """A ``listen`` directive."""

@@ -12,6 +12,7 @@ import attrs
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IAddress
 
+from disque_tx.commands.reading import no_permission, reads
 from disque_tx.errors import CommandError
 from disque_tx.services.interfaces import Role
 
@@ -24,54 +25,15 @@ TRY_MS: Final = 6_000
 #: Addresses with wrong passwords that are remembered; beyond that, the oldest is forgotten.
 _ADDRESSES_MAX: Final = 1_000
 
-#: Commands that read, for any words behind them; scans without BUSYLOOP.
-_SCANS: Final = (b"qscan", b"jscan")
-_READING: Final = frozenset(
-    (
-        b"ping",
-        b"info",
-        b"time",
-        b"command",
-        b"show",
-        b"qlen",
-        b"qpeek",
-        b"qstat",
-        b"qcount",
-        b"qlist",
-        b"waitjob",
-        *_SCANS,
-    )
-)
-#: Commands that only read with one of these second words.
-_READING_PARTS: Final = {
-    b"client": frozenset((b"list",)),
-    b"cluster": frozenset((b"info", b"nodes")),
-    b"config": frozenset((b"get",)),
-    b"qpolicy": frozenset((b"list", b"get")),
-    b"schedule": frozenset((b"list", b"get")),
-    b"slowlog": frozenset((b"get", b"len")),
-    b"latency": frozenset((b"latest", b"history", b"graph", b"doctor")),
-}
-
 
 def check_role(role: Role, words: tuple[bytes, ...]) -> None:
-    """Raise ``CommandError`` when the role does not allow this command.
-
-    BUSYLOOP is a change, too: it lets a scan block the node.
-    """
+    """Raise ``CommandError`` when the role does not allow this command."""
     if role is Role.FULL:
         return
     if role is Role.NONE:
         raise CommandError("NOAUTH", "Authentication required.")
-    name, rest = words[0].lower(), [word.lower() for word in words[1:3]]
-    if name in _READING:
-        allowed = name not in _SCANS or all(word.lower() != b"busyloop" for word in words)
-    elif name == b"hello":
-        allowed = not rest
-    else:
-        allowed = bool(rest) and rest[0] in _READING_PARTS.get(name, ())
-    if not allowed:
-        raise CommandError("NOPERM", "The read-only password does not allow this.")
+    if not reads(words[0].lower(), list(words)):
+        raise no_permission()
 
 
 @attrs.define

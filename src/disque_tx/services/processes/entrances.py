@@ -24,8 +24,8 @@ from disque_tx.services.processes.balance import Balance
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
+    from disque_tx.services.clients.host import PluginHost
     from disque_tx.services.host.log import DaemonLog
-    from disque_tx.services.interfaces import IHost
     from disque_tx.services.net.hub import Hub
 
 
@@ -195,7 +195,7 @@ class MemberListeners(Listeners):
     ``port``."""
 
     def __init__(
-        self, host: IHost, settings: Settings, log: DaemonLog, hub: Hub, reactor: Any
+        self, host: PluginHost, settings: Settings, log: DaemonLog, hub: Hub, reactor: Any
     ) -> None:
         self._passed = _PassedReactor(reactor, hub)
         super().__init__(host, settings, log, hub, self._passed)

@@ -51,6 +51,9 @@ class SummaryTests(SlicedCase):
             ("disque_command_calls_total,command=addjob", 2), ("disque_clients", 1),
             ("disque_cluster_nodes,state=failed", 0), ("disque_job_wait_seconds_count", 1),
             ("disque_job_run_seconds_count", 1), ("disque_job_run_seconds_bucket,le=+Inf", 1),
+            ("disque_protocol_clients,protocol=embedded", 1),
+            ("disque_protocol_connections_total,protocol=embedded", 2),
+            ("disque_protocol_commands_total,protocol=resp", 4),
         ):  # fmt: skip
             self.assertEqual(value, found.get(name), name)
         self.assertIn("disque_build_info,protocol=1.0-rc1,version=", str(list(found)))

@@ -12,7 +12,9 @@ _CLIENTS_MAX: Final = 1_000
 _SECRETS: Final = frozenset((b"requirepass", b"readonly-password", b"workqueue-redis"))
 #: Fields of a line of CLUSTER NODES, in order (client protocol, section 12).
 _NODE_FIELDS: Final = ("id", "address", "flags", "ping_sent", "pong_received", "link")
-_SLOW: Final = schema(id=NUMBER, at_s=NUMBER, duration_us=NUMBER, words=array(TEXT))
+_SLOW: Final = schema(
+    id=NUMBER, at_s=NUMBER, duration_us=NUMBER, words=array(TEXT), addr=TEXT, client=TEXT
+)
 _OBJECT: Final[dict[str, Any]] = {"type": "object"}
 
 
@@ -48,6 +50,8 @@ async def slowlog(exchange: Exchange) -> dict[str, Any]:
                 "at_s": row[1],
                 "duration_us": row[2],
                 "words": [text(w) for w in row[3]],
+                "addr": text(row[4]) if len(row) > 4 else "",
+                "client": text(row[5]) if len(row) > 4 else "",
             }
             for row in rows
         ]

@@ -49,6 +49,14 @@ _GAUGES: Final = (
     ("disque_aof_size_bytes", "Size of the log", "aof_current_size"),
     ("disque_aof_rewrite_in_progress", "The log is being rewritten", "aof_rewrite_in_progress"),
 )
+#: Name, help and field of the figures of a protocol.
+_PROTOCOLS: Final = (
+    ("connections", "Connections accepted", "connections"),
+    ("commands", "Commands executed", "commands"),
+    ("errors", "Requests refused at once", "errors"),
+    ("input_bytes", "Bytes received", "input_bytes"),
+    ("output_bytes", "Bytes sent", "output_bytes"),
+)
 _CPU: Final = (("user", "used_cpu_user"), ("system", "used_cpu_sys"))
 
 
@@ -82,6 +90,7 @@ class NodeCollector(Collector):
             cpu.add_metric([mode], float(info[field]))
         yield cpu
         yield from self._commands()
+        yield from self._protocols()
         yield from self._states()
         for name, text, histogram in (
             ("disque_job_wait_seconds", "From queueing, after any DELAY, to delivery",
@@ -103,6 +112,20 @@ class NodeCollector(Collector):
             times.add_metric([name], spent_us / 1_000_000)
         yield calls
         yield times
+
+    def _protocols(self) -> Iterator[Metric]:
+        figures = self._view.protocols()
+        connected = GaugeMetricFamily(
+            "disque_protocol_clients", "Connected clients of a protocol", labels=["protocol"]
+        )
+        for of in figures:
+            connected.add_metric([of.name], of.connected)
+        yield connected
+        for name, text, field in _PROTOCOLS:
+            family = CounterMetricFamily(f"disque_protocol_{name}", text, labels=["protocol"])
+            for of in figures:
+                family.add_metric([of.name], getattr(of, field))
+            yield family
 
     def _states(self) -> Iterator[Metric]:
         nodes = GaugeMetricFamily(
