@@ -29,6 +29,10 @@ BCAST_WILLQUEUE: Final = 2
 DELIVERED: Final = 4
 _U16: Final = 0xFFFF
 
+#: Bytes of what a protocol notes about a job, and of the name of the protocol.
+NOTE_BYTES_MAX: Final = 512
+OWNER_BYTES_MAX: Final = 32
+
 
 @mypyc_attr(acyclic=True)
 class Linked:
@@ -279,6 +283,43 @@ class ReplySink:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class Output(ReplySink):
+    """A sink that makes bytes. ``size``: bytes collected and not yet taken."""
+
+    __slots__ = ("_chunks", "size")
+
+    def __init__(self) -> None:
+        self.size: i64 = 0
+        self._chunks: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Send these bytes at the end of the turn."""
+        self._chunks.append(data)
+        self.size += len(data)
+
+    def take(self) -> bytes:
+        """Everything collected, in order; there is nothing afterwards."""
+        chunks = self._chunks
+        if not chunks:
+            return b""
+        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        self._chunks = []
+        self.size = 0
+        return data
+
+    def pieces(self) -> int:
+        """How many pieces are collected."""
+        return len(self._chunks)
+
+    def mark(self) -> int:
+        return len(self._chunks)
+
+    def rewind(self, mark: int) -> None:
+        while len(self._chunks) > mark:
+            self.size -= len(self._chunks.pop())
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LogSink:
     """Where a node records what must survive a restart (cluster protocol, section 14.3)."""
 
@@ -288,6 +329,10 @@ class LogSink:
 
     def delete_job(self, job_id: bytes) -> None:
         """The job is gone."""
+        raise NotImplementedError
+
+    def note_job(self, job_id: bytes, owner: bytes, data: bytes) -> None:
+        """A protocol of a listener, ``owner``, noted this about the job."""
         raise NotImplementedError
 
     def hold_key(self, entry: KeyEntry) -> None:
