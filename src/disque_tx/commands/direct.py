@@ -23,7 +23,7 @@ from disque_tx.core.notes import Note, NoteReader
 from disque_tx.core.overview.tallies import Tally
 from disque_tx.core.queues import PAUSE_NONE, PAUSE_OUT, Queue
 from disque_tx.core.rules.addrequest import AddRequest
-from disque_tx.messages import JobRecord, Output, ReplySink
+from disque_tx.messages import QUEUED, JobRecord, Output, ReplySink
 
 #: Commands as which the operations count.
 _COMMANDS: Final = (b"addjob", b"getjob", b"ackjob", b"nack", b"enqueue", b"working", b"pause")
@@ -84,7 +84,6 @@ class DirectNode:
 
     def __init__(self, server: Server, guard: Guard) -> None:
         self._node = server.node
-        self._server = server
         self._guard = guard
         table = {command.name: command for command in server.registry.table}
         self._add, self._get, self._ack, self._nack = (table[name] for name in _COMMANDS[:4])
@@ -99,6 +98,10 @@ class DirectNode:
     def wall_ms(self) -> i64:
         """Unix time of the turn, in milliseconds."""
         return self._node.wall_us // 1000
+
+    def id(self) -> bytes:
+        """The ID of the node."""
+        return self._node.id
 
     def is_leaving(self) -> bool:
         """Whether the node is to be taken out of the cluster."""
@@ -124,17 +127,10 @@ class DirectNode:
         """The numbers of delayed jobs and of those in hand, for a queue that has any."""
         return self._node.jobs.tallies.get(name)
 
-    def clients(self) -> int:
-        """How many clients are connected."""
-        return len(self._server.clients)
-
-    def totals(self) -> tuple[i64, i64]:
-        """Jobs in the hands of clients, and jobs that wait for another attempt."""
-        return self._node.totals.in_hand, self._node.totals.in_backoff
-
-    def connections(self) -> i64:
-        """Connections that were accepted since the start."""
-        return self._server.stats.connections_received
+    def totals(self) -> tuple[i64, i64, i64]:
+        """Jobs in the hands of clients, jobs that wait for another attempt, delayed ones."""
+        totals = self._node.totals
+        return totals.in_hand, totals.in_backoff, self._node.jobs.delayed
 
     # -- jobs --------------------------------------------------------------------------------
 
@@ -217,6 +213,15 @@ class DirectNode:
         self._node.pause(name, PAUSE_OUT if paused else PAUSE_NONE)
         self._guard.account(client, self._pause, [b"PAUSE", name, b"out" if paused else b"none"])
 
+    def resume(self, name: bytes) -> None:
+        """The pause of a queue is over; for timers."""
+        self._node.pause(name, PAUSE_NONE)
+
+    def urgent(self, name: bytes, priority: i64) -> i64:
+        """Jobs in a queue whose priority is smaller."""
+        queue = self._node.queues.get(name)
+        return 0 if queue is None else queue.jobs.count_before(priority)
+
     def return_all(self, jobs: list[Job]) -> None:
         """The client of these jobs is gone: they go back to their queues."""
         for job in jobs:
@@ -240,10 +245,18 @@ class DirectNode:
         find: Callable[[bytes], Job | None] = self._node.jobs.get
         self._node.jobs.notes.read_by(owner, reader, find)
 
-    def restored(self, job: Job, held_ms: i64) -> None:
-        """A job with a note came from the log: hold it back for so long, or queue it at once."""
+    def unqueue(self, job: Job) -> bool:
+        """Take a job that comes from the log out of its queue; ``False`` if it is in none."""
+        if job.state != QUEUED:
+            return False
+        self._node.delivery.dequeue(job)
+        return True
+
+    def hold_restored(self, job: Job, delay_ms: i64) -> None:
+        """Hold back a job that comes from the log, for so long; 0: until :meth:`make_ready`."""
         now_ms = self._node.now_ms
-        if held_ms > 0:
-            self._node.leases.hold(job, now_ms + held_ms, now_ms)
-        else:
-            self._node.leases.restart(job, now_ms)
+        self._node.leases.hold(job, now_ms + (delay_ms if delay_ms > 0 else NEVER_MS), now_ms)
+
+    def restart(self, job: Job) -> None:
+        """Queue a job that comes from the log at once, for no client can have it."""
+        self._node.leases.restart(job, self._node.now_ms)

@@ -53,6 +53,7 @@ class Leases:
         while True:
             queue = self._best(names, now_ms)
             if queue is None:
+                self._getting.want(names, now_ms)
                 return None
             job = self._delivery.fetch(queue, now_ms)
             if job is None:
@@ -90,7 +91,6 @@ class Leases:
         if self._membership.leaving:
             raise leaving()
         self._waiters.wait_for_jobs(client, names, False, timeout_ms, now_ms)
-        self._getting.want(names, now_ms)
 
     def take_this(self, client: Client, job: Job, now_ms: i64) -> bool:
         """Give the client this very job, with a lease: one that is queued, delayed or held back;

@@ -93,7 +93,9 @@ class Notes:
         notes, self.by_job = self.by_job, {}
         self._memory.give(_ENTRY_BYTES * len(notes))
 
-    def read_by(self, owner: bytes, reader: NoteReader, find: Callable[[bytes], Job | None]) -> None:
+    def read_by(
+        self, owner: bytes, reader: NoteReader, find: Callable[[bytes], Job | None]
+    ) -> None:
         """Give the notes of this protocol to ``reader``: those that are here, and those that come
         from the log later. ``find``: finds a job by its ID."""
         self._readers[owner] = reader

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64, u8
 
-from disque_tx.core.job import ACK, BACKOFF, IN_HAND, NOWHERE, Job
+from disque_tx.core.job import ACK, BACKOFF, DELAYED, IN_HAND, NOWHERE, Job
 from disque_tx.core.keys.bonds import Bonds
 from disque_tx.core.memory import Memory, job_bytes
 from disque_tx.core.notes import Note, Notes, checked
@@ -38,7 +38,7 @@ class JobStore:
     """``table``: every job known here, dummy acknowledgements included. ``acked``: how many of them
     are acknowledged and wait until all holders know it. ``tallies``: how many are active, by queue.
     ``endings``: clients that wait for the end of jobs. ``reasons``: why consumers returned jobs.
-    ``bonds``: which jobs have keys. ``notes``: what protocols of listeners noted about jobs."""
+    ``delayed``: how many wait for their DELAY. ``bonds``: which jobs have keys. ``notes``: what protocols of listeners noted about jobs."""
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class JobStore:
         self.table: Table[Job] = Table(JOB_ID_LENGTH)
         self.schedule: Schedule[Job] = Schedule()
         self.acked: i64 = 0
+        self.delayed: i64 = 0
         self.tallies = tallies
         self.endings = Endings(waiters)
         self.reasons = Reasons(memory)
@@ -146,6 +147,10 @@ class JobStore:
             self._totals.in_backoff -= 1
         elif place == BACKOFF:
             self._totals.in_backoff += 1
+        if was == DELAYED:
+            self.delayed -= 1
+        elif place == DELAYED:
+            self.delayed += 1
         job.place = u8(place)
         if self.notes.by_job:
             self.notes.moved(job, was)
@@ -197,7 +202,7 @@ class JobStore:
         self.table.clear()
         self.tallies.clear()
         self.schedule.clear()
-        self.acked = 0
+        self.acked = self.delayed = 0
         self._totals.queued = 0
         self.reasons.clear()
         self.notes.clear()

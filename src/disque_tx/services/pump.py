@@ -54,7 +54,17 @@ class Session(Client):
     within turns, ``None`` for RESP.
     """
 
-    __slots__ = ("connection", "direct", "late", "parser", "paused", "recv", "room", "send", "writer")
+    __slots__ = (
+        "connection",
+        "direct",
+        "late",
+        "parser",
+        "paused",
+        "recv",
+        "room",
+        "send",
+        "writer",
+    )
 
     def __init__(
         self,

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
-
 from disque_tx.messages import JobRecord, Output
 
 _INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
