@@ -44,7 +44,7 @@ class Guard:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DirectProtocol(Output):
-    """One connection. ``client``: its row in the table of clients, set before anything else happens.
+    """One connection. ``client``: its row in the table of clients, set before anything else.
     ``unread_max``: how many bytes may be fed and not executed; a client that sends more while it
     waits is disconnected.
 

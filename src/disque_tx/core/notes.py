@@ -88,11 +88,6 @@ class Notes:
             self._memory.give(_ENTRY_BYTES)
             note.ended(job)
 
-    def clear(self) -> None:
-        """All jobs are forgotten."""
-        notes, self.by_job = self.by_job, {}
-        self._memory.give(_ENTRY_BYTES * len(notes))
-
     def read_by(
         self, owner: bytes, reader: NoteReader, find: Callable[[bytes], Job | None]
     ) -> None:

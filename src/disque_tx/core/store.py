@@ -38,7 +38,8 @@ class JobStore:
     """``table``: every job known here, dummy acknowledgements included. ``acked``: how many of them
     are acknowledged and wait until all holders know it. ``tallies``: how many are active, by queue.
     ``endings``: clients that wait for the end of jobs. ``reasons``: why consumers returned jobs.
-    ``delayed``: how many wait for their DELAY. ``bonds``: which jobs have keys. ``notes``: what protocols of listeners noted about jobs."""
+    ``delayed``: how many wait for their DELAY. ``bonds``: which jobs have keys. ``notes``: what
+    protocols of listeners noted about jobs."""
 
     def __init__(
         self,
@@ -198,6 +199,8 @@ class JobStore:
         for job in self.table.values():
             if job.state == ACTIVE or job.state == QUEUED:
                 self.record_end(job)
+            if self.notes.by_job:
+                self.notes.ended(job)
             self._memory.give(job_bytes(job))
         self.table.clear()
         self.tallies.clear()
@@ -205,7 +208,6 @@ class JobStore:
         self.acked = self.delayed = 0
         self._totals.queued = 0
         self.reasons.clear()
-        self.notes.clear()
         self._totals.in_hand = 0
         self._totals.in_backoff = 0
 

@@ -89,7 +89,7 @@ class TubeJob(Note):
                     self.timeouts += 1
                     self.tubes.timeouts += 1
                     self.tubes.node.note(job, self)
-        elif was == BACKOFF or was == DELAYED:
+        elif was in (BACKOFF, DELAYED):
             self.tube.delayed.discard(self)
         if (job.place == DELAYED or job.place == BACKOFF) and not self.buried:
             self.tube.delayed.add(self)

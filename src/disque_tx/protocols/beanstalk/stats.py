@@ -40,7 +40,7 @@ def listed(names: list[bytes]) -> bytes:
 
 
 def tube_names(tubes: Tubes) -> list[bytes]:
-    """Tubes that are known, and queues whose names are names of tubes, ``TUBES_MAX`` at the most."""
+    """Known tubes, and queues whose names are names of tubes, ``TUBES_MAX`` at the most."""
     names = dict.fromkeys(tubes.by_name)
     cursor = 0
     while len(names) < TUBES_MAX:

@@ -74,10 +74,9 @@ class Tube:
 
 
 class Tubes:
-    """All of a node. ``counts``: how often each command was used. ``job_bytes_max``: of the body of
-    a job. ``replicate``: copies of a job, 0 for as many as ADDJOB makes. ``later``: calls a function
-    after so many seconds, within a turn, and returns something that can be cancelled.
-    ``producers``, ``workers``, ``waiting``: connections that ever put, or reserved, and that wait.
+    """All of a node. ``counts``: how often each command was used. ``later``: calls a function after
+    so many seconds, within a turn, and returns something that can be cancelled. ``producers``,
+    ``workers``, ``waiting``: connections that ever put, or reserved, and that wait.
     """
 
     def __init__(
