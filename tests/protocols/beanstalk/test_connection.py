@@ -246,6 +246,7 @@ class AdmissionTests(BeanstalkCase):
         self.settings.maxclients = 1
         self.client()
         self.assertEqual(REFUSAL, self.client().received())
+        self.assertEqual(1, self.tubes.connected)
 
     def test_password(self) -> None:
         """The protocol knows no password: once there is one, only this host is served."""

@@ -102,18 +102,22 @@ class BeanstalkConnection(DirectProtocol):
         return True
 
     def _run(self, line: bytes) -> None:
-        request, rest = requests.request_of(line)
-        if request == requests.PUT:
-            self._put(rest)
+        counts = self.tubes.counts
+        if line.startswith(b"put "):
+            self._put(line[4:])
             return
-        if request <= requests.QUIT:
-            self.count(requests.NAMES[request - 1])
         try:
-            if request == requests.RESERVE:
+            if line == b"reserve":
+                counts[requests.RESERVE] += 1
                 self._reserve(-1)
-            elif request == requests.DELETE:
-                self._delete(requests.job_number(rest))
-            elif request == requests.RESERVE_WITH_TIMEOUT:
+                return
+            if line.startswith(b"delete "):
+                counts[requests.DELETE] += 1
+                self._delete(requests.job_number(line[7:]))
+                return
+            request, rest = requests.request_of(line)
+            counts[request] += 1
+            if request == requests.RESERVE_WITH_TIMEOUT:
                 found = requests.numbers(rest, 1, 1 << 40)
                 if found is None:
                     self.write(_BAD_FORMAT)
@@ -124,17 +128,12 @@ class BeanstalkConnection(DirectProtocol):
         except CommandError as error:
             self.write(refusal(error))
 
-    def count(self, name: bytes) -> None:
-        """One request more of this name."""
-        counts = self.tubes.counts
-        counts[name] = counts.get(name, 0) + 1
-
     def _put(self, rest: bytes) -> None:
         found = requests.numbers(rest, 4)
         if found is None:
             self.write(_BAD_FORMAT)
             return
-        self.count(b"put")
+        self.tubes.counts[requests.PUT] += 1
         if not self.producer:
             self.producer = True
             self.tubes.producers += 1

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 #: Bytes of a line, with its end.
 LINE_BYTES_MAX: Final = 224
 NAME_BYTES_MAX: Final = 200
 U32_MAX: Final = 0xFFFF_FFFF
 _U64_MAX: Final = 0xFFFF_FFFF_FFFF_FFFF
 _NAME_BYTES: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-+/;.$_()"
-_DIGITS_MAX: Final = 20
+_SPACE: Final = 32
+_ZERO: Final = 48
+#: Numbers are counted up to here, far beyond all that means anything.
+_OVERFLOW: Final = 10**17
 
 # What a line asks for. Those below FIRST_PLAIN have arguments.
 PUT: Final = 1
@@ -72,30 +77,46 @@ def request_of(line: bytes) -> tuple[int, bytes]:
     return UNKNOWN, b""
 
 
-def numbers(text: bytes, count: int, most: int = U32_MAX) -> list[int] | None:
+def number_at(text: bytes, at: i64) -> tuple[i64, i64]:
+    """The number behind the spaces at a place, and the place behind its digits; -1 if there is
+    none. Numbers above 10¹⁷ may be others above 10¹⁷."""
+    end: i64 = len(text)
+    while at < end and text[at] == _SPACE:
+        at += 1
+    start = at
+    value: i64 = 0
+    while at < end:
+        digit: i64 = text[at] - _ZERO
+        if digit < 0 or digit > 9:
+            break
+        value = value * 10 + digit if value < _OVERFLOW else _OVERFLOW
+        at += 1
+    return (-1 if at == start else value), at
+
+
+def numbers(text: bytes, count: i64, most: i64 = U32_MAX) -> list[int] | None:
     """``count`` numbers from 0 to ``most``, separated by spaces; ``None`` for anything else."""
-    words = text.split(b" ")
-    if len(words) != count:
-        if not words[len(words) - 1]:
-            return None
-        words = [word for word in words if word]
-        if len(words) != count:
-            return None
     found: list[int] = []
-    for word in words:
-        if not word.isdigit() or len(word) > _DIGITS_MAX:
+    at: i64 = 0
+    end: i64 = len(text)
+    while len(found) < count:
+        if found and (at >= end or text[at] != _SPACE):
             return None
-        value = int(word)
-        if value > most:
+        value, at = number_at(text, at)
+        if value < 0 or value > most:
             return None
         found.append(value)
-    return found
+    return found if at == end else None
 
 
 def job_number(text: bytes) -> int:
     """The ID of a job, -1 if it is none."""
-    found = numbers(text, 1, _U64_MAX)
-    return -1 if found is None else found[0]
+    value, at = number_at(text, 0)
+    if at < len(text):
+        return -1
+    if value >= _OVERFLOW and int(text) > _U64_MAX:
+        return -1
+    return value
 
 
 def job_number_and(text: bytes, count: int) -> tuple[int, list[int]] | None:

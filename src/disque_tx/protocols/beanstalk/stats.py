@@ -118,7 +118,7 @@ def node_stats(tubes: Tubes) -> bytes:
         ("current-jobs-reserved", in_hand),
         ("current-jobs-delayed", max(0, held + delayed - tubes.buried)),
         ("current-jobs-buried", tubes.buried),
-        *((f"cmd-{name}", counts.get(name.encode(), 0)) for name in _COUNTED),
+        *((f"cmd-{name}", counts[requests.NAMES.index(name.encode()) + 1]) for name in _COUNTED),
         ("job-timeouts", tubes.timeouts),
         ("total-jobs", tubes.total),
         ("max-job-size", tubes.job_bytes_max()),

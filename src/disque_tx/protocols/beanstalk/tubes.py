@@ -12,6 +12,7 @@ from disque_tx.commands.direct import DirectNode
 from disque_tx.core.job import Job
 from disque_tx.core.notes import Note
 from disque_tx.messages import JobRecord
+from disque_tx.protocols.beanstalk import requests
 from disque_tx.protocols.beanstalk.jobs import OWNER, TubeJob
 
 DEFAULT: Final = b"default"
@@ -74,7 +75,7 @@ class Tube:
 
 
 class Tubes:
-    """All of a node. ``counts``: how often each command was used. ``later``: calls a function after
+    """All of a node. ``counts``: of requests, by their numbers. ``later``: calls a function after
     so many seconds, within a turn, and returns something that can be cancelled. ``producers``,
     ``workers``, ``waiting``: connections that ever put, or reserved, and that wait.
     """
@@ -89,7 +90,7 @@ class Tubes:
         self.settings: Any = settings
         self.by_name: dict[bytes, Tube] = {}
         self.by_number: dict[int, TubeJob] = {}
-        self.counts: dict[bytes, int] = {}
+        self.counts: list[int] = [0] * (requests.MALFORMED + 1)
         self.timeouts: i64 = 0
         self.total: i64 = 0
         self.buried: i64 = 0

@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 
 
 class DirectConnection(RespProtocol):
-    """One client, whose bytes go to ``direct``. ``refusal``: what it gets if it is not admitted."""
+    """One client, whose bytes go to the protocol that ``make`` makes once it is admitted.
+    ``refusal``: what it gets if it is not."""
 
     def __init__(
         self,
         runtime: Runtime,
         admission: Admission,
         name: bytes,
-        direct: DirectProtocol,
+        make: Callable[[], DirectProtocol],
         refusal: bytes,
     ) -> None:
         super().__init__(runtime, admission)
         self._name = name
-        self._direct = direct
+        self._make = make
         self._refusal = refusal
 
     def connectionMade(self) -> None:
@@ -45,7 +46,7 @@ class DirectConnection(RespProtocol):
         if hasattr(transport, "setTcpNoDelay"):
             transport.setTcpNoDelay(True)
         where = describe(peer, host)
-        self.session = self._admission.admit(self, *where, direct=self._direct)
+        self.session = self._admission.admit(self, *where, direct=self._make())
         self.session.authenticated = True
         self.session.name = self._name
         transport.registerProducer(self, True)
@@ -61,9 +62,9 @@ class DirectConnection(RespProtocol):
         """What the client had goes back."""
         session = self.session
         super().connectionLost(reason)
-        if session is not None:
+        if session is not None and session.direct is not None:
             with self._runtime.turn():
-                self._direct.closed()
+                session.direct.closed()
 
 
 class DirectFactory(Factory):
@@ -88,7 +89,7 @@ class DirectFactory(Factory):
     def buildProtocol(self, addr: IAddress | None) -> DirectConnection:
         """One connection."""
         connection = DirectConnection(
-            self._runtime, self._admission, self._name, self._make(), self._refusal
+            self._runtime, self._admission, self._name, self._make, self._refusal
         )
         connection.factory = self
         return connection
