@@ -20,6 +20,7 @@ COMPILED = [
     "keymessages.py",
     "messages.py",
     "nodetable.py",
+    "output.py",
     "quoting.py",
     "tablemessages.py",
     "wire/*.py",

@@ -49,7 +49,7 @@ def replies(pieces: list[bytes]) -> bytes:
     """What a client that sends these gets; raises ``AssertionError`` for a fault of the program, or
     when something is left of a client that is gone."""
     log, clock = _Log(), MemoryReactorClock()
-    running = RunningNode(clock, log, _FixedClock())  # type: ignore[arg-type]
+    running = RunningNode(clock, log, _FixedClock(), clock_ns=lambda: 0)  # type: ignore[arg-type]
     later: Any = clock.callLater
     tubes = Tubes(DirectNode(running.server, running.runtime.dispatcher), running.settings, later)
     factory = DirectFactory(

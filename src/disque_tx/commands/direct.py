@@ -23,7 +23,8 @@ from disque_tx.core.notes import Note, NoteReader
 from disque_tx.core.overview.tallies import Tally
 from disque_tx.core.queues import PAUSE_NONE, PAUSE_OUT, Queue
 from disque_tx.core.rules.addrequest import AddRequest
-from disque_tx.messages import QUEUED, JobRecord, Output, ReplySink
+from disque_tx.messages import QUEUED, JobRecord, ReplySink
+from disque_tx.output import Output
 
 #: Commands as which the operations count.
 _COMMANDS: Final = (b"addjob", b"getjob", b"ackjob", b"nack", b"enqueue", b"working", b"pause")

@@ -17,7 +17,7 @@ from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.core.client import Client
 from disque_tx.engine.turns import Clients
 from disque_tx.errors import CommandError, PeerError
-from disque_tx.messages import Output
+from disque_tx.output import Output
 from disque_tx.wire.replies import RespWriter
 from disque_tx.wire.resp import RequestParser
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from disque_tx.messages import JobRecord, Output
+from disque_tx.messages import JobRecord
+from disque_tx.output import Output
 
 _INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
 _LENGTHS: Final = [b"$%d\r\n" % n for n in range(4096)]
