@@ -282,7 +282,7 @@ FUZZ_S ?= 60
 
 fuzz: $(VENV)/.made-test
 	DISQUE_TX_COMPILE=0 $(PIP) install --editable '.[fuzz]'
-	for target in bus job nodesfile http; do \
+	for target in bus job nodesfile http beanstalk; do \
 	    $(BIN)/python -m tests.fuzz $$target -max_total_time=$(FUZZ_S) || exit 1; \
 	done
 

@@ -17,7 +17,7 @@ POSITIONAL_MAX = 6
 
 #: Modules that every package may use.
 COMMON = {"busmessages", "errors", "events", "globs", "messages", "nodetable", "quoting"}
-COMMON |= {"keymessages", "tablemessages"}
+COMMON |= {"keymessages", "output", "tablemessages"}
 #: Package → other parts of ``disque_tx`` that it may use.
 ALLOWED = {
     "wire": COMMON,

@@ -34,6 +34,8 @@ class Server:
 
     def _answers(self) -> bool:
         try:
+            if self.kind == "beanstalk":
+                return self.ask(b"list-tube-used\r\n").startswith(b"USING")
             return self.ask(b"PING\r\n").startswith(b"+PONG")
         except OSError:
             return False
@@ -104,6 +106,12 @@ def redis(folder: Path) -> Server:
     port = free_port()
     command = ["redis-server", "--port", str(port), "--save", "", "--dir", str(folder)]
     return Server("redis", command, port)
+
+
+def beanstalkd() -> Server:
+    """beanstalkd without its log."""
+    port = free_port()
+    return Server("beanstalk", ["beanstalkd", "-l", "127.0.0.1", "-p", str(port)], port)
 
 
 def free_port() -> int:

@@ -28,6 +28,11 @@ BCAST_QUEUED: Final = 1
 BCAST_WILLQUEUE: Final = 2
 DELIVERED: Final = 4
 _U16: Final = 0xFFFF
+_U32: Final = 0xFFFF_FFFF
+
+#: Bytes of what a protocol notes about a job, and of the name of the protocol.
+NOTE_BYTES_MAX: Final = 512
+OWNER_BYTES_MAX: Final = 32
 
 
 @mypyc_attr(acyclic=True)
@@ -86,8 +91,8 @@ class JobRecord(Keyed):
         "nodes",
         "ctime",
         "etime_s",
-        "delay_s",
         "retry_s",
+        "_delay_s",
         "_nacks",
         "_deliveries",
         "flags",
@@ -113,12 +118,14 @@ class JobRecord(Keyed):
         self.nodes: tuple[bytes, ...] = nodes
         self.ctime: i64 = ctime
         self.etime_s: i64 = etime_s
-        self.delay_s: i64 = delay_s
         self.retry_s: i64 = retry_s
+        self._delay_s: i32 = 0
         self._nacks: i16 = 0
         self._deliveries: i16 = 0
         self.flags: i16 = 0
         self.state: u8 = WAIT_REPL
+        if delay_s != 0:
+            self.delay_s = delay_s
         if body:
             if len(job_id) != JOB_ID_LENGTH:
                 raise LocalError(f"job ID of {len(job_id)} bytes, it must have {JOB_ID_LENGTH}")
@@ -147,6 +154,15 @@ class JobRecord(Keyed):
     def body_bytes(self) -> i64:
         """The length of the body."""
         return max(0, i64(len(self.data)) - JOB_ID_LENGTH)
+
+    @property
+    def delay_s(self) -> i64:
+        """How long it is not delivered after it was added, in seconds."""
+        return i64(self._delay_s) & _U32
+
+    @delay_s.setter
+    def delay_s(self, delay_s: i64) -> None:
+        self._delay_s = i32(delay_s if delay_s < 0x8000_0000 else delay_s - 0x1_0000_0000)
 
     @property
     def nacks(self) -> i64:
@@ -288,6 +304,10 @@ class LogSink:
 
     def delete_job(self, job_id: bytes) -> None:
         """The job is gone."""
+        raise NotImplementedError
+
+    def note_job(self, job_id: bytes, owner: bytes, data: bytes) -> None:
+        """A protocol of a listener, ``owner``, noted this about the job."""
         raise NotImplementedError
 
     def hold_key(self, entry: KeyEntry) -> None:

@@ -83,6 +83,8 @@ ACCEPTED: list[tuple[str, Any]] = [
     ("cluster-meet-allow *", []),
     ("readonly-password look", b"look"),
     ("http-hosts Queue.example.com node-1", ["queue.example.com", "node-1"]),
+    ("beanstalk-replicate 0", 0),
+    ("beanstalk-max-job-size 1", 1),
     ("cluster-insecure yes", True),
     ("cluster-bus-tls yes", True),
     ("cluster-bus-tls-cert /data/node.pem", "/data/node.pem"),

@@ -33,10 +33,11 @@ class NumberedIds(IdSource):
 
 class MemoryLog(LogSink):
     """The records of a log, as a restarted node would find them. ``records``: by job ID, as they
-    were written; ``keys``: by key; ``lines``: every record in order."""
+    were written; ``notes``: by job ID; ``keys``: by key; ``lines``: every record in order."""
 
     def __init__(self) -> None:
         self.records: dict[bytes, JobRecord] = {}
+        self.notes: dict[bytes, tuple[bytes, bytes]] = {}
         self.keys: dict[bytes, KeyEntry] = {}
         self.lines: list[tuple[str, bytes]] = []
 
@@ -46,7 +47,12 @@ class MemoryLog(LogSink):
 
     def delete_job(self, job_id: bytes) -> None:
         self.records.pop(job_id, None)
+        self.notes.pop(job_id, None)
         self.lines.append(("delete", job_id))
+
+    def note_job(self, job_id: bytes, owner: bytes, data: bytes) -> None:
+        self.notes[job_id] = (owner, data)
+        self.lines.append(("note", job_id))
 
     def hold_key(self, entry: KeyEntry) -> None:
         self.keys[entry.key] = entry

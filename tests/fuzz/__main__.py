@@ -1,5 +1,5 @@
 """Run a fuzzer, or replay what one found:
-``python -m tests.fuzz bus|job|nodesfile|policiesfile|http [FILE...]``.
+``python -m tests.fuzz bus|job|nodesfile|policiesfile|http|beanstalk [FILE...]``.
 
 Without files, it needs atheris (``pip install 'disque-tx[fuzz]'``) and the uncompiled package. It
 runs until it finds something, or for ``-max_total_time=<seconds>``; other options of libFuzzer are
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path("build", "fuzz")
-NAMES = ("bus", "job", "nodesfile", "policiesfile", "http")
+NAMES = ("bus", "job", "nodesfile", "policiesfile", "http", "beanstalk")
 
 
 def main(words: list[str]) -> None:

@@ -229,6 +229,20 @@ def check_http(data: bytes) -> None:
     assert b" 500 " not in whole
 
 
+def check_beanstalk(data: bytes) -> None:
+    """However the bytes are cut, the replies are the same, and nothing is left of the client."""
+    from tests.fuzz.beanstalkcheck import replies
+
+    assert replies([data]) == replies(cut(data, range(len(data))))
+
+
+def beanstalk_seeds() -> list[bytes]:
+    """Requests of all kinds."""
+    from tests.fuzz.beanstalkcheck import SEEDS
+
+    return list(SEEDS)
+
+
 #: Fuzzing target → its check, and its initial inputs.
 TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
     "bus": (check_bus, own_seeds),
@@ -236,4 +250,5 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = 
     "nodesfile": (check_nodesfile, nodesfile_seeds),
     "policiesfile": (check_policiesfile, policiesfile_seeds),
     "http": (check_http, http_seeds),
+    "beanstalk": (check_beanstalk, beanstalk_seeds),
 }

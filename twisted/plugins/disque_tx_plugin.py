@@ -1,5 +1,6 @@
 """What ``twistd`` and listeners find: the daemon, and the protocols it speaks."""
 
+from disque_tx.protocols.beanstalk.plugin import BeanstalkPlugin
 from disque_tx.protocols.http.plugin import HttpPlugin
 from disque_tx.services.clients.plugins import RespPlugin
 from disque_tx.services.tap import DisqueServiceMaker
@@ -7,3 +8,4 @@ from disque_tx.services.tap import DisqueServiceMaker
 disque = DisqueServiceMaker()
 resp = RespPlugin()
 http = HttpPlugin()
+beanstalk = BeanstalkPlugin()

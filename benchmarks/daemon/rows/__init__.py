@@ -8,6 +8,7 @@ from typing import Final
 from benchmarks.daemon.bench import Bench
 from benchmarks.daemon.rows import (
     backlog,
+    beanstalk,
     connections,
     cycle,
     fairness,
@@ -29,6 +30,7 @@ ROWS: Final[dict[str, Callable[[Bench], None]]] = {
     "depth1": cycle.depth_1,
     "depth16": cycle.depth_16,
     "blocked": waiting.blocked,
+    "beanstalk": beanstalk.cycle,
     "aof": logs.aof,
     "events": logs.events,
     "copies1": nodes.depth_1,

@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from disque_tx.commands.admin import monitor_line
 from disque_tx.commands.context import Server
+from disque_tx.commands.direct import DirectProtocol, Guard
 from disque_tx.commands.reading import check_reader
 from disque_tx.commands.registry import Command, Registry
 from disque_tx.core.client import (
@@ -34,7 +35,7 @@ SHARE_NS: Final = 2_000_000
 TURN_NS: Final = 8_000_000
 
 
-class Dispatcher:
+class Dispatcher(Guard):
     """Runs requests. ``clock_ns``: a monotonic clock in nanoseconds."""
 
     def __init__(self, server: Server, registry: Registry, clock_ns: Callable[[], int]) -> None:
@@ -84,6 +85,34 @@ class Dispatcher:
             self._run(client, argv)
             if self._last_ns >= end_ns:
                 return True
+
+    def drain_direct(self, client: Client, protocol: DirectProtocol) -> bool:
+        """The same for a protocol that works within turns."""
+        self._node.outbox.touch(client)
+        end_ns = self._last_ns + SHARE_NS
+        while True:
+            if client.blocked != NOT_BLOCKED or client.closing or client.doomed:
+                return False
+            if self._server.paused_until_ms != 0:
+                return False
+            before_ns = self._last_ns
+            if not protocol.step():
+                return False
+            if self._last_ns == before_ns:  # it counted as no command
+                self._last_ns = self._clock_ns()
+            if self._last_ns >= end_ns:
+                return True
+
+    def permit(self, client: Client, command: Command) -> None:
+        client.last_command = command.name
+        self._check_node(command)
+
+    def account(self, client: Client, command: Command, words: list[bytes]) -> None:
+        if self._server.monitors:
+            self._show(client, command, words)
+        self._account(command, words)
+        if self._node.waiters.ready:
+            self._node.serve()
 
     def run(self, client: Client, argv: list[bytes]) -> None:
         """Run one request and write its reply to the client's sink."""
@@ -152,14 +181,18 @@ class Dispatcher:
             raise CommandError("NOAUTH", "Authentication required.")
         if client.reader:
             check_reader(command.name, argv)
+        self._check_node(command)
+        client.refused = False
+
+    def _check_node(self, command: Command) -> None:
+        """Raises ``CommandError`` for what the state of the node does not allow."""
         memory = self._node.memory
         if memory.limit != 0 and memory.level() == 2:
             enough = self._make_room()
             if not enough and command.denyoom:
                 raise CommandError("OOM", "command not allowed when used memory > 'maxmemory'.")
-        if server.troubled:
+        if self._server.troubled:
             self._check_log(command)
-        client.refused = False
 
     def _make_room(self) -> bool:
         """Try to get below 95 % of maxmemory."""

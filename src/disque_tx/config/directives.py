@@ -132,6 +132,8 @@ _TABLE: Final = (
     Directive("requirepass", Password(), settable=True),
     Directive("readonly-password", Password(), settable=True),
     Directive("http-hosts", Hosts(), settable=True),
+    Directive("beanstalk-replicate", Number("Invalid number of copies", 0, 65_535), settable=True),
+    Directive("beanstalk-max-job-size", Number("Invalid size of jobs", 1, 1 << 30), settable=True),
     Directive("maxclients", Number("Invalid max clients limit", 1), settable=True),
     Directive("maxmemory", Memory(_MEMORY_MESSAGE, 1), settable=True),
     Directive(
@@ -214,7 +216,7 @@ GET_BY_NAME: Final = (
     *("eventlog-rotate-time", "eventlog-queues", "eventlog-body", "workqueue-redis"),
     *("workqueue-prefixes", "workqueue-clean-every", "workqueue-deep-clean-every"),
     *("processes", "process-port"),
-    *("readonly-password", "http-hosts"),
+    *("readonly-password", "http-hosts", "beanstalk-replicate", "beanstalk-max-job-size"),
 )
 #: The directives that CONFIG REWRITE writes, in the order in which it appends lines (section 9.2).
 REWRITE_ORDER: Final = (

@@ -50,6 +50,8 @@ class Settings:
     dir: str = attrs.Factory(os.getcwd)
     requirepass: bytes = b""
     readonly_password: bytes = b""
+    beanstalk_replicate: int = 0
+    beanstalk_max_job_size: int = 65_535
     http_hosts: list[str] = attrs.Factory(list)
     renames: list[tuple[bytes, bytes]] = attrs.Factory(list)
     maxclients: int = 10000

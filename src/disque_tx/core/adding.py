@@ -165,6 +165,7 @@ class Adding:
             retry_s=retry_s,
             repl=repl,
         )
+        job.priority = request.priority
         job.life_ms = ttl_s * 1000
         job.expire_ms = now_ms + job.life_ms
         return job
@@ -188,6 +189,10 @@ class Adding:
                 client_id = client.id
             queued = kept and job.delay_s == 0
             self._outbox.events.added(job, request.ttl_s, reason, client_id, queued)
+        note = request.note
+        if note is not None:
+            self._jobs.notes.put(job.id, note)
+            note.begins(job)
         if elsewhere == 0:
             self._keep(job, now_ms)
         elif outside or not asynchronous:

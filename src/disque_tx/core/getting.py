@@ -84,7 +84,7 @@ class Getting:
             raise leaving()
         else:
             self._waiters.wait_for_jobs(client, names, counters, timeout_ms, now_ms)
-        self._want(names, now_ms)
+        self.want(names, now_ms)
 
     def get_matching(self, client: Client, request: GetRequest, now_ms: i64) -> None:
         """Answer with jobs of the queues that are named or match, or block the client. Raises
@@ -118,7 +118,7 @@ class Getting:
             matching.join(selector, client)
             if request.no_hang:
                 selector.passing[client] = None
-        self._want(request.names, now_ms)
+        self.want(request.names, now_ms)
         self.asking.want(selector, now_ms)
 
     def _take_named(
@@ -156,7 +156,8 @@ class Getting:
         for queue in emptied:
             self._federation.emptied(queue, now_ms)
 
-    def _want(self, names: list[bytes], now_ms: i64) -> None:
+    def want(self, names: list[bytes], now_ms: i64) -> None:
+        """Ask other nodes for jobs of these queues."""
         for name in names:
             self._federation.want(self._queues.obtain(name, now_ms), now_ms)
 

@@ -36,6 +36,10 @@ BACKOFF: Final = 2
 IN_HAND: Final = 3
 _EVENT_NAMES: Final = ("queue", "hold", "ack")
 
+#: The priority of jobs that were added without one. Smaller numbers come first, as far as 2³² - 1.
+PRIORITY: Final = 1_024
+_MIDDLE: Final = 0x8000_0000
+
 _FORBIDDEN: Final = -1
 _FOREVER_S: Final = 4_294_967_295
 _TRANSITIONS: Final = {
@@ -69,6 +73,7 @@ class Job(JobRecord):
     ``IN_HAND`` if a client of this node fetched it, and it is neither done nor queued here again,
     else ``NOWHERE``; changed by :class:`JobStore` only. ``moved_ms``: when it was last queued or
     delivered here; of one that is held back, when the other holders were last notified of that.
+    ``rank``: its priority at this node, less 2³¹; not changed while it is in a queue.
     """
 
     __slots__ = (
@@ -76,6 +81,7 @@ class Job(JobRecord):
         "dummy",
         "held",
         "place",
+        "rank",
         "_life_s",
         "confirmed",
         "expire_ms",
@@ -103,6 +109,7 @@ class Job(JobRecord):
         self.dummy: bool = False
         self.held: bool = False
         self.place: u8 = NOWHERE
+        self.rank: i32 = i32(PRIORITY - _MIDDLE)
         self._life_s: i32 = 0
         self.confirmed: set[bytes] | None = None
         self.expire_ms: i64 = 0
@@ -118,6 +125,15 @@ class Job(JobRecord):
     def backoff(self) -> bool:
         """Whether it is held back here (see :mod:`disque_tx.core.redelivery.backoff`)."""
         return self.place == BACKOFF
+
+    @property
+    def priority(self) -> i64:
+        """The priority at this node, from 0, which comes first, to 2³² - 1."""
+        return i64(self.rank) + _MIDDLE
+
+    @priority.setter
+    def priority(self, priority: i64) -> None:
+        self.rank = i32(priority - _MIDDLE)
 
     @property
     def life_ms(self) -> i64:
@@ -141,7 +157,9 @@ class Job(JobRecord):
 
 
 def before(a: Job, b: Job) -> bool:
-    """Queue order: creation time, then ID bytes (client protocol, section 13.2)."""
+    """Queue order: priority, creation time, then ID bytes (client protocol, section 13.2)."""
+    if a.rank != b.rank:
+        return a.rank < b.rank
     if a.ctime != b.ctime:
         return a.ctime < b.ctime
     return a.id < b.id

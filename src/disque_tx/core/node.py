@@ -28,6 +28,7 @@ from disque_tx.core.holders import Holders
 from disque_tx.core.inbox import Inbox
 from disque_tx.core.job import Job
 from disque_tx.core.keys.keys import Keys
+from disque_tx.core.leases import Leases
 from disque_tx.core.membership import Membership
 from disque_tx.core.overview.requests import Overview
 from disque_tx.core.recurring.recurring import Recurring
@@ -93,6 +94,7 @@ class Node:
         holders = Holders(state, self.delivery, backoff, self.acks)
         self.overview = Overview(state, self.acks)
         self.getting = Getting(state, self.delivery, self.federation)
+        self.leases = Leases(state, self.delivery, self.getting, backoff)
         parts = (self.replication, holders, self.getting.asking, self.overview)
         self._inbox = Inbox(state, self.cluster, *parts, keys=self.keys)
 

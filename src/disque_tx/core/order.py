@@ -112,6 +112,20 @@ class JobOrder:
                 break
         return jobs
 
+    def count_before(self, priority: i64) -> i64:
+        """How many jobs have a smaller priority."""
+        count: i64 = 0
+        for run in self._runs:
+            if run[len(run) - 1].priority < priority:
+                count += len(run)
+                continue
+            for job in run:
+                if job.priority >= priority:
+                    break
+                count += 1
+            break
+        return count
+
     def __iter__(self) -> Iterator[Job]:
         for run in self._runs:
             yield from run

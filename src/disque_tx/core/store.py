@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from mypy_extensions import i64, u8
 
-from disque_tx.core.job import ACK, BACKOFF, IN_HAND, NOWHERE, Job
+from disque_tx.core.job import ACK, BACKOFF, DELAYED, IN_HAND, NOWHERE, Job
 from disque_tx.core.keys.bonds import Bonds
 from disque_tx.core.memory import Memory, job_bytes
+from disque_tx.core.notes import Note, Notes, checked
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.overview.endings import Endings
 from disque_tx.core.overview.tallies import Tallies
@@ -37,7 +38,8 @@ class JobStore:
     """``table``: every job known here, dummy acknowledgements included. ``acked``: how many of them
     are acknowledged and wait until all holders know it. ``tallies``: how many are active, by queue.
     ``endings``: clients that wait for the end of jobs. ``reasons``: why consumers returned jobs.
-    ``bonds``: which jobs have keys."""
+    ``delayed``: how many wait for their DELAY. ``bonds``: which jobs have keys. ``notes``: what
+    protocols of listeners noted about jobs."""
 
     def __init__(
         self,
@@ -51,10 +53,12 @@ class JobStore:
         self.table: Table[Job] = Table(JOB_ID_LENGTH)
         self.schedule: Schedule[Job] = Schedule()
         self.acked: i64 = 0
+        self.delayed: i64 = 0
         self.tallies = tallies
         self.endings = Endings(waiters)
         self.reasons = Reasons(memory)
         self.bonds = Bonds()
+        self.notes = Notes(memory)
         self._memory = memory
         self._outbox = outbox
         self._totals = totals
@@ -107,6 +111,8 @@ class JobStore:
             self.reasons.forget(job.id)
         if self.bonds.by_job:
             self.bonds.acknowledged(job.id)
+        if self.notes.by_job:
+            self.notes.ended(job)
 
     def take_in_hand(self, job: Job) -> None:
         """A client of this node works on the job from now on."""
@@ -142,12 +148,27 @@ class JobStore:
             self._totals.in_backoff -= 1
         elif place == BACKOFF:
             self._totals.in_backoff += 1
+        if was == DELAYED:
+            self.delayed -= 1
+        elif place == DELAYED:
+            self.delayed += 1
         job.place = u8(place)
+        if self.notes.by_job:
+            self.notes.moved(job, was)
 
     def record(self, job: Job) -> None:
         """Write down that the job exists as it is now (cluster protocol, section 14.3)."""
         if self._outbox.log is not None:
             self._outbox.log.load_job(job)
+            if self.notes.by_job:
+                note = self.notes.get(job.id)
+                if note is not None:
+                    self.record_note(job.id, note)
+
+    def record_note(self, job_id: bytes, note: Note) -> None:
+        """Write down what a note about a recorded job says now."""
+        if self._outbox.log is not None:
+            self._outbox.log.note_job(job_id, note.owner, checked(note))
 
     def record_end(self, job: Job) -> None:
         """Write down that the job will not be delivered any more."""
@@ -167,6 +188,8 @@ class JobStore:
             self.reasons.forget(job.id)
         if self.bonds.by_job:
             self.bonds.gone(job)
+        if self.notes.by_job:
+            self.notes.ended(job)
         self.schedule.remove(job)
         self.table.remove(job)
         self._memory.give(job_bytes(job))
@@ -176,11 +199,13 @@ class JobStore:
         for job in self.table.values():
             if job.state == ACTIVE or job.state == QUEUED:
                 self.record_end(job)
+            if self.notes.by_job:
+                self.notes.ended(job)
             self._memory.give(job_bytes(job))
         self.table.clear()
         self.tallies.clear()
         self.schedule.clear()
-        self.acked = 0
+        self.acked = self.delayed = 0
         self._totals.queued = 0
         self.reasons.clear()
         self._totals.in_hand = 0

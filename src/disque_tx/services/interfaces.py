@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IAddress, IProtocolFactory, IReactorTime
 from zope.interface import Attribute, Interface
 
+from disque_tx.commands.direct import DirectNode, DirectProtocol
 from disque_tx.errors import CommandError
 from disque_tx.events import KIND_NAMES, REASON_NAMES
 
@@ -247,6 +248,21 @@ class IHost(Interface):
     def watch(watcher: Callable[[JobEvent], None]) -> Callable[[], None]:
         """Call ``watcher`` with every event of a job, within the turn; it must be quick. Returns a
         function that ends this."""
+
+    def direct_clients(
+        name: str, make: Callable[[DirectNode], DirectProtocol], refusal: bytes
+    ) -> IProtocolFactory:
+        """A factory of connections that work within the turns of the node, as fast as RESP.
+
+        ``name``: in CLIENT LIST. ``make``: makes a protocol for each. ``refusal``: what clients get
+        that are not admitted, before they are disconnected: too many clients, protected mode, or,
+        since these protocols know no password, ``requirepass`` and a client on another host.
+        """
+
+    direct_node: DirectNode = Attribute("What such a protocol may do.")
+
+    def in_turn(work: Callable[[], object]) -> None:
+        """Do something with ``direct_node`` when no connection received anything, as timers do."""
 
 
 class IClientProtocol(Interface):

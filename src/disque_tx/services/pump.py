@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mypy_extensions import i64
 
+from disque_tx.commands.direct import DirectProtocol
 from disque_tx.commands.dispatch import Dispatcher
 from disque_tx.core.client import Client
 from disque_tx.engine.turns import Clients
 from disque_tx.errors import CommandError, PeerError
+from disque_tx.output import Output
 from disque_tx.wire.replies import RespWriter
 from disque_tx.wire.resp import RequestParser
 
@@ -48,15 +50,37 @@ class Session(Client):
     once what the socket has and takes; ``None`` when only the transport can. ``paused``: the
     socket is full, replies stay in ``writer`` until the protocol resumes. ``late``: it sent
     more requests than its share of a turn allows; until they are executed, nothing more is
-    received, and a disconnect goes unnoticed.
+    received, and a disconnect goes unnoticed. ``direct``: the protocol of a plugin that works
+    within turns, ``None`` for RESP.
     """
 
-    __slots__ = ("connection", "late", "parser", "paused", "recv", "room", "send", "writer")
+    __slots__ = (
+        "connection",
+        "direct",
+        "late",
+        "parser",
+        "paused",
+        "recv",
+        "room",
+        "send",
+        "writer",
+    )
 
-    def __init__(self, client_id: int, addr: bytes, now_ms: i64, connection: Any) -> None:
-        writer = RespWriter()
+    def __init__(
+        self,
+        client_id: int,
+        addr: bytes,
+        now_ms: i64,
+        connection: Any,
+        direct: DirectProtocol | None = None,
+    ) -> None:
+        writer: Output = RespWriter()
+        if direct is not None:
+            writer = direct
+            direct.client = self
         super().__init__(client_id, writer, addr, now_ms)
-        self.writer: RespWriter = writer
+        self.direct: DirectProtocol | None = direct
+        self.writer: Output = writer
         self.parser: RequestParser = RequestParser()
         self.connection: Any = connection
         self.recv: Callable[[int], bytes] | None = None
@@ -74,8 +98,14 @@ class Session(Client):
 
     def speak(self, version: int) -> None:
         """Answer in RESP2 or RESP3 from now on."""
-        self.writer = self.writer.speaking(version)
-        self.replies = self.writer
+        writer = self.writer
+        if isinstance(writer, RespWriter):
+            self.writer = self.replies = writer.speaking(version)
+
+    def unread(self) -> int:
+        """Bytes that were received and not executed."""
+        direct = self.direct
+        return self.parser.pending_bytes() if direct is None else direct.unread()
 
 
 class Pump(Clients):
@@ -145,10 +175,17 @@ class Pump(Clients):
         self._stats.net_input_bytes += size
         if size * 16 < session.room:
             session.adapt(size)
-        session.parser.feed(data)
+        direct = session.direct
+        if direct is None:
+            session.parser.feed(data)
+        else:
+            direct.feed(data)
         if not session.late:
             self.drain(session)
-        if size >= _LARGE_READ and session.parser.pending_bytes() > QUERY_BYTES_MAX:
+        if direct is not None:
+            if direct.unread() > direct.unread_max:
+                self._refuse(session, "sent too much while it waited")
+        elif size >= _LARGE_READ and session.parser.pending_bytes() > QUERY_BYTES_MAX:
             self._refuse(session, "sent more than 1 GiB without a complete request")
 
     def drain(self, session: Session) -> None:
@@ -156,7 +193,12 @@ class Pump(Clients):
         was_late = session.late
         session.late = False
         try:
-            if self._dispatcher.drain(session, session.parser):
+            direct = session.direct
+            if direct is None:
+                more = self._dispatcher.drain(session, session.parser)
+            else:
+                more = self._dispatcher.drain_direct(session, direct)
+            if more:
                 self.postpone(session)
         except PeerError as error:
             if error.silent:

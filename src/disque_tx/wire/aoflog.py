@@ -4,7 +4,8 @@
 A sequence of RESP arrays, nothing between them: ``LOADJOB <record>`` and ``DELJOB <id>``. When keys
 are in use there are two more, which the original cannot read: ``HOLDKEY <entry>`` and
 ``FREEKEY <key>``. The entry is that of the bus (:mod:`disque_tx.wire.keys`), but its times are unix
-milliseconds.
+milliseconds. Where protocols of listeners note something about jobs there is one more: ``NOTEJOB``,
+with the ID of the job, the length of the protocol's name in one byte, the name, and the note.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from mypy_extensions import i64
 
 from disque_tx.errors import PeerError
 from disque_tx.keymessages import KEY_BYTES_MAX
-from disque_tx.messages import JobRecord, KeyEntry, LogSink
+from disque_tx.messages import (
+    JOB_ID_LENGTH,
+    NOTE_BYTES_MAX,
+    OWNER_BYTES_MAX,
+    JobRecord,
+    KeyEntry,
+    LogSink,
+)
 from disque_tx.wire.jobcodec import decode_stored, encode_stored, stored_length
 from disque_tx.wire.keys import entry_bytes, read_entry
 
@@ -39,6 +47,12 @@ def key_record(entry: KeyEntry) -> bytes:
     """The record that brings a key back at the next start."""
     data = entry_bytes(entry)
     return b"*2\r\n$7\r\nHOLDKEY\r\n$%d\r\n%s\r\n" % (len(data), data)
+
+
+def note_record(job_id: bytes, owner: bytes, data: bytes) -> bytes:
+    """The record that brings a note about a job back at the next start."""
+    size = JOB_ID_LENGTH + 1 + len(owner) + len(data)
+    return b"*2\r\n$7\r\nNOTEJOB\r\n$%d\r\n%s%c%s%s\r\n" % (size, job_id, len(owner), owner, data)
 
 
 class LogEncoder(LogSink):
@@ -66,6 +80,9 @@ class LogEncoder(LogSink):
         chunks.append(b"\r\n")
         self.size += _DELETE_BYTES
 
+    def note_job(self, job_id: bytes, owner: bytes, data: bytes) -> None:
+        self._add(note_record(job_id, owner, data))
+
     def hold_key(self, entry: KeyEntry) -> None:
         self._add(key_record(entry))
 
@@ -91,6 +108,17 @@ class FreedKey:
 
     def __init__(self, key: bytes) -> None:
         self.key: bytes = key
+
+
+class JobNote:
+    """What a protocol of listeners noted about a job."""
+
+    __slots__ = ("data", "job_id", "owner")
+
+    def __init__(self, job_id: bytes, owner: bytes, data: bytes) -> None:
+        self.job_id: bytes = job_id
+        self.owner: bytes = owner
+        self.data: bytes = data
 
 
 class LogDecoder:
@@ -163,18 +191,18 @@ class LogDecoder:
 
 
 _RECORD_START: Final = re.compile(
-    rb"\n(?=\*2\r\n\$(?:7\r\n(?:LOADJOB|HOLDKEY|FREEKEY)|6\r\nDELJOB)\r\n)"
+    rb"\n(?=\*2\r\n\$(?:7\r\n(?:LOADJOB|HOLDKEY|FREEKEY|NOTEJOB)|6\r\nDELJOB)\r\n)"
 )
-_COMMANDS: Final = (b"LOADJOB", b"DELJOB", b"HOLDKEY", b"FREEKEY")
+_COMMANDS: Final = (b"LOADJOB", b"DELJOB", b"HOLDKEY", b"FREEKEY", b"NOTEJOB")
 _JOB_ID: Final = re.compile(rb"D-.{8}-.{24}-.{4}", re.DOTALL)
 #: A body may contain what looks like the start of a record: so many are tried, so far each.
 _STARTS_TRIED: Final = 100
 _PIECE_BYTES: Final = 1024 * 1024
 
 
-def parse_record(words: list[bytes]) -> JobRecord | KeyEntry | FreedKey | bytes:
-    """The job of a LOADJOB record, the ID in a DELJOB record, the key of a HOLDKEY record, or that
-    of a FREEKEY record.
+def parse_record(words: list[bytes]) -> JobRecord | KeyEntry | FreedKey | JobNote | bytes:
+    """The job of a LOADJOB record, the ID in a DELJOB record, the key of a HOLDKEY record, that
+    of a FREEKEY record, or the note of a NOTEJOB record.
 
     Raises ``PeerError`` for any other record.
     """
@@ -192,10 +220,21 @@ def parse_record(words: list[bytes]) -> JobRecord | KeyEntry | FreedKey | bytes:
         if not 1 <= len(data) <= KEY_BYTES_MAX:
             raise PeerError(f"a key of {len(data)} bytes")
         return FreedKey(data)
+    if command == b"NOTEJOB":
+        return read_note(data)
     entry = read_entry(data, 0, len(data))
     if entry is None or not entry.key or len(entry_bytes(entry)) != len(data):
         raise PeerError(f"{len(data)} bytes that are no key")
     return entry
+
+
+def read_note(data: bytes) -> JobNote:
+    """The note in a NOTEJOB record; raises ``PeerError`` if it is none."""
+    at = JOB_ID_LENGTH + 1
+    end = at + data[JOB_ID_LENGTH] if len(data) > at else 0
+    if not at < end <= min(len(data), at + OWNER_BYTES_MAX) or len(data) - end > NOTE_BYTES_MAX:
+        raise PeerError(f"{len(data)} bytes that are no note about a job")
+    return JobNote(data[:JOB_ID_LENGTH], data[at:end], data[end:])
 
 
 def holds_records(tail: bytes) -> bool:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
-
-from disque_tx.messages import JobRecord, ReplySink
+from disque_tx.messages import JobRecord
+from disque_tx.output import Output
 
 _INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
 _LENGTHS: Final = [b"$%d\r\n" % n for n in range(4096)]
@@ -26,29 +25,14 @@ def _length(size: int) -> bytes:
     return _LENGTHS[size] if size < 4096 else b"$%d\r\n" % size
 
 
-class RespWriter(ReplySink):
-    """Replies in RESP2. ``size``: bytes collected and not yet taken."""
+class RespWriter(Output):
+    """Replies in RESP2."""
 
-    __slots__ = ("size", "_chunks", "_names")
+    __slots__ = ("_names",)
 
     def __init__(self) -> None:
-        self.size: i64 = 0
-        self._chunks: list[bytes] = []
+        super().__init__()
         self._names: dict[bytes, bytes] = {}
-
-    def take(self) -> bytes:
-        """Everything collected, in order; the writer is empty afterwards."""
-        chunks = self._chunks
-        if not chunks:
-            return b""
-        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        self._chunks = []
-        self.size = 0
-        return data
-
-    def pieces(self) -> int:
-        """How many pieces are collected."""
-        return len(self._chunks)
 
     def _put(self, data: bytes) -> None:
         self._chunks.append(data)
@@ -108,13 +92,6 @@ class RespWriter(ReplySink):
                     self._names.clear()
                 self._names[queue] = name
         return name
-
-    def mark(self) -> int:
-        return len(self._chunks)
-
-    def rewind(self, mark: int) -> None:
-        while len(self._chunks) > mark:
-            self.size -= len(self._chunks.pop())
 
     def speaking(self, version: int) -> RespWriter:
         writer = Resp3Writer() if version == 3 else RespWriter()

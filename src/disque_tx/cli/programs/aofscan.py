@@ -10,12 +10,16 @@ from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import BinaryIO, Final
 
+from disque_tx.errors import PeerError
 from disque_tx.keymessages import KEY_BYTES_MAX
+from disque_tx.wire.aoflog import read_note
 from disque_tx.wire.keys import read_entry
 
 _LINE_LIMIT: Final = 127
 _NUMBER: Final = re.compile(rb"[+-]?[0-9]+")
-_RECORD_START: Final = re.compile(rb"\*2\r\n\$(?:7\r\n(?:LOADJOB|HOLDKEY|FREEKEY)|6\r\nDELJOB)\r\n")
+_RECORD_START: Final = re.compile(
+    rb"\*2\r\n\$(?:7\r\n(?:LOADJOB|HOLDKEY|FREEKEY|NOTEJOB)|6\r\nDELJOB)\r\n"
+)
 _RECORD_START_LENGTH: Final = 17
 _CHUNK: Final = 1024 * 1024
 _PROGRESS_STEP: Final = 4 * 1024 * 1024
@@ -214,13 +218,25 @@ def _check_free(source: Source, record: Record) -> str:
     return "" if 1 <= length <= KEY_BYTES_MAX else f"a key of {length} bytes"
 
 
+def _check_note(source: Source, record: Record) -> str:
+    if record.argc != 2:
+        return f"NOTEJOB has {record.argc - 1} arguments instead of one"
+    start, length = record.spans[1]
+    try:
+        read_note(source.at(start, min(length, _ENTRY_BYTES_MAX)))
+    except PeerError:
+        return f"{length} bytes that are no note about a job"
+    return ""
+
+
 #: Commands that originals refuse.
-OWN_COMMANDS: Final = (b"HOLDKEY", b"FREEKEY")
+OWN_COMMANDS: Final = (b"HOLDKEY", b"FREEKEY", b"NOTEJOB")
 _CHECKS: Final[dict[bytes, Callable[[Source, Record], str]]] = {
     b"LOADJOB": _check_load,
     b"DELJOB": _check_delete,
     b"HOLDKEY": _check_hold,
     b"FREEKEY": _check_free,
+    b"NOTEJOB": _check_note,
 }
 
 

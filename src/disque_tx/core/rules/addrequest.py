@@ -13,6 +13,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.job import PRIORITY
+from disque_tx.core.notes import Note
 from disque_tx.core.shared.settings import REJECT, QueuePolicy
 
 #: A day, for jobs without a TTL of their own.
@@ -39,7 +41,8 @@ class AddRequest:
 
     ``timeout_ms``: how long the client waits for the copies, 0 for as long as it takes. ``maxlen``:
     how many jobs the queue may hold before this one. ``asynchronous``: the client waits for none.
-    ``unique``: the job has a key, see there.
+    ``unique``: the job has a key, see there. ``priority``: at this node only, 0 to 2³² - 1, smaller
+    ones first. ``note``: a note about the job, begins with it.
     """
 
     __slots__ = (
@@ -47,6 +50,8 @@ class AddRequest:
         "body",
         "delay_s",
         "maxlen",
+        "note",
+        "priority",
         "queue",
         "replicate",
         "retry_s",
@@ -66,6 +71,8 @@ class AddRequest:
         self.maxlen: i64 = -1
         self.asynchronous: bool = False
         self.unique: Unique | None = None
+        self.priority: i64 = PRIORITY
+        self.note: Note | None = None
 
     def life(self, policy: QueuePolicy | None) -> tuple[i64, i64]:
         """TTL and RETRY that the job will have, in seconds."""

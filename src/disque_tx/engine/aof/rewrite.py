@@ -23,15 +23,17 @@ import os
 from collections.abc import Callable
 from typing import Final
 
+from disque_tx.core.job import Job
 from disque_tx.core.keys.reservation import Reservations
 from disque_tx.core.node import Node
+from disque_tx.core.notes import checked
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.writer import as_os_error
 from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim_empty
 from disque_tx.keymessages import RESERVED
 from disque_tx.messages import ACTIVE, QUEUED
-from disque_tx.wire.aoflog import key_record, load_record
+from disque_tx.wire.aoflog import key_record, load_record, note_record
 
 SLICE_S: Final = 0.002
 SYNC_BYTES: Final = 32 * 1024 * 1024
@@ -53,12 +55,14 @@ class Snapshot:
     def __init__(self, node: Node) -> None:
         self.complete = False
         self._table = node.jobs.table
+        self._notes = node.jobs.notes
         self._reservations: Reservations = node.keys.reservations
         self._cursor = 0
         self._keys: list[bytes] | None = None
 
     def next(self) -> list[bytes]:
-        """LOADJOB records of jobs that lie together, and after the last of them HOLDKEY records;
+        """LOADJOB records of jobs that lie together, each with its NOTEJOB record if there is a
+        note, and after the last of them HOLDKEY records;
         ``complete`` when they were the last."""
         if self._keys is not None:
             return self._next_keys(self._keys)
@@ -67,10 +71,15 @@ class Snapshot:
             self._keys = list(self._reservations.by_key)
             self.complete = not self._keys
         return [
-            load_record(job)
+            self._record(job)
             for job in jobs
             if not job.dummy and (job.state == ACTIVE or job.state == QUEUED)
         ]
+
+    def _record(self, job: Job) -> bytes:
+        note = self._notes.get(job.id)
+        record = load_record(job)
+        return record if note is None else record + note_record(job.id, note.owner, checked(note))
 
     def _next_keys(self, keys: list[bytes]) -> list[bytes]:
         piece = [self._reservations.get(key) for key in keys[-_KEYS_PER_PIECE:]]

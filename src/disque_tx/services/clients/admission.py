@@ -15,6 +15,7 @@ from disque_tx.services.net.transport import FastTransport
 from disque_tx.services.pump import Session
 
 if TYPE_CHECKING:
+    from disque_tx.commands.direct import DirectProtocol
     from disque_tx.config.settings import Settings
     from disque_tx.services.clients.protocol import RespProtocol
     from disque_tx.services.host.log import DaemonLog
@@ -61,12 +62,18 @@ class Admission:
         return b""
 
     def admit(
-        self, protocol: RespProtocol, addr: bytes, monitor_addr: bytes, unix: bool
+        self,
+        protocol: RespProtocol,
+        addr: bytes,
+        monitor_addr: bytes,
+        unix: bool,
+        direct: DirectProtocol | None = None,
     ) -> Session:
-        """Register a client; ``addr`` and ``monitor_addr`` as the commands show it."""
+        """Register a client; ``addr`` and ``monitor_addr`` as the commands show it. ``direct``: its
+        protocol, if it is not RESP."""
         runtime = self._runtime
         transport: Any = protocol.transport
-        session = Session(self.next_id(), addr, runtime.node.now_ms, protocol)
+        session = Session(self.next_id(), addr, runtime.node.now_ms, protocol, direct)
         session.monitor_addr = monitor_addr
         session.unix = unix
         session.parser.restricted = self.guarded()
@@ -99,6 +106,14 @@ class Admission:
             runtime.server.monitors.remove(client)
         runtime.node.client_gone(client)
         self._log.verbose(f"Client closed connection {client.addr.decode('utf-8', 'replace')}")
+
+    def refused_without_password(self, protocol: bytes, peer: IAddress) -> None:
+        """A client of a protocol without passwords came from another host, and there is one."""
+        self._runtime.server.stats.rejected_connections += 1
+        self._log.warning(
+            f"Refused {shown_host(peer)}: with 'requirepass', clients of"
+            f" {protocol.decode()}, which knows no password, must come from this host"
+        )
 
     def report(self, client: Client, failure: Failure) -> None:
         """A request of this client met a fault of this program; its connection ends."""

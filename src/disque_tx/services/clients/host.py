@@ -10,7 +10,9 @@ from twisted.internet.interfaces import IAddress
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from disque_tx.commands.direct import DirectNode, DirectProtocol
 from disque_tx.services.clients.admission import Admission
+from disque_tx.services.clients.direct import DirectFactory
 from disque_tx.services.clients.guard import Guard, GuardedReactor
 from disque_tx.services.clients.guests import Guest, Guests
 from disque_tx.services.clients.protocol import RespFactory
@@ -47,6 +49,7 @@ class PluginHost:
         self._runtime = runtime
         self._admission = Admission(runtime, settings, platform.log)
         self._sinks = sinks
+        self._direct_node = DirectNode(runtime.server, runtime.dispatcher)
         self._passwords = Passwords(settings, platform.clock.steady_ms)
         self._guests = Guests(runtime, self._admission, service, self._passwords)
         self._steady_ms = platform.clock.steady_ms
@@ -66,6 +69,25 @@ class PluginHost:
     def disque_clients(self) -> RespFactory:
         """A factory of the protocol of Disque's clients."""
         return RespFactory(self._runtime, self._admission)
+
+    def direct_clients(
+        self, name: str, make: Callable[[DirectNode], DirectProtocol], refusal: bytes
+    ) -> DirectFactory:
+        """A factory of connections whose protocol works within turns."""
+        node = self._direct_node
+        admission = self._admission
+        return DirectFactory(self._runtime, admission, name.encode(), lambda: make(node), refusal)
+
+    @property
+    def direct_node(self) -> DirectNode:
+        """The node, for protocols within its turns."""
+        return self._direct_node
+
+    def in_turn(self, work: Callable[[], object]) -> None:
+        """Do this within a turn."""
+        with self._runtime.turn() as node:
+            work()
+            node.serve()
 
     def admit(self, transport: Any, protocol: str) -> Guest:
         """Register a client of a plugin's protocol."""

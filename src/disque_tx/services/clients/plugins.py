@@ -19,7 +19,10 @@ from disque_tx.services.interfaces import IClientProtocol, IHost
 _log: Final = Logger()
 #: Protocols of this package, by name: the module and the class of the plugin. They are there even
 #: where Twisted does not look for plugins, as in an editable installation, and loaded when used.
-_PACKAGED: Final = {"http": ("disque_tx.protocols.http.plugin", "HttpPlugin")}
+_PACKAGED: Final = {
+    "http": ("disque_tx.protocols.http.plugin", "HttpPlugin"),
+    "beanstalk": ("disque_tx.protocols.beanstalk.plugin", "BeanstalkPlugin"),
+}
 
 
 @implementer(IPlugin, IClientProtocol)

@@ -113,7 +113,7 @@ class RespProtocol(Protocol):
         if self.session is None:
             return 0, 0, 0
         session = self.session
-        return session.parser.pending_bytes(), self.output_bytes(), session.writer.pieces()
+        return session.unread(), self.output_bytes(), session.writer.pieces()
 
     # -- IPushProducer -----------------------------------------------------------------------
 

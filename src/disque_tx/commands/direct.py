@@ -1,0 +1,263 @@
+"""Protocols that work within the turns of the node, as RESP does: for those that must be fast.
+
+A :class:`DirectProtocol` gets the bytes of one connection as they are received, and executes what
+is complete when the node has time for it. What it does is a part of the turn: the log is written
+before its replies leave, all replies of a turn leave in one piece, and the node does not wait for
+it anywhere. :class:`DirectNode` is what it may do; each of its methods that changes something
+counts as the command of the node that does the same, in INFO, in the slow log and for MONITOR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disque_tx.commands.context import Server
+from disque_tx.commands.registry import Command
+from disque_tx.core.client import NOT_BLOCKED, Client
+from disque_tx.core.job import Job
+from disque_tx.core.leases import NEVER_MS
+from disque_tx.core.notes import Note, NoteReader
+from disque_tx.core.overview.tallies import Tally
+from disque_tx.core.queues import PAUSE_NONE, PAUSE_OUT, Queue
+from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.messages import QUEUED, JobRecord, ReplySink
+from disque_tx.output import Output
+
+#: Commands as which the operations count.
+_COMMANDS: Final = (b"addjob", b"getjob", b"ackjob", b"nack", b"enqueue", b"working", b"pause")
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Guard:
+    """What every operation passes before and after it is executed."""
+
+    def permit(self, client: Client, command: Command) -> None:
+        """Raise ``CommandError`` when the node cannot execute this now."""
+        raise NotImplementedError
+
+    def account(self, client: Client, command: Command, words: list[bytes]) -> None:
+        """It was executed: count it, and serve clients that wait."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class DirectProtocol(Output):
+    """One connection. ``client``: its row in the table of clients, set before anything else.
+    ``unread_max``: how many bytes may be fed and not executed; a client that sends more while it
+    waits is disconnected.
+
+    While the client waits for jobs or copies, nothing is executed. What it gets then comes by the
+    methods of a reply sink: :meth:`jobs` for a job, :meth:`null_array` when the time is over,
+    :meth:`status` with the ID when the copies of a job are made, :meth:`error` otherwise.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.client: Client | None = None
+        self.unread_max: i64 = 1 << 20
+
+    def feed(self, data: bytes) -> None:
+        """These bytes were received."""
+        raise NotImplementedError
+
+    def step(self) -> bool:
+        """Execute one request; ``False`` when none is complete."""
+        raise NotImplementedError
+
+    def unread(self) -> int:
+        """Bytes that were received and not executed."""
+        raise NotImplementedError
+
+    def closed(self) -> None:
+        """The connection is gone: return what the client had."""
+        raise NotImplementedError
+
+    def speaking(self, version: int) -> ReplySink:
+        return self
+
+
+class DirectNode:
+    """The node, for protocols within its turns. Its methods must be called within a turn, and raise
+    ``CommandError`` when the node refuses."""
+
+    def __init__(self, server: Server, guard: Guard) -> None:
+        self._node = server.node
+        self._guard = guard
+        table = {command.name: command for command in server.registry.table}
+        self._add, self._get, self._ack, self._nack = (table[name] for name in _COMMANDS[:4])
+        self._enqueue, self._working, self._pause = (table[name] for name in _COMMANDS[4:])
+
+    # -- facts -------------------------------------------------------------------------------
+
+    def now_ms(self) -> i64:
+        """The steady clock of the turn."""
+        return self._node.now_ms
+
+    def wall_ms(self) -> i64:
+        """Unix time of the turn, in milliseconds."""
+        return self._node.wall_us // 1000
+
+    def id(self) -> bytes:
+        """The ID of the node."""
+        return self._node.id
+
+    def is_leaving(self) -> bool:
+        """Whether the node is to be taken out of the cluster."""
+        return self._node.membership.leaving
+
+    def is_alone(self, job: Job) -> bool:
+        """Whether no other node has a copy of the job."""
+        return job.nodes is self._node.membership.only_me or len(job.nodes) < 2
+
+    def queue(self, name: bytes) -> Queue | None:
+        """The queue of this name, if it exists."""
+        return self._node.queues.get(name)
+
+    def queues(self, cursor: int) -> tuple[int, list[Queue]]:
+        """Some queues, and the cursor for the next call; from 0 to 0."""
+        return self._node.queues.table.scan(cursor)
+
+    def queued(self) -> i64:
+        """Jobs in all queues."""
+        return self._node.totals.queued
+
+    def tally(self, name: bytes) -> Tally | None:
+        """The numbers of delayed jobs and of those in hand, for a queue that has any."""
+        return self._node.jobs.tallies.get(name)
+
+    def totals(self) -> tuple[i64, i64, i64]:
+        """Jobs in the hands of clients, jobs that wait for another attempt, delayed ones."""
+        totals = self._node.totals
+        return totals.in_hand, totals.in_backoff, self._node.jobs.delayed
+
+    # -- jobs --------------------------------------------------------------------------------
+
+    def add(self, client: Client, request: AddRequest) -> None:
+        """ADDJOB: the client gets a status, now or when the copies are made."""
+        self._guard.permit(client, self._add)
+        self._node.add_job(client, request)
+        self._guard.account(client, self._add, [b"ADDJOB", request.queue, request.body])
+
+    def take(self, client: Client, names: list[bytes]) -> Job | None:
+        """A job of these queues, the first by priority and age, with a lease of its RETRY."""
+        self._guard.permit(client, self._get)
+        job = self._node.leases.take(client, names, self._node.now_ms)
+        self._guard.account(client, self._get, [b"GETJOB", b"FROM", *names])
+        return job
+
+    def take_this(self, client: Client, job: Job) -> bool:
+        """This very job, with a lease; ``False`` when a client has it."""
+        self._guard.permit(client, self._get)
+        taken = self._node.leases.take_this(client, job, self._node.now_ms)
+        self._guard.account(client, self._get, [b"GETJOB", b"FROM", job.queue])
+        return taken
+
+    def is_ready(self, names: list[bytes]) -> bool:
+        """Whether :meth:`take` would find a job."""
+        return self._node.leases.is_ready(names, self._node.now_ms)
+
+    def wait(self, client: Client, names: list[bytes], timeout_ms: i64) -> None:
+        """Let the client wait for a job, 0 for as long as it takes."""
+        self._node.leases.wait(client, names, timeout_ms, self._node.now_ms)
+
+    def is_waiting(self, client: Client) -> bool:
+        """Whether the client waits for a job, or for copies of one."""
+        return client.blocked != NOT_BLOCKED
+
+    def begin_lease(self, job: Job) -> None:
+        """The lease of a job that came to a client that waited begins."""
+        self._node.leases.renew(job, self._node.now_ms)
+
+    def renew(self, client: Client, job: Job) -> None:
+        """WORKING: the lease begins again."""
+        self._guard.permit(client, self._working)
+        self._node.leases.renew(job, self._node.now_ms)
+        self._guard.account(client, self._working, [b"WORKING", job.id])
+
+    def give_back(self, client: Client, job: Job, delay_ms: i64) -> bool:
+        """NACK: back to the queue, now or later; ``False`` when the job must not return."""
+        job_id = job.id
+        self._guard.permit(client, self._nack)
+        count = self._node.enqueue([job_id], True, delay_ms)
+        self._guard.account(client, self._nack, [b"NACK", job_id])
+        return count == 1
+
+    def hold(self, client: Client, job: Job) -> bool:
+        """Hold back a job until :meth:`make_ready`; ``False`` when it must not return."""
+        self._guard.permit(client, self._nack)
+        now_ms = self._node.now_ms
+        held = self._node.leases.hold(job, now_ms + NEVER_MS, now_ms)
+        self._guard.account(client, self._nack, [b"NACK", job.id])
+        return held
+
+    def make_ready(self, client: Client, job: Job) -> bool:
+        """ENQUEUE: a job that is delayed or held back goes into its queue."""
+        job_id = job.id
+        self._guard.permit(client, self._enqueue)
+        count = self._node.enqueue([job_id], False)
+        self._guard.account(client, self._enqueue, [b"ENQUEUE", job_id])
+        return count == 1
+
+    def finish(self, client: Client, job: Job) -> None:
+        """ACKJOB: the job is done."""
+        ids = [job.id]
+        self._guard.permit(client, self._ack)
+        self._node.acknowledge(ids)
+        self._guard.account(client, self._ack, [b"ACKJOB", ids[0]])
+
+    def pause(self, client: Client, name: bytes, paused: bool) -> None:
+        """PAUSE: nothing of this queue is delivered, until it is called again."""
+        self._guard.permit(client, self._pause)
+        self._node.pause(name, PAUSE_OUT if paused else PAUSE_NONE)
+        self._guard.account(client, self._pause, [b"PAUSE", name, b"out" if paused else b"none"])
+
+    def resume(self, name: bytes) -> None:
+        """The pause of a queue is over; for timers."""
+        self._node.pause(name, PAUSE_NONE)
+
+    def urgent(self, name: bytes, priority: i64) -> i64:
+        """Jobs in a queue whose priority is smaller."""
+        queue = self._node.queues.get(name)
+        return 0 if queue is None else queue.jobs.count_before(priority)
+
+    def return_all(self, jobs: list[Job]) -> None:
+        """The client of these jobs is gone: they go back to their queues."""
+        for job in jobs:
+            self._node.enqueue([job.id], True, 0)
+        self._node.serve()
+
+    # -- notes -------------------------------------------------------------------------------
+
+    def note(self, job: Job, note: Note) -> None:
+        """Keep a note about a job, or record that it says something else now."""
+        self._node.jobs.notes.put(job.id, note)
+        self._node.jobs.record_note(job.id, note)
+
+    def note_of(self, job: JobRecord) -> Note | None:
+        """The note about a job."""
+        return self._node.jobs.notes.get(job.id)
+
+    def read_notes(self, owner: bytes, reader: NoteReader) -> None:
+        """Give the notes of this protocol to ``reader``: those of jobs that are here, and later
+        those that come from the log."""
+        find: Callable[[bytes], Job | None] = self._node.jobs.get
+        self._node.jobs.notes.read_by(owner, reader, find)
+
+    def unqueue(self, job: Job) -> bool:
+        """Take a job that comes from the log out of its queue; ``False`` if it is in none."""
+        if job.state != QUEUED:
+            return False
+        self._node.delivery.dequeue(job)
+        return True
+
+    def hold_restored(self, job: Job, delay_ms: i64) -> None:
+        """Hold back a job that comes from the log, for so long; 0: until :meth:`make_ready`."""
+        now_ms = self._node.now_ms
+        self._node.leases.hold(job, now_ms + (delay_ms if delay_ms > 0 else NEVER_MS), now_ms)
+
+    def restart(self, job: Job) -> None:
+        """Queue a job that comes from the log at once, for no client can have it."""
+        self._node.leases.restart(job, self._node.now_ms)

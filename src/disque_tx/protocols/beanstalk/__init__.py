@@ -1,0 +1,1 @@
+"""beanstalkd's protocol."""

@@ -1,0 +1,116 @@
+"""What comes back from the log: numbers, priorities, buried and delayed jobs, counters."""
+
+from __future__ import annotations
+
+from disque_tx.core import recovery
+from disque_tx.protocols.beanstalk.jobs import OWNER
+from tests.core.bench import MemoryLog
+from tests.protocols.beanstalk.bench import BeanstalkCase, BeanstalkClient
+
+
+class RestartTests(BeanstalkCase):
+    """A restart of the node, with its log."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.node.outbox.log = self.log_records = MemoryLog()
+        self.before = self.client()
+
+    def restart(self) -> BeanstalkClient:
+        """Another node has what the log of this one holds; a client of it."""
+        records = self.log_records
+        BeanstalkCase.setUp(self)
+        self.in_turn(lambda: self.load(records))
+        return self.client()
+
+    def load(self, records: MemoryLog) -> None:
+        """As the loader does it."""
+        for record in records.records.values():
+            recovery.load(self.node, record, False)
+        for job_id, (owner, data) in records.notes.items():
+            job = self.node.jobs.get(job_id)
+            assert job is not None
+            self.node.jobs.notes.load(job, owner, data)
+
+    def test_ready(self) -> None:
+        """Jobs are ready at once, also those that clients had, in their order; numbers go on."""
+        for body, priority in ((b"a", 9), (b"b", 2), (b"c", 9)):
+            self.before.put(body, priority)
+        self.before.send(b"reserve\r\n")
+        client = self.restart()
+        for number, body in ((2, b"b"), (1, b"a"), (3, b"c")):
+            expected = b"RESERVED %d 1\r\n%s\r\n" % (number, body)
+            self.assertEqual(expected, client.send(b"reserve\r\n"))
+        self.assertEqual(b"INSERTED 4\r\n", client.put(b"d"))
+
+    def test_buried(self) -> None:
+        """A buried job stays buried."""
+        self.before.put(b"a")
+        self.before.send(b"reserve\r\nbury 1 7\r\n")
+        client = self.restart()
+        self.assertEqual(b"TIMED_OUT\r\n", client.send(b"reserve-with-timeout 0\r\n"))
+        self.assertEqual(b"FOUND 1 1\r\na\r\n", client.send(b"peek-buried\r\n"))
+        self.assertEqual(b"7", self.stat(b"pri", b"stats-job 1"))
+        self.assertEqual(b"1", self.stat(b"buries", b"stats-job 1"))
+        self.assertEqual(b"KICKED 1\r\n", client.send(b"kick 1\r\n"))
+
+    def test_delayed(self) -> None:
+        """A job that was released with a delay comes when that is over, one with DELAY later."""
+        self.before.put(b"a")
+        self.before.send(b"reserve\r\nrelease 1 1 5\r\n")
+        self.before.put(b"b", delay_s=9)
+        client = self.restart()
+        self.assertEqual(b"2", self.stat(b"current-jobs-delayed"))
+        self.assertEqual(b"FOUND 1 1\r\na\r\n", client.send(b"peek-delayed\r\n"))
+        self.pass_s(5.2)
+        self.assertEqual(b"RESERVED 1 1\r\na\r\n", client.send(b"reserve\r\n"))
+        self.pass_s(4)
+        self.assertEqual(b"RESERVED 2 1\r\nb\r\n", client.send(b"reserve\r\n"))
+
+    def test_counters(self) -> None:
+        """What happened to a job is not forgotten."""
+        self.before.put(b"a", ttr_s=1)
+        self.before.send(b"reserve\r\nrelease 1 1 9\r\nkick 1\r\nreserve\r\n")
+        self.pass_s(1.2)
+        self.restart()
+        names = (b"reserves", b"timeouts", b"releases", b"kicks")
+        found = [self.stat(name, b"stats-job 1") for name in names]
+        self.assertEqual([b"2", b"1", b"1", b"1"], found)
+
+    def test_resp_jobs(self) -> None:
+        """A job of a RESP client, which may have it, comes back after its RETRY as ever."""
+        self.turn(b"ADDJOB default x 0 RETRY 5")
+        self.before.send(b"reserve\r\n")
+        client = self.restart()
+        self.assertEqual(b"", client.send(b"reserve\r\n"))
+        self.pass_s(5.5)
+        self.assertEqual(b"RESERVED 1 1\r\nx\r\n", client.received())
+
+    def test_later_note(self) -> None:
+        """A note that changed while the job was in its queue counts, and the number stays one."""
+        self.before.put(b"a")
+        (job,) = self.node.jobs.table.values()
+        note = self.node.jobs.notes.by_job[job.id]
+        text = note.data()
+        with self.runtime.turn():
+            for data in (text.replace(b" 10 ", b" 3 "), text.replace(b" 10 2 ", b" 3 1 ")):
+                self.node.jobs.notes.load(job, OWNER, data)
+        self.assertEqual(1, len(self.tubes.by_number))
+        self.assertEqual(b"buried", self.stat(b"state", b"stats-job 1"))
+        self.assertEqual(b"3", self.stat(b"pri", b"stats-job 1"))
+
+    def test_damaged(self) -> None:
+        """A note that cannot be read leaves an ordinary job."""
+        self.before.put(b"a")
+        (job,) = self.node.jobs.table.values()
+        for data in (
+            b"",
+            b"2 1",
+            b"1 " * 10 + b"x",
+            b"1 0" + b" 0" * 9,
+            b"1 1 99999999999" + b" 0" * 8,
+        ):
+            with self.runtime.turn():
+                self.node.jobs.notes.load(job, OWNER, data)
+        self.assertEqual({}, self.node.jobs.notes.by_job)
+        self.assertEqual(b"RESERVED 2 1\r\na\r\n", self.client().send(b"reserve\r\n"))
