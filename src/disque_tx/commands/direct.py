@@ -16,6 +16,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disque_tx.commands.context import Server
 from disque_tx.commands.registry import Command
+from disque_tx.commands.stats import ProtocolStats
 from disque_tx.core.client import NOT_BLOCKED, Client
 from disque_tx.core.job import Job
 from disque_tx.core.leases import NEVER_MS
@@ -46,8 +47,8 @@ class Guard:
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DirectProtocol(Output):
     """One connection. ``client``: its row in the table of clients, set before anything else.
-    ``unread_max``: how many bytes may be fed and not executed; a client that sends more while it
-    waits is disconnected.
+    ``stats``: the counters of its protocol, in which it counts what it refuses. ``unread_max``: how
+    many bytes may be fed and not executed; a client that sends more while it waits is disconnected.
 
     While the client waits for jobs or copies, nothing is executed. What it gets then comes by the
     methods of a reply sink: :meth:`jobs` for a job, :meth:`null_array` when the time is over,
@@ -57,6 +58,7 @@ class DirectProtocol(Output):
     def __init__(self) -> None:
         super().__init__()
         self.client: Client | None = None
+        self.stats = ProtocolStats()
         self.unread_max: i64 = 1 << 20
 
     def feed(self, data: bytes) -> None:

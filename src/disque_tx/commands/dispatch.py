@@ -90,14 +90,19 @@ class Dispatcher(Guard):
         """The same for a protocol that works within turns."""
         self._node.outbox.touch(client)
         end_ns = self._last_ns + SHARE_NS
+        stats = self._server.stats
         while True:
             if client.blocked != NOT_BLOCKED or client.closing or client.doomed:
                 return False
             if self._server.paused_until_ms != 0:
                 return False
             before_ns = self._last_ns
+            mine = protocol.stats
+            commands, errors = stats.commands_processed, mine.errors
             if not protocol.step():
                 return False
+            mine.commands += stats.commands_processed - commands
+            stats.errors += mine.errors - errors
             if self._last_ns == before_ns:  # it counted as no command
                 self._last_ns = self._clock_ns()
             if self._last_ns >= end_ns:
@@ -110,7 +115,7 @@ class Dispatcher(Guard):
     def account(self, client: Client, command: Command, words: list[bytes]) -> None:
         if self._server.monitors:
             self._show(client, command, words)
-        self._account(command, words)
+        self._account(command, words, client)
         if self._node.waiters.ready:
             self._node.serve()
 
@@ -153,7 +158,7 @@ class Dispatcher(Guard):
                 client.refused = False
                 self._last_ns = self._clock_ns()
                 return
-        self._account(client, command, argv)
+        self._account(command, argv, client if client.id < 0 else None)
         if self._node.waiters.ready:
             self._node.serve()
 
@@ -216,7 +221,8 @@ class Dispatcher(Guard):
             monitor.replies.status(line)
             self._node.outbox.touch(monitor)
 
-    def _account(self, client: Client, command: Command, argv: list[bytes]) -> None:
+    def _account(self, command: Command, argv: list[bytes], plugged: Client | None) -> None:
+        """``plugged``: the client, if it came by the protocol of a plugin."""
         now_ns: i64 = self._clock_ns()
         taken_ns = now_ns - self._last_ns
         self._last_ns = now_ns
@@ -226,7 +232,6 @@ class Dispatcher(Guard):
         server.stats.commands_processed += 1
         slowlog = server.slowlog
         if slowlog.slower_than_us >= 0 and taken_ns >= slowlog.slower_than_us * 1000:
-            plugged = client if client.id < 0 else None
             unix_s = self._node.wall_us // 1_000_000
             slowlog.note(argv, unix_s, taken_ns // 1000, command.name, plugged)
         latency = server.latency

@@ -179,6 +179,7 @@ class Pump(Clients):
         if direct is None:
             session.parser.feed(data)
         else:
+            direct.stats.input_bytes += size
             direct.feed(data)
         if not session.late:
             self.drain(session)
@@ -288,6 +289,8 @@ class Pump(Clients):
         if data:
             size: i64 = len(data)
             self._stats.net_output_bytes += size
+            if session.direct is not None:
+                session.direct.stats.output_bytes += size
             session.seen_ms = self._node.now_ms
             send = session.send
             if send is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from disque_tx.commands.protocols import protocol_stats
 from disque_tx.protocols.beanstalk.others import KICKS_MAX
 from tests.protocols.beanstalk.bench import BeanstalkCase, BeanstalkClient
 
@@ -250,3 +251,31 @@ class StatsTests(BeanstalkCase):
         )
         self.assertEqual([b"1"] * 5, [self.stat(name) for name in names])
         self.assertIn(b"cmdstat_addjob:calls=1", self.turn(b"INFO commandstats"))
+
+
+class FigureTests(BeanstalkCase):
+    """What INFO and the slow log show of these clients."""
+
+    def figures(self) -> tuple[int, ...]:
+        """Of the protocol: connected, connections, commands, errors, bytes in and out."""
+        of = dict(protocol_stats(self.server))["beanstalk"]
+        counts = of.connected, of.connections, of.commands, of.errors
+        return *map(int, counts), int(of.input_bytes), int(of.output_bytes)
+
+    def test_protocol(self) -> None:
+        """An operator sees what comes by which protocol; RESP is not charged with it."""
+        client = self.client()
+        sent = b"put 1 0 60 1\r\na\r\nnothing\r\nput x\r\n"
+        got = client.send(sent)
+        self.assertEqual((1, 1, 1, 2, len(sent), len(got)), self.figures())
+        resp = dict(protocol_stats(self.server))["resp"]
+        self.assertEqual((0, 0, 0), (int(resp.connected), int(resp.commands), int(resp.errors)))
+        client.hang_up()
+        self.assertEqual(0, self.figures()[0])
+
+    def test_slow_log(self) -> None:
+        """A slow request shows whose it was."""
+        self.server.slowlog.slower_than_us = 0
+        self.client().put(b"a")
+        entry = self.server.slowlog.entries[0]
+        self.assertEqual((b"ADDJOB", b"beanstalk"), (entry.words[0], entry.client))

@@ -94,11 +94,11 @@ class BeanstalkConnection(DirectProtocol):
         elif found == intake.BODY:
             self._put_body(self._intake.taken)
         elif found == intake.NO_BODY:
-            self.write(b"EXPECTED_CRLF\r\n")
+            self.refuse(b"EXPECTED_CRLF\r\n")
         elif found == intake.SKIPPED:
-            self.write(b"JOB_TOO_BIG\r\n")
+            self.refuse(b"JOB_TOO_BIG\r\n")
         else:
-            self.write(_BAD_FORMAT)
+            self.refuse(_BAD_FORMAT)
         return True
 
     def _run(self, line: bytes) -> None:
@@ -120,18 +120,18 @@ class BeanstalkConnection(DirectProtocol):
             if request == requests.RESERVE_WITH_TIMEOUT:
                 found = requests.numbers(rest, 1, 1 << 40)
                 if found is None:
-                    self.write(_BAD_FORMAT)
+                    self.refuse(_BAD_FORMAT)
                 else:
                     self._reserve(found[0] * 1000)
             else:
                 self._others.run(request, rest)
         except CommandError as error:
-            self.write(refusal(error))
+            self.refuse(refusal(error))
 
     def _put(self, rest: bytes) -> None:
         found = requests.numbers(rest, 4)
         if found is None:
-            self.write(_BAD_FORMAT)
+            self.refuse(_BAD_FORMAT)
             return
         self.tubes.counts[requests.PUT] += 1
         if not self.producer:
@@ -148,7 +148,7 @@ class BeanstalkConnection(DirectProtocol):
 
     def _put_body(self, body: bytes) -> None:
         if self._node.is_leaving():
-            self.write(_DRAINING)
+            self.refuse(_DRAINING)
             return
         tube = self.used
         delay_s = min(self._delay_s, TTL_S // 2)
@@ -171,11 +171,11 @@ class BeanstalkConnection(DirectProtocol):
             self._node.add(client, request)
         except CommandError as error:
             self._putting = None
-            self.write(refusal(error))
+            self.refuse(refusal(error))
 
     def _delete(self, number: int) -> None:
         if number < 0:
-            self.write(_BAD_FORMAT)
+            self.refuse(_BAD_FORMAT)
             return
         entry = self.tubes.by_number.get(number)
         job = None if entry is None else entry.job
@@ -276,6 +276,11 @@ class BeanstalkConnection(DirectProtocol):
         return self._soonest_ms
 
     # -- what a client that waited gets ------------------------------------------------------
+
+    def refuse(self, line: bytes) -> None:
+        """Answer a request that is refused."""
+        self.stats.errors += 1
+        self.write(line)
 
     def status(self, text: bytes) -> None:
         entry, self._putting = self._putting, None

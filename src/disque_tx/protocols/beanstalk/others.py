@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 #: Jobs that one kick moves at the most.
 KICKS_MAX: Final = 1_000
 _BAD_FORMAT: Final = b"BAD_FORMAT\r\n"
+_UNKNOWN: Final = b"UNKNOWN_COMMAND\r\n"
 _NOT_FOUND: Final = b"NOT_FOUND\r\n"
 #: Delays of releases are no longer than this, in seconds: 25 years.
 _DELAY_S_MAX: Final = 25 * 366 * 86_400
@@ -62,7 +63,7 @@ class OtherRequests:
         elif request == requests.PAUSE_TUBE:
             self._reply(self._pause(rest))
         elif request == requests.UNKNOWN:
-            self._reply(b"UNKNOWN_COMMAND\r\n")
+            self._reply(_UNKNOWN)
         elif request == requests.MALFORMED:
             self._reply(_BAD_FORMAT)
         elif request == requests.QUIT:
@@ -72,7 +73,9 @@ class OtherRequests:
             self._reply(self._report(request, rest))
 
     def _reply(self, data: bytes) -> None:
-        if data:
+        if data in (_BAD_FORMAT, _UNKNOWN):
+            self._connection.refuse(data)
+        elif data:
             self._connection.write(data)
 
     def _client_job(self, number: int) -> TubeJob | None:

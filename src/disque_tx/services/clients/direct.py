@@ -45,8 +45,12 @@ class DirectConnection(RespProtocol):
             return
         if hasattr(transport, "setTcpNoDelay"):
             transport.setTcpNoDelay(True)
+        direct = self._make()
+        stats = direct.stats = self._runtime.server.stats.protocol(self._name.decode())
+        stats.connected += 1
+        stats.connections += 1
         where = describe(peer, host)
-        self.session = self._admission.admit(self, *where, direct=self._make())
+        self.session = self._admission.admit(self, *where, direct=direct)
         self.session.authenticated = True
         self.session.name = self._name
         transport.registerProducer(self, True)
@@ -63,6 +67,7 @@ class DirectConnection(RespProtocol):
         session = self.session
         super().connectionLost(reason)
         if session is not None and session.direct is not None:
+            session.direct.stats.connected -= 1
             with self._runtime.turn():
                 session.direct.closed()
 
