@@ -3,7 +3,6 @@
 To a node that can take it, successive messages of the hot types leave as one bulk; a single one
 leaves as itself. Either way their bodies are the same bytes, collected as they come. What stands
 before a body is known only when the next message comes, so its place is kept, and filled in then.
-Messages about keys leave behind all others of the turn.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from disque_tx.wire.bus import encode
 from disque_tx.wire.busbodies import PREFIX_BYTES, SIGNAL_BYTES, aux_bytes, jobs_prefix
 from disque_tx.wire.busheader import HEADER_BYTES, bulk_header, plain_header, sized
 from disque_tx.wire.jobcodec import encode_moving
-from disque_tx.wire.keys import is_key_message
 
 _LATER: Final = b""
 _NOBODY: Final = Sender(b"", 0, 0, b"", 0)
@@ -40,7 +38,6 @@ class BusWriter(BusSink):
         "_chunks",
         "_count",
         "_first_run",
-        "_keys",
         "_kind",
         "_mflags",
         "_run",
@@ -56,8 +53,6 @@ class BusWriter(BusSink):
         self.pending_bytes: i64 = 0
         self._written: list[BusWriter] = written
         self._chunks: list[bytes] = []
-        # Messages about keys, which leave behind all others.
-        self._keys: list[bytes] = []
         # Of the messages that may become one bulk: whose, how many, bytes of their bodies and runs,
         # the place of their start.
         self._sender: Sender = _NOBODY
@@ -74,12 +69,6 @@ class BusWriter(BusSink):
 
     def send(self, message: Message) -> None:
         data = encode(message)
-        if is_key_message(message.type):
-            # In no order with jobs: these need not leave in two bulks for it.
-            self._ask_for_write()
-            self._keys.append(data)
-            self.pending_bytes += len(data)
-            return
         self._end_bulk()
         self._add(data)
 
@@ -115,18 +104,12 @@ class BusWriter(BusSink):
         self._end_bulk()
         chunks = self._chunks
         self._chunks = []
-        if self._keys:
-            chunks += self._keys
-            self._keys = []
         self.pending_bytes = 0
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    def _ask_for_write(self) -> None:
-        if not self._chunks and not self._keys:
-            self._written.append(self)
-
     def _add(self, data: bytes) -> None:
-        self._ask_for_write()
+        if not self._chunks:
+            self._written.append(self)
         self._chunks.append(data)
         self.pending_bytes += len(data)
 
