@@ -119,13 +119,12 @@ class JobRecord(Keyed):
         self.ctime: i64 = ctime
         self.etime_s: i64 = etime_s
         self.retry_s: i64 = retry_s
-        self._delay_s: i32 = 0
+        # Not by the property: what is compiled would take four bytes more for every job.
+        self._delay_s: i32 = i32(delay_s if delay_s < 0x8000_0000 else delay_s - 0x1_0000_0000)
         self._nacks: i16 = 0
         self._deliveries: i16 = 0
         self.flags: i16 = 0
         self.state: u8 = WAIT_REPL
-        if delay_s != 0:
-            self.delay_s = delay_s
         if body:
             if len(job_id) != JOB_ID_LENGTH:
                 raise LocalError(f"job ID of {len(job_id)} bytes, it must have {JOB_ID_LENGTH}")
