@@ -20,7 +20,7 @@ class HttpPlugin:
 
     def factory(self, host: IHost) -> IProtocolFactory:
         """A factory of HTTP connections."""
-        from disque_tx.protocols.http.site import HttpFactory, standard_routes
+        from disque_tx.protocols.http.site import standard_factory
 
-        factory: IProtocolFactory = HttpFactory(host, standard_routes(host))
+        factory: IProtocolFactory = standard_factory(host)
         return factory

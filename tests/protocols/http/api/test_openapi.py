@@ -63,6 +63,8 @@ class DescriptionTests(SlicedCase):
             return {"cron": "0 3 * * *", "queue": "q", "body": "x"}
         if "settings" in members:
             return {"settings": {"ttl": 60}}
+        if "password" in members:
+            return {"password": "x"}
         if "to" in members:
             return {"to": "elsewhere"}
         if "states" in members or ("reason" in members and "{id}" in route.path):
