@@ -16,7 +16,7 @@ class HttpPlugin:
     """The protocol ``http``. What it needs is imported when it is used."""
 
     name: str = "http"
-    description: str = "HTTP: an API in JSON, health and metrics"
+    description: str = "HTTP: an API in JSON, a console, health and metrics"
 
     def factory(self, host: IHost) -> IProtocolFactory:
         """A factory of HTTP connections."""

@@ -42,7 +42,8 @@ class Route:
 
     ``path``: with ``{name}`` for one segment. ``handler``: returns a value for JSON, a ``Reply``,
     or a Deferred of one of them; raises ``Problem``. ``open``: served without a password;
-    ``identifies``: and yet the handler gets the role of the client.
+    ``identifies``: and yet the handler gets the role of the client. ``page``: a file of the
+    console, which is not a part of the API.
     ``body``: the schema of the JSON it takes, ``None`` if it takes none. ``answer``: the schema of
     what it returns. ``also``: other statuses of an answer with that schema. ``errors``: the
     statuses of its own problems, besides those of all routes.
@@ -61,6 +62,7 @@ class Route:
     errors: tuple[int, ...] = ()
     open: bool = False
     identifies: bool = False
+    page: bool = False
 
     @property
     def changes(self) -> bool:

@@ -13,6 +13,7 @@ from disque_tx.protocols.http.api.counts import count_routes
 from disque_tx.protocols.http.api.deadletters import deadletter_routes
 from disque_tx.protocols.http.api.emptying import emptying_routes
 from disque_tx.protocols.http.api.events import event_routes
+from disque_tx.protocols.http.api.history import history_routes
 from disque_tx.protocols.http.api.jobs import job_routes
 from disque_tx.protocols.http.api.node import node_routes
 from disque_tx.protocols.http.api.openapi import openapi_routes
@@ -20,6 +21,7 @@ from disque_tx.protocols.http.api.policies import policy_routes
 from disque_tx.protocols.http.api.queues import queue_routes
 from disque_tx.protocols.http.api.schedules import schedule_routes
 from disque_tx.protocols.http.channel import Channel
+from disque_tx.protocols.http.files import file_routes
 from disque_tx.protocols.http.health import health_routes
 from disque_tx.protocols.http.login import login_routes
 from disque_tx.protocols.http.metrics.pages import metrics_routes
@@ -61,11 +63,13 @@ class HttpFactory(Factory):
 def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     """Everything that a listener serves."""
     routes = Routes()
-    routes.add(*health_routes(), *login_routes(sessions), *adding_routes(), *job_routes())
+    routes.add(*health_routes(), *login_routes(sessions), *file_routes())
+    routes.add(*adding_routes(), *job_routes())
     routes.add(*queue_routes(), *count_routes(), *emptying_routes(), *deadletter_routes())
     routes.add(*policy_routes(), *schedule_routes())
     routes.add(*metrics_routes(host))
-    routes.add(*node_routes(), *event_routes(host), *openapi_routes(routes))
+    routes.add(*node_routes(), *history_routes(host))
+    routes.add(*event_routes(host), *openapi_routes(routes))
     return routes
 
 
