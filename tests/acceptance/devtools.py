@@ -18,7 +18,7 @@ from twisted.trial.unittest import SkipTest
 from tests.acceptance.browser import BROWSERS, OPTIONS
 
 #: For a busy machine.
-_WAIT_S: Final = 60.0
+_WAIT_S: Final = 120.0
 _KEYS: Final = {
     "Enter": ("Enter", 13, "\r"), "Tab": ("Tab", 9, ""), "Escape": ("Escape", 27, ""),
     " ": ("Space", 32, " "),
@@ -103,7 +103,7 @@ class Browser:
         while b"\0" not in self._unread:
             data = os.read(self._input, 1 << 20)
             if not data:
-                raise PageError("The browser has ended.")
+                raise ConnectionError("The browser has ended.")
             self._unread += data
         line, _, self._unread = self._unread.partition(b"\0")
         message: dict[str, Any] = json.loads(line)
@@ -132,13 +132,14 @@ class Browser:
 
     def wait(self, program: str, what: str = "") -> Any:
         """Wait until an expression has a true value, and return it."""
-        deadline = time.monotonic() + _WAIT_S
-        while not (value := self.run(program)):
-            if time.monotonic() > deadline:
-                text = self.run("document.body.innerText")
-                raise AssertionError(f"Not in time: {what or program}\n{self.log}\n{text}")
-            time.sleep(0.02)
-        return value
+        return self.until(lambda: self._now(program), what or program)
+
+    def _now(self, program: str) -> Any:
+        """The value of an expression, ``None`` while there is no page: it is being loaded."""
+        try:
+            return self.run(program)
+        except PageError:
+            return None
 
     def text(self) -> str:
         """What a reader sees."""

@@ -85,9 +85,9 @@ class BrowserTests(SlicedCase):
         self.assertIn("frame-ancestors 'none'", headers["content-security-policy"])
 
     def test_cookie(self) -> None:
-        """10: a cookie is no password, and none is set: there is no session to fixate."""
+        """10: a cookie that was planted is neither a password nor a session, and is not taken over."""
         self.settings.requirepass = b"secret"
-        answer = self.http("GET", "/api/v1/nodes", Cookie="session=secret; password=secret")
+        answer = self.http("GET", "/api/v1/nodes", Cookie="disque-session-7780=secret; p=secret")
         self.problem(401, "NOAUTH", answer)
         self.assertNotIn("set-cookie", answer.headers)
 

@@ -19,8 +19,8 @@ const NOTICE_MS = 6000;
 const PROBLEM_MS = 20000;
 // A page is asked for again when so many times as long has passed as the answer took, most of which is waiting: a
 // console costs a busy node little.
-const RESTS = 60;
-const REST_MAX_MS = 60000;
+const RESTS = 40;
+const REST_MAX_MS = 30000;
 
 const $ = (id) => document.getElementById(id);
 const state = { page: null, role: "none", needed: false, paused: false, timer: 0, abort: null, noticed: 0, warned: 0, began: 0 };
