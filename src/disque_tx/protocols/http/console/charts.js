@@ -38,7 +38,7 @@ export class LineChart {
     this.grid = s("g");
     this.lines = s("g");
     this.cursor = s("line", { class: "cursor", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" });
-    this.svg = s("svg", { class: "chart", role: "img", viewBox: `0 0 ${WIDTH} ${HEIGHT}` }, this.grid, this.lines, this.cursor);
+    this.svg = s("svg", { class: "chart", role: "img", "aria-label": title, viewBox: `0 0 ${WIDTH} ${HEIGHT}` }, this.grid, this.lines, this.cursor);
     this.svg.addEventListener("pointermove", (event) => this.point(event));
     this.svg.addEventListener("pointerleave", () => this.read(-1));
     this.node = h("section", { class: "card" }, h("div", { class: "bar" }, h("h2", {}, title), h("div", { class: "end" }, this.legend)),
