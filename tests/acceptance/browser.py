@@ -11,8 +11,8 @@ from typing import Any, Final
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 _RUN_S: Final = 90
-_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
-_OPTIONS: Final = (
+BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
+OPTIONS: Final = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -23,7 +23,7 @@ _OPTIONS: Final = (
     "--disable-sync",
     "--hide-scrollbars",
     "--enable-logging=stderr",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 _NO_PAGE: Final = "not an origin"
 
@@ -33,12 +33,12 @@ class BrowserCase(SynchronousTestCase):
 
     def browse(self, page: Path, *words: str, query: str = "") -> tuple[bytes, str]:
         """Open a page; returns the output, and what the browser logged."""
-        program = next(filter(None, map(shutil.which, _BROWSERS)), None)
+        program = next(filter(None, map(shutil.which, BROWSERS)), None)
         if program is None:
             raise SkipTest("Chromium is not installed; this test opens a page in it.")
         profile = Path(self.mktemp()).resolve()
         result = subprocess.run(
-            [program, *_OPTIONS, f"--user-data-dir={profile}", *words, page.as_uri() + query],
+            [program, *OPTIONS, f"--user-data-dir={profile}", *words, page.as_uri() + query],
             capture_output=True,
             timeout=_RUN_S,
             check=True,

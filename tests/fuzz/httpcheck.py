@@ -15,6 +15,7 @@ from twisted.python.failure import Failure
 from disque_tx.config.settings import Settings
 from disque_tx.protocols.http.exchange import Exchange
 from disque_tx.protocols.http.routes import Parameter, Route, Routes
+from disque_tx.protocols.http.sessions import Sessions
 from disque_tx.protocols.http.site import HttpFactory
 from disque_tx.services.interfaces import IHost, Role
 
@@ -80,7 +81,8 @@ def answers(pieces: Iterable[bytes]) -> bytes:
     """What a connection answers to bytes that arrive in these pieces. Raises ``AssertionError`` at
     a fault of the program."""
     host = _Host()
-    channel = HttpFactory(cast(IHost, host), _routes()).buildProtocol(None)
+    node = cast(IHost, host)
+    channel = HttpFactory(node, _routes(), Sessions(node)).buildProtocol(None)
     transport = StringTransport(peerAddress=IPv4Address("TCP", "127.0.0.1", 5001))
     channel.makeConnection(transport)
     for piece in pieces:

@@ -12,7 +12,7 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
 from disque_tx.protocols.http.channel import Channel
-from disque_tx.protocols.http.site import HttpFactory, standard_routes
+from disque_tx.protocols.http.site import standard_factory
 from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase
 
@@ -50,7 +50,7 @@ class HttpCase(RootCase):
         super().setUp()
         self.root = self.started()
         self.host = self.root.plugin_host
-        self.factory = HttpFactory(self.host, standard_routes(self.host))
+        self.factory = standard_factory(self.host)
 
     def connect(self, host: str = "127.0.0.1") -> tuple[Channel, StringTransport]:
         """A connection of a client at this address."""

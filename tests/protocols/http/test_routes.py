@@ -10,7 +10,7 @@ class RoutingTests(HttpCase):
 
     def test_unknown(self) -> None:
         """A wrong path is a problem document, not a page."""
-        for path in ("/", "/healthz", "/healthz/live/", "/api/v1/nothing", "//healthz/live"):
+        for path in ("/console", "/healthz", "/healthz/live/", "/api/v1/nothing", "//healthz/live"):
             self.problem(404, "PATH", self.http("GET", path))
 
     def test_method(self) -> None:

@@ -53,7 +53,7 @@ def main() -> int:
                 )
                 return 1
             counts = Counts()
-            print(f"Meanwhile, look at http://127.0.0.1:{http}/metrics and /api/v1/queues.")
+            print(f"Meanwhile, look at its console: http://127.0.0.1:{http}/")
             _work(port, counts)
             _print_next_steps(port, counts)
     print("The daemon is stopped and its files are removed.")
@@ -169,7 +169,7 @@ What to try next:
   {program}disque ackjob D-...                acknowledge it: it is done
   {program}disque                             a prompt with completion and help
   {program}disque-server --listen http tcp:7780:interface=127.0.0.1
-                                              the same daemon with an API, health and metrics
+                                              the same daemon with a console, an API and metrics
 """
     )
 

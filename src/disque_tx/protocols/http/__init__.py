@@ -1,1 +1,1 @@
-"""HTTP: an API in JSON, health for load balancers, metrics for Prometheus."""
+"""HTTP: an API in JSON, a console, health for load balancers, metrics for Prometheus."""

@@ -18,7 +18,8 @@ from disque_tx.protocols.http.problems import Problem, bad_request
 #: Requests with these methods change nothing.
 SAFE_METHODS: Final = frozenset(("GET", "HEAD"))
 _TRUSTED_SITES: Final = (b"same-origin", b"none")
-_PASSWORD_MAX: Final = 1024
+#: Bytes of a password.
+PASSWORD_MAX: Final = 1024
 
 
 def only(headers: Headers, name: str) -> bytes | None:
@@ -68,17 +69,21 @@ def check_host(headers: Headers, allowed: list[str]) -> None:
 
 def check_site(method: str, headers: Headers) -> None:
     """Refuse a change that a page of another site asks for."""
-    if method in SAFE_METHODS:
-        return
+    if method not in SAFE_METHODS:
+        check_origin(headers)
+
+
+def check_origin(headers: Headers) -> None:
+    """Refuse a request that a page of another site asks for."""
     site = only(headers, "Sec-Fetch-Site")
     if site is not None and site not in _TRUSTED_SITES:
-        raise Problem(403, "ORIGIN", "Pages of other sites may not change anything here.")
+        raise Problem(403, "ORIGIN", "Pages of other sites have no access here.")
     origin = only(headers, "Origin")
     if origin is None:
         return
     host = only(headers, "Host") or b""
     if origin not in (b"http://" + host, b"https://" + host):
-        raise Problem(403, "ORIGIN", "Pages of other sites may not change anything here.")
+        raise Problem(403, "ORIGIN", "Pages of other sites have no access here.")
 
 
 def password_of(headers: Headers) -> bytes | None:
@@ -89,7 +94,7 @@ def password_of(headers: Headers) -> bytes | None:
         return None
     scheme, _, rest = value.partition(b" ")
     rest = rest.strip(b" ")
-    if len(rest) > _PASSWORD_MAX:
+    if len(rest) > PASSWORD_MAX:
         raise bad_request("The password is too long.")
     if scheme.lower() == b"bearer" and rest:
         return rest

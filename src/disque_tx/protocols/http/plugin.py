@@ -16,11 +16,11 @@ class HttpPlugin:
     """The protocol ``http``. What it needs is imported when it is used."""
 
     name: str = "http"
-    description: str = "HTTP: an API in JSON, health and metrics"
+    description: str = "HTTP: an API in JSON, a console, health and metrics"
 
     def factory(self, host: IHost) -> IProtocolFactory:
         """A factory of HTTP connections."""
-        from disque_tx.protocols.http.site import HttpFactory, standard_routes
+        from disque_tx.protocols.http.site import standard_factory
 
-        factory: IProtocolFactory = HttpFactory(host, standard_routes(host))
+        factory: IProtocolFactory = standard_factory(host)
         return factory

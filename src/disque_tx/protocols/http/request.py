@@ -11,6 +11,7 @@ from twisted.python.failure import Failure
 from twisted.web.http import Request as TwistedRequest
 
 from disque_tx.errors import CommandError
+from disque_tx.protocols.http.cookies import token_of
 from disque_tx.protocols.http.exchange import Exchange, Reply, exact
 from disque_tx.protocols.http.guard import check_host, check_site, only, password_of
 from disque_tx.protocols.http.problems import CONTENT_TYPE, Problem, bad_request, problem_of
@@ -44,6 +45,7 @@ class Request(TwistedRequest):
         self._host = channel.host
         self._connection: Any = channel.connection
         self._routes = channel.routes
+        self._sessions = channel.sessions
         self._found: tuple[Route, dict[str, bytes], Role] | None = None
         self._problem: Problem | None = None
         self._size = 0
@@ -75,8 +77,9 @@ class Request(TwistedRequest):
         route, path = self._routes.find(method, self.path)
         check_site(method, headers)
         role = Role.NONE
+        if not route.open or route.identifies:
+            role = self._role()
         if not route.open:
-            role = self._connection.authenticate(password_of(headers))
             if role is Role.NONE:
                 raise Problem(401, "NOAUTH", "Send the password in the header Authorization.")
             if role is Role.READER and route.changes:
@@ -86,6 +89,15 @@ class Request(TwistedRequest):
         if route.body is None and (length is None or length > 0) and not route.changes:
             raise bad_request("This request takes no body.")
         self._found = route, path, role
+
+    def _role(self) -> Role:
+        """What this client may do, by the header Authorization, or else by its session."""
+        password = password_of(self.requestHeaders)
+        if password is None and self._sessions.needed():
+            token = token_of(self)
+            return Role.NONE if token is None else self._sessions.role(token)
+        role: Role = self._connection.authenticate(password)
+        return role
 
     def _refuse_size(self) -> None:
         self.channel.end_with(Problem(413, "SIZE", f"A body may have {BODY_MAX} bytes at most."))
@@ -177,7 +189,8 @@ class Request(TwistedRequest):
         if not isinstance(body, bytes):
             body = json.dumps(exact(body), separators=(",", ":")).encode()
         self.begin(reply)
-        self.setHeader("Content-Length", str(len(body)))
+        if reply.status != 304:
+            self.setHeader("Content-Length", str(len(body)))
         self._connection.sent(len(body))
         self.write(body)
         self.finish()

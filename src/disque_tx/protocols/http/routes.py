@@ -41,7 +41,9 @@ class Route:
     """One operation.
 
     ``path``: with ``{name}`` for one segment. ``handler``: returns a value for JSON, a ``Reply``,
-    or a Deferred of one of them; raises ``Problem``. ``open``: served without a password.
+    or a Deferred of one of them; raises ``Problem``. ``open``: served without a password;
+    ``identifies``: and yet the handler gets the role of the client. ``page``: a file of the
+    console, which is not a part of the API.
     ``body``: the schema of the JSON it takes, ``None`` if it takes none. ``answer``: the schema of
     what it returns. ``also``: other statuses of an answer with that schema. ``errors``: the
     statuses of its own problems, besides those of all routes.
@@ -59,6 +61,8 @@ class Route:
     content_type: str = "application/json"
     errors: tuple[int, ...] = ()
     open: bool = False
+    identifies: bool = False
+    page: bool = False
 
     @property
     def changes(self) -> bool:

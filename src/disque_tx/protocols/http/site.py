@@ -13,6 +13,7 @@ from disque_tx.protocols.http.api.counts import count_routes
 from disque_tx.protocols.http.api.deadletters import deadletter_routes
 from disque_tx.protocols.http.api.emptying import emptying_routes
 from disque_tx.protocols.http.api.events import event_routes
+from disque_tx.protocols.http.api.history import history_routes
 from disque_tx.protocols.http.api.jobs import job_routes
 from disque_tx.protocols.http.api.node import node_routes
 from disque_tx.protocols.http.api.openapi import openapi_routes
@@ -20,9 +21,12 @@ from disque_tx.protocols.http.api.policies import policy_routes
 from disque_tx.protocols.http.api.queues import queue_routes
 from disque_tx.protocols.http.api.schedules import schedule_routes
 from disque_tx.protocols.http.channel import Channel
+from disque_tx.protocols.http.files import file_routes
 from disque_tx.protocols.http.health import health_routes
+from disque_tx.protocols.http.login import login_routes
 from disque_tx.protocols.http.metrics.pages import metrics_routes
 from disque_tx.protocols.http.routes import Routes
+from disque_tx.protocols.http.sessions import Sessions
 from disque_tx.services.interfaces import IHost
 
 #: Seconds without a byte after which a connection is closed while no request is under way.
@@ -35,13 +39,14 @@ class HttpFactory(Factory):
 
     noisy = False
 
-    def __init__(self, host: IHost, routes: Routes) -> None:
+    def __init__(self, host: IHost, routes: Routes, sessions: Sessions) -> None:
         self.host = host
         self.routes = routes
+        self.sessions = sessions
 
     def buildProtocol(self, addr: IAddress | None) -> Channel:
         """One connection."""
-        channel: Any = Channel(self.host, self.routes)
+        channel: Any = Channel(self.host, self.routes, self.sessions)
         channel.factory = self
         channel.timeOut = IDLE_S
         channel.callLater = self.host.reactor.callLater
@@ -55,12 +60,20 @@ class HttpFactory(Factory):
         """No access log: paths contain the names of queues."""
 
 
-def standard_routes(host: IHost) -> Routes:
+def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     """Everything that a listener serves."""
     routes = Routes()
-    routes.add(*health_routes(), *adding_routes(), *job_routes())
+    routes.add(*health_routes(), *login_routes(sessions), *file_routes())
+    routes.add(*adding_routes(), *job_routes())
     routes.add(*queue_routes(), *count_routes(), *emptying_routes(), *deadletter_routes())
     routes.add(*policy_routes(), *schedule_routes())
     routes.add(*metrics_routes(host))
-    routes.add(*node_routes(), *event_routes(host), *openapi_routes(routes))
+    routes.add(*node_routes(), *history_routes(host))
+    routes.add(*event_routes(host), *openapi_routes(routes))
     return routes
+
+
+def standard_factory(host: IHost) -> HttpFactory:
+    """The factory of a listener that serves everything."""
+    sessions = Sessions(host)
+    return HttpFactory(host, standard_routes(host, sessions), sessions)

@@ -145,6 +145,16 @@ class DeadLetterTests(SlicedCase):
         self.assertEqual(60, self.slow("POST", f"{self.letters}/drop", {"all": True}).json["count"])
         self.assertEqual(0, self.call(b"QLEN", b"dead:mail"))
 
+    def test_limit(self) -> None:
+        """A page requeues thousands in parts, and shows how far it is."""
+        some: dict[str, object] = {"all": True, "limit": 25}
+        self.assertEqual(25, self.slow("POST", f"{self.letters}/requeue", some).json["count"])
+        some = {"reason": "refused", "limit": 5}
+        self.assertEqual(5, self.slow("POST", f"{self.letters}/drop", some).json["count"])
+        self.assertEqual(31, self.call(b"QLEN", b"dead:mail"))
+        answer = self.slow("POST", f"{self.letters}/drop", {"all": True, "limit": 0})
+        self.problem(400, "ERR", answer)
+
     def test_choice(self) -> None:
         """A request that chooses nothing, or is ambiguous, does nothing."""
         for bad in (

@@ -51,15 +51,17 @@ def _counts(reply: dict[bytes, Any]) -> dict[str, Any]:
     return counts
 
 
-def _row(name: bytes, reply: dict[bytes, Any]) -> dict[str, Any]:
-    return {"name": text(name), "url": url("counts", name), **_counts(reply)}
+def _row(exchange: Exchange, name: bytes, reply: dict[bytes, Any]) -> dict[str, Any]:
+    queue = exchange.host.view.queue(name)
+    pause = "none" if queue is None else queue.pause
+    return {"name": text(name), "url": url("counts", name), **_counts(reply), "pause": pause}
 
 
 async def count_queue(exchange: Exchange) -> dict[str, Any]:
     """QCOUNT."""
     name = exchange.path["queue"]
     reply = await exchange.call(b"QCOUNT", name, *cluster_words(exchange))
-    return {**_row(name, reply), **nodes_value(reply)}
+    return {**_row(exchange, name, reply), **nodes_value(reply)}
 
 
 async def list_counts(exchange: Exchange) -> dict[str, Any]:
@@ -74,7 +76,7 @@ async def list_counts(exchange: Exchange) -> dict[str, Any]:
     reply = await exchange.call(*words, *cluster_words(exchange))
     after = reply[b"cursor"]
     return {
-        "queues": [_row(row[b"name"], row) for row in reply[b"queues"]],
+        "queues": [_row(exchange, row[b"name"], row) for row in reply[b"queues"]],
         "cursor": None if after == b"0" else urlsafe_b64encode(after).decode(),
         **nodes_value(reply),
     }
@@ -103,7 +105,7 @@ async def scale(exchange: Exchange) -> dict[str, Any]:
 
 def count_routes() -> list[Route]:
     """All counts."""
-    counted = {"name": TEXT, "url": TEXT, **_COUNTS}
+    counted = {"name": TEXT, "url": TEXT, **_COUNTS, "pause": TEXT}
     return [
         Route(
             "GET", f"{ROOT}/counts", list_counts, "Queues with their counts, in order, by pages",

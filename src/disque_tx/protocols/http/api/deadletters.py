@@ -9,7 +9,7 @@ import attrs
 from disque_tx.errors import CommandError
 from disque_tx.protocols.http.api.slices import pause
 from disque_tx.protocols.http.api.values import NUMBER, ROOT, TEXT, array, schema, text, url
-from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.exchange import Exchange, whole
 from disque_tx.protocols.http.problems import bad_request
 from disque_tx.protocols.http.routes import Route
 from disque_tx.worker.deadletters import LETTERS_MAX, Letter, NotADeadLetter
@@ -31,9 +31,9 @@ class _Entry:
     reason: str
 
 
-async def _entries(exchange: Exchange) -> list[_Entry]:
+async def _entries(exchange: Exchange, count: int = LETTERS_MAX) -> list[_Entry]:
     name = b"dead:" + exchange.path["queue"]
-    jobs = await exchange.call(b"QPEEK", name, b"%d" % LETTERS_MAX)
+    jobs = await exchange.call(b"QPEEK", name, b"%d" % count)
     entries = []
     for number, (_queue, job_id, body) in enumerate(jobs):
         if number % _PER_SLICE == _PER_SLICE - 1:
@@ -78,8 +78,10 @@ def _shown(entry: _Entry) -> dict[str, Any]:
 
 
 async def _chosen(exchange: Exchange) -> list[_Entry]:
-    """The letters that the body chooses: by ``ids``, by ``reason``, or ``all``."""
+    """The letters that the body chooses: by ``ids``, by ``reason``, or ``all``; the oldest
+    ``limit`` of them."""
     values = exchange.json()
+    limit = whole("limit", values.pop("limit", LETTERS_MAX), 1, LETTERS_MAX)
     if len(values) != 1:
         raise bad_request("Give exactly one of ids, reason and all.")
     ids, reason, everything = values.get("ids"), values.get("reason"), values.get("all")
@@ -90,11 +92,12 @@ async def _chosen(exchange: Exchange) -> list[_Entry]:
     if ids is not None and not isinstance(ids, list):
         raise bad_request("ids must be an array of strings.")
     chosen = {job_id for job_id in ids or () if isinstance(job_id, str)}
-    return [
+    fitting = [
         entry
-        for entry in await _entries(exchange)
+        for entry in await _entries(exchange, limit if everything else LETTERS_MAX)
         if everything or entry.reason == reason or text(entry.letter_id) in chosen
     ]
+    return fitting[:limit]
 
 
 async def requeue(exchange: Exchange) -> dict[str, Any]:
@@ -139,7 +142,7 @@ async def drop(exchange: Exchange) -> dict[str, Any]:
 def deadletter_routes() -> list[Route]:
     """All operations on dead letters."""
     letters = f"{ROOT}/queues/{{queue}}/dead-letters"
-    choice = schema(ids=array(TEXT), reason=TEXT, all={"type": "boolean"})
+    choice = schema(ids=array(TEXT), reason=TEXT, all={"type": "boolean"}, limit=NUMBER)
     done = schema(count=NUMBER, failed=array({"type": "object"}), failed_count=NUMBER)
     reasons = array(schema(reason=TEXT, count=NUMBER, letters=array({"type": "object"})))
     return [

@@ -30,7 +30,8 @@ def description(routes: Routes) -> dict[str, Any]:
     """The document."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+        if not route.page:
+            paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Disque", "version": __version__},

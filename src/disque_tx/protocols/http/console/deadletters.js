@@ -1,0 +1,90 @@
+// Jobs of a queue that workers gave up on, by reason: put back, or dropped, with progress.
+
+import { at, get, key, post } from "/console/api.js";
+import { confirm } from "/console/dialog.js";
+import { button, card, empty, h, put } from "/console/dom.js";
+import { count, distance, many, moment } from "/console/format.js";
+import { link, Table } from "/console/table.js";
+
+const BATCH = 500;
+
+export function letters(app, name) {
+  const path = (...rest) => at("queues", name, "dead-letters", ...rest);
+  let [total, stopped, busy] = [0, false, false];
+  const text = h("span", {});
+  const bar = h("progress", { "aria-label": "Progress" });
+  const stop = button("Stop", () => { stopped = true; }, { class: "small" });
+  const progress = h("div", { class: "body" }, h("p", { role: "status" }, text), bar, stop);
+  const groups = new Table("Dead letters by reason", [
+    { title: "Reason", class: "wide", text: (row) => row.reason || "(none given)" },
+    { title: "Jobs", num: true, text: (row) => count(row.count) },
+    { title: "Some of them", minor: true, class: "wide mono", fill: some },
+    { title: "Last", minor: true, fill: last },
+    ...(app.writes ? [{ title: "", fill: actions }] : []),
+  ], { key: (row) => row.reason });
+  const none = empty("No dead letters", "Jobs come here when workers have given up on them.");
+  const everything = app.writes && [
+    button("Requeue all", () => run("requeue", { all: true }, total), { class: "small" }),
+    button("Drop all…", () => drop({ all: true }, total), { class: "small danger" }),
+  ];
+  const node = card("Dead letters", everything, progress, groups.node, none);
+  progress.hidden = groups.node.hidden = true;
+  for (const one of everything || []) one.hidden = true;
+
+  function some(cell, row) {
+    cell.replaceChildren(...row.letters.slice(0, 2).flatMap((one) => [link(one.job_id ?? one.id, `#/jobs/${key(one.url)}`, "The letter that holds the job"), h("br")]).slice(0, -1));
+  }
+
+  function last(cell, row) {
+    const times = row.letters.map((one) => one.failed_at_s).filter(Boolean);
+    const ms = Math.max(...times) * 1000;
+    put(cell, times.length ? distance(ms) : "");
+    if (times.length) cell.title = moment(ms);
+  }
+
+  function actions(cell, row, isNew) {
+    cell.row = row;
+    if (!isNew) return;
+    const choice = { reason: row.reason };
+    cell.append(
+      button("Requeue", () => run("requeue", choice, cell.row.count), { class: "small", "aria-label": `Requeue: ${row.reason}` }), " ",
+      button("Drop…", () => drop(choice, cell.row.count), { class: "small danger", "aria-label": `Drop: ${row.reason}` }));
+  }
+
+  async function drop(choice, expected) {
+    const sure = await confirm(`Drop ${many(expected, "dead letter")}?`, "The jobs in them are lost. This cannot be undone.", "Drop");
+    if (sure) await run("drop", choice, expected);
+  }
+
+  /** In batches, so that others are served in between, and one can stop. */
+  async function run(verb, choice, expected) {
+    if (busy) return;
+    [busy, stopped] = [true, false];
+    let [done, failed] = [0, null];
+    progress.hidden = false;
+    bar.max = expected;
+    await app.act(async () => {
+      while (!stopped && !failed && done < expected) {
+        bar.value = done;
+        put(text, `${verb === "requeue" ? "Requeued" : "Dropped"} ${count(done)} of ${many(expected, "job")}`);
+        const answer = await post(path(verb), { ...choice, limit: Math.min(BATCH, expected - done) });
+        done += answer.count;
+        if (answer.failed_count) failed = answer.failed[0];
+        if (!answer.count) break;
+      }
+      if (failed) throw { title: `${many(done, "job")} done, then it failed`, detail: failed.detail };
+    }, () => `${many(done, "job")} ${verb === "requeue" ? "requeued" : "dropped"}${stopped ? ", then stopped" : ""}.`);
+    progress.hidden = true;
+    busy = false;
+  }
+
+  async function refresh(signal) {
+    const answer = await get(path(), signal);
+    total = answer.total;
+    groups.update(answer.reasons);
+    none.hidden = total > 0;
+    groups.node.hidden = total === 0;
+    for (const one of everything || []) one.hidden = total === 0;
+  }
+  return { node, refresh, end: () => { stopped = true; } };
+}

@@ -1,0 +1,96 @@
+// Values as people read them. Every number gets its unit here or in the heading of its column.
+
+const whole = new Intl.NumberFormat("en");
+const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const hours = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+
+/** A whole number. The API sends those that JavaScript would round as strings: they stay exact. */
+export function count(value) {
+  if (typeof value === "string" && /^-?\d+$/.test(value)) return whole.format(BigInt(value));
+  return whole.format(Math.round(Number(value) || 0));
+}
+
+/** A number with a noun, such as "1 job" and "3 jobs". */
+export function many(value, noun) {
+  return `${count(value)} ${noun}${Number(value) === 1 ? "" : "s"}`;
+}
+
+/** A number of at most three digits of precision. */
+export function real(value) {
+  const number = Number(value) || 0;
+  return Math.abs(number) >= 100 ? whole.format(Math.round(number)) : short.format(number);
+}
+
+const BYTES = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+/** Number and unit of a size. */
+export function size(value) {
+  let number = Number(value) || 0;
+  let step = 0;
+  while (number >= 1024 && step < BYTES.length - 1) {
+    number /= 1024;
+    step += 1;
+  }
+  return [real(number), BYTES[step]];
+}
+
+export function bytes(value) {
+  return size(value).join(" ");
+}
+
+/** A duration in its two greatest units. */
+export function duration(seconds) {
+  const value = Number(seconds) || 0;
+  if (value === 0) return "0 s";
+  if (value < 1) return `${real(value * 1000)} ms`;
+  if (value < 60) return `${real(value)} s`;
+  const parts = [];
+  let rest = Math.round(value);
+  for (const [length, unit] of [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]]) {
+    const units = Math.floor(rest / length);
+    rest -= units * length;
+    if (units) parts.push(`${count(units)} ${unit}`);
+  }
+  return parts.slice(0, 2).join(" ");
+}
+
+export function moment(ms) {
+  return clock.format(new Date(ms));
+}
+
+export function hour(ms) {
+  return hours.format(new Date(ms));
+}
+
+/** How far a moment is from now, such as "in 3 min" or "5 s ago". */
+export function distance(ms) {
+  const seconds = Math.round((ms - Date.now()) / 1000);
+  if (Math.abs(seconds) < 1) return "now";
+  return seconds > 0 ? `in ${duration(seconds)}` : `${duration(-seconds)} ago`;
+}
+
+/** A text of limited length on one line. */
+export function preview(text, most = 160) {
+  const line = text.slice(0, most + 1).replace(/\s+/g, " ");
+  return line.length > most ? `${line.slice(0, most)}…` : line;
+}
+
+/** The bytes of a body that the API sent as text or as Base64. */
+export function bodyBytes(job) {
+  if (job.body_base64 === undefined) return new TextEncoder().encode(job.body ?? "");
+  return Uint8Array.from(atob(job.body_base64), (letter) => letter.charCodeAt(0));
+}
+
+/** Offsets, bytes and letters, sixteen bytes per line. */
+export function hex(data, most = 16384) {
+  const lines = [];
+  for (let at = 0; at < Math.min(data.length, most); at += 16) {
+    const part = Array.from(data.slice(at, at + 16));
+    const numbers = part.map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+    const letters = part.map((byte) => (byte > 31 && byte < 127 ? String.fromCharCode(byte) : ".")).join("");
+    lines.push(`${at.toString(16).padStart(6, "0")}  ${numbers.padEnd(47)}  ${letters}`);
+  }
+  if (data.length > most) lines.push(`… ${many(data.length - most, "more byte")}`);
+  return lines.join("\n");
+}

@@ -1,0 +1,151 @@
+// One job: its body, its life, and what can be done with it.
+
+import { at, get, plain, post, query, remove } from "/console/api.js";
+import { confirm } from "/console/dialog.js";
+import { button, card, empty, h, put, segments } from "/console/dom.js";
+import { bodyBytes, bytes, count, distance, duration, hex, hour, many, moment } from "/console/format.js";
+import { link } from "/console/table.js";
+
+const TEXTS = {
+  added: "Added", replicated: "Copied to other nodes", queued: "Queued", requeued: "Queued again", delivered: "Delivered to a worker",
+  working: "The worker needs more time", acked: "Acknowledged: done", "fast-acked": "Acknowledged: done", nacked: "Returned by the worker", expired: "Expired",
+  evicted: "Deleted to make room", deleted: "Deleted", imported: "Came from another node", exported: "Went to another node",
+  flushed: "Ended by a flush", delayed: "Held back until the next attempt", dead: "Became a dead letter", dropped: "Dropped", moved: "Moved to another queue",
+};
+const BAD = new Set(["nacked", "expired", "evicted", "dead", "dropped"]);
+const SIGNS = { queued: "accent", active: "good", acked: "", "wait-repl": "warn" };
+const JSON_MAX = 262144;
+const EVENTS_MAX = 200;
+
+/** A pattern that matches this text only. */
+function literally(text) {
+  return text.replace(/[*?[]/g, "[$&]");
+}
+
+export default function job(app, id) {
+  const path = at("jobs", id);
+  const known = plain(id);
+  let [shown, form, events, stream, source, from] = [null, null, [], "", null, ""];
+  const badge = h("span", { class: "badge" });
+  const crumb = h("span", {});
+  const facts = h("dl", { class: "facts" });
+  const line = h("ol", { class: "line" });
+  const note = h("p", { class: "soft" });
+  const text = h("pre", { class: "body", tabindex: "0", "aria-label": "Body of the job" });
+  const size = h("span", { class: "soft" });
+  const forms = h("div", {});
+  const controls = app.writes && [
+    button("Acknowledge", () => act("ack", "The job is done."), { class: "main" }),
+    button("Queue now", () => act("enqueue", "The job is queued.")),
+    button("Take out of the queue", () => act("dequeue", "The job is not queued, until its RETRY.")),
+    button("Delete…", erase, { class: "danger" }),
+  ];
+  const content = h("div", { class: "page" },
+    h("div", { class: "grid2" }, card("Facts", null, h("div", { class: "body" }, facts)), card("Life", null, h("div", { class: "body" }, line, note))),
+    card("Body", [size, forms], text));
+  const gone = h("section", { class: "card" }, empty("This node does not know the job", "It has ended, or other nodes hold it. With the event log on, its life can be looked up there.", "disque config set eventlog yes"));
+  const end = h("div", { class: "end" }, controls);
+  const node = h("div", { class: "page" }, h("div", { class: "head" }, h("a", { href: "#/queues" }, "Queues"), crumb, h("span", { class: "soft" }, "/"), h("h1", { class: "mono" }, known), badge, end), content, gone);
+  gone.hidden = content.hidden = true;
+
+  function act(verb, done) {
+    return app.act(() => post(`${path}/${verb}`), done);
+  }
+
+  async function erase() {
+    const sure = await confirm("Delete this job?", "It is deleted from this node, and lost if no other node has a copy.", "Delete");
+    if (sure) await app.act(() => remove(path), "The job is deleted from this node.");
+  }
+
+  function show(values) {
+    const queue = values.queue ?? "";
+    badge.className = `badge ${SIGNS[values.state] ?? ""}`;
+    put(badge, values.state);
+    if (queue && crumb.textContent === "") crumb.append("/\u00a0\u00a0", link(queue, `#/queues/${encodeURIComponent(queue)}`));
+    const rows = [
+      ["Queue", queue && link(queue, `#/queues/${encodeURIComponent(queue)}`)],
+      ["Created", moment(Number(BigInt(values.ctime) / 1000000n))],
+      ["Lives for", `${duration(values.ttl)} more`],
+      ["Delivered again after", values.retry ? `${duration(values.retry)} without acknowledgement` : "never (at most once)"],
+      ["Delay", duration(values.delay)],
+      ["Copies", `${many(values.repl, "node")} asked for, ${count(values.nodes_confirmed?.length ?? 0)} confirmed it`],
+      ["Returned by workers", many(values.nacks, "time")],
+      ["Delivered again", many(values.additional_deliveries, "time")],
+    ];
+    facts.replaceChildren(...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  }
+
+  function life(values) {
+    const points = [[Number(BigInt(values.ctime) / 1000000n), "Created", ""]];
+    for (const event of events) {
+      const took = event.elapsed_ms === undefined ? "" : ` after ${duration(event.elapsed_ms / 1000)}`;
+      points.push([Number(BigInt(event.at_us) / 1000n), `${TEXTS[event.kind] ?? event.kind}${took}${event.reason ? ` (${event.reason})` : ""}`, BAD.has(event.kind) ? "warn" : ""]);
+    }
+    if (values.next_requeue_within > 0 && values.state === "active") points.push([Date.now() + values.next_requeue_within, "Queued again unless acknowledged", "later"]);
+    if (values.state !== "acked") points.push([Date.now() + values.ttl * 1000, "Expires", "later"]);
+    line.replaceChildren(...points.map(([ms, what, kind]) => h("li", { class: kind }, what, h("time", { title: moment(ms) }, kind === "later" ? distance(ms) : `${hour(ms)}, ${distance(ms)}`))));
+    put(note, stream);
+  }
+
+  function body(values) {
+    const data = bodyBytes(values);
+    let value;
+    try {
+      if (values.body && data.length <= JSON_MAX) value = JSON.stringify(JSON.parse(values.body), null, 2);
+    } catch {
+      value = undefined;
+    }
+    const choices = [["text", "Text", values.body], ["json", "JSON", value], ["hex", "Hex", hex(data)]].filter(([, , shown_]) => shown_ !== undefined && shown_ !== null);
+    if (form === null) form = value !== undefined && /^\s*[[{]/.test(values.body) ? "json" : choices[0][0];
+    const choose = (name) => {
+      form = name;
+      put(text, choices.find(([word]) => word === name)[2]);
+      text.classList.toggle("hex", name === "hex");
+    };
+    const made = `${data.length} ${values.body ?? values.body_base64}`;
+    if (made === from) return;
+    from = made;
+    put(size, bytes(data.length));
+    forms.replaceChildren(segments("Form of the body", choices, form, choose));
+    choose(form);
+  }
+
+  /** Events that happen while one looks. */
+  function watch(queue) {
+    if (source || document.hidden) return;
+    source = new EventSource(query(at("events"), { queue: literally(queue) }));
+    source.onopen = () => { stream = "What happens from now on is shown here as it happens."; };
+    source.onerror = () => { stream = "Events as they happen are not available at the moment."; };
+    source.onmessage = ({ data }) => {
+      const event = JSON.parse(data);
+      if (event.id !== known) return;
+      events = [...events, event].slice(-EVENTS_MAX);
+      app.refresh();
+    };
+  }
+
+  function unwatch() {
+    source?.close();
+    source = null;
+  }
+
+  async function refresh(signal) {
+    try {
+      shown = await get(path, signal);
+    } catch (error) {
+      if (error.code !== "NOJOB") throw error;
+      gone.hidden = false;
+      end.hidden = badge.hidden = true;
+      content.hidden = shown === null;
+      if (shown) life({ ...shown, state: "acked" });
+      return;
+    }
+    gone.hidden = true;
+    content.hidden = end.hidden = badge.hidden = false;
+    if (shown.queue) watch(shown.queue);
+    show(shown);
+    life(shown);
+    body(shown);
+  }
+  return { title: known, node, refresh, every_s: 3, end: unwatch, hidden: (is) => is && unwatch() };
+}

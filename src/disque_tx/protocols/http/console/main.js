@@ -1,0 +1,254 @@
+// The frame around the pages: routes, the session, regular refreshing, keys.
+
+import { get, post } from "/console/api.js";
+import { shortcuts } from "/console/dialog.js";
+import { h, put } from "/console/dom.js";
+import { duration } from "/console/format.js";
+
+const PAGES = [
+  ["", "Overview", "overview", "o"],
+  ["queues", "Queues", "queues", "q"],
+  ["schedules", "Delayed, recurring", "schedules", "r"],
+  ["nodes", "Nodes", "nodes", "n"],
+  ["clients", "Clients", "clients", "c"],
+  ["slowlog", "Slow log", "slowlog", "s"],
+];
+const DETAILS = { queues: "queue", jobs: "job" };
+const THEMES = { auto: ["◐", "Colours as in the system"], light: ["☀", "Light colours"], dark: ["☾", "Dark colours"] };
+const NOTICE_MS = 6000;
+const PROBLEM_MS = 20000;
+// A page is asked for again when so many times as long has passed as the answer took, most of which is waiting: a
+// console costs a busy node little.
+const RESTS = 40;
+const REST_MAX_MS = 30000;
+
+const $ = (id) => document.getElementById(id);
+const state = { page: null, role: "none", needed: false, paused: false, timer: 0, abort: null, noticed: 0, warned: 0, began: 0 };
+
+/** What pages use of the frame. */
+const app = {
+  get writes() {
+    return state.role === "full";
+  },
+  notice(text) {
+    $("notice").hidden = false;
+    put($("notice"), text);
+    clearTimeout(state.noticed);
+    state.noticed = setTimeout(() => { $("notice").hidden = true; }, NOTICE_MS);
+  },
+  /** Show an error, or that there is none any more. `lasting`: refreshing does not remove it. */
+  problem(error, lasting = false) {
+    const box = $("problem");
+    if (!error) {
+      box.hidden = true;
+      return;
+    }
+    box.dataset.lasting = lasting;
+    box.hidden = false;
+    box.replaceChildren(h("b", {}, error.title ?? "Fault in the console"), error.detail ?? error.message);
+    clearTimeout(state.warned);
+    if (lasting) state.warned = setTimeout(() => { box.hidden = true; }, PROBLEM_MS);
+  },
+  /** Do something that changes the node, report how it went, and show what is so now. */
+  async act(work, done) {
+    try {
+      const result = await work();
+      app.problem(null);
+      app.notice(typeof done === "function" ? done(result) : done);
+    } catch (error) {
+      if (error.status === 401) return start();
+      app.problem(error, true);
+    }
+    return refresh();
+  },
+  refresh: () => refresh(),
+};
+
+// -- refreshing ---------------------------------------------------------------------------------
+
+function live(kind, text) {
+  $("live").className = `live ${kind}`;
+  put($("live"), text);
+  $("live").title = text;
+}
+
+function showState() {
+  document.title = `${document.hidden || state.paused ? "⏸ " : ""}${state.page?.title ?? "Log in"} · Disque`;
+  if (document.hidden) live("still", "Paused while this tab is hidden");
+  else if (state.paused) live("still", "Paused");
+  put($("pause"), state.paused ? "Resume" : "Pause");
+  $("pause").setAttribute("aria-pressed", String(state.paused));
+  $("pause").hidden = !state.page;
+}
+
+async function refresh() {
+  clearTimeout(state.timer);
+  const page = state.page;
+  if (!page) return;
+  state.abort?.abort();
+  const abort = new AbortController();
+  state.abort = abort;
+  const begun = performance.now();
+  let rest = page.every_s * 1000;
+  try {
+    await page.refresh(abort.signal);
+    if (abort.signal.aborted) return;
+    rest = Math.min(REST_MAX_MS, Math.max(rest, (performance.now() - begun) * RESTS));
+    if ($("problem").dataset.lasting !== "true") app.problem(null);
+    if (!document.hidden && !state.paused) live("", `Live, every ${duration(Math.round(rest / 1000))}`);
+  } catch (error) {
+    if (error.name === "AbortError" || abort.signal.aborted) return;
+    if (error.status === 401) return start();
+    live("broken", error.status ? "Error" : "Offline, trying again");
+    app.problem(error);
+  }
+  again(rest);
+}
+
+function again(rest_ms) {
+  clearTimeout(state.timer);
+  if (!document.hidden && !state.paused) state.timer = setTimeout(refresh, rest_ms);
+}
+
+function pause() {
+  state.paused = !state.paused;
+  showState();
+  if (state.paused) clearTimeout(state.timer);
+  else refresh();
+}
+
+document.addEventListener("visibilitychange", () => {
+  showState();
+  state.page?.hidden?.(document.hidden);
+  if (document.hidden) {
+    clearTimeout(state.timer);
+    state.abort?.abort();
+  } else if (!state.paused) refresh();
+});
+
+// -- pages --------------------------------------------------------------------------------------
+
+async function show() {
+  if (state.role === "none") return;
+  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  const entry = PAGES.find(([word]) => word === name);
+  const module = (rest.length && DETAILS[name]) || entry?.[2] || "overview";
+  clearTimeout(state.timer);
+  state.abort?.abort();
+  state.page?.end?.();
+  const turn = (state.began += 1);
+  const { default: make } = await import(`/console/${module}.js`);
+  if (turn !== state.began) return;
+  const page = make(app, ...rest);
+  state.page = page;
+  for (const link of $("nav").children) {
+    const here = link.dataset.name === name || (name === "jobs" && link.dataset.name === "queues");
+    if (here) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  menu(false);
+  app.problem(null);
+  $("main").replaceChildren(page.node);
+  showState();
+  window.scrollTo(0, 0);
+  await refresh();
+}
+
+function menu(open) {
+  $("nav").classList.toggle("open", open);
+  $("menu").setAttribute("aria-expanded", String(open));
+}
+
+async function login() {
+  clearTimeout(state.timer);
+  state.page?.end?.();
+  state.page = null;
+  state.began += 1;
+  const { default: make } = await import("/console/login.js");
+  $("main").replaceChildren(make(start));
+  $("main").querySelector("input").focus();
+  live("", "");
+  showState();
+}
+
+/** Find out who we are, and show the page or the login. */
+async function start() {
+  try {
+    const session = await get("/api/v1/session");
+    state.role = session.role;
+    state.needed = session.password_needed;
+  } catch (error) {
+    live("broken", "Offline, trying again");
+    app.problem(error);
+    state.timer = setTimeout(start, 3000);
+    return;
+  }
+  app.problem(null);
+  $("role").hidden = state.role !== "reader";
+  $("logout").hidden = !state.needed || state.role === "none";
+  $("nav").hidden = state.role === "none";
+  await (state.role === "none" ? login() : show());
+}
+
+// -- colours, keys ------------------------------------------------------------------------------
+
+function theme(name) {
+  document.documentElement.dataset.theme = name;
+  localStorage.setItem("theme", name);
+  const [sign, label] = THEMES[name];
+  put($("theme"), sign);
+  $("theme").title = `${label} (t)`;
+  $("theme").setAttribute("aria-label", label);
+}
+
+function nextTheme() {
+  const names = Object.keys(THEMES);
+  theme(names[(names.indexOf(document.documentElement.dataset.theme) + 1) % names.length]);
+}
+
+const KEYS = [
+  ...PAGES.map(([, title, , key]) => [`g ${key}`, title]),
+  ["/", "Search for queues"],
+  ["p", "Pause refreshing, or go on"],
+  ["t", "Light or dark colours"],
+  ["?", "This list"],
+  ["Esc", "Close a dialog"],
+];
+const ACTIONS = {
+  p: pause,
+  t: nextTheme,
+  "?": () => shortcuts(KEYS),
+  "/": () => {
+    if ($("search")) $("search").focus();
+    else location.hash = "#/queues";
+  },
+};
+let going = false;
+
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, select, textarea, dialog");
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || state.role === "none") return;
+  const page = going && PAGES.find(([, , , key]) => key === event.key);
+  going = event.key === "g";
+  if (page) location.hash = `#/${page[0]}`;
+  else if (ACTIONS[event.key]) ACTIONS[event.key]();
+  else return;
+  event.preventDefault();
+});
+
+$("nav").append(...PAGES.map(([name, title]) => h("a", { href: `#/${name}`, "data-name": name }, title)));
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  $("main").focus();
+});
+$("menu").addEventListener("click", () => menu(!$("nav").classList.contains("open")));
+$("pause").addEventListener("click", pause);
+$("theme").addEventListener("click", nextTheme);
+$("help").addEventListener("click", () => shortcuts(KEYS));
+$("logout").addEventListener("click", async () => {
+  await post("/logout").catch(app.problem);
+  await start();
+});
+window.addEventListener("hashchange", show);
+theme(localStorage.getItem("theme") in THEMES ? localStorage.getItem("theme") : "auto");
+start();

@@ -1,0 +1,71 @@
+// The nodes that this one knows, as a map and as a table.
+
+import { at, get } from "/console/api.js";
+import { card, h, put, s } from "/console/dom.js";
+import { distance, many } from "/console/format.js";
+import { Table } from "/console/table.js";
+
+const [WIDTH, HEIGHT] = [760, 400];
+const MAPPED_MAX = 60;
+
+/** The state of a node and of the link to it: a text and a sign for it. */
+function state(node) {
+  if (node.flags.includes("myself")) return ["this node", "good"];
+  if (node.flags.includes("fail")) return ["failed", "bad"];
+  if (node.flags.includes("fail?")) return ["suspected to have failed", "warn"];
+  if (node.flags.includes("handshake")) return ["introduces itself", "warn"];
+  return node.link === "connected" ? ["connected", "good"] : ["not connected", "warn"];
+}
+
+const address = (node) => (node.address.startsWith(":") ? `port ${node.address.slice(1)}` : node.address);
+
+/** This node in the middle, the others around it. */
+function draw(svg, nodes) {
+  const me = nodes.find((node) => node.flags.includes("myself"));
+  const others = nodes.filter((node) => node !== me).slice(0, MAPPED_MAX);
+  const place = (at) => {
+    const angle = (2 * Math.PI * at) / others.length - Math.PI / 2;
+    return [WIDTH / 2 + Math.cos(angle) * (WIDTH / 2 - 110), HEIGHT / 2 - 8 + Math.sin(angle) * (HEIGHT / 2 - 60)];
+  };
+  const lines = others.map((node, at) => {
+    const [x, y] = place(at);
+    return s("line", { class: `s-${state(node)[1]}`, x1: WIDTH / 2, y1: HEIGHT / 2 - 8, x2: x, y2: y });
+  });
+  // Labels are outside, where no link of the node is.
+  const label = (y, mine) => (mine || y > HEIGHT / 2 - 20 ? y + (mine ? 42 : 36) : y - 42);
+  const dot = (node, x, y, mine) => s("g", {}, s("title", {}, `${node.id}: ${state(node)[0]}`),
+    s("circle", { class: `s-${state(node)[1]}${mine ? " me" : ""}`, cx: x, cy: y, r: mine ? 24 : 18 }),
+    others.length <= 24 && s("text", { x, y: label(y, mine) }, address(node)),
+    others.length <= 24 && s("text", { class: "sub", x, y: label(y, mine) + 15 }, `${node.id.slice(0, 8)}, ${state(node)[0]}`));
+  const dots = others.map((node, at) => dot(node, ...place(at), false));
+  svg.replaceChildren(...lines, ...dots, ...(me ? [dot(me, WIDTH / 2, HEIGHT / 2 - 8, true)] : []));
+}
+
+export default function nodes() {
+  const summary = h("span", { class: "soft" });
+  const svg = s("svg", { class: "map", role: "img", "aria-label": "Map of nodes", viewBox: `0 0 ${WIDTH} ${HEIGHT}` });
+  const table = new Table("Nodes", [
+    { title: "Node", class: "mono", text: (node) => node.id.slice(0, 16) },
+    { title: "Address", text: address },
+    { title: "State", fill: (cell, node) => {
+      const [text, kind] = state(node);
+      if (cell.textContent !== text) cell.replaceChildren(h("span", { class: `badge ${kind}` }, text));
+    } },
+    { title: "Flags", minor: true, text: (node) => node.flags.filter((flag) => flag !== "noflags").join(", ") },
+    { title: "Last heartbeat", num: true, text: (node) => (Number(node.pong_received) ? distance(Number(node.pong_received)) : "") },
+  ], { key: (node) => node.id });
+  const alone = h("p", { class: "soft" }, "This node is alone. To make it a member of a cluster: ", h("code", {}, "disque cluster meet HOST PORT"));
+  const node = h("div", { class: "page" }, h("div", { class: "head" }, h("h1", {}, "Nodes"), summary),
+    card("Links as this node sees them", null, h("div", { class: "body" }, svg, alone)), card("Nodes", null, table.node));
+
+  async function refresh(signal) {
+    const found = (await get(at("nodes"), signal)).nodes;
+    const bad = found.filter((one) => !["this node", "connected"].includes(state(one)[0]));
+    put(summary, `${many(found.length, "node")}, ${bad.length ? `${bad.length} not connected` : "all connected"}`);
+    svg.setAttribute("aria-label", `Map of ${many(found.length, "node")}: ${found.map((one) => `${address(one)} ${state(one)[0]}`).join(", ")}`);
+    draw(svg, found);
+    alone.hidden = found.length > 1;
+    table.update(found);
+  }
+  return { title: "Nodes", node, refresh, every_s: 5 };
+}

@@ -1,0 +1,104 @@
+// One queue.
+
+import { at, get, key, plain, post, query } from "/console/api.js";
+import { LineChart } from "/console/charts.js";
+import { letters } from "/console/deadletters.js";
+import { confirm } from "/console/dialog.js";
+import { button, card, empty, h, put, segments, tiles } from "/console/dom.js";
+import { count, duration, many, preview, real } from "/console/format.js";
+import { link, Table } from "/console/table.js";
+
+const STATES = { none: "Nothing", in: "New jobs", out: "Deliveries", all: "Everything" };
+const PEEK = 20;
+const WINDOW_S = 60;
+const SAMPLES_MAX = 200;
+
+export default function queue(app, name) {
+  const path = (...rest) => at("queues", name, ...rest);
+  let [title, edge, dead, known] = [plain(name), "oldest", -1, false];
+  const samples = { times: [], queued: [], held: [], in: [], out: [] };
+  const heading = h("h1", {}, title);
+  const badge = h("span", { class: "badge warn" });
+  const figures = tiles({ queued: "Queued", in_hand: "In hand", delayed: "Delayed", backoff: "In backoff", dead: "Dead", blocked: "Waiting clients", oldest: "Oldest waits", in: "In", out: "Out" });
+  const stock = new LineChart("Jobs", ["queued", "in hand"], real, 4);
+  const flow = new LineChart("Jobs/s", ["in", "out"], real);
+  const policy = new Table("Policy", [
+    { title: "Setting", text: (row) => row.name },
+    { title: "Value", text: (row) => row.value },
+    { title: "Pattern", text: (row) => row.pattern },
+  ], { key: (row) => row.name });
+  const nopolicy = empty("No policy", "The defaults hold. Settings for all queues of a pattern:", "disque policy set 'mail:*' retry 60");
+  const jobs = new Table("Jobs in the queue", [
+    { title: "Job", class: "mono", fill: (cell, row) => cell.firstChild ?? cell.append(link(row.id, `#/jobs/${key(row.url)}`)) },
+    { title: "Body", class: "wide mono", text: (row) => preview(row.body ?? `${row.body_base64} (Base64)`) },
+  ], { key: (row) => row.id });
+  const nojobs = empty("No job waits here", "Jobs in hand of workers are not in the queue. To add one:", `disque addjob ${title} 'hello' 0`);
+  const which = segments("Which end of the queue", [["oldest", "Oldest"], ["newest", "Newest"]], edge, (value) => { edge = value; app.refresh(); });
+  const mail = letters(app, name);
+  const pausing = h("select", { id: "pausing", onchange: () => pause(pausing.value) }, Object.entries(STATES).map(([value, text]) => h("option", { value }, text)));
+  const controls = app.writes && [h("label", { class: "field" }, "Pause", pausing), button("Flush…", flush, { class: "danger" })];
+  const content = h("div", { class: "page" }, figures.node, h("div", { class: "grid2" }, stock.node, flow.node),
+    card("Jobs in the queue", which, jobs.node, nojobs), mail.node, card("Policy", null, policy.node, nopolicy));
+  const node = h("div", { class: "page" }, h("div", { class: "head" }, h("a", { href: "#/queues" }, "Queues"), h("span", { class: "soft" }, "/"), heading, badge, h("div", { class: "end" }, controls)), content);
+  badge.hidden = true;
+
+  function pause(value) {
+    return app.act(() => post(path("pause"), { pause: value }), value === "none" ? "The queue goes on." : `Paused: ${STATES[value].toLowerCase()}.`);
+  }
+
+  async function flush() {
+    const chosen = await confirm(`Flush ${title}`, "This ends the jobs that are queued. It cannot be undone.", "End the jobs", {
+      typed: title, checks: ["Also jobs that are delayed, in backoff or in hand", "On all nodes"] });
+    if (!chosen) return;
+    const [any, everywhere] = chosen;
+    await app.act(() => post(path("flush"), { states: [any ? "any" : "queued"], everywhere }), (done) => `${many(done.count, "job")} ended.`);
+  }
+
+  function keep(counts) {
+    const values = { times: Date.now(), queued: counts.queued, held: counts.in_hand, in: counts.in_per_s, out: counts.out_per_s };
+    for (const [name_, column] of Object.entries(samples)) {
+      column.push(Number(values[name_]));
+      if (column.length > SAMPLES_MAX) column.shift();
+    }
+    const window_s = Math.max(WINDOW_S, (samples.times.at(-1) - samples.times[0]) / 1000);
+    stock.update(samples.times, [samples.queued, samples.held], window_s);
+    flow.update(samples.times, [samples.in, samples.out], window_s);
+  }
+
+  async function refresh(signal) {
+    const [counts, peeked, rules] = await Promise.all([
+      get(at("counts", name), signal),
+      get(query(path("peek"), { count: PEEK, from: edge }), signal),
+      known ? null : get(path("policy"), signal),
+    ]);
+    title = counts.name;
+    put(heading, title);
+    page.title = title;
+    const jobsOf = (value) => [count(value), Number(value) === 1 ? "job" : "jobs"];
+    for (const state of ["queued", "in_hand", "delayed", "backoff", "dead"]) figures.set(state, ...jobsOf(counts[state]));
+    figures.set("blocked", count(counts.blocked_clients), counts.blocked_clients === 1 ? "client" : "clients");
+    figures.set("oldest", duration(counts.oldest_ms / 1000));
+    figures.set("in", real(counts.in_per_s), "jobs/s");
+    figures.set("out", real(counts.out_per_s), "jobs/s");
+    keep(counts);
+    badge.hidden = counts.pause === "none";
+    put(badge, `Paused: ${STATES[counts.pause].toLowerCase()}`);
+    if (document.activeElement !== pausing) pausing.value = counts.pause;
+    jobs.update(peeked.jobs);
+    jobs.node.hidden = !peeked.jobs.length;
+    nojobs.hidden = !jobs.node.hidden;
+    if (rules) {
+      known = true;
+      const rows = Object.entries(rules.settings).map(([setting, { value, pattern }]) => ({ name: setting, value, pattern }));
+      policy.update(rows);
+      policy.node.hidden = !rows.length;
+      nopolicy.hidden = rows.length > 0;
+    }
+    if (counts.dead !== dead) {
+      await mail.refresh(signal);
+      dead = counts.dead;
+    }
+  }
+  const page = { title, node, refresh, every_s: 3, end: () => { stock.end(); flow.end(); mail.end(); } };
+  return page;
+}

@@ -1,0 +1,97 @@
+"""A node with something to see in its console, and a browser that looks at it."""
+
+from __future__ import annotations
+
+import json
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from disque_tx.worker.deadletters import Letter
+from tests.acceptance.daemon import DaemonTestCase, free_port
+from tests.acceptance.devtools import Browser
+
+PASSWORD: Final = "a long secret"
+READING: Final = "look only"
+#: Says so in every place where a page would take it for markup.
+MARKUP: Final = (
+    "<img src=x onerror=\"document.title='markup'\"><script>document.title='markup'</script>"
+)
+
+
+class Api:
+    """Requests to the API of a node."""
+
+    def __init__(self, host: str, port: int, password: str = "") -> None:
+        self._place = host, port
+        self._headers = {"Authorization": f"Bearer {password}"} if password else {}
+
+    def __call__(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON of an answer; fails if it is a problem."""
+        connection = HTTPConnection(*self._place, timeout=60)
+        headers = {**self._headers, **({"Content-Type": "application/json"} if body else {})}
+        try:
+            connection.request(method, f"/api/v1/{path}", body and json.dumps(body), headers)
+            response = connection.getresponse()
+            value = json.load(response)
+        finally:
+            connection.close()
+        if response.status >= 300:
+            raise AssertionError(value)
+        return value
+
+    def add(self, queue: str, body: str, **members: Any) -> str:
+        """Add a job; returns its ID."""
+        path = f"queues/{quote(queue, safe='')}/jobs"
+        return str(self("POST", path, {"body": body, "replicate": 1, **members})["id"])
+
+
+def letter(number: int, reason: str, *, at_s: float = 1_790_000_000.0) -> str:
+    """A dead letter of the queue ``mail``."""
+    dead = Letter(
+        queue="mail", id=f"D-dcb833cf-{number:024d}-05a1", body=b'{"to": "ada@example.com"}',
+        reason=reason, traceback="", worker="worker-1", nacks=3, additional_deliveries=0,
+        failed_at_s=at_s, retry_s=300,
+    )  # fmt: skip
+    return dead.encoded().decode()
+
+
+def fill(api: Api) -> str:
+    """Jobs in every state; returns the ID of the one in ``invoices``."""
+    body = {"to": "ada@example.com", "template": "welcome", "attempt": 1, "tags": ["new", "eu"]}
+    for number in range(12):
+        api.add("mail", json.dumps({**body, "attempt": number}), retry_s=300)
+    for queue, jobs in (("thumbnails", 9), ("reports:daily", 4), ("search:index", 7)):
+        for number in range(jobs):
+            api.add(queue, f"{queue} {number}", retry_s=300)
+    api("POST", "queues/thumbnails/lease?count=3")
+    api("POST", "queues/mail/lease?count=2")
+    api.add("mail", "later", delay_s=600, retry_s=300)
+    for number in range(7):
+        reason = "the mail server refused the address" if number < 5 else "timeout after 30 s"
+        api.add("dead:mail", letter(number, reason), retry_s=300)
+    api("PUT", "schedules/nightly", {"cron": "0 3 * * *", "queue": "reports:daily", "body": "all"})
+    return api.add("invoices", json.dumps({"number": "2026-1107", "lines": [body]}), retry_s=300)
+
+
+class ConsoleCase(DaemonTestCase):
+    """Looks at the console of a daemon."""
+
+    def serve(self, *directives: str, password: str = "") -> None:
+        """Start a daemon with a console."""
+        self.http = free_port()
+        self.node = self.running(f"listen http tcp:{self.http}:interface=127.0.0.1", *directives)
+        self.url = f"http://127.0.0.1:{self.http}/"
+        self.api = Api("127.0.0.1", self.http, password)
+
+    def browser(self, *options: str) -> Browser:
+        """A browser without cookies."""
+        browser = Browser(Path(self.mktemp()).resolve(), *options)
+        self.addCleanup(browser.close)
+        browser.size(1280, 860)
+        return browser
+
+    def clean(self, browser: Browser) -> None:
+        """Neither the console nor the browser complained."""
+        self.assertEqual([], browser.log)

@@ -1,0 +1,284 @@
+"""The pages of the console in a real browser, on a node with data."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+from tests.acceptance.consolebench import ConsoleCase, fill, letter
+
+_HIDE = (
+    "Object.defineProperty(document, 'hidden', {configurable: true, value: %s});"
+    "document.dispatchEvent(new Event('visibilitychange'))"
+)
+_COUNT = (
+    "window.asked = 0; const real = fetch; window.fetch = (...a) => { asked++; return real(...a); }"
+)
+
+
+class PageTests(ConsoleCase):
+    """What each page shows and does."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.serve()
+        self.job = fill(self.api)
+        self.page = self.browser()
+
+    def go(self, place: str, *texts: str) -> None:
+        """Open a page of the console, and wait until it shows these texts."""
+        self.page.open(f"{self.url}#/{place}")
+        for text in texts:
+            self.page.wait_for_text(text)
+
+    def queued(self, queue: str) -> int:
+        """The length of a queue."""
+        return int(self.api("GET", f"counts/{quote(queue, safe='')}")["queued"])
+
+    def test_overview(self) -> None:
+        """One sees at first sight what the node does, and for how long back."""
+        self.go("", "Queues that wait longest", "thumbnails", "jobs in memory only")
+        self.page.click("15 min")
+        self.page.wait("document.querySelector('[data-value=\"900\"]').ariaPressed === 'true'")
+        shown = self.page.run("document.querySelector('svg.chart').getAttribute('aria-label')")
+        self.assertIn("Jobs/s: now added", shown)
+        self.clean(self.page)
+
+    def test_every_page(self) -> None:
+        """All pages are reached by their names, and none of them fails."""
+        self.go("", "Overview")
+        for name, text in (
+            ("Queues", "reports:daily"), ("Delayed, recurring", "nightly"),
+            ("Nodes", "This node is alone"), ("Clients", "http"),
+            ("Slow log", "No delays were recorded"), ("Overview", "Memory of jobs"),
+        ):  # fmt: skip
+            self.page.click(name)
+            self.page.wait_for_text(text)
+        self.clean(self.page)
+
+    def test_queues(self) -> None:
+        """A queue among many is found by a part of its name, and the order is one's own."""
+        self.go("queues", "search:index")
+        self.page.click("Queue")
+        first = "document.querySelector('tbody th').innerText"
+        self.page.wait(f"{first} === 'dead:mail'")
+        self.page.click_at("document.getElementById('search')", "the search")
+        self.page.type("index")
+        self.page.wait(f"{first} === 'search:index'")
+        self.page.type("es")
+        self.page.wait_for_text("No queue has such a name")
+        self.clean(self.page)
+
+    def test_pause(self) -> None:
+        """Pausing a queue really pauses it, and one sees that."""
+        self.go("queues", "thumbnails")
+        self.page.click("Pause thumbnails")
+        self.page.wait_for_text("thumbnails is paused")
+        self.assertEqual("all", self.api("GET", "queues/thumbnails")["pause"])
+        self.page.click("Resume thumbnails")
+        self.page.wait_for_text("thumbnails goes on")
+        self.assertEqual("none", self.api("GET", "queues/thumbnails")["pause"])
+
+    def test_flush(self) -> None:
+        """Nobody empties a queue by a wrong click: its name must be typed."""
+        self.go("queues/search%3Aindex", "search:index", "Flush…")
+        self.page.click("Flush…")
+        button = "document.querySelector('dialog button.main')"
+        self.assertTrue(self.page.wait(f"{button}?.disabled"))
+        self.page.type("search:inde")
+        self.assertTrue(self.page.run(f"{button}.disabled"))
+        self.page.type("x")
+        self.page.click("End the jobs")
+        self.page.wait_for_text("7 jobs ended.")
+        self.assertEqual(0, self.queued("search:index"))
+        self.page.wait_for_text("No job waits here")
+
+    def test_dead_letters(self) -> None:
+        """Jobs that failed for one reason are put back together, and others stay."""
+        reason = "the mail server refused the address"
+        self.go("queues/mail", reason, "timeout after 30 s")
+        before = self.queued("mail")
+        self.page.click(f"Requeue: {reason}")
+        self.page.wait_for_text("5 jobs requeued.")
+        self.assertEqual(before + 5, self.queued("mail"))
+        self.page.wait(f"!document.querySelector('main').innerText.includes({json.dumps(reason)})")
+        self.page.click("Drop: timeout after 30 s")
+        self.page.click("Drop")
+        self.page.wait_for_text("2 jobs dropped.")
+        self.assertEqual(0, self.queued("dead:mail"))
+
+    def test_many_dead_letters(self) -> None:
+        """Thousands are put back with one click, in batches whose progress is shown."""
+        node = self.node.client()
+        for number in range(1_200):
+            node.send("ADDJOB", "dead:bulk", letter(number, "down"), "0", "RETRY", "300")
+        for _ in range(1_200):
+            node.read()
+        self.go("queues/bulk", "1,200")
+        self.page.run(
+            "window.seen = []; new MutationObserver(() => seen.push(document.querySelector("
+            "'progress').value)).observe(document.querySelector('progress'), {attributes: true})"
+        )
+        self.page.click("Requeue all")
+        self.page.wait_for_text("1,200 jobs requeued.")
+        self.assertEqual([0, 500, 1000], sorted(set(self.page.run("seen")))[-3:])
+        self.assertEqual(0, self.queued("dead:bulk"))
+
+    def test_job(self) -> None:
+        """The body of a job is shown in the form that suits it, and its life while it happens."""
+        path = f"jobs/{quote(self.job, safe='')}"
+        self.go(path, '"number": "2026-1107"', "What happens from now on")
+        self.page.click("Hex")
+        self.page.wait_for_text("000000  7b 22 6e 75")
+        self.api("POST", "queues/invoices/lease")
+        self.page.wait_for_text("Delivered to a worker")
+        self.page.click("Acknowledge")
+        self.page.wait_for_text("The job is done.")
+        self.page.wait_for_text("This node does not know the job")
+
+    def test_job_deleted(self) -> None:
+        """A job is deleted after a question, and not when the question is answered with no."""
+        path = f"jobs/{quote(self.job, safe='')}"
+        self.go(path, "invoices")
+        self.page.click("Delete…")
+        self.page.click("Cancel")
+        self.assertEqual("queued", self.api("GET", path)["state"])
+        self.page.click("Delete…")
+        self.page.click("Delete")
+        self.page.wait_for_text("The job is deleted from this node.")
+        self.assertEqual(0, self.queued("invoices"))
+
+    def test_schedules(self) -> None:
+        """A recurring job is run at once, paused and deleted; delayed jobs are counted."""
+        self.go("schedules", "nightly", "0 3 * * *")
+        before = self.queued("reports:daily")
+        self.page.click("Run nightly now")
+        self.page.wait_for_text("The job of nightly is added.")
+        self.assertEqual(before + 1, self.queued("reports:daily"))
+        self.page.click("Pause nightly")
+        self.page.wait_for_text("nightly is paused.")
+        self.assertTrue(self.api("GET", "schedules/nightly")["paused"])
+        self.page.click("Delete nightly")
+        self.page.click("Delete")
+        self.page.wait_for_text("No recurring jobs")
+
+    def test_error(self) -> None:
+        """What the node refuses is shown in its own words, and stays until it was read."""
+        self.go("queues/thumbnails", "Flush…")
+        self.node.client().call("CONFIG", "SET", "readonly-password", "x")
+        self.node.client().call("CONFIG", "SET", "requirepass", "y")
+        self.page.wait_for_text("Log in to this node")
+
+    def test_gone(self) -> None:
+        """A node that stops is missed, and found again."""
+        self.go("nodes", "all connected")
+        self.node.terminate()
+        self.page.wait_for_text("The node cannot be reached")
+        self.node.start()
+        self.page.wait("document.getElementById('live').innerText.startsWith('Live')")
+
+    def test_hidden(self) -> None:
+        """A tab that nobody sees asks nothing, and says so; seen again, it goes on at once."""
+        self.go("clients", "Connected for")
+        self.page.run(_COUNT)
+        self.page.wait("asked >= 1", "the page asks by itself")
+        self.page.run(_HIDE % "true")
+        self.page.wait("document.title.startsWith('⏸')")
+        asked = self.page.run("asked")
+        self.assertIn("Paused while this tab is hidden", self.page.text())
+        # Longer than the interval of the page, by the clock of the page.
+        self.page.run("new Promise((done) => setTimeout(done, 6000))")
+        self.assertEqual(asked, self.page.run("asked"))
+        self.page.run(_HIDE % "false")
+        self.page.wait(f"asked > {asked}")
+        self.page.wait("document.getElementById('live').innerText.startsWith('Live')")
+
+    def test_pause_button(self) -> None:
+        """Figures that one wants to read hold still."""
+        self.go("clients", "Connected for")
+        self.page.click("Pause")
+        self.page.wait("document.getElementById('live').innerText === 'Paused'")
+        self.page.click("Resume")
+        self.page.wait("document.getElementById('live').innerText.startsWith('Live')")
+
+
+class KeyTests(ConsoleCase):
+    """The console without a mouse, and on a phone."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.serve()
+        fill(self.api)
+        self.page = self.browser()
+        self.page.open(self.url)
+        self.page.wait_for_text("Queues that wait longest")
+
+    def test_keys(self) -> None:
+        """Pages, the search and the list of keys are reached by keys; typing is no command."""
+        for key, text in (("q", "Queues 1 to"), ("n", "This node is alone"), ("o", "Memory of")):
+            self.page.press("g")
+            self.page.press(key)
+            self.page.wait_for_text(text)
+        self.page.press("?", shift=True)
+        self.page.wait_for_text("Keyboard shortcuts")
+        self.page.press("Escape")
+        self.page.wait("!document.querySelector('dialog')")
+        self.page.press("g")
+        self.page.press("q")
+        self.page.wait_for_text("Queues 1 to")
+        self.page.press("/")
+        self.page.wait("document.activeElement.id === 'search'")
+        for letter_ in "go":
+            self.page.press(letter_)
+        self.page.wait("document.getElementById('search').value === 'go'")
+        self.assertEqual("#/queues", self.page.run("location.hash"))
+
+    def test_tab(self) -> None:
+        """The first stop skips to the content, every stop can be seen, and Enter acts."""
+        self.page.press("Tab")
+        self.assertEqual("Skip to the content", self.page.run("document.activeElement.innerText"))
+        seen = set()
+        for _ in range(30):
+            self.page.press("Tab")
+            name, outline = self.page.run(
+                "[document.activeElement.ariaLabel ?? document.activeElement.innerText ?? '',"
+                " getComputedStyle(document.activeElement).outlineStyle]"
+            )
+            if name and outline is not None:
+                seen.add(name)
+                self.assertNotEqual("none", outline, name)
+            if name == "Nodes":
+                break
+        self.assertLessEqual({"Pause", "Queues", "Nodes"}, seen)
+        self.page.press("Enter")
+        self.page.wait_for_text("This node is alone")
+        self.page.run("document.querySelector('.skip').focus()")
+        self.page.press("Enter")
+        self.page.wait("document.activeElement.id === 'main'")
+        self.assertEqual("#/nodes", self.page.run("location.hash"))
+
+    def test_phone(self) -> None:
+        """Nothing is wider than a phone, and the menu opens."""
+        self.page.size(360, 740, phone=True)
+        for place, text in (
+            ("", "Queues that wait longest"), ("queues", "thumbnails"),
+            ("queues/mail", "timeout after 30 s"), ("schedules", "nightly"),
+            ("nodes", "This node is alone"), ("clients", "http"), ("slowlog", "No delays"),
+        ):  # fmt: skip
+            self.page.open(f"{self.url}#/{place}")
+            self.page.wait_for_text(text)
+            self.assertEqual(360, self.page.run("document.documentElement.scrollWidth"), place)
+        self.page.click("Menu")
+        self.page.click("Nodes")
+        self.page.wait_for_text("This node is alone")
+
+    def test_colours(self) -> None:
+        """One chooses light or dark, and the choice is kept."""
+        for name in ("light", "dark"):
+            self.page.press("t")
+            self.page.wait(f"document.documentElement.dataset.theme === '{name}'")
+        self.page.open(f"{self.url}#/nodes")
+        self.page.call("Page.reload")
+        self.page.wait("document.documentElement.dataset.theme === 'dark'")
+        colour = self.page.run("getComputedStyle(document.body).backgroundColor")
+        self.assertEqual("rgb(18, 22, 26)", colour)

@@ -1,0 +1,59 @@
+"""The console for people who cannot see it, or not well: the rules of axe-core."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import quote
+
+from twisted.trial.unittest import SkipTest
+
+from tests.acceptance.consolebench import ConsoleCase, fill
+from tests.acceptance.devtools import Browser
+
+_RUN = """axe.run(document, {resultTypes: ['violations']}).then(({violations}) =>
+  violations.map((rule) => [rule.id, rule.help, ...rule.nodes.map((node) => node.html)]))"""
+
+
+def axe() -> str:
+    """The program of axe-core."""
+    spec = find_spec("axe_core_python")
+    if spec is None or spec.origin is None:
+        raise SkipTest("axe-core-python is not installed; it is in the extra 'test'.")
+    return Path(spec.origin).with_name("axe.min.js").read_text()
+
+
+class AxeTests(ConsoleCase):
+    """Labels, names, roles, contrast."""
+
+    def test_rules(self) -> None:
+        """No page breaks a rule, with light colours or with dark ones, with a dialog or without."""
+        program = axe()
+        self.serve("requirepass secret", password="secret")
+        job = quote(fill(self.api), safe="")
+        page = self.browser()
+        page.open(self.url)
+        page.wait_for_text("Log in to this node")
+        page.run(program)
+        self.check(page, "login")
+        page.type("secret")
+        page.press("Enter")
+        page.wait_for_text("Queues that wait longest")
+        for theme in ("light", "dark"):
+            page.run(f"document.documentElement.dataset.theme = '{theme}'")
+            for place, text in (
+                ("", "thumbnails"), ("queues", "thumbnails"), ("queues/mail", "timeout after"),
+                (f"jobs/{job}", "2026-1107"), ("schedules", "nightly"), ("clients", "http"),
+                ("nodes", "This node is alone"), ("slowlog", "No delays"),
+            ):  # fmt: skip
+                page.open(f"{self.url}#/{place}")
+                page.wait_for_text(text)
+                self.check(page, f"{theme} {place}")
+        page.open(f"{self.url}#/queues/mail")
+        page.click("Flush…")
+        page.wait("!!document.querySelector('dialog')")
+        self.check(page, "dialog")
+
+    def check(self, page: Browser, where: str) -> None:
+        """No rule is broken now."""
+        self.assertEqual([], page.run(_RUN), where)
