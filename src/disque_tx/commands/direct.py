@@ -18,15 +18,19 @@ from disque_tx.commands.context import Server
 from disque_tx.commands.registry import Command
 from disque_tx.commands.stats import ProtocolStats
 from disque_tx.core.client import NOT_BLOCKED, Client
-from disque_tx.core.job import Job
+from disque_tx.core.job import IN_HAND, Job
 from disque_tx.core.leases import NEVER_MS
+from disque_tx.core.node import Node
 from disque_tx.core.notes import Note, NoteReader
 from disque_tx.core.overview.tallies import Tally
 from disque_tx.core.queues import PAUSE_NONE, PAUSE_OUT, Queue
 from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.core.slices import Task
 from disque_tx.messages import QUEUED, JobRecord, ReplySink
 from disque_tx.output import Output
 
+#: Jobs of a client that is gone that go back in one part.
+_PER_PART: Final = 200
 #: Commands as which the operations count.
 _COMMANDS: Final = (b"addjob", b"getjob", b"ackjob", b"nack", b"enqueue", b"working", b"pause")
 
@@ -226,10 +230,10 @@ class DirectNode:
         return 0 if queue is None else queue.jobs.count_before(priority)
 
     def return_all(self, jobs: list[Job]) -> None:
-        """The client of these jobs is gone: they go back to their queues."""
-        for job in jobs:
-            self._node.enqueue([job.id], True, 0)
-        self._node.serve()
+        """The client of these jobs is gone: they go back to their queues, some in each turn."""
+        returning = _Returning(self._node, jobs)
+        if not returning.step(self._node.now_ms):
+            self._node.slices.add(returning)
 
     # -- notes -------------------------------------------------------------------------------
 
@@ -263,3 +267,24 @@ class DirectNode:
     def restart(self, job: Job) -> None:
         """Queue a job that comes from the log at once, for no client can have it."""
         self._node.leases.restart(job, self._node.now_ms)
+
+
+class _Returning(Task):
+    """Puts back the jobs of a client."""
+
+    __slots__ = ("_at", "_jobs", "_node")
+
+    def __init__(self, node: Node, jobs: list[Job]) -> None:
+        self._node: Node = node
+        self._jobs: list[Job] = jobs
+        self._at: i64 = 0
+
+    def step(self, now_ms: i64) -> bool:
+        end = min(self._at + _PER_PART, len(self._jobs))
+        while self._at < end:
+            job = self._jobs[self._at]
+            self._at += 1
+            if job.place == IN_HAND:
+                self._node.enqueue([job.id], True, 0)
+        self._node.serve()
+        return self._at >= len(self._jobs)

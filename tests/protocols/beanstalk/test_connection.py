@@ -144,6 +144,17 @@ class ReserveTests(BeanstalkCase):
         self.assertEqual(b"RESERVED 1 1\r\nx\r\n", other.received())
         self.assertEqual(b"0", self.stat(b"timeouts", b"stats-job 1"))
 
+    def test_hung_up_with_many(self) -> None:
+        """A client that had very many jobs holds up nobody: they go back some at a time."""
+        client = self.client()
+        for _ in range(450):
+            client.put(b"x")
+            client.send(b"reserve\r\n")
+        client.hang_up()
+        self.assertEqual(b"200", self.stat(b"current-jobs-ready"))
+        self.pass_s(1)
+        self.assertEqual(b"450", self.stat(b"current-jobs-ready"))
+
     def test_ttr(self) -> None:
         """A job whose TTR is over goes to another client, and the first one has lost it."""
         client, other = self.client(), self.client()
