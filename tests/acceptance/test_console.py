@@ -177,6 +177,15 @@ class PageTests(ConsoleCase):
         self.node.start()
         self.page.wait("document.getElementById('live').innerText.startsWith('Live')")
 
+    def test_workers(self) -> None:
+        """A worker is listed with how many jobs it holds, and which queues it serves."""
+        worker = self.node.client()
+        self.addCleanup(worker.close)
+        worker.call("CLIENT", "SETNAME", "disque-worker/shop%3Ca%3E%20%25/8/3/mail,images%2Fsmall,")
+        self.go("clients", "3 of 8 jobs")
+        self.assertIn("shop<a> %", self.page.text())
+        self.assertIn("mail, images/small, …", self.page.text())
+
     def test_hidden(self) -> None:
         """A tab that nobody sees asks nothing, and says so; seen again, it goes on at once."""
         self.go("clients", "Connected for")

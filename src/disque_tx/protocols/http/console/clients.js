@@ -8,12 +8,34 @@ import { Table } from "/console/table.js";
 const PAGE = 100;
 const DOING = { b: "waits for a job", c: "is being closed", A: "is being closed" };
 
+const plain = (text) => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
+
+/** What a worker reports in the name of its connection: disque-worker/NAME/SLOTS/HELD/QUEUES. */
+function worker(row) {
+  const parts = row.name.split("/");
+  if (parts.length !== 5 || parts[0] !== "disque-worker" || !/^\d+$/.test(parts[2]) || !/^\d+$/.test(parts[3])) return null;
+  const queues = parts[4].split(",").map((queue) => (queue ? plain(queue) : "…"));
+  return { name: plain(parts[1]), slots: parts[2], held: parts[3], queues: queues.join(", ") };
+}
+
+/** What a client does now; of a worker, which queues it serves. */
+function doing(row) {
+  return worker(row)?.queues ?? DOING[[...row.flags].find((flag) => DOING[flag])] ?? "";
+}
+
 export default function clients(app) {
   let offset = 0;
   const table = new Table("Clients", [
-    { title: "Client", class: "name", text: (row) => row.name || "(no name)" },
+    { title: "Client", class: "name", text: (row) => worker(row)?.name ?? (row.name || "(no name)") },
+    { title: "Holds", num: true, text: (row) => (worker(row) ? `${count(worker(row).held)} of ${many(worker(row).slots, "job")}` : "") },
     { title: "Address", class: "mono", text: (row) => row.addr },
-    { title: "Does", text: (row) => DOING[[...row.flags].find((flag) => DOING[flag])] ?? "" },
+    { title: "Does, serves", text: doing },
     { title: "Last command", text: (row) => row.cmd },
     { title: "Idle", num: true, text: (row) => duration(row.idle) },
     { title: "Connected for", num: true, minor: true, text: (row) => duration(row.age) },
