@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.testing import StringTransport
+
 from disque_tx.protocols.http.sessions import IDLE_S, LIFETIME_S, SESSIONS_MAX
 from disque_tx.services.interfaces import Role
-from tests.protocols.http.httpbench import Answer, HttpCase
+from tests.protocols.http.httpbench import Answer, HttpCase, request
 
 _ADD = "/api/v1/queues/q/jobs"
 _OWN = "http://127.0.0.1:7780"
@@ -119,6 +121,46 @@ class SessionTests(LoginCase):
         self.assertEqual({"role": "none", "password_needed": True}, answer.json)
         for body in ({}, {"password": ""}, {"password": 1}, {"password": "x" * 2000}):
             self.problem(400, "ERR", self.http("POST", "/login", body))
+
+
+class StreamTests(LoginCase):
+    """A stream of events lasts as long as what admitted it."""
+
+    def streaming(self, **headers: str) -> StringTransport:
+        """A connection on which events come."""
+        channel, transport = self.connect()
+        channel.dataReceived(request("GET", "/api/v1/events", **headers))
+        self.let_answer(transport)
+        self.assertIn(b"200 OK", transport.value())
+        self.add(transport)
+        self.assertFalse(ended(transport))
+        return transport
+
+    def add(self, transport: StringTransport) -> None:
+        """Let something happen that the stream shows, if it goes on."""
+        transport.clear()
+        self.call(b"ADDJOB", b"q", b"x", b"0")
+        self.let_answer(transport)
+
+    def test_logout(self) -> None:
+        """Who has logged out sees nothing more."""
+        cookie = self.cookie(self.log_in())
+        transport = self.streaming(Cookie=cookie, **_BROWSER)
+        self.by_cookie(cookie, "POST", "/logout")
+        self.add(transport)
+        self.assertTrue(ended(transport))
+
+    def test_password_changes(self) -> None:
+        """Who knows the old password only sees nothing more."""
+        transport = self.streaming(Authorization="Bearer look")
+        self.settings.readonly_password = b"new"
+        self.add(transport)
+        self.assertTrue(ended(transport))
+
+
+def ended(transport: StringTransport) -> bool:
+    """Whether the last chunk of an answer was sent, and no event in this one."""
+    return bytes(transport.value()) == b"0\r\n\r\n"
 
 
 class SiteTests(LoginCase):

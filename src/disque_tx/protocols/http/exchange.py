@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -33,7 +34,8 @@ class Reply:
 @attrs.define
 class Exchange:
     """A request that was admitted. ``path``: its parameters. ``query``: raw, behind the ``?``.
-    ``body``: bytes. ``request``: of twisted.web, for answers that are streamed."""
+    ``body``: bytes. ``request``: of twisted.web, for answers that are streamed. ``may_go_on``:
+    whether its client would be admitted again, for those that take long."""
 
     host: IHost
     connection: IConnection
@@ -44,6 +46,7 @@ class Exchange:
     body: bytes
     content_type: str
     request: Any
+    may_go_on: Callable[[], bool]
     accept: str = ""
     _words: dict[str, str] | None = None
 

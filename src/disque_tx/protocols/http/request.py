@@ -99,6 +99,13 @@ class Request(TwistedRequest):
         role: Role = self._connection.authenticate(password)
         return role
 
+    def _may_go_on(self) -> bool:
+        """Whether the password, or the session, still admits this client."""
+        try:
+            return self._role() is not Role.NONE
+        except CommandError:
+            return False
+
     def _refuse_size(self) -> None:
         self.channel.end_with(Problem(413, "SIZE", f"A body may have {BODY_MAX} bytes at most."))
 
@@ -127,6 +134,7 @@ class Request(TwistedRequest):
             body=self.content.getvalue(),
             content_type=self._text(b"Content-Type"),
             request=self,
+            may_go_on=self._may_go_on,
             accept=self._text(b"Accept"),
         )
         self._answering = maybeDeferred(self._run, exchange)

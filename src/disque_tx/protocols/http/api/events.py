@@ -40,6 +40,7 @@ class Stream:
     ) -> None:
         self._host = exchange.host
         self._request = exchange.request
+        self._may_go_on = exchange.may_go_on
         self._connection = exchange.connection
         self._wanted = wanted
         self._ended = ended
@@ -77,6 +78,10 @@ class Stream:
     def _flush(self) -> None:
         if self._paused:
             self._request.channel.transport.abortConnection()
+            return
+        if not self._may_go_on():  # it logged out, or the password has changed
+            self._request.unregisterProducer()
+            self._request.finish()
             return
         lines = [_line(event) for event in self._waiting]
         self._waiting.clear()
