@@ -6,6 +6,7 @@ import json
 from urllib.parse import quote
 
 from tests.acceptance.consolebench import ConsoleCase, fill, letter
+from tests.acceptance.daemon import wait_for
 
 _HIDE = (
     "Object.defineProperty(document, 'hidden', {configurable: true, value: %s});"
@@ -135,6 +136,18 @@ class PageTests(ConsoleCase):
         self.page.click("Acknowledge")
         self.page.wait_for_text("The job is done.")
         self.page.wait_for_text("This node does not know the job")
+
+    def test_job_from_the_log(self) -> None:
+        """With the event log on, the life of a job is shown after its end, too."""
+        self.node.client().call("CONFIG", "SET", "eventlog", "yes")
+        job_id = self.api("POST", "queues/logged/jobs", {"body": "x"})["id"]
+        self.api("POST", "queues/logged/lease")
+        path = f"jobs/{quote(job_id, safe='')}"
+        self.api("POST", f"{path}/ack")
+        wait_for(lambda: len(self.api("GET", f"{path}/events")["events"]) >= 4, "it is logged")
+        self.go(path, "This node does not know the job", "The past is from the event log")
+        for text in ("Added", "Delivered to a worker after", "Acknowledged: done after"):
+            self.assertIn(text, self.page.text())
 
     def test_job_deleted(self) -> None:
         """A job is deleted after a question, and not when the question is answered with no."""

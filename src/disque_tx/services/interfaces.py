@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ __all__ = [
     "IClock",
     "IConnection",
     "IHost",
+    "ILookup",
     "INodeView",
     "IRoundsReactor",
     "ITurn",
@@ -162,6 +163,16 @@ class ProtocolFigures:
     output_bytes: int
 
 
+class ILookup(Interface):
+    """Looks for the events of a job. Iterating it does a bounded step each time, and returns the
+    lines found by it, as in the event log; the newest files come first."""
+
+    complete: bool = Attribute("At the end: whether all files were looked at.")
+
+    def __iter__() -> Iterator[list[bytes]]:
+        """Step by step."""
+
+
 class INodeView(Interface):
     """The state of the node, to be read on the reactor's thread; nothing here changes it."""
 
@@ -244,6 +255,9 @@ class IHost(Interface):
 
     def authenticate(password: bytes | None, peer: IAddress) -> Role:
         """As :meth:`IConnection.authenticate`, for clients that are not registered."""
+
+    def lookup(job_id: bytes) -> ILookup | None:
+        """Look for the events of a job in the files of the event log; ``None`` if that is off."""
 
     def watch(watcher: Callable[[JobEvent], None]) -> Callable[[], None]:
         """Call ``watcher`` with every event of a job, within the turn; it must be quick. Returns a

@@ -15,6 +15,7 @@ from disque_tx.protocols.http.api.emptying import emptying_routes
 from disque_tx.protocols.http.api.events import event_routes
 from disque_tx.protocols.http.api.history import history_routes
 from disque_tx.protocols.http.api.jobs import job_routes
+from disque_tx.protocols.http.api.life import life_routes
 from disque_tx.protocols.http.api.node import node_routes
 from disque_tx.protocols.http.api.openapi import openapi_routes
 from disque_tx.protocols.http.api.policies import policy_routes
@@ -69,7 +70,7 @@ def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     routes.add(*policy_routes(), *schedule_routes())
     routes.add(*metrics_routes(host))
     routes.add(*node_routes(), *history_routes(host))
-    routes.add(*event_routes(host), *openapi_routes(routes))
+    routes.add(*event_routes(host), *life_routes(), *openapi_routes(routes))
     return routes
 
 

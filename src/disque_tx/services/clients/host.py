@@ -17,6 +17,7 @@ from disque_tx.services.clients.guard import Guard, GuardedReactor
 from disque_tx.services.clients.guests import Guest, Guests
 from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.clients.roles import Passwords
+from disque_tx.services.events.lookup import Lookup
 from disque_tx.services.interfaces import IHost, JobEvent, Role
 from disque_tx.services.view import NodeView, WatchedEvents
 
@@ -100,6 +101,11 @@ class PluginHost:
     def authenticate(self, password: bytes | None, peer: IAddress) -> Role:
         """What a client at this address may do with this password."""
         return self._passwords.role(password, peer)
+
+    def lookup(self, job_id: bytes) -> Lookup | None:
+        """Look for the events of a job in the event log."""
+        settings = self.settings
+        return Lookup(settings.eventlog_dir, job_id) if settings.eventlog else None
 
     def watch(self, watcher: Callable[[JobEvent], None]) -> Callable[[], None]:
         """Report the events of jobs to ``watcher``, until the returned function is called, or it

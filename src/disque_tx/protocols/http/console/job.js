@@ -25,7 +25,7 @@ function literally(text) {
 export default function job(app, id) {
   const path = at("jobs", id);
   const known = plain(id);
-  let [shown, form, events, stream, source, from] = [null, null, [], "", null, ""];
+  let [shown, form, events, stream, source, from, past] = [null, null, [], "", null, "", null];
   const badge = h("span", { class: "badge" });
   const crumb = h("span", {});
   const facts = h("dl", { class: "facts" });
@@ -76,7 +76,16 @@ export default function job(app, id) {
   }
 
   function life(values) {
-    const points = [[Number(BigInt(values.ctime) / 1000000n), "Created", ""]];
+    const points = values.ctime ? [[Number(BigInt(values.ctime) / 1000000n), "Created", ""]] : [];
+    // What happened while the log was read may be in both.
+    const live = new Set(events.map((event) => `${event.kind} ${BigInt(event.at_us) / 1000n}`));
+    for (const event of past?.events ?? []) {
+      const ms = Date.parse(event.time);
+      if (live.has(`${event.kind} ${ms}`)) continue;
+      const took = event.wait_ms ?? event.run_ms;
+      const why = [event.reason, event.note].filter(Boolean).join(": ");
+      points.push([ms, `${TEXTS[event.kind] ?? event.kind}${took === undefined ? "" : ` after ${duration(took / 1000)}`}${why ? ` (${why})` : ""}`, BAD.has(event.kind) ? "warn" : ""]);
+    }
     for (const event of events) {
       const took = event.elapsed_ms === undefined ? "" : ` after ${duration(event.elapsed_ms / 1000)}`;
       points.push([Number(BigInt(event.at_us) / 1000n), `${TEXTS[event.kind] ?? event.kind}${took}${event.reason ? ` (${event.reason})` : ""}`, BAD.has(event.kind) ? "warn" : ""]);
@@ -84,7 +93,8 @@ export default function job(app, id) {
     if (values.next_requeue_within > 0 && values.state === "active") points.push([Date.now() + values.next_requeue_within, "Queued again unless acknowledged", "later"]);
     if (values.state !== "acked") points.push([Date.now() + values.ttl * 1000, "Expires", "later"]);
     line.replaceChildren(...points.map(([ms, what, kind]) => h("li", { class: kind }, what, h("time", { title: moment(ms) }, kind === "later" ? distance(ms) : `${hour(ms)}, ${distance(ms)}`))));
-    put(note, stream);
+    const logged = !past ? "" : past.log ? (past.complete ? "The past is from the event log." : "Only the newest part of the event log was looked at.") : "The event log is off: what happened before is not known.";
+    put(note, `${logged} ${stream}`.trim());
   }
 
   function body(values) {
@@ -108,6 +118,16 @@ export default function job(app, id) {
     put(size, bytes(data.length));
     forms.replaceChildren(segments("Form of the body", choices, form, choose));
     choose(form);
+  }
+
+  /** Events before one looked. Those that happen from then on come by watch(). */
+  async function recall(signal) {
+    if (past) return;
+    try {
+      past = await get(`${path}/events`, signal);
+    } catch (error) {
+      if (signal?.aborted || error.code !== "TRYLATER") throw error;
+    }
   }
 
   /** Events that happen while one looks. */
@@ -136,13 +156,15 @@ export default function job(app, id) {
       if (error.code !== "NOJOB") throw error;
       gone.hidden = false;
       end.hidden = badge.hidden = true;
-      content.hidden = shown === null;
-      if (shown) life({ ...shown, state: "acked" });
+      await recall(signal);
+      content.hidden = shown === null && !past?.events.length;
+      life({ ...(shown ?? {}), state: "acked" });
       return;
     }
     gone.hidden = true;
     content.hidden = end.hidden = badge.hidden = false;
     if (shown.queue) watch(shown.queue);
+    await recall(signal);
     show(shown);
     life(shown);
     body(shown);

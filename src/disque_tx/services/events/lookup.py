@@ -1,0 +1,101 @@
+"""The events of one job, looked up in the files of the event log."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from glob import glob
+from typing import BinaryIO, Final
+
+import zstandard
+from zope.interface import implementer
+
+from disque_tx.errors import PeerError
+from disque_tx.messages import JOB_ID_LENGTH
+from disque_tx.services.interfaces import ILookup
+from disque_tx.wire.eventlines import Segment
+from disque_tx.wire.eventrecords import HEADER
+
+#: Bytes that are looked at in one step, and in all.
+STEP_BYTES: Final = 1 << 20
+LOOKUP_BYTES_MAX: Final = 256 << 20
+#: Of a record, what stands before the job's ID, and of that the last: the length of the ID.
+_BEFORE_ID: Final = 36
+_ID_LENGTH: Final = struct.pack("<i", JOB_ID_LENGTH)
+#: A record is not longer, unless it has a long body.
+_RECORD_BYTES: Final = 1 << 16
+
+
+@implementer(ILookup)
+class Lookup:
+    """Looks for a job, from the newest file to the oldest. Iterating it does a bounded step each
+    time, and returns the lines that it found, newline included; often none. ``complete``: at the
+    end, whether everything was looked at, and not only :data:`LOOKUP_BYTES_MAX`. Files that vanish
+    or are damaged meanwhile are passed over."""
+
+    def __init__(self, folder: str, job_id: bytes) -> None:
+        self.complete = True
+        self._folder = folder
+        self._job_id = job_id
+        self._left = LOOKUP_BYTES_MAX
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        segments = [
+            name
+            for kind in ("_open", "_full")
+            for name in glob(f"{kind}-*.events", root_dir=self._folder)
+        ]
+        files = glob("dt=*/hour=*/events-*.jsonl.zst", root_dir=self._folder)
+        places = [(self._in_segment, name) for name in _newest_first(segments)]
+        places += [(self._in_lines, name) for name in sorted(files, reverse=True)]
+        for look, name in places:
+            if self._left <= 0:
+                self.complete = False
+                return
+            try:
+                with open(os.path.join(self._folder, name), "rb") as file:
+                    yield from look(file)
+            except (OSError, ValueError, PeerError, zstandard.ZstdError):
+                continue
+
+    def _in_segment(self, file: BinaryIO) -> Iterator[list[bytes]]:
+        """A segment that is not converted yet, and may be written to."""
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            header = data[: HEADER.size]
+            at = HEADER.size
+            while at < len(data) and self._left > 0:
+                end = at + STEP_BYTES
+                found = []
+                while (at := data.find(self._job_id, at, end + JOB_ID_LENGTH - 1)) >= 0:
+                    found += self._recorded(header, data, at - _BEFORE_ID)
+                    at += JOB_ID_LENGTH
+                at = end
+                self._left -= STEP_BYTES
+                yield found
+
+    def _recorded(self, header: bytes, data: mmap.mmap, start: int) -> list[bytes]:
+        """The lines of the record that begins there, if one does."""
+        if data[start + _BEFORE_ID - len(_ID_LENGTH) : start + _BEFORE_ID] != _ID_LENGTH:
+            return []
+        segment = Segment(header + data[start : start + _RECORD_BYTES])
+        return segment.lines(1).splitlines(keepends=True)
+
+    def _in_lines(self, file: BinaryIO) -> Iterator[list[bytes]]:
+        rest = b""
+        with zstandard.ZstdDecompressor().stream_reader(file) as stream:
+            while self._left > 0 and (chunk := stream.read(STEP_BYTES)):
+                self._left -= len(chunk)
+                whole, newline, rest = (rest + chunk).rpartition(b"\n")
+                found = []
+                if self._job_id in whole:
+                    lines = (whole + newline).splitlines(keepends=True)
+                    found = [line for line in lines if self._job_id in line]
+                yield found
+
+
+def _newest_first(segments: list[str]) -> list[str]:
+    """Names end with the node, when it began to log, and the number of the first event; those that
+    are written to come before those that wait."""
+    return sorted(segments, key=lambda name: name.partition("-")[2], reverse=True)
