@@ -97,7 +97,8 @@ class ListenTests(DaemonTestCase):
         daemon.spawn()
         self.assertEqual(1, daemon.wait())
         self.assertIn(
-            "listen nonsense: no such protocol is installed; there is http, resp", daemon.log()
+            "listen nonsense: no such protocol is installed; there is beanstalk, http, resp",
+            daemon.log(),
         )
 
     def test_socket_activation(self) -> None:
