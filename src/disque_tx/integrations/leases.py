@@ -126,6 +126,8 @@ class Leases:
             self._reset()
         with self._changed:
             self._stopping = True
+            for held in self._held.values():
+                held.released = True  # one whose heartbeat is under way is not renewed after it
             self._held.clear()
             self._due.clear()
             thread, self._thread = self._thread, None

@@ -71,6 +71,23 @@ class LeaseTests(DaemonTestCase):
         self.hold(1, retry_s=4)
         self.assertEqual([], self.take(6))
 
+    def test_stopped_meanwhile(self) -> None:
+        """A heartbeat that is under way at the end of the leases is not repeated when they are used
+        again, and holds up none of the others."""
+        (held,) = self.hold(1)
+        wait_for(lambda: not self.leases._sending, "the first heartbeat is answered")
+        os.kill(self.node.pid, signal.SIGSTOP)
+        wait_for(lambda: held in self.leases._sending, "a heartbeat is under way")
+        stopping = threading.Thread(target=self.leases.stop)
+        stopping.start()
+        wait_for(lambda: self.leases._stopping, "the leases end")
+        os.kill(self.node.pid, signal.SIGCONT)
+        stopping.join()
+        self.assertEqual([held], self.take(30))
+        self.client.ack_jobs(held)
+        self.hold(1, retry_s=4)
+        self.assertEqual([], self.take(6))
+
     def test_acknowledged_elsewhere(self) -> None:
         """No heartbeats are sent for a job that somebody else has acknowledged."""
         (held,) = self.hold(1)
