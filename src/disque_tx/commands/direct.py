@@ -17,7 +17,7 @@ from mypy_extensions import i64, mypyc_attr
 from disque_tx.commands.context import Server
 from disque_tx.commands.registry import Command
 from disque_tx.commands.stats import ProtocolStats
-from disque_tx.core.client import NOT_BLOCKED, Client
+from disque_tx.core.client import Client
 from disque_tx.core.job import IN_HAND, Job
 from disque_tx.core.leases import NEVER_MS
 from disque_tx.core.node import Node
@@ -168,10 +168,6 @@ class DirectNode:
     def wait(self, client: Client, names: list[bytes], timeout_ms: i64) -> None:
         """Let the client wait for a job, 0 for as long as it takes."""
         self._node.leases.wait(client, names, timeout_ms, self._node.now_ms)
-
-    def is_waiting(self, client: Client) -> bool:
-        """Whether the client waits for a job, or for copies of one."""
-        return client.blocked != NOT_BLOCKED
 
     def begin_lease(self, job: Job) -> None:
         """The lease of a job that came to a client that waited begins."""

@@ -19,47 +19,38 @@ if TYPE_CHECKING:
 
 
 class DirectConnection(RespProtocol):
-    """One client, whose bytes go to the protocol that ``make`` makes once it is admitted.
-    ``refusal``: what it gets if it is not."""
+    """One client, whose bytes go to a protocol that its listener makes once it is admitted."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        admission: Admission,
-        name: bytes,
-        make: Callable[[], DirectProtocol],
-        refusal: bytes,
-    ) -> None:
-        super().__init__(runtime, admission)
-        self._name = name
-        self._make = make
-        self._refusal = refusal
+    def __init__(self, listener: DirectFactory) -> None:
+        super().__init__(listener.runtime, listener.admission)
+        self._listener = listener
 
     def connectionMade(self) -> None:
         """Register the client, or refuse it."""
         transport: Any = self.transport
         peer, host = transport.getPeer(), transport.getHost()
         if self._admission.refuse(peer, host) or self._needs_password(peer):
-            transport.write(self._refusal)
+            transport.write(self._listener.refusal)
             transport.loseConnection()
             return
         if hasattr(transport, "setTcpNoDelay"):
             transport.setTcpNoDelay(True)
-        direct = self._make()
-        stats = direct.stats = self._runtime.server.stats.protocol(self._name.decode())
+        name = self._listener.name
+        direct = self._listener.make()
+        stats = direct.stats = self._runtime.server.stats.protocol(name.decode())
         stats.connected += 1
         stats.connections += 1
         where = describe(peer, host)
         self.session = self._admission.admit(self, *where, direct=direct)
         self.session.authenticated = True
-        self.session.name = self._name
+        self.session.name = name
         transport.registerProducer(self, True)
 
     def _needs_password(self, peer: IAddress) -> bool:
         """A protocol without passwords is only for this host, once there is a password."""
         if not self._admission.guarded() or is_local(peer):
             return False
-        self._admission.refused_without_password(self._name, peer)
+        self._admission.refused_without_password(self._listener.name, peer)
         return True
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
@@ -73,7 +64,8 @@ class DirectConnection(RespProtocol):
 
 
 class DirectFactory(Factory):
-    """Connections of one listener; ``make`` makes the protocol of each."""
+    """Connections of one listener. ``make``: makes the protocol of each. ``refusal``: what a client
+    gets that is not admitted."""
 
     noisy = False
 
@@ -85,16 +77,14 @@ class DirectFactory(Factory):
         make: Callable[[], DirectProtocol],
         refusal: bytes,
     ) -> None:
-        self._runtime = runtime
-        self._admission = admission
-        self._name = name
-        self._make = make
-        self._refusal = refusal
+        self.runtime = runtime
+        self.admission = admission
+        self.name = name
+        self.make = make
+        self.refusal = refusal
 
     def buildProtocol(self, addr: IAddress | None) -> DirectConnection:
         """One connection."""
-        connection = DirectConnection(
-            self._runtime, self._admission, self._name, self._make, self._refusal
-        )
+        connection = DirectConnection(self)
         connection.factory = self
         return connection
