@@ -44,6 +44,8 @@ COMPILED = [
     "protocols/beanstalk/requests.py",
     "protocols/beanstalk/tubes.py",
     "services/clock.py",
+    "services/events/durations.py",
+    "services/events/sinks.py",
     "services/pump.py",
     "services/rounds.py",
 ]

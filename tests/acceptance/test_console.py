@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from urllib.parse import quote
 
 from tests.acceptance.consolebench import ConsoleCase, fill, letter
@@ -79,6 +81,16 @@ class PageTests(ConsoleCase):
         self.page.click("Resume thumbnails")
         self.page.wait_for_text("thumbnails goes on")
         self.assertEqual("none", self.api("GET", "queues/thumbnails")["pause"])
+
+    def test_states(self) -> None:
+        """Jobs that are delayed or in the hands of a worker are found on the page of their queue,
+        and when they will be queued."""
+        self.go("queues/mail", "Not queued")
+        self.page.click("Not queued")
+        self.page.wait("document.querySelectorAll('main table tbody tr').length >= 3")
+        self.page.wait_for_text("queued in 9 min")
+        self.assertIn("later", self.page.text())
+        self.clean(self.page)
 
     def test_flush(self) -> None:
         """Nobody empties a queue by a wrong click: its name must be typed."""
@@ -189,6 +201,26 @@ class PageTests(ConsoleCase):
         self.page.wait_for_text("The node cannot be reached")
         self.node.start()
         self.page.wait("document.getElementById('live').innerText.startsWith('Live')")
+
+    def test_unreached(self) -> None:
+        """When a node hangs, one sees on the map which others have lost it, too."""
+        others = [self.running(), self.running()]
+        for other in others:
+            self.node.client().call("CLUSTER", "MEET", "127.0.0.1", str(other.port))
+        nodes = [self.node, *others]
+        wait_for(
+            lambda: all(
+                b"reachable_nodes:2" in node.client().call("CLUSTER", "INFO") for node in nodes
+            ),
+            "all know each other",
+        )
+        witness, hanging = [other.client().call("HELLO")[1].decode()[:8] for other in others]
+        self.go("nodes", witness, hanging, "3 nodes, all connected")
+        os.kill(others[1].pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, others[1].pid, signal.SIGCONT)
+        self.page.wait_for_text("1 not reached by others")
+        arrow = "document.querySelector('svg.map line.lack title').textContent"
+        self.assertEqual(f"{witness} does not reach {hanging}", self.page.run(arrow))
 
     def test_workers(self) -> None:
         """A worker is listed with how many jobs it holds, and which queues it serves."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
 from zope.interface.verify import verifyObject
 
 from disque_tx.events import ACKED, ADDED, DELIVERED, QUEUED
+from disque_tx.nodetable import NodeEntry
 from disque_tx.services.events.sinks import EventSinks
-from disque_tx.services.interfaces import Health, INodeView, JobEvent
+from disque_tx.services.interfaces import Durations, Health, INodeView, JobEvent
 from disque_tx.services.view import NodeView, WatchedEvents
 from disque_tx.wire.eventrecords import EventRecorder
 from tests.services.nodebench import FIRST_ID, NodeCase
@@ -19,7 +22,7 @@ class ViewTests(NodeCase):
     def setUp(self) -> None:
         super().setUp()
         self.started = True
-        self.view = NodeView(self.server, lambda: self.started)
+        self.view = NodeView(self.server, EventSinks(self.node), lambda: self.started)
 
     def test_health(self) -> None:
         """A load balancer learns from it whether to send clients here."""
@@ -74,6 +77,42 @@ class ViewTests(NodeCase):
         counts = self.view.counts(b"q")
         self.assertEqual((1, 0, 2, 1), attrs.astuple(counts)[:4])
         self.assertEqual((0, 0, 0, 0, 0.0, 0.0), attrs.astuple(self.view.counts(b"nothing")))
+
+    def test_durations(self) -> None:
+        """Waits and work are counted by their length from the first question on, and cost nothing
+        before."""
+        self.turn(b"ADDJOB q before 0", b"GETJOB FROM q", b"ACKJOB " + FIRST_ID)
+        self.assertIsNone(self.node.outbox.events)
+        wait, run = self.view.durations()
+        self.assertEqual(((), ()), (_counted(wait), _counted(run)))
+        added = self.turn(b"ADDJOB q b 0 DELAY 60", b"ADDJOB q b 0").split(b"\r\n")[1][1:]
+        self.reactor.advance(0.2)
+        self.turn(b"GETJOB FROM q")
+        self.reactor.advance(30)
+        self.turn(b"ACKJOB " + added)
+        wait, run = self.view.durations()
+        self.assertEqual(((0.25,), (30.0,)), (_counted(wait), _counted(run)))
+        self.assertEqual((0.2, 30.0), (wait.sum_s, run.sum_s))
+        self.assertEqual(len(wait.bounds_s) + 1, len(wait.counts))
+
+    def test_failure_reports(self) -> None:
+        """One sees which node does not reach which other, as long as that was reported lately."""
+        node_id = b"%040x" % 7
+        entry = NodeEntry(node_id, b"10.0.0.7", 7711, 0, self.node.now_ms)
+        self.node.membership.add(entry)
+        self.assertEqual({}, self.view.failure_reports())
+        entry.reports[b"%040x" % 8] = self.node.now_ms
+        expected = {node_id.decode(): [f"{8:040x}"]}
+        self.assertEqual(expected, self.view.failure_reports())
+        self.reactor.advance(60)
+        self.turn(b"PING")
+        self.assertEqual({}, self.view.failure_reports())
+
+
+def _counted(durations: Durations) -> tuple[float, ...]:
+    """The upper bound of every duration that was counted."""
+    pairs = zip((*durations.bounds_s, math.inf), durations.counts, strict=True)
+    return tuple(bound_s for bound_s, count in pairs for _ in range(count))
 
 
 class WatchTests(NodeCase):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.errors import PeerError
+from disque_tx.errors import LocalError, PeerError
 from disque_tx.messages import JobRecord
 from disque_tx.wire.aoflog import LogDecoder, LogEncoder, holds_records, load_record, parse_record
 from disque_tx.wire.jobcodec import decode_stored, encode_stored
@@ -46,6 +46,19 @@ class EncoderTests(SynchronousTestCase):
         encoder.take()
         self.assertEqual(0, encoder.size)
         self.assertEqual(b"", encoder.take())
+
+    def test_impossible(self) -> None:
+        """A job that cannot be written leaves nothing behind that would damage the log."""
+        words = decoded(log("node0"), 10_000)[0][0]
+        job = decode_stored(words[1])
+        encoder = LogEncoder()
+        encoder.load_job(job)
+        whole = job.nodes
+        job.nodes = (b"short",)
+        self.assertRaises(LocalError, encoder.load_job, job)
+        job.nodes = whole
+        encoder.load_job(job)
+        self.assertEqual(2 * log("node0")[:163], encoder.take())
 
     def test_single_record(self) -> None:
         """A snapshot consists of the same records."""

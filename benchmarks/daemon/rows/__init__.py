@@ -23,6 +23,7 @@ from benchmarks.daemon.rows import (
     redelivery,
     start,
     waiting,
+    watching,
 )
 
 ROWS: Final[dict[str, Callable[[Bench], None]]] = {
@@ -45,6 +46,7 @@ ROWS: Final[dict[str, Callable[[Bench], None]]] = {
     "keys3": keys.three_nodes,
     "list": listing.many,
     "backoff": redelivery.backoff,
+    "watched": watching.watched,
     "backlog": backlog.backlog,
     "memory3": backlog.with_copies,
     "processes": processes.two,

@@ -149,6 +149,16 @@ class JobEvent:
 
 
 @attrs.frozen
+class Durations:
+    """How long something took, as a histogram. ``bounds_s``: upper bounds. ``counts``: of durations
+    up to each bound and above the one before, and of those above all. ``sum_s``: of all."""
+
+    bounds_s: tuple[float, ...]
+    counts: tuple[int, ...]
+    sum_s: float
+
+
+@attrs.frozen
 class ProtocolFigures:
     """What the clients of a protocol did. ``connected``: connections that are open;
     ``connections``: since the counters began. ``commands``: executed; ``errors``: requests that
@@ -188,6 +198,15 @@ class INodeView(Interface):
     def nodes() -> dict[str, int]:
         """How many nodes of the cluster are in each state: ``connected``, ``unconnected``,
         ``suspected``, ``failed``, ``handshake``; this one is not counted."""
+
+    def failure_reports() -> dict[str, list[str]]:
+        """By ID of a node, the IDs of the others that have reported lately that it does not
+        answer them; only nodes of which there are such reports."""
+
+    def durations() -> tuple[Durations, Durations]:
+        """How long jobs waited, from queueing, which is after any DELAY, to delivery; and how long
+        work took, from delivery to acknowledgement. Counted from the first call on: a node that
+        nobody asks spends no time on it."""
 
     def queues(cursor: int, least: int) -> tuple[int, list[QueueFigures]]:
         """At least ``least`` queues if there are so many, and the cursor for the next call; from 0

@@ -15,7 +15,10 @@ from disque_tx.core.queues import PAUSE_NAMES, Queue
 from disque_tx.events import ADDED, QUEUED, EventSink
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import FAIL, HANDSHAKE, MYSELF, PFAIL
+from disque_tx.services.events.durations import BOUNDS_MS, DurationSink, Histogram
+from disque_tx.services.events.sinks import EventSinks
 from disque_tx.services.interfaces import (
+    Durations,
     Health,
     INodeView,
     JobEvent,
@@ -28,15 +31,20 @@ from disque_tx.services.interfaces import (
 _FULL: Final = 2
 _STATES: Final = ((FAIL, "failed"), (PFAIL, "suspected"), (HANDSHAKE, "handshake"))
 
+_BOUNDS_S: Final = tuple(bound_ms / 1000 for bound_ms in BOUNDS_MS)
+
 
 @implementer(INodeView)
 class NodeView:
-    """The state of one node. ``started``: whether its start is complete."""
+    """The state of one node. ``sinks``: where its events go. ``started``: whether its start is
+    complete."""
 
-    def __init__(self, server: Server, started: Callable[[], bool]) -> None:
+    def __init__(self, server: Server, sinks: EventSinks, started: Callable[[], bool]) -> None:
         self._server = server
         self._node = server.node
+        self._sinks = sinks
         self._started = started
+        self._durations: DurationSink | None = None
 
     def health(self) -> Health:
         """Whether the node can serve."""
@@ -78,6 +86,25 @@ class NodeView:
             link = "unconnected" if entry.link is None else "connected"
             counts[states[0] if states else link] += 1
         return counts
+
+    def failure_reports(self) -> dict[str, list[str]]:
+        """Which nodes do not reach which others, as far as they have reported it lately."""
+        oldest_ms = self._node.now_ms - 2 * self._node.cluster.node_timeout_ms
+        reports = {
+            entry.id.decode(): [
+                who.decode() for who, at_ms in entry.reports.items() if at_ms >= oldest_ms
+            ]
+            for entry in self._node.membership.nodes.values()
+        }
+        return {about: who for about, who in reports.items() if who}
+
+    def durations(self) -> tuple[Durations, Durations]:
+        """How long jobs waited, and how long work took."""
+        sink = self._durations
+        if sink is None:
+            sink = self._durations = DurationSink()
+            self._sinks.add(sink)
+        return _durations(sink.wait), _durations(sink.run)
 
     def queues(self, cursor: int, least: int) -> tuple[int, list[QueueFigures]]:
         """At least ``least`` queues, from this cursor on."""
@@ -136,6 +163,10 @@ class NodeView:
             import_rate=queue.import_rate(now_ms),
             pause=PAUSE_NAMES[queue.paused].decode(),
         )
+
+
+def _durations(histogram: Histogram) -> Durations:
+    return Durations(_BOUNDS_S, tuple(histogram.counts), histogram.sum_ms / 1000)
 
 
 class WatchedEvents(EventSink):

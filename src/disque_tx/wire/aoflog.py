@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from disque_tx.errors import PeerError
+from disque_tx.errors import LocalError, PeerError
 from disque_tx.keymessages import KEY_BYTES_MAX
 from disque_tx.messages import (
     JOB_ID_LENGTH,
@@ -25,13 +26,13 @@ from disque_tx.messages import (
     KeyEntry,
     LogSink,
 )
-from disque_tx.wire.jobcodec import decode_stored, encode_stored, stored_length
+from disque_tx.wire.jobcodec import decode_stored, encode_stored, stored_length, write_stored
 from disque_tx.wire.keys import entry_bytes, read_entry
 
 _DELETE: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n"
-_DELETE_BYTES: Final = len(_DELETE) + 42
 _LOAD: Final = b"*2\r\n$7\r\nLOADJOB\r\n$%d\r\n"
 _LOADS: Final = [_LOAD % n for n in range(1024)]
+_END: Final = b"\r\n"
 _MAX_ARGS: Final = 16
 _MAX_ARGUMENT: Final = 600 * 1024 * 1024
 _MAX_HEADER: Final = 64
@@ -58,27 +59,30 @@ def note_record(job_id: bytes, owner: bytes, data: bytes) -> bytes:
 class LogEncoder(LogSink):
     """Records of one turn, to be taken and written in one piece. ``size``: bytes collected."""
 
-    __slots__ = ("size", "_chunks")
+    __slots__ = ("size", "_writer")
 
     def __init__(self) -> None:
         self.size: i64 = 0
-        self._chunks: list[bytes] = []
+        self._writer = BytesWriter()
 
     def load_job(self, job: JobRecord) -> None:
         size = stored_length(job)
-        header = _LOADS[size] if size < 1024 else _LOAD % size
-        chunks = self._chunks
-        chunks.append(header)
-        chunks.append(encode_stored(job))
-        chunks.append(b"\r\n")
-        self.size += len(header) + size + 2
+        writer = self._writer
+        writer.write(_LOADS[size] if size < 1024 else _LOAD % size)
+        try:
+            write_stored(writer, job)
+        except LocalError:
+            writer.truncate(self.size)
+            raise
+        writer.write(_END)
+        self.size = len(writer)
 
     def delete_job(self, job_id: bytes) -> None:
-        chunks = self._chunks
-        chunks.append(_DELETE)
-        chunks.append(job_id)
-        chunks.append(b"\r\n")
-        self.size += _DELETE_BYTES
+        writer = self._writer
+        writer.write(_DELETE)
+        writer.write(job_id)
+        writer.write(_END)
+        self.size = len(writer)
 
     def note_job(self, job_id: bytes, owner: bytes, data: bytes) -> None:
         self._add(note_record(job_id, owner, data))
@@ -90,13 +94,13 @@ class LogEncoder(LogSink):
         self._add(b"*2\r\n$7\r\nFREEKEY\r\n$%d\r\n%s\r\n" % (len(key), key))
 
     def _add(self, record: bytes) -> None:
-        self._chunks.append(record)
+        self._writer.write(record)
         self.size += len(record)
 
     def take(self) -> bytes:
         """Everything collected, in order; the encoder is empty afterwards."""
-        data = b"".join(self._chunks)
-        self._chunks = []
+        data = self._writer.getvalue()
+        self._writer = BytesWriter()
         self.size = 0
         return data
 

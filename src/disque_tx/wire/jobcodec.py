@@ -57,19 +57,28 @@ def stored_length(job: JobRecord) -> int:
     return _MINIMUM + len(job.queue) + job.body_bytes + NODE_ID_LENGTH * len(job.nodes)
 
 
+def write_stored(writer: BytesWriter, job: JobRecord) -> None:
+    """Append the storage form: everything as it is, expiry absolute. ``LocalError`` for what does
+    not fit into its field; a part of the record is appended then."""
+    _write(writer, job, job.etime_s, i64(job.flags))
+
+
 def encode_stored(job: JobRecord) -> bytes:
-    """The storage form: everything as it is, expiry absolute. ``LocalError`` for what does not fit
-    into its field."""
-    return _encoded(job, job.etime_s, i64(job.flags))
+    """The same as bytes of their own."""
+    writer = BytesWriter()
+    write_stored(writer, job)
+    return writer.getvalue()
 
 
 def encode_moving(job: JobRecord, life_s: i64) -> bytes:
     """The message form. ``life_s``: seconds that the job has left, 1 to 2^32-1. ``LocalError`` for
     what does not fit into its field."""
-    return _encoded(job, life_s, i64(job.flags) & _MOVING_FLAGS)
+    writer = BytesWriter()
+    _write(writer, job, life_s, i64(job.flags) & _MOVING_FLAGS)
+    return writer.getvalue()
 
 
-def _encoded(job: JobRecord, etime_s: i64, flags: i64) -> bytes:
+def _write(writer: BytesWriter, job: JobRecord, etime_s: i64, flags: i64) -> None:
     job_id = job.id
     if len(job_id) != JOB_ID_LENGTH:
         raise LocalError(f"job ID of {len(job_id)} bytes in a job record, it must have 40")
@@ -77,7 +86,6 @@ def _encoded(job: JobRecord, etime_s: i64, flags: i64) -> bytes:
         raise LocalError(f"job record with flags {flags}")
     nodes = job.nodes
     size: i64 = _MINIMUM + len(job.queue) + job.body_bytes + NODE_ID_LENGTH * len(nodes)
-    writer = BytesWriter()
     write_i32_le(writer, _word(size - 4))
     writer.write(job_id)
     writer.append(job.state)
@@ -98,7 +106,6 @@ def _encoded(job: JobRecord, etime_s: i64, flags: i64) -> bytes:
         if len(node) != NODE_ID_LENGTH:
             raise LocalError(f"node ID of {len(node)} bytes in a job record")
         writer.write(node)
-    return writer.getvalue()
 
 
 def _word(number: i64) -> i32:

@@ -20,6 +20,7 @@ from disque_tx.protocols.http.api.node import node_routes
 from disque_tx.protocols.http.api.openapi import openapi_routes
 from disque_tx.protocols.http.api.policies import policy_routes
 from disque_tx.protocols.http.api.queues import queue_routes
+from disque_tx.protocols.http.api.scanning import scanning_routes
 from disque_tx.protocols.http.api.schedules import schedule_routes
 from disque_tx.protocols.http.channel import Channel
 from disque_tx.protocols.http.files import file_routes
@@ -65,7 +66,7 @@ def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     """Everything that a listener serves."""
     routes = Routes()
     routes.add(*health_routes(), *login_routes(sessions), *file_routes())
-    routes.add(*adding_routes(), *job_routes())
+    routes.add(*adding_routes(), *job_routes(), *scanning_routes())
     routes.add(*queue_routes(), *count_routes(), *emptying_routes(), *deadletter_routes())
     routes.add(*policy_routes(), *schedule_routes())
     routes.add(*metrics_routes(host))

@@ -46,7 +46,7 @@ class PluginHost:
         self.log = platform.log
         self.reactor: Any = platform.reactor
         self.node_service = service
-        self.view = NodeView(runtime.server, started)
+        self.view = NodeView(runtime.server, sinks, started)
         self._runtime = runtime
         self._admission = Admission(runtime, settings, platform.log)
         self._sinks = sinks

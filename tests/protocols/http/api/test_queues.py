@@ -56,6 +56,32 @@ class QueueTests(SlicedCase):
         self.assertEqual(f"{_V1}/queues/a%2Fb", queue["url"])
         self.problem(404, "NOQUEUE", self.http("GET", f"{_V1}/queues/none"))
 
+    def test_jobs(self) -> None:
+        """Jobs that are not in the queue at the moment are found, too, page by page, and those of
+        other queues are not in the way."""
+        for number in range(120):
+            self.call(b"ADDJOB", b"other", b"%d" % number, b"0")
+        for number in range(3):
+            self.call(b"ADDJOB", b"q", b"%d" % number, b"0", b"DELAY", b"60", b"RETRY", b"9")
+        self.call(b"ADDJOB", b"q", b"now", b"0")
+        for state, bodies in (
+            ("active", "012"),
+            ("queued", ["now"]),
+            ("any", ["0", "1", "2", "now"]),
+        ):
+            found, cursor, pages = [], "0", 0
+            while cursor is not None:
+                query = f"state={state}&count=2&cursor={cursor}"
+                answer = self.http("GET", f"{_V1}/queues/q/jobs?{query}").json
+                found += answer["jobs"]
+                cursor = answer["cursor"]
+                pages += 1
+            self.assertEqual(sorted(bodies), sorted({job["body"] for job in found}), state)
+            self.assertGreater(pages, 1)
+        self.assertEqual(200, self.http("GET", found[0]["url"]).status)
+        for bad in ("state=lost", "count=0", "cursor=-1", "cursor=x"):
+            self.problem(400, "ERR", self.http("GET", f"{_V1}/queues/q/jobs?{bad}"))
+
     def test_peek(self) -> None:
         """Jobs can be looked at from both ends, and stay where they are."""
         for body in (b"1", b"2", b"3"):

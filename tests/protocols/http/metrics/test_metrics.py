@@ -9,7 +9,6 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.protocols.http.metrics.durations import Histogram
 from disque_tx.protocols.http.metrics.perqueue import name_filter
 from disque_tx.protocols.http.problems import Problem
 from tests.protocols.http.api.test_queues import SlicedCase
@@ -136,16 +135,3 @@ class PatternTests(SynchronousTestCase):
         """A pattern that could occupy the node for hours is refused."""
         for pattern in ("(a+)+", "a{9}", "[a", "a*", "^a$", "\\d", "x" * 300):
             self.assertRaises(Problem, name_filter, pattern)
-
-
-class HistogramTests(SynchronousTestCase):
-    """Durations by bound."""
-
-    def test_buckets(self) -> None:
-        """A duration counts for every bound that it does not exceed."""
-        histogram = Histogram()
-        for elapsed_ms in (0, 1, 1_000, 10_000_000):
-            histogram.add(elapsed_ms)
-        buckets = dict(histogram.buckets())
-        self.assertEqual((2, 2, 3, 4), tuple(buckets[b] for b in ("0.001", "0.5", "1.0", "+Inf")))
-        self.assertEqual(10_001_001, histogram.sum_ms)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
-from disque_tx.protocols.http.api.values import NUMBER, ROOT, array, schema
+import attrs
+
+from disque_tx.protocols.http.api.values import NUMBER, REAL, ROOT, array, schema
 from disque_tx.protocols.http.exchange import Exchange
 from disque_tx.protocols.http.routes import Parameter, Route
-from disque_tx.services.interfaces import IHost
+from disque_tx.services.interfaces import Durations, IHost
 
 STEP_S: Final = 5
 WINDOW_S: Final = 15 * 60
@@ -27,6 +31,31 @@ _FIELDS: Final = {
     "commands": "total_commands_processed",
 }
 _TIME: Final = "at_ms"
+#: Members of a sample, and the share of the jobs delivered since the sample before that waited at
+#: most so long.
+_WAITS: Final = {"wait_p50_s": 0.5, "wait_p95_s": 0.95, "wait_p99_s": 0.99}
+
+
+@attrs.frozen
+class Sample:
+    """What is remembered of a moment. ``figures``: by member. ``waits``: of all jobs so far."""
+
+    figures: dict[str, int]
+    waits: Durations
+
+
+def quantile(bounds_s: Sequence[float], counts: Sequence[int], share: float) -> float:
+    """The duration that this share of those counted does not exceed, in seconds: within the
+    bounds of its bucket in proportion, the last bound at most, and 0 if nothing is counted."""
+    rank = share * sum(counts)
+    if rank == 0:
+        return 0.0
+    lower_s, below = 0.0, 0
+    for bound_s, count in zip(bounds_s, counts, strict=False):
+        if below + count >= rank:
+            return round(lower_s + (bound_s - lower_s) * (rank - below) / count, 6)
+        lower_s, below = bound_s, below + count
+    return lower_s
 
 
 class History:
@@ -35,34 +64,50 @@ class History:
 
     def __init__(self, host: IHost) -> None:
         self._host = host
-        self._samples: deque[dict[str, int]] = deque(maxlen=WINDOW_S // STEP_S + 1)
+        self._samples: deque[Sample] = deque(maxlen=WINDOW_S // STEP_S + 1)
 
-    def _sample(self) -> dict[str, int]:
+    def _sample(self) -> Sample:
         info = self._host.view.info()
         figures = {name: int(info.get(field, 0)) for name, field in _FIELDS.items()}
-        return {_TIME: round(self._host.reactor.seconds() * 1000), **figures}
+        figures[_TIME] = round(self._host.reactor.seconds() * 1000)
+        return Sample(figures, self._host.view.durations()[0])
 
     def show(self, exchange: Exchange) -> dict[str, Any]:
         """The samples of the last seconds, oldest first, and one of this moment."""
         now = self._sample()
-        first_ms = now[_TIME] - exchange.number("seconds") * 1000
+        now_ms = now.figures[_TIME]
+        first_ms = now_ms - exchange.number("seconds") * 1000
         kept = self._samples
-        shown = [sample for sample in kept if first_ms <= sample[_TIME] < now[_TIME]]
-        if not kept or now[_TIME] - kept[-1][_TIME] >= STEP_S * 1000:
+        shown = [sample for sample in kept if first_ms <= sample.figures[_TIME] < now_ms]
+        if not kept or now_ms - kept[-1].figures[_TIME] >= STEP_S * 1000:
             kept.append(now)
         shown.append(now)
-        columns = {name: [sample[name] for sample in shown] for name in now}
+        columns: dict[str, list[Any]] = {
+            name: [sample.figures[name] for sample in shown] for name in (_TIME, *_FIELDS)
+        }
+        for name, share in _WAITS.items():
+            columns[name] = [
+                _wait_s(before, after, share) for before, after in pairwise([shown[0], *shown])
+            ]
         return {"step_s": STEP_S, "samples": columns}
+
+
+def _wait_s(before: Sample, after: Sample, share: float) -> float:
+    counts = [b - a for a, b in zip(before.waits.counts, after.waits.counts, strict=True)]
+    return quantile(after.waits.bounds_s, counts, share)
 
 
 def history_routes(host: IHost) -> list[Route]:
     """The samples."""
     history = History(host)
-    columns = schema(**{name: array(NUMBER) for name in (_TIME, *_FIELDS)})
+    columns = schema(
+        **{name: array(NUMBER) for name in (_TIME, *_FIELDS)},
+        **{name: array(REAL) for name in _WAITS},
+    )
     return [
         Route(
-            "GET", f"{ROOT}/history", history.show, "Figures of the node over time; counters since"
-            " its start, and levels",
+            "GET", f"{ROOT}/history", history.show, "Figures of the node over time: counters since"
+            " its start, levels, and the waits of jobs that were delivered since the sample before",
             (Parameter("seconds", "So far back", "integer", WINDOW_S, 1, WINDOW_S),),
             answer=schema(step_s=NUMBER, samples=columns),
         ),

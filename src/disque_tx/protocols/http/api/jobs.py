@@ -38,7 +38,8 @@ _JOB: Final = schema(
     id=TEXT, queue=TEXT, url=TEXT, body=TEXT, body_base64=TEXT, nacks=NUMBER,
     additional_deliveries=NUMBER,
 )  # fmt: skip
-_SHOWN: Final = schema(
+#: A job as SHOW describes it.
+SHOWN: Final = schema(
     id=TEXT, queue={"type": ["string", "null"]}, state=TEXT, repl=NUMBER, ttl=NUMBER, ctime=NUMBER,
     delay=NUMBER, retry=NUMBER, nacks=NUMBER, additional_deliveries=NUMBER,
     nodes_delivered=array(TEXT), nodes_confirmed=array(TEXT),
@@ -127,7 +128,7 @@ def job_routes() -> list[Route]:
             ),
             answer=schema(jobs=array(_JOB)), errors=(503,),
         ),
-        Route("GET", job, show, "A job as this node knows it", answer=_SHOWN, errors=(404,)),
+        Route("GET", job, show, "A job as this node knows it", answer=SHOWN, errors=(404,)),
         Route(
             "GET", f"{job}/wait", wait, "Wait until the job has ended; null if it has not in time",
             (

@@ -19,12 +19,14 @@ _OBJECT: Final[dict[str, Any]] = {"type": "object"}
 
 
 async def nodes(exchange: Exchange) -> dict[str, Any]:
-    """CLUSTER NODES."""
+    """CLUSTER NODES, and by which others a node is not reached."""
     listing = text(await exchange.call(b"CLUSTER", b"NODES"))
+    reports = exchange.host.view.failure_reports()
     found: list[dict[str, Any]] = []
     for line in listing.splitlines():
         values: dict[str, Any] = dict(zip(_NODE_FIELDS, line.split(" "), strict=False))
         values["flags"] = values.get("flags", "").split(",")
+        values["unreached_by"] = reports.get(values["id"], [])
         found.append(values)
     return {"nodes": found}
 
@@ -91,7 +93,8 @@ def node_routes() -> list[Route]:
     )
     return [
         Route(
-            "GET", f"{ROOT}/nodes", nodes, "The nodes that this one knows, and its links to them",
+            "GET", f"{ROOT}/nodes", nodes, "The nodes that this one knows, its links to them, and"
+            " which others have reported lately that they do not reach them",
             answer=schema(nodes=array(_OBJECT)),
         ),
         Route(

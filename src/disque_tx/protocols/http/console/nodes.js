@@ -19,7 +19,9 @@ function state(node) {
 
 const address = (node) => (node.address.startsWith(":") ? `port ${node.address.slice(1)}` : node.address);
 
-/** This node in the middle, the others around it. */
+const short = (id) => id.slice(0, 8);
+
+/** This node in the middle, the others around it; a line across, with an arrow, from each that does not reach another. */
 function draw(svg, nodes) {
   const me = nodes.find((node) => node.flags.includes("myself"));
   const others = nodes.filter((node) => node !== me).slice(0, MAPPED_MAX);
@@ -31,14 +33,24 @@ function draw(svg, nodes) {
     const [x, y] = place(at);
     return s("line", { class: `s-${state(node)[1]}`, x1: WIDTH / 2, y1: HEIGHT / 2 - 8, x2: x, y2: y });
   });
+  const places = new Map([[me?.id, [WIDTH / 2, HEIGHT / 2 - 8]], ...others.map((node, at) => [node.id, place(at)])]);
+  const lacks = nodes.filter((node) => places.has(node.id)).flatMap((node) => node.unreached_by.filter((id) => places.has(id)).map((id) => {
+    const [[fromX, fromY], [toX, toY]] = [places.get(id), places.get(node.id)];
+    const part = 1 - 24 / Math.hypot(toX - fromX, toY - fromY);
+    return s("line", { class: "s-bad lack", "marker-end": "url(#arrow)", x1: fromX, y1: fromY,
+      x2: fromX + (toX - fromX) * part, y2: fromY + (toY - fromY) * part },
+    s("title", {}, `${short(id)} does not reach ${short(node.id)}`));
+  }));
+  const arrow = lacks.length && s("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" },
+    s("path", { class: "arrow", d: "M0 0L8 4L0 8Z" }));
   // Labels are outside, where no link of the node is.
   const label = (y, mine) => (mine || y > HEIGHT / 2 - 20 ? y + (mine ? 42 : 36) : y - 42);
   const dot = (node, x, y, mine) => s("g", {}, s("title", {}, `${node.id}: ${state(node)[0]}`),
     s("circle", { class: `s-${state(node)[1]}${mine ? " me" : ""}`, cx: x, cy: y, r: mine ? 24 : 18 }),
     others.length <= 24 && s("text", { x, y: label(y, mine) }, address(node)),
-    others.length <= 24 && s("text", { class: "sub", x, y: label(y, mine) + 15 }, `${node.id.slice(0, 8)}, ${state(node)[0]}`));
+    others.length <= 24 && s("text", { class: "sub", x, y: label(y, mine) + 15 }, `${short(node.id)}, ${state(node)[0]}`));
   const dots = others.map((node, at) => dot(node, ...place(at), false));
-  svg.replaceChildren(...lines, ...dots, ...(me ? [dot(me, WIDTH / 2, HEIGHT / 2 - 8, true)] : []));
+  svg.replaceChildren(...(arrow ? [arrow] : []), ...lines, ...lacks, ...dots, ...(me ? [dot(me, WIDTH / 2, HEIGHT / 2 - 8, true)] : []));
 }
 
 export default function nodes() {
@@ -51,17 +63,20 @@ export default function nodes() {
       const [text, kind] = state(node);
       if (cell.textContent !== text) cell.replaceChildren(h("span", { class: `badge ${kind}` }, text));
     } },
+    { title: "Not reached by", text: (node) => node.unreached_by.map(short).join(", ") },
     { title: "Flags", minor: true, text: (node) => node.flags.filter((flag) => flag !== "noflags").join(", ") },
     { title: "Last heartbeat", num: true, text: (node) => (Number(node.pong_received) ? distance(Number(node.pong_received)) : "") },
   ], { key: (node) => node.id });
   const alone = h("p", { class: "soft" }, "This node is alone. To make it a member of a cluster: ", h("code", {}, "disque cluster meet HOST PORT"));
   const node = h("div", { class: "page" }, h("div", { class: "head" }, h("h1", {}, "Nodes"), summary),
-    card("Links as this node sees them", null, h("div", { class: "body" }, svg, alone)), card("Nodes", null, table.node));
+    card("Links of this node, and what other nodes report", null, h("div", { class: "body" }, svg, alone)), card("Nodes", null, table.node));
 
   async function refresh(signal) {
     const found = (await get(at("nodes"), signal)).nodes;
     const bad = found.filter((one) => !["this node", "connected"].includes(state(one)[0]));
-    put(summary, `${many(found.length, "node")}, ${bad.length ? `${bad.length} not connected` : "all connected"}`);
+    const missed = found.filter((one) => one.unreached_by.length).length;
+    put(summary, `${many(found.length, "node")}, ${bad.length ? `${bad.length} not connected` : "all connected"}${
+      missed ? `, ${missed} not reached by others` : ""}`);
     svg.setAttribute("aria-label", `Map of ${many(found.length, "node")}: ${found.map((one) => `${address(one)} ${state(one)[0]}`).join(", ")}`);
     draw(svg, found);
     alone.hidden = found.length > 1;

@@ -23,7 +23,7 @@ export default function overview(app) {
   });
   const flow = new LineChart("Jobs/s", ["added", "delivered", "done"], real);
   const stock = new LineChart("Jobs on this node", ["queued", "in hand"], real, 4);
-  const waits = new LineChart("Wait of the oldest job", ["oldest"], duration, 4, SECONDS);
+  const waits = new LineChart("Wait in the queue", ["oldest", "99 %", "median"], duration, 0.004, SECONDS);
   const memory = new LineChart("Memory of jobs", ["used"], bytes, 1024, BYTES);
   const table = new Table("Queues that wait longest", [
     { title: "Queue", class: "name", fill: (cell, row) => cell.firstChild ?? cell.append(link(row.name, `#/queues/${key(row.url)}`, row.name)) },
@@ -54,8 +54,9 @@ export default function overview(app) {
     const speed = Object.fromEntries(["added", "delivered", "acked"].map((name) => [name, rates(times, samples[name])]));
     const middle = times.slice(1);
     put(about, `Disque-tx ${fields.disque_tx_version} · up for ${duration(Number(fields.uptime_in_seconds))} · ${many(Number(fields.reachable_nodes) + 1, "node")}`);
-    for (const name of Object.keys(speed)) figures.set(name, real(speed[name].at(-1) ?? 0), "jobs/s", `${count(samples[name].at(-1))} in all`);
     const last = (name) => samples[name].at(-1);
+    const notes = { delivered: `99 % waited at most ${duration(last("wait_p99_s"))}` };
+    for (const name of Object.keys(speed)) figures.set(name, real(speed[name].at(-1) ?? 0), "jobs/s", notes[name] ?? `${count(last(name))} in all`);
     figures.set("queued", count(last("queued")), last("queued") === 1 ? "job" : "jobs", many(fields.registered_queues, "queue"));
     figures.set("in_hand", count(last("in_hand")), last("in_hand") === 1 ? "job" : "jobs", `${count(fields.jobs_in_backoff)} in backoff`);
     figures.set("oldest", duration(last("oldest_s")));
@@ -66,7 +67,7 @@ export default function overview(app) {
     figures.set("log", ...(writes ? size(last("log_bytes")) : ["off", ""]), writes ? `last write: ${fields.aof_last_write_status}` : "jobs in memory only");
     flow.update(middle, [speed.added, speed.delivered, speed.acked], window_s);
     stock.update(times, [samples.queued, samples.in_hand], window_s);
-    waits.update(times, [samples.oldest_s], window_s);
+    waits.update(times, [samples.oldest_s, samples.wait_p99_s, samples.wait_p50_s], window_s);
     memory.update(times, [samples.memory_bytes], window_s);
     none.hidden = queues.length > 0;
     table.node.hidden = !none.hidden;

@@ -5,11 +5,12 @@ import { LineChart } from "/console/charts.js";
 import { letters } from "/console/deadletters.js";
 import { confirm } from "/console/dialog.js";
 import { button, card, empty, h, put, segments, tiles } from "/console/dom.js";
-import { count, duration, many, preview, real } from "/console/format.js";
+import { count, distance, duration, many, preview, real } from "/console/format.js";
 import { link, Table } from "/console/table.js";
 
 const STATES = { none: "Nothing", in: "New jobs", out: "Deliveries", all: "Everything" };
 const PEEK = 20;
+const SCANS_MAX = 5;
 const WINDOW_S = 60;
 const SAMPLES_MAX = 200;
 
@@ -28,19 +29,39 @@ export default function queue(app, name) {
     { title: "Pattern", text: (row) => row.pattern },
   ], { key: (row) => row.name });
   const nopolicy = empty("No policy", "The defaults hold. Settings for all queues of a pattern:", "disque policy set 'mail:*' retry 60");
-  const jobs = new Table("Jobs in the queue", [
+  const jobs = new Table("Jobs", [
     { title: "Job", class: "mono", fill: (cell, row) => cell.firstChild ?? cell.append(link(row.id, `#/jobs/${key(row.url)}`)) },
+    { title: "State", minor: true, text: state },
     { title: "Body", class: "wide mono", text: (row) => preview(row.body ?? `${row.body_base64} (Base64)`) },
   ], { key: (row) => row.id });
-  const nojobs = empty("No job waits here", "Jobs in hand of workers are not in the queue. To add one:", `disque addjob ${title} 'hello' 0`);
-  const which = segments("Which end of the queue", [["oldest", "Oldest"], ["newest", "Newest"]], edge, (value) => { edge = value; app.refresh(); });
+  const nojobs = empty("No job waits here", "Jobs in the hands of workers, delayed, or in backoff are under “Not queued”. To add one:", `disque addjob ${title} 'hello' 0`);
+  const which = segments("Which jobs", [["oldest", "Oldest"], ["newest", "Newest"], ["others", "Not queued"]], edge, (value) => { edge = value; app.refresh(); });
+  const scanned = h("span", { class: "soft" });
   const mail = letters(app, name);
   const pausing = h("select", { id: "pausing", onchange: () => pause(pausing.value) }, Object.entries(STATES).map(([value, text]) => h("option", { value }, text)));
   const controls = app.writes && [h("label", { class: "field" }, "Pause", pausing), button("Flush…", flush, { class: "danger" })];
   const content = h("div", { class: "page" }, figures.node, h("div", { class: "grid2" }, stock.node, flow.node),
-    card("Jobs in the queue", which, jobs.node, nojobs), mail.node, card("Policy", null, policy.node, nopolicy));
+    card("Jobs", [scanned, which], jobs.node, nojobs), mail.node, card("Policy", null, policy.node, nopolicy));
   const node = h("div", { class: "page" }, h("div", { class: "head" }, h("a", { href: "#/queues" }, "Queues"), h("span", { class: "soft" }, "/"), heading, badge, h("div", { class: "end" }, controls)), content);
   badge.hidden = true;
+
+  function state(row) {
+    if (row.state === undefined) return "queued";
+    if (row.state !== "active") return row.state;
+    return row.next_requeue_within === null ? "in hand, delivered once" : `queued ${distance(Date.now() + row.next_requeue_within)}`;
+  }
+
+  /** Jobs that are in hand, delayed or in backoff: some that are found soon among all jobs of the node. */
+  async function others(signal) {
+    let [found, cursor] = [[], 0];
+    for (let scans = 0; scans < SCANS_MAX && cursor !== null && found.length < PEEK; scans += 1) {
+      const answer = await get(query(path("jobs"), { state: "active", count: PEEK, cursor }), signal);
+      found = found.concat(answer.jobs);
+      cursor = answer.cursor;
+    }
+    put(scanned, cursor === null && found.length <= PEEK ? "" : "Some of them");
+    return { jobs: found.slice(0, PEEK) };
+  }
 
   function pause(value) {
     return app.act(() => post(path("pause"), { pause: value }), value === "none" ? "The queue goes on." : `Paused: ${STATES[value].toLowerCase()}.`);
@@ -68,7 +89,7 @@ export default function queue(app, name) {
   async function refresh(signal) {
     const [counts, peeked, rules] = await Promise.all([
       get(at("counts", name), signal),
-      get(query(path("peek"), { count: PEEK, from: edge }), signal),
+      edge === "others" ? others(signal) : get(query(path("peek"), { count: PEEK, from: edge }), signal),
       known ? null : get(path("policy"), signal),
     ]);
     title = counts.name;
@@ -84,6 +105,7 @@ export default function queue(app, name) {
     badge.hidden = counts.pause === "none";
     put(badge, `Paused: ${STATES[counts.pause].toLowerCase()}`);
     if (document.activeElement !== pausing) pausing.value = counts.pause;
+    if (edge !== "others") put(scanned, "");
     jobs.update(peeked.jobs);
     jobs.node.hidden = !peeked.jobs.length;
     nojobs.hidden = !jobs.node.hidden;

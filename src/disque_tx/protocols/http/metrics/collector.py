@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final
 
 from prometheus_client.core import (
@@ -14,8 +15,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from disque_tx.protocols.http.metrics.durations import Durations
-from disque_tx.services.interfaces import INodeView
+from disque_tx.services.interfaces import Durations, INodeView
 
 #: Name, help and field of INFO.
 _COUNTERS: Final = (
@@ -63,9 +63,8 @@ _CPU: Final = (("user", "used_cpu_user"), ("system", "used_cpu_sys"))
 class NodeCollector(Collector):
     """Reads the node's plain counters whenever it is asked."""
 
-    def __init__(self, view: INodeView, durations: Durations) -> None:
+    def __init__(self, view: INodeView) -> None:
         self._view = view
-        self._durations = durations
 
     def describe(self) -> list[Metric]:
         """Nothing: names are not checked by collecting everything once."""
@@ -92,13 +91,11 @@ class NodeCollector(Collector):
         yield from self._commands()
         yield from self._protocols()
         yield from self._states()
-        for name, text, histogram in (
-            ("disque_job_wait_seconds", "From queueing, after any DELAY, to delivery",
-             self._durations.wait),
-            ("disque_job_run_seconds", "From delivery to acknowledgement", self._durations.run),
-        ):  # fmt: skip
-            total_s = histogram.sum_ms / 1000
-            yield HistogramMetricFamily(name, text, histogram.buckets(), total_s)
+        wait, run = self._view.durations()
+        yield _histogram(
+            "disque_job_wait_seconds", "From queueing, after any DELAY, to delivery", wait
+        )
+        yield _histogram("disque_job_run_seconds", "From delivery to acknowledgement", run)
 
     def _commands(self) -> Iterator[Metric]:
         calls = CounterMetricFamily(
@@ -139,3 +136,9 @@ class NodeCollector(Collector):
         yield GaugeMetricFamily(
             "disque_aof_write_ok", "The log can be written", int(not health.write_error)
         )
+
+
+def _histogram(name: str, text: str, durations: Durations) -> Metric:
+    bounds = (*map(str, durations.bounds_s), "+Inf")
+    buckets = zip(bounds, map(float, accumulate(durations.counts)), strict=True)
+    return HistogramMetricFamily(name, text, list(buckets), durations.sum_s)

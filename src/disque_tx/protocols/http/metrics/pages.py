@@ -9,7 +9,6 @@ from prometheus_client.exposition import choose_encoder
 
 from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.metrics.collector import NodeCollector
-from disque_tx.protocols.http.metrics.durations import Durations
 from disque_tx.protocols.http.metrics.perqueue import FAMILIES, name_filter, queue_metrics
 from disque_tx.protocols.http.problems import bad_request
 from disque_tx.protocols.http.routes import Parameter, Route
@@ -23,13 +22,11 @@ class Pages:
     """The metrics of one node."""
 
     def __init__(self, host: IHost) -> None:
-        self._durations = Durations(host)
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(NodeCollector(host.view, self._durations))
+        self._registry.register(NodeCollector(host.view))
 
     def summary(self, exchange: Exchange) -> Reply:
         """The node as a whole: always a few hundred lines."""
-        self._durations.begin()
         encode, content_type = choose_encoder(_accepted(exchange))
         return Reply(encode(self._registry), content_type=content_type)
 

@@ -1,0 +1,74 @@
+"""A node that is watched: a console is open, and metrics of all its queues are fetched."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+from urllib.request import urlopen
+
+from benchmarks.daemon.bench import Bench, Load, Result
+from benchmarks.daemon.report import at_least
+from benchmarks.daemon.servers import free_port
+
+_QUEUES: Final = 10_000
+_STEP_S: Final = 5
+#: A round must contain some of the steps.
+_TIMES: Final = 12
+#: What Prometheus fetches, and what the console's first page asks for.
+_PATHS: Final = (
+    "metrics",
+    "metrics/detailed",
+    "api/v1/info",
+    "api/v1/history?seconds=300",
+    "api/v1/counts?sort=oldest&limit=6",
+)
+
+
+def watched(bench: Bench) -> None:
+    """Beside a node with the same queues that nobody watches."""
+    port = free_port()
+    ours = bench.disque("--listen", f"http tcp:{port}:interface=127.0.0.1")
+    other = bench.disque()
+    for server in (ours, other):
+        bench.run(server, Load(_QUEUES, queues=_QUEUES, options=("-w", "-m", "add")))
+    for depth in (1, 16):
+        name = f"{_QUEUES:,} queues, console and Prometheus, depth {depth}"
+        load = Load(bench.jobs * _TIMES * (1 if depth == 1 else 4), depth=depth)
+
+        def with_watchers(load: Load = load) -> Result:
+            with _watchers(port):
+                return bench.run(ours, load)
+
+        def alone(load: Load = load) -> Result:
+            return bench.run(other, load)
+
+        rows = bench.in_turn(name, with_watchers, alone)
+        ratios = [a.jobs_s / b.jobs_s for a, b in rows]
+        bench.report.add(name, "jobs/s ÷ unwatched", ratios, at_least(0.97))
+        bench.report.add(name, "CPU ÷ unwatched", [a.cpu_us / b.cpu_us for a, b in rows])
+    ours.stop()
+    other.stop()
+
+
+@contextmanager
+def _watchers(port: int) -> Iterator[None]:
+    """Ask for everything every few seconds meanwhile."""
+    ended = threading.Event()
+
+    def ask() -> None:
+        while True:
+            for path in _PATHS:
+                with urlopen(f"http://127.0.0.1:{port}/{path}") as answer:
+                    answer.read()
+            if ended.wait(_STEP_S):
+                return
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

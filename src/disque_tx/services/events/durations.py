@@ -1,0 +1,66 @@
+"""How long jobs waited and how long work took: histograms that are counted with every job."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.events import ACKED, DELIVERED, FAST_ACKED, EventSink
+from disque_tx.messages import JobRecord
+
+#: Upper bounds in milliseconds; what is longer is counted behind the last one.
+BOUNDS_MS: Final = (
+    *(1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0, 5_000.0, 10_000.0),
+    *(30_000.0, 60_000.0, 300_000.0, 1_800_000.0, 7_200_000.0),
+)
+
+
+class Histogram:
+    """Durations by bound. ``counts``: of those up to each bound and above the one before.
+    ``sum_ms``: of all."""
+
+    def __init__(self) -> None:
+        self.counts: list[int] = [0] * (len(BOUNDS_MS) + 1)
+        self.sum_ms: i64 = 0
+
+    def add(self, elapsed_ms: i64) -> None:
+        """One more."""
+        at = 0 if elapsed_ms <= 1 else bisect_left(BOUNDS_MS, elapsed_ms)
+        self.counts[at] += 1
+        self.sum_ms += elapsed_ms
+
+
+class DurationSink(EventSink):
+    """Counts the events of one node, in compiled code: this runs for every job.
+
+    ``wait``: from the time a job was queued, which is after its DELAY, to its delivery. ``run``:
+    from delivery to acknowledgement.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wait = Histogram()
+        self.run = Histogram()
+
+    def added(self, job: JobRecord, ttl_s: i64, reason: i64, client_id: i64, queued: bool) -> None:
+        """Has no duration."""
+
+    def job(self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64) -> None:
+        """Count deliveries and acknowledgements whose duration is known here."""
+        if elapsed_ms < 0:
+            return
+        if kind == DELIVERED:
+            self.wait.add(elapsed_ms)
+        elif kind in (ACKED, FAST_ACKED):
+            self.run.add(elapsed_ms)
+
+    def moved(self, kind: i64, job: JobRecord, node_id: bytes) -> None:
+        """Has no duration."""
+
+    def paused(self, queue: bytes, flags: i64) -> None:
+        """Has no duration."""
+
+    def flushed(self, jobs: i64) -> None:
+        """Has no duration."""
