@@ -51,8 +51,10 @@ class BrowserTests(SlicedCase):
 
     def test_image(self) -> None:
         """5: an image tag, which can only GET, changes nothing."""
-        for path in (_ADD, "/api/v1/queues/q/lease", "/api/v1/queues/q/pause"):
+        for path in ("/api/v1/queues/q/lease", "/api/v1/queues/q/pause", "/api/v1/queues/q/flush"):
             self.problem(405, "METHOD", self.http("GET", path, Sec_Fetch_Site="cross-site"))
+        self.assertEqual([], self.http("GET", _ADD, Sec_Fetch_Site="cross-site").json["jobs"])
+        self.assertEqual(0, self.call(b"QLEN", b"q"))
 
     def test_rebinding(self) -> None:
         """6: a name that was made to resolve to this node is not served, whatever it asks."""

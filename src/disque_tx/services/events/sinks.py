@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from disque_tx.core.node import Node
 from disque_tx.events import EventSink
 from disque_tx.messages import JobRecord
@@ -40,34 +42,34 @@ class _Several(EventSink):
         super().__init__()
         self._sinks = sinks
 
-    def added(self, job: JobRecord, ttl_s: int, reason: int, client_id: int, queued: bool) -> None:
+    def added(self, job: JobRecord, ttl_s: i64, reason: i64, client_id: i64, queued: bool) -> None:
         for sink in self._sinks:
             sink.wall_us = self.wall_us
             sink.added(job, ttl_s, reason, client_id, queued)
 
-    def job(self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int) -> None:
+    def job(self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64) -> None:
         for sink in self._sinks:
             sink.wall_us = self.wall_us
             sink.job(kind, job, reason, number, elapsed_ms)
 
     def noted(
-        self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int, text: bytes
+        self, kind: i64, job: JobRecord, reason: i64, number: i64, elapsed_ms: i64, text: bytes
     ) -> None:
         for sink in self._sinks:
             sink.wall_us = self.wall_us
             sink.noted(kind, job, reason, number, elapsed_ms, text)
 
-    def moved(self, kind: int, job: JobRecord, node_id: bytes) -> None:
+    def moved(self, kind: i64, job: JobRecord, node_id: bytes) -> None:
         for sink in self._sinks:
             sink.wall_us = self.wall_us
             sink.moved(kind, job, node_id)
 
-    def paused(self, queue: bytes, flags: int) -> None:
+    def paused(self, queue: bytes, flags: i64) -> None:
         for sink in self._sinks:
             sink.wall_us = self.wall_us
             sink.paused(queue, flags)
 
-    def flushed(self, jobs: int) -> None:
+    def flushed(self, jobs: i64) -> None:
         for sink in self._sinks:
             sink.wall_us = self.wall_us
             sink.flushed(jobs)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from disque_tx.protocols.http.api.jobs import SHOWN
-from disque_tx.protocols.http.api.values import ROOT, array, pairs, schema, text, url
+from disque_tx.protocols.http.api.values import ROOT, TEXT, array, pairs, schema, text, url
 from disque_tx.protocols.http.exchange import Exchange
 from disque_tx.protocols.http.routes import Parameter, Route
 
 #: ``active``: in the hands of a client, delayed, or in backoff.
 _STATES: Final = ("any", "wait-repl", "active", "queued", "acked")
 _COUNT_MAX: Final = 1_000
+_FOUND: Final = schema(**SHOWN["properties"], url=TEXT)
 
 
 async def scan(exchange: Exchange) -> dict[str, Any]:
@@ -42,6 +43,6 @@ def scanning_routes() -> list[Route]:
                 ),
                 Parameter("cursor", "Of the answer before", "integer", 0, 0, 2**63 - 1),
             ),
-            answer=schema(jobs=array(SHOWN), cursor={"type": ["string", "null"]}),
+            answer=schema(jobs=array(_FOUND), cursor={"type": ["string", "null"]}),
         ),
     ]  # fmt: skip
