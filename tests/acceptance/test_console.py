@@ -219,7 +219,7 @@ class PageTests(ConsoleCase):
         os.kill(others[1].pid, signal.SIGSTOP)
         self.addCleanup(os.kill, others[1].pid, signal.SIGCONT)
         self.page.wait_for_text("1 not reached by others")
-        arrow = "document.querySelector('svg.map line.lack title').textContent"
+        arrow = "document.querySelector('svg.map .lack title').textContent"
         self.assertEqual(f"{witness} does not reach {hanging}", self.page.run(arrow))
 
     def test_workers(self) -> None:

@@ -7,6 +7,7 @@ import { Table } from "/console/table.js";
 
 const [WIDTH, HEIGHT] = [760, 400];
 const MAPPED_MAX = 60;
+const BEND = 60;
 
 /** The state of a node and of the link to it: a text and a sign for it. */
 function state(node) {
@@ -21,7 +22,7 @@ const address = (node) => (node.address.startsWith(":") ? `port ${node.address.s
 
 const short = (id) => id.slice(0, 8);
 
-/** This node in the middle, the others around it; a line across, with an arrow, from each that does not reach another. */
+/** This node in the middle, the others around it; an arrow from each that does not reach another. */
 function draw(svg, nodes) {
   const me = nodes.find((node) => node.flags.includes("myself"));
   const others = nodes.filter((node) => node !== me).slice(0, MAPPED_MAX);
@@ -36,9 +37,12 @@ function draw(svg, nodes) {
   const places = new Map([[me?.id, [WIDTH / 2, HEIGHT / 2 - 8]], ...others.map((node, at) => [node.id, place(at)])]);
   const lacks = nodes.filter((node) => places.has(node.id)).flatMap((node) => node.unreached_by.filter((id) => places.has(id)).map((id) => {
     const [[fromX, fromY], [toX, toY]] = [places.get(id), places.get(node.id)];
-    const part = 1 - 24 / Math.hypot(toX - fromX, toY - fromY);
-    return s("line", { class: "s-bad lack", "marker-end": "url(#arrow)", x1: fromX, y1: fromY,
-      x2: fromX + (toX - fromX) * part, y2: fromY + (toY - fromY) * part },
+    // Bent, so that it does not hide a link or pass through the node in the middle.
+    const bend = BEND / Math.hypot(toX - fromX, toY - fromY);
+    const [midX, midY] = [(fromX + toX) / 2 + (fromY - toY) * bend, (fromY + toY) / 2 + (toX - fromX) * bend];
+    const part = 24 / Math.hypot(toX - midX, toY - midY);
+    const end = `${toX + (midX - toX) * part} ${toY + (midY - toY) * part}`;
+    return s("path", { class: "s-bad lack", "marker-end": "url(#arrow)", d: `M${fromX} ${fromY}Q${midX} ${midY} ${end}` },
     s("title", {}, `${short(id)} does not reach ${short(node.id)}`));
   }));
   const arrow = lacks.length && s("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" },
