@@ -29,7 +29,7 @@ _PATHS: Final = (
 def watched(bench: Bench) -> None:
     """Beside a node with the same queues that nobody watches."""
     port = free_port()
-    ours = bench.disque("--listen", f"http tcp:{port}:interface=127.0.0.1")
+    ours = bench.disque("--listen", "http", f"tcp:{port}:interface=127.0.0.1")
     other = bench.disque()
     for server in (ours, other):
         bench.run(server, Load(_QUEUES, queues=_QUEUES, options=("-w", "-m", "add")))

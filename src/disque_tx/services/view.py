@@ -11,7 +11,8 @@ from disque_tx.commands.context import Server
 from disque_tx.commands.info import info_text
 from disque_tx.commands.protocols import protocol_stats
 from disque_tx.core.overview.counts import NUMBERS
-from disque_tx.core.queues import PAUSE_NAMES, Queue
+from disque_tx.core.overview.figures import queue_figures
+from disque_tx.core.queues import Queue
 from disque_tx.events import ADDED, QUEUED, EventSink
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import FAIL, HANDSHAKE, MYSELF, PFAIL
@@ -30,7 +31,6 @@ from disque_tx.services.interfaces import (
 #: The level of memory at which ADDJOB may fail.
 _FULL: Final = 2
 _STATES: Final = ((FAIL, "failed"), (PFAIL, "suspected"), (HANDSHAKE, "handshake"))
-
 _BOUNDS_S: Final = tuple(bound_ms / 1000 for bound_ms in BOUNDS_MS)
 
 
@@ -149,20 +149,7 @@ class NodeView:
         ]
 
     def _figures(self, queue: Queue) -> QueueFigures:
-        now_ms = self._node.now_ms
-        first = queue.jobs.first()
-        return QueueFigures(
-            name=queue.name,
-            queued=queue.jobs.size,
-            oldest_s=0.0 if first is None else max(0, now_ms - first.moved_ms) / 1000,
-            age_s=(now_ms - queue.created_ms) // 1000,
-            idle_s=(now_ms - queue.used_ms) // 1000,
-            blocked=queue.blocked(),
-            jobs_in=queue.jobs_in,
-            jobs_out=queue.jobs_out,
-            import_rate=queue.import_rate(now_ms),
-            pause=PAUSE_NAMES[queue.paused].decode(),
-        )
+        return QueueFigures(*queue_figures(queue, self._node.now_ms))
 
 
 def _durations(histogram: Histogram) -> Durations:

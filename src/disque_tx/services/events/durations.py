@@ -11,7 +11,7 @@ from disque_tx.events import ACKED, DELIVERED, FAST_ACKED, EventSink
 from disque_tx.messages import JobRecord
 
 #: Upper bounds in milliseconds; what is longer is counted behind the last one.
-BOUNDS_MS: Final = (
+BOUNDS_MS: Final[tuple[float, ...]] = (
     *(1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0, 5_000.0, 10_000.0),
     *(30_000.0, 60_000.0, 300_000.0, 1_800_000.0, 7_200_000.0),
 )

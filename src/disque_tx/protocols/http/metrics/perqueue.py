@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fnmatch import translate
+from itertools import chain
+from operator import attrgetter
 from re import compile as compiled
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
-from disque_tx.protocols.http.api.slices import all_queues, pause
+from disque_tx.protocols.http.api.slices import all_queues
 from disque_tx.protocols.http.problems import bad_request
 from disque_tx.services.interfaces import IHost, QueueFigures
 
-_LINES_PER_SLICE: Final = 200
 _PATTERN_MAX: Final = 256
 _NAME_MAX: Final = 1_024
 _SPECIAL: Final = frozenset("()[]{}+?*|^$\\")
@@ -21,27 +22,52 @@ _SPECIAL: Final = frozenset("()[]{}+?*|^$\\")
 
 @attrs.frozen
 class Family:
-    """One metric. ``counter``: it only grows. ``labels``: besides ``queue``."""
+    """One metric. ``member``: the figure of a queue that it shows. ``counter``: it only grows.
+    ``labels``: besides ``queue``."""
 
     name: str
     help: str
-    value: Callable[[QueueFigures], float]
+    member: str
     counter: bool = False
     labels: str = ""
+
+    @property
+    def sample(self) -> str:
+        """The name in front of the values."""
+        return f"{self.name}_total" if self.counter else self.name
+
+    def title(self, openmetrics: bool) -> str:
+        """The lines above the values."""
+        name = self.name if openmetrics else self.sample
+        kind = "counter" if self.counter else "gauge"
+        return f"# HELP {name} {self.help}\n# TYPE {name} {kind}\n"
+
+    def lines(self, labels: list[str], queues: list[QueueFigures]) -> str:
+        """The values of these queues."""
+        before, after = f'{self.sample}{{queue="', f'"{self.labels}}} '
+        values: Iterable[Any] = map(attrgetter(self.member), queues)
+        if self.member == "pause":
+            values = [int(value != "none") for value in values]
+        return "".join(
+            [
+                f"{before}{label}{after}{value}\n"
+                for label, value in zip(labels, values, strict=True)
+            ]
+        )
 
 
 FAMILIES: Final = {
     family.name: family
     for family in (
-        Family("disque_queue_jobs", "Jobs in it", lambda q: q.queued, labels=',state="queued"'),
-        Family("disque_queue_oldest_age_seconds", "Wait of its first job", lambda q: q.oldest_s),
-        Family("disque_queue_clients_blocked", "Clients that wait for a job", lambda q: q.blocked),
-        Family("disque_queue_jobs_in", "Jobs queued", lambda q: q.jobs_in, counter=True),
-        Family("disque_queue_jobs_out", "Jobs fetched", lambda q: q.jobs_out, counter=True),
-        Family("disque_queue_import_rate", "Jobs per second imported", lambda q: q.import_rate),
-        Family("disque_queue_paused", "The queue is paused", lambda q: int(q.pause != "none")),
+        Family("disque_queue_jobs", "Jobs in it", "queued", labels=',state="queued"'),
+        Family("disque_queue_oldest_age_seconds", "Wait of its first job", "oldest_s"),
+        Family("disque_queue_clients_blocked", "Clients that wait for a job", "blocked"),
+        Family("disque_queue_jobs_in", "Jobs queued", "jobs_in", counter=True),
+        Family("disque_queue_jobs_out", "Jobs fetched", "jobs_out", counter=True),
+        Family("disque_queue_import_rate", "Jobs per second imported", "import_rate"),
+        Family("disque_queue_paused", "The queue is paused", "pause"),
     )
-}  # fmt: skip
+}
 
 
 def name_filter(pattern: str) -> Callable[[bytes], bool]:
@@ -79,6 +105,8 @@ def name_filter(pattern: str) -> Callable[[bytes], bool]:
 
 def _label(name: bytes) -> str:
     text = name.decode("utf-8", "backslashreplace")
+    if text.isalnum():
+        return text
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
@@ -86,29 +114,12 @@ async def queue_metrics(
     host: IHost, families: list[Family], wanted: Callable[[bytes], bool], openmetrics: bool
 ) -> bytes:
     """The text of these families."""
-    queues: list[QueueFigures] = []
+    texts = [[family.title(openmetrics)] for family in families]
     async for some in all_queues(host):
-        queues += [queue for queue in some if wanted(queue.name)]
-    lines: list[str] = []
-    slices: list[bytes] = []
-    for family in families:
-        sample = f"{family.name}_total" if family.counter else family.name
-        title = family.name if openmetrics else sample
-        lines.append(f"# HELP {title} {family.help}")
-        lines.append(f"# TYPE {title} {'counter' if family.counter else 'gauge'}")
-        for number, queue in enumerate(queues):
-            label = f'{{queue="{_label(queue.name)}"{family.labels}}}'
-            lines.append(f"{sample}{label} {family.value(queue)}")
-            if number % _LINES_PER_SLICE == _LINES_PER_SLICE - 1:
-                slices.append(_text(lines))
-                await pause(host)
+        queues = [queue for queue in some if wanted(queue.name)]
+        labels = [_label(queue.name) for queue in queues]
+        for family, text in zip(families, texts, strict=True):
+            text.append(family.lines(labels, queues))
     if openmetrics:
-        lines.append("# EOF")
-    return b"".join((*slices, _text(lines)))
-
-
-def _text(lines: list[str]) -> bytes:
-    """These lines, which are taken out of the list."""
-    text = "".join(f"{line}\n" for line in lines).encode()
-    lines.clear()
-    return text
+        texts.append(["# EOF\n"])
+    return "".join(chain.from_iterable(texts)).encode()

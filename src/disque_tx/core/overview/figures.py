@@ -1,0 +1,32 @@
+"""What is shown of a queue at one node, without walking over anything."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.queues import PAUSE_NAMES, Queue
+
+_PAUSES: Final = [name.decode() for name in PAUSE_NAMES]
+
+
+def queue_figures(
+    queue: Queue, now_ms: i64
+) -> tuple[bytes, int, float, int, int, int, int, int, int, str]:
+    """In the order of ``QueueFigures``, whose members they are: name, jobs in it, seconds that the
+    first one has waited, seconds since it exists and since it was used, clients that wait, jobs
+    queued and fetched, jobs per second from other nodes, pause."""
+    first = queue.jobs.first()
+    return (
+        queue.name,
+        queue.jobs.size,
+        0.0 if first is None else max(0, now_ms - first.moved_ms) / 1000,
+        int((now_ms - queue.created_ms) // 1000),
+        int((now_ms - queue.used_ms) // 1000),
+        queue.blocked(),
+        int(queue.jobs_in),
+        int(queue.jobs_out),
+        int(queue.import_rate(now_ms)),
+        _PAUSES[queue.paused],
+    )
