@@ -97,7 +97,7 @@ class Health:
     write_error: str
 
 
-@attrs.frozen
+@attrs.define  # and not frozen, which takes three times as long: there may be 100,000
 class QueueFigures:
     """A queue on one node. ``queued``: jobs in it. ``oldest_s``: seconds that the job at its front
     has waited, 0 for an empty queue. ``age_s``: since the queue exists. ``idle_s``: since it was

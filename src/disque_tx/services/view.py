@@ -11,8 +11,7 @@ from disque_tx.commands.context import Server
 from disque_tx.commands.info import info_text
 from disque_tx.commands.protocols import protocol_stats
 from disque_tx.core.overview.counts import NUMBERS
-from disque_tx.core.overview.figures import queue_figures
-from disque_tx.core.queues import Queue
+from disque_tx.core.overview.figures import queue_figures, scan_figures
 from disque_tx.events import ADDED, QUEUED, EventSink
 from disque_tx.messages import JobRecord
 from disque_tx.nodetable import FAIL, HANDSHAKE, MYSELF, PFAIL
@@ -108,17 +107,15 @@ class NodeView:
 
     def queues(self, cursor: int, least: int) -> tuple[int, list[QueueFigures]]:
         """At least ``least`` queues, from this cursor on."""
-        table, found = self._node.queues.table, list[QueueFigures]()
-        while True:
-            cursor, some = table.scan(cursor)
-            found += [self._figures(queue) for queue in some]
-            if cursor == 0 or len(found) >= least:
-                return cursor, found
+        after, rows = scan_figures(self._node.queues, cursor, least, self._node.now_ms)
+        return after, [QueueFigures(*row) for row in rows]
 
     def queue(self, name: bytes) -> QueueFigures | None:
         """One queue."""
         queue = self._node.queues.get(name)
-        return None if queue is None else self._figures(queue)
+        if queue is None:
+            return None
+        return QueueFigures(*queue_figures(queue, self._node.now_ms))
 
     def counts(self, name: bytes) -> QueueCounts:
         """What is counted of a queue."""
@@ -147,9 +144,6 @@ class NodeView:
             )
             for name, of in protocol_stats(self._server)
         ]
-
-    def _figures(self, queue: Queue) -> QueueFigures:
-        return QueueFigures(*queue_figures(queue, self._node.now_ms))
 
 
 def _durations(histogram: Histogram) -> Durations:

@@ -1,4 +1,4 @@
-"""What is shown of a queue at one node, without walking over anything."""
+"""What is shown of queues at one node, without walking over their jobs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,27 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.queues import PAUSE_NAMES, Queue
+from disque_tx.core.queues import PAUSE_NAMES, Queue, Queues
 
 _PAUSES: Final = [name.decode() for name in PAUSE_NAMES]
 
 
-def queue_figures(
-    queue: Queue, now_ms: i64
-) -> tuple[bytes, int, float, int, int, int, int, int, int, str]:
+#: A row of figures: see :func:`queue_figures`.
+Figures = tuple[bytes, int, float, int, int, int, int, int, int, str]
+
+
+def scan_figures(queues: Queues, cursor: i64, least: i64, now_ms: i64) -> tuple[int, list[Figures]]:
+    """The figures of at least ``least`` queues from this cursor on, and the next cursor."""
+    rows: list[Figures] = []
+    while True:
+        cursor, found = queues.table.scan(cursor)
+        for queue in found:
+            rows.append(queue_figures(queue, now_ms))
+        if cursor == 0 or len(rows) >= least:
+            return int(cursor), rows
+
+
+def queue_figures(queue: Queue, now_ms: i64) -> Figures:
     """In the order of ``QueueFigures``, whose members they are: name, jobs in it, seconds that the
     first one has waited, seconds since it exists and since it was used, clients that wait, jobs
     queued and fetched, jobs per second from other nodes, pause."""

@@ -94,13 +94,11 @@ def name_filter(pattern: str) -> Callable[[bytes], bool]:
             raise bad_request(f"A pattern may contain . and .* and |, and {one!r} only behind \\.")
         else:
             glob += one
-    matches = [compiled(translate(branch)).match for branch in (*branches, glob)]
-
-    def wanted(name: bytes) -> bool:
-        text = name.decode("utf-8", "replace")
-        return len(name) <= _NAME_MAX and any(match(text) for match in matches)
-
-    return wanted
+    branches.append(glob)
+    if "*" in branches:
+        return lambda name: len(name) <= _NAME_MAX
+    match = compiled("|".join(map(translate, branches))).match
+    return lambda name: len(name) <= _NAME_MAX and bool(match(name.decode("utf-8", "replace")))
 
 
 def _label(name: bytes) -> str:
