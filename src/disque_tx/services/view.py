@@ -147,7 +147,7 @@ class NodeView:
 
 
 def _durations(histogram: Histogram) -> Durations:
-    return Durations(_BOUNDS_S, tuple(histogram.counts), histogram.sum_ms / 1000)
+    return Durations(_BOUNDS_S, tuple(histogram.counts()), histogram.sum_ms / 1000)
 
 
 class WatchedEvents(EventSink):

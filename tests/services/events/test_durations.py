@@ -21,11 +21,11 @@ class HistogramTests(SynchronousTestCase):
         ):  # fmt: skip
             histogram = Histogram()
             histogram.add(elapsed_ms)
-            self.assertEqual(1, histogram.counts[BOUNDS_MS.index(bound_ms)], elapsed_ms)
+            self.assertEqual(1, histogram.counts()[BOUNDS_MS.index(bound_ms)], elapsed_ms)
         histogram = Histogram()
         for elapsed_ms in (7_200_001, 10_000_000):
             histogram.add(elapsed_ms)
-        self.assertEqual(2, histogram.counts[-1])
+        self.assertEqual(2, histogram.counts()[-1])
         self.assertEqual(17_200_001, histogram.sum_ms)
 
     def test_searched(self) -> None:

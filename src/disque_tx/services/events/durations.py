@@ -16,6 +16,7 @@ BOUNDS_MS: Final[tuple[float, ...]] = (
     *(1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0, 5_000.0, 10_000.0),
     *(30_000.0, 60_000.0, 300_000.0, 1_800_000.0, 7_200_000.0),
 )
+_SHORTEST_MS: Final = 1
 _SHORT_MS: Final = 1_000
 _LONG_MS: Final = 7_200_000
 _STEP_MS: Final = 100
@@ -35,19 +36,27 @@ def place_of(elapsed_ms: i64) -> i64:
 
 
 class Histogram:
-    """Durations by bound. ``counts``: of those up to each bound and above the one before.
-    ``sum_ms``: of all."""
+    """Durations by bound. ``sum_ms``: of all."""
 
     def __init__(self) -> None:
-        self.counts: list[int] = [0] * (len(BOUNDS_MS) + 1)
         self.sum_ms: i64 = 0
+        # Most durations are the shortest ones: these are counted without an object.
+        self._shortest: i64 = 0
+        self._counts: list[int] = [0] * (len(BOUNDS_MS) + 1)
 
     def add(self, elapsed_ms: i64) -> None:
         """One more."""
-        at = place_of(elapsed_ms)
-        counts = self.counts
-        counts[at] = counts[at] + 1
         self.sum_ms += elapsed_ms
+        if elapsed_ms <= _SHORTEST_MS:
+            self._shortest += 1
+        else:
+            at = place_of(elapsed_ms)
+            counts = self._counts
+            counts[at] = counts[at] + 1
+
+    def counts(self) -> list[int]:
+        """How many durations are up to each bound and above the one before; the last: above all."""
+        return [int(self._shortest), *self._counts[1:]]
 
 
 class DurationSink(EventSink):

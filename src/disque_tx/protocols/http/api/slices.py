@@ -9,7 +9,8 @@ from twisted.internet.task import deferLater
 
 from disque_tx.services.interfaces import IHost, QueueFigures
 
-QUEUES_PER_SLICE: Final = 100
+#: A slice takes a millisecond or two.
+QUEUES_PER_SLICE: Final = 250
 #: Seconds between two slices: long enough for a turn of the node.
 PAUSE_S: Final = 0.001
 
