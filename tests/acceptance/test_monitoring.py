@@ -95,6 +95,6 @@ class MonitoringTests(DaemonTestCase):
                 return None
             return found and found[0]["value"][1]
 
-        for query in ("disque_jobs_added_total", 'disque_queue_jobs{queue="mail"}'):
+        for query in ("disque_jobs_added_total", 'disque_queue_jobs{queue="mail",state="queued"}'):
             self.assertEqual("1", wait_for(partial(result, query), query))
         self.assertEqual("1", result('min(up{job=~"disque.*"})'))

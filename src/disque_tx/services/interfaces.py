@@ -103,7 +103,8 @@ class QueueFigures:
     has waited, 0 for an empty queue. ``age_s``: since the queue exists. ``idle_s``: since it was
     used. ``blocked``: clients that wait for a job. ``jobs_in``, ``jobs_out``: jobs queued and
     fetched since it exists. ``import_rate``: jobs per second that come from other nodes.
-    ``pause``: none, in, out or all."""
+    ``pause``: none, in, out or all. ``delayed``, ``backoff``, ``in_hand``: its jobs that are not in
+    it, as in QCOUNT."""
 
     name: bytes
     queued: int
@@ -115,6 +116,9 @@ class QueueFigures:
     jobs_out: int
     import_rate: int
     pause: str
+    delayed: int
+    backoff: int
+    in_hand: int
 
 
 @attrs.frozen

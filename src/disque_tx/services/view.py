@@ -107,19 +107,21 @@ class NodeView:
 
     def queues(self, cursor: int, least: int) -> tuple[int, list[QueueFigures]]:
         """At least ``least`` queues, from this cursor on."""
-        after, rows = scan_figures(self._node.queues, cursor, least, self._node.now_ms)
+        node = self._node
+        after, rows = scan_figures(node.queues, node.overview.counts, cursor, least, node.now_ms)
         return after, [QueueFigures(*row) for row in rows]
 
     def queue(self, name: bytes) -> QueueFigures | None:
         """One queue."""
-        queue = self._node.queues.get(name)
+        node = self._node
+        queue = node.queues.get(name)
         if queue is None:
             return None
-        return QueueFigures(*queue_figures(queue, self._node.now_ms))
+        return QueueFigures(*queue_figures(queue, node.overview.counts, node.now_ms))
 
     def counts(self, name: bytes) -> QueueCounts:
         """What is counted of a queue."""
-        kept = self._node.overview.counts_of(name, self._node.now_ms)
+        kept = self._node.overview.counts.of(name, self._node.now_ms)
         of = dict(zip(NUMBERS, kept.numbers, strict=True))
         return QueueCounts(
             delayed=of[b"delayed"],

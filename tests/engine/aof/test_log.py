@@ -488,6 +488,8 @@ class InfoTests(LogCase):
                 ("aof_rewrite_buffer_length", "0"),
                 ("aof_pending_bio_fsync", "0"),
                 ("aof_delayed_fsync", "0"),
+                ("aof_syncs", "1"),
+                ("aof_sync_seconds", "0.000000"),
             ],
             self.bench.aof.info()[9:],
         )

@@ -6,30 +6,35 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.overview.counts import Counts
 from disque_tx.core.queues import PAUSE_NAMES, Queue, Queues
 
 _PAUSES: Final = [name.decode() for name in PAUSE_NAMES]
 
 
 #: A row of figures: see :func:`queue_figures`.
-Figures = tuple[bytes, int, float, int, int, int, int, int, int, str]
+Figures = tuple[bytes, int, float, int, int, int, int, int, int, str, int, int, int]
 
 
-def scan_figures(queues: Queues, cursor: i64, least: i64, now_ms: i64) -> tuple[int, list[Figures]]:
+def scan_figures(
+    queues: Queues, counts: Counts, cursor: i64, least: i64, now_ms: i64
+) -> tuple[int, list[Figures]]:
     """The figures of at least ``least`` queues from this cursor on, and the next cursor."""
     rows: list[Figures] = []
     while True:
         cursor, found = queues.table.scan(cursor)
         for queue in found:
-            rows.append(queue_figures(queue, now_ms))
+            rows.append(queue_figures(queue, counts, now_ms))
         if cursor == 0 or len(rows) >= least:
             return int(cursor), rows
 
 
-def queue_figures(queue: Queue, now_ms: i64) -> Figures:
+def queue_figures(queue: Queue, counts: Counts, now_ms: i64) -> Figures:
     """In the order of ``QueueFigures``, whose members they are: name, jobs in it, seconds that the
     first one has waited, seconds since it exists and since it was used, clients that wait, jobs
-    queued and fetched, jobs per second from other nodes, pause."""
+    queued and fetched, jobs per second from other nodes, pause; its jobs that are delayed, in
+    backoff, and in the hands of clients."""
+    delayed, backoff, in_hand, _dead = counts.elsewhere(queue.name)
     first = queue.jobs.first()
     return (
         queue.name,
@@ -42,4 +47,7 @@ def queue_figures(queue: Queue, now_ms: i64) -> Figures:
         int(queue.jobs_out),
         int(queue.import_rate(now_ms)),
         _PAUSES[queue.paused],
+        int(delayed),
+        int(backoff),
+        int(in_hand),
     )

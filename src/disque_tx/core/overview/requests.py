@@ -17,7 +17,7 @@ from disque_tx.busmessages import QUERY, REPORT, QueryMessage
 from disque_tx.core.acks import Acks
 from disque_tx.core.client import BLOCKED_TASK, REPLY_OFF, Client
 from disque_tx.core.overview.answers import Answer, CountAnswer, FlushAnswer, ListAnswer
-from disque_tx.core.overview.counts import Counts, QueueCounts
+from disque_tx.core.overview.counts import Counts
 from disque_tx.core.overview.flushing import FLUSH_ANY, Flushing
 from disque_tx.core.overview.listing import SORTS, Listing, ListRequest
 from disque_tx.core.overview.questions import Asker, Questions
@@ -38,7 +38,7 @@ _DIGITS_MAX: Final = 19
 
 
 class Overview:
-    """Answers questions about queues."""
+    """Answers questions about queues. ``counts``: those of this node."""
 
     def __init__(self, state: State, acks: Acks) -> None:
         self._state = state
@@ -47,7 +47,7 @@ class Overview:
         self._waiters = state.waiters
         self._peers = state.peers
         self._slices = state.slices
-        self._counts = Counts(state)
+        self.counts = Counts(state)
         self._questions = Questions(state)
         self._now_ms: i64 = 0
 
@@ -97,10 +97,6 @@ class Overview:
         self._now_ms = now_ms
         Gathering(self, self._waiters, client, answer, everywhere).begin(words)
 
-    def counts_of(self, name: bytes, now_ms: i64) -> QueueCounts:
-        """What this node counts of a queue, for other front ends than QCOUNT."""
-        return self._counts.of(name, now_ms)
-
     # -- work --------------------------------------------------------------------------------
 
     def ask_others(self, words: list[bytes], asker: Asker) -> None:
@@ -113,14 +109,14 @@ class Overview:
         if kind == b"COUNT" and len(words) <= ROWS_MAX + 1:
             rows: list[bytes] = []
             for name in words[1:]:
-                rows += self._counts.of(name, self._now_ms).words()
+                rows += self.counts.of(name, self._now_ms).words()
             receiver.result(rows)
             return True
         if kind == b"LIST" and len(words) in (4, 6):
             request = _list_request(words)
             if request is None:
                 return False
-            self._slices.add(Listing(self._state, self._counts, request, receiver))
+            self._slices.add(Listing(self._state, self.counts, request, receiver))
             return True
         if kind == b"FLUSH" and len(words) == 3:
             states = _number(words[2], FLUSH_ANY)

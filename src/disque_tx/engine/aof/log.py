@@ -19,6 +19,7 @@ from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.loader import Loader, open_log, reload_log
 from disque_tx.engine.aof.rewrite import write_snapshot
 from disque_tx.engine.aof.rewrites import Rewrites
+from disque_tx.engine.aof.syncs import Syncs
 from disque_tx.engine.aof.writer import LogWriter
 from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim
@@ -39,6 +40,7 @@ class AppendOnlyLog(CommittedLog):
         self._settings = environment.settings
         self._reports = environment.reports
         self._records = LogEncoder()
+        self._syncs = Syncs()
         self._place = ""
         self._writer: LogWriter | None = None
         self._loader: Loader | None = None
@@ -192,11 +194,10 @@ class AppendOnlyLog(CommittedLog):
     def _use(self, file: IFile) -> None:
         """Go on with this file as the log."""
         old = self._writer
-        self._writer = LogWriter(self._environment, file, self._syncs_suspended)
+        self._writer = LogWriter(self._environment, file, self._syncs_suspended, self._syncs)
         self.is_open = True
         self.state = "on"
         if old is not None:
-            self._writer.delayed_syncs = old.delayed_syncs
             old.retire()
         self._record_if_needed()
 
@@ -334,9 +335,8 @@ class AppendOnlyLog(CommittedLog):
     # -- facts -------------------------------------------------------------------------------
 
     def reset_statistics(self) -> None:
-        """Zero the count of delayed syncs (CONFIG RESETSTAT)."""
-        if self._writer is not None:
-            self._writer.delayed_syncs = 0
+        """Count syncs anew (CONFIG RESETSTAT)."""
+        self._syncs.reset()
 
     def info(self) -> list[tuple[str, str]]:
         """The Persistence fields of INFO, in order (client protocol, section 10)."""
@@ -344,7 +344,7 @@ class AppendOnlyLog(CommittedLog):
         fields += status.rewrite_fields(self._rewrites)
         fields.append(("aof_last_write_status", "err" if self.write_error else "ok"))
         if self.state != "off":
-            fields += status.log_fields(self._writer, self._rewrites)
+            fields += status.log_fields(self._writer, self._rewrites, self._syncs)
         if self._loader is not None:
             fields += status.loading_fields(self._loader)
         return fields

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from disque_tx.engine.aof.loader import Loader
 from disque_tx.engine.aof.rewrites import Rewrites
+from disque_tx.engine.aof.syncs import Syncs
 from disque_tx.engine.aof.writer import LogWriter
 
 Fields = list[tuple[str, str]]
@@ -29,7 +30,7 @@ def rewrite_fields(rewrites: Rewrites) -> Fields:
     ]
 
 
-def log_fields(writer: LogWriter | None, rewrites: Rewrites) -> Fields:
+def log_fields(writer: LogWriter | None, rewrites: Rewrites, syncs: Syncs) -> Fields:
     """About the log, which may still be without a file."""
     return [
         ("aof_current_size", str(writer.size if writer else 0)),
@@ -38,7 +39,9 @@ def log_fields(writer: LogWriter | None, rewrites: Rewrites) -> Fields:
         ("aof_buffer_length", str(writer.buffered if writer else 0)),
         ("aof_rewrite_buffer_length", str(rewrites.current.buffered if rewrites.current else 0)),
         ("aof_pending_bio_fsync", flag(writer is not None and writer.syncing)),
-        ("aof_delayed_fsync", str(writer.delayed_syncs if writer else 0)),
+        ("aof_delayed_fsync", str(syncs.delayed)),
+        ("aof_syncs", str(syncs.count)),
+        ("aof_sync_seconds", f"{syncs.seconds:.6f}"),
     ]
 
 

@@ -24,6 +24,7 @@ from typing import Final
 
 from disque_tx.config.paths import os_error_text
 from disque_tx.engine.aof.environment import Environment
+from disque_tx.engine.aof.syncs import Syncs
 from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim_name
 from disque_tx.errors import LocalError
@@ -39,11 +40,11 @@ class LogWriter:
     last rewrite or at the start. ``buffered``: bytes that are not in the file yet. ``syncing``: a
     thread syncs. ``error``: why the last write failed, ``sync_error``: why a sync failed,
     ``name_error``: why the file is not to be found under its name, empty otherwise.
-    ``delayed_syncs``: writes that did not wait for a slow sync any longer.
+    ``syncs``: counts them, over all files.
     """
 
     def __init__(
-        self, environment: Environment, file: IFile, suspended: Callable[[], bool]
+        self, environment: Environment, file: IFile, suspended: Callable[[], bool], syncs: Syncs
     ) -> None:
         self.size = file.size()
         self.base_size = self.size
@@ -52,7 +53,7 @@ class LogWriter:
         self.error = ""
         self.sync_error = ""
         self.name_error = ""
-        self.delayed_syncs = 0
+        self.syncs = syncs
         self._environment = environment
         self._file = file
         self._suspended = suspended
@@ -201,7 +202,7 @@ class LogWriter:
             self._postponed_ms = now_ms
         if now_ms - self._postponed_ms < _POSTPONED_MS_MAX:
             return True
-        self.delayed_syncs += 1
+        self.syncs.delayed += 1
         self._environment.reports.notice(
             "The disk is slow: a sync of the append only file takes longer than two seconds,"
             " so records are written without waiting for it. This may slow down clients."
@@ -276,6 +277,7 @@ class LogWriter:
             self._file.sync()
         except OSError as error:
             self._sync_broken(error)
+        self.syncs.add(self._environment.monotonic() - begun_s)
         self._environment.measured(begun_s, b"aof-fsync-always")
         self._dirty = False
         self._synced_ms = int(self._environment.node.now_ms)
@@ -286,10 +288,14 @@ class LogWriter:
         self.syncing = True
         self._dirty = False
         self._synced_ms = int(self._environment.node.now_ms)
-        self._environment.scheduler.in_background(self._file.sync, self._synced)
+        begun_s = self._environment.monotonic()
+        self._environment.scheduler.in_background(
+            self._file.sync, lambda error: self._synced(begun_s, error)
+        )
 
-    def _synced(self, error: Exception | None) -> None:
+    def _synced(self, begun_s: float, error: Exception | None) -> None:
         self.syncing = False
+        self.syncs.add(self._environment.monotonic() - begun_s)
         if self._retired:
             self.retire()
         elif error is not None:

@@ -95,9 +95,22 @@ class DetailedTests(SlicedCase):
         for number in range(300):
             self.call(b"ADDJOB", b"q%d" % number, b"x", b"0")
         found = self.scrape()
-        self.assertEqual(300 * 7, len(found))
+        self.assertEqual(300 * 10, len(found))
         self.assertEqual(1, found["disque_queue_jobs,queue=q7,state=queued"])
         self.assertEqual(1, found["disque_queue_jobs_in_total,queue=q7"])
+
+    def test_states(self) -> None:
+        """A job is counted where it is, so the states of a queue can be summed up."""
+        for body in (b"1", b"2", b"3"):
+            self.call(b"ADDJOB", b"q", body, b"0")
+        self.call(b"GETJOB", b"COUNT", b"2", b"FROM", b"q")
+        self.call(b"ADDJOB", b"q", b"later", b"0", b"DELAY", b"60")
+        found = self.scrape("?family=disque_queue_jobs")
+        states = [
+            found[f"disque_queue_jobs,queue=q,state={state}"]
+            for state in ("queued", "in_hand", "delayed", "backoff")
+        ]
+        self.assertEqual([1, 2, 1, 0], states)
 
     def test_chosen(self) -> None:
         """A scraper takes only what it needs."""
@@ -105,7 +118,11 @@ class DetailedTests(SlicedCase):
             self.call(b"ADDJOB", name, b"x", b"0")
         found = self.scrape("?family=disque_queue_jobs&queue=mail.*")
         self.assertEqual(
-            {f"disque_queue_jobs,queue={name},state=queued" for name in ("mail", "mail.eu")},
+            {
+                f"disque_queue_jobs,queue={name},state={state}"
+                for name in ("mail", "mail.eu")
+                for state in ("queued", "in_hand", "delayed", "backoff")
+            },
             set(found),
         )
         self.problem(400, "ERR", self.http("GET", "/metrics/detailed?family=nothing"))

@@ -22,14 +22,14 @@ _SPECIAL: Final = frozenset("()[]{}+?*|^$\\")
 
 @attrs.frozen
 class Family:
-    """One metric. ``member``: the figure of a queue that it shows. ``counter``: it only grows.
-    ``labels``: besides ``queue``."""
+    """One metric. ``members``: the figures of a queue that it shows, the name of each in ``label``
+    if there is one. ``counter``: it only grows."""
 
     name: str
     help: str
-    member: str
+    members: tuple[str, ...]
+    label: str = ""
     counter: bool = False
-    labels: str = ""
 
     @property
     def sample(self) -> str:
@@ -44,28 +44,29 @@ class Family:
 
     def lines(self, labels: list[str], queues: list[QueueFigures]) -> str:
         """The values of these queues."""
-        before, after = f'{self.sample}{{queue="', f'"{self.labels}}} '
-        values: Iterable[Any] = map(attrgetter(self.member), queues)
-        if self.member == "pause":
-            values = [int(value != "none") for value in values]
-        return "".join(
-            [
-                f"{before}{label}{after}{value}\n"
-                for label, value in zip(labels, values, strict=True)
-            ]
-        )
+        before, text = f'{self.sample}{{queue="', ""
+        for member in self.members:
+            after = f'",{self.label}="{member}"}} ' if self.label else '"} '
+            values: Iterable[Any] = map(attrgetter(member), queues)
+            if member == "pause":
+                values = [int(value != "none") for value in values]
+            pairs = zip(labels, values, strict=True)
+            text += "".join([f"{before}{label}{after}{value}\n" for label, value in pairs])
+        return text
 
 
+#: ``queued`` is in the queue; the others are jobs that come back to it, unless they end.
+_STATES: Final = ("queued", "in_hand", "delayed", "backoff")
 FAMILIES: Final = {
     family.name: family
     for family in (
-        Family("disque_queue_jobs", "Jobs in it", "queued", labels=',state="queued"'),
-        Family("disque_queue_oldest_age_seconds", "Wait of its first job", "oldest_s"),
-        Family("disque_queue_clients_blocked", "Clients that wait for a job", "blocked"),
-        Family("disque_queue_jobs_in", "Jobs queued", "jobs_in", counter=True),
-        Family("disque_queue_jobs_out", "Jobs fetched", "jobs_out", counter=True),
-        Family("disque_queue_import_rate", "Jobs per second imported", "import_rate"),
-        Family("disque_queue_paused", "The queue is paused", "pause"),
+        Family("disque_queue_jobs", "Its jobs, by where they are", _STATES, label="state"),
+        Family("disque_queue_oldest_age_seconds", "Wait of its first job", ("oldest_s",)),
+        Family("disque_queue_clients_blocked", "Clients that wait for a job", ("blocked",)),
+        Family("disque_queue_jobs_in", "Jobs queued", ("jobs_in",), counter=True),
+        Family("disque_queue_jobs_out", "Jobs fetched", ("jobs_out",), counter=True),
+        Family("disque_queue_import_rate", "Jobs per second imported", ("import_rate",)),
+        Family("disque_queue_paused", "The queue is paused", ("pause",)),
     )
 }
 
