@@ -28,6 +28,7 @@ __all__ = [
     "KIND_NAMES",
     "REASON_NAMES",
     "CommandError",
+    "Durations",
     "Health",
     "IClientProtocol",
     "IClock",

@@ -40,8 +40,12 @@ _MAX_HEADER: Final = 64
 
 def load_record(job: JobRecord) -> bytes:
     """The record that brings ``job`` back at the next start."""
+    return b"".join((_load_header(job), encode_stored(job), _END))
+
+
+def _load_header(job: JobRecord) -> bytes:
     size = stored_length(job)
-    return b"".join((_LOADS[size] if size < 1024 else _LOAD % size, encode_stored(job), b"\r\n"))
+    return _LOADS[size] if size < 1024 else _LOAD % size
 
 
 def key_record(entry: KeyEntry) -> bytes:
@@ -66,9 +70,8 @@ class LogEncoder(LogSink):
         self._writer = BytesWriter()
 
     def load_job(self, job: JobRecord) -> None:
-        size = stored_length(job)
         writer = self._writer
-        writer.write(_LOADS[size] if size < 1024 else _LOAD % size)
+        writer.write(_load_header(job))
         try:
             write_stored(writer, job)
         except LocalError:

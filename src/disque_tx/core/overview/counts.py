@@ -84,20 +84,19 @@ class Counts:
             first = queue.jobs.first()
             if first is not None:
                 oldest_ms = now_ms - first.moved_ms
-        delayed, backoff, in_hand, dead = self.elsewhere(name)
+        delayed, backoff, in_hand = self.elsewhere(name)
         numbers: list[int] = [
-            *(queued, delayed, backoff, in_hand, dead, blocked),
+            *(queued, delayed, backoff, in_hand, self._dead(name), blocked),
             *(oldest_ms, in_milli, out_milli),
         ]
         return QueueCounts(name, numbers)
 
-    def elsewhere(self, name: bytes) -> tuple[i64, i64, i64, i64]:
-        """The jobs of a queue that are not in it: delayed, in backoff, in the hands of clients, and
-        dead."""
+    def elsewhere(self, name: bytes) -> tuple[i64, i64, i64]:
+        """The jobs of a queue that are not in it: delayed, in backoff, in the hands of clients."""
         tally = self._tallies.get(name)
         if tally is None:
-            return 0, 0, 0, self._dead(name)
-        return tally.delayed, tally.backoff, tally.in_hand, self._dead(name)
+            return 0, 0, 0
+        return tally.delayed, tally.backoff, tally.in_hand
 
     def _dead(self, name: bytes) -> i64:
         policy = self._policies.of(name)

@@ -10,8 +10,6 @@ from disque_tx.core.overview.counts import Counts
 from disque_tx.core.queues import PAUSE_NAMES, Queue, Queues
 
 _PAUSES: Final = [name.decode() for name in PAUSE_NAMES]
-
-
 #: A row of figures: see :func:`queue_figures`.
 Figures = tuple[bytes, int, float, int, int, int, int, int, int, str, int, int, int]
 
@@ -34,7 +32,7 @@ def queue_figures(queue: Queue, counts: Counts, now_ms: i64) -> Figures:
     first one has waited, seconds since it exists and since it was used, clients that wait, jobs
     queued and fetched, jobs per second from other nodes, pause; its jobs that are delayed, in
     backoff, and in the hands of clients."""
-    delayed, backoff, in_hand, _dead = counts.elsewhere(queue.name)
+    delayed, backoff, in_hand = counts.elsewhere(queue.name)
     first = queue.jobs.first()
     return (
         queue.name,
