@@ -293,6 +293,15 @@ class MessageTests(DaemonTestCase):
         with self.assertRaises(OperationalError):
             connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
 
+    def test_next_url(self) -> None:
+        """With several URLs, the next one is used while nobody answers at the first."""
+        connection = Connection(["disque://127.0.0.1:1", self.url], connect_timeout=0.2)
+        self.addCleanup(connection.release)
+        queue = Queue("next")
+        connection.ensure_connection(max_retries=3, interval_start=0, interval_step=0)
+        Producer(connection.channel()).publish("x", routing_key="next", declare=[queue])
+        self.assertEqual(["x"], self.received(connection, queue, 1))
+
 
 class ClusterTests(FrameworkTestCase):
     """Three nodes, of which one is killed."""

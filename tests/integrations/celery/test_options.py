@@ -5,8 +5,10 @@ from __future__ import annotations
 import ssl
 from typing import Any
 
+from kombu import Connection
 from twisted.trial.unittest import SynchronousTestCase
 
+import disque_tx.integrations.celery  # noqa: F401 -- registers disque://
 from disque_tx.client import BadAddress
 from disque_tx.client.addresses import Address
 from disque_tx.client.options import TLS
@@ -52,6 +54,33 @@ class UrlTests(SynchronousTestCase):
         """A URL in a log has no password."""
         self.assertEqual("disque://:**@a:1", without_password("disque://:secret@a:1"))
         self.assertEqual("disque://a:1", without_password("disque://a:1"))
+
+
+class SeveralUrlsTests(SynchronousTestCase):
+    """A broker with several URLs: kombu goes on to the next one when a connection fails."""
+
+    def test_next(self) -> None:
+        """The next URL is used as it was written, with its password and TLS."""
+        urls = ["disque://a:1", "disque://:p%40%2Fs@b:2", "disques://[::1]:3", "disque://"]
+        connection = Connection(";".join(urls))
+        self.assertEqual("disque://a:1", connection.as_uri())
+        found = []
+        for url in urls[1:]:
+            connection.switch(url)
+            found.append(connection.as_uri(include_password=True))
+        self.assertEqual(["disque://:p%40%2Fs@b:2", "disques://[::1]:3", "disque://"], found)
+
+    def test_shown(self) -> None:
+        """A password of a later URL is not shown, either."""
+        connection = Connection("disque://a:1;disque://:secret@b:2")
+        connection.switch("disque://:secret@b:2")
+        self.assertEqual("disque://:**@b:2", connection.as_uri())
+
+    def test_bad(self) -> None:
+        """What kombu could not take apart later is refused at the start."""
+        for urls in (["disque://a,b", "disque://c"], ["disque://a", "disque://unix:/run/socket"]):
+            error = self.assertRaises(BadAddress, Connection(urls).connect)
+            self.assertIn("one host", str(error))
 
 
 class OptionTests(SynchronousTestCase):

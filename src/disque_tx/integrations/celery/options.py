@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 import attrs
 
@@ -88,6 +89,29 @@ def broker_options(
         prefix=_prefix(options.get("queue_name_prefix", "")),
         priorities=_priorities(options.get("priority_steps", range(PRIORITY_MAX + 1))),
     )
+
+
+def connection_url(connection: Any) -> str:
+    """The URL that a connection of kombu uses now. The first of several URLs is passed to the
+    transport as it is; after a failure, kombu takes the next one apart, and passes its parts.
+
+    :raises BadAddress: for several URLs one of which names more than one node, or a socket file.
+    """
+    if len(connection.alt) > 1 and any("," in url or "unix:" in url for url in connection.alt):
+        raise BadAddress(
+            "Where a broker has several URLs, each names one host. The nodes of a cluster belong"
+            " into one URL, separated by commas: disque://node1:7711,node2:7711."
+        )
+    host = connection.hostname or ""
+    if not host or "://" in host:
+        return host or _PLAIN
+    scheme = _ENCRYPTED if _ENCRYPTED.startswith(f"{connection.transport_cls}:") else _PLAIN
+    credentials = ""
+    if connection.userid or connection.password:
+        user, password = quote(connection.userid or ""), quote(connection.password or "", safe="")
+        credentials = f"{user}:{password}@"
+    port = f":{connection.port}" if connection.port else ""
+    return f"{scheme}{credentials}{f'[{host}]' if ':' in host else host}{port}"
 
 
 def without_password(url: str, mask: str = "**") -> str:

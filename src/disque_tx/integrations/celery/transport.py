@@ -26,7 +26,11 @@ from disque_tx.client.errors import (
 )
 from disque_tx.integrations.celery.broker import Broker
 from disque_tx.integrations.celery.channel import Channel
-from disque_tx.integrations.celery.options import broker_options, without_password
+from disque_tx.integrations.celery.options import (
+    broker_options,
+    connection_url,
+    without_password,
+)
 
 
 class Transport(virtual.Transport):
@@ -56,7 +60,7 @@ class Transport(virtual.Transport):
     def __init__(self, client: Any, **kwargs: Any) -> None:
         super().__init__(client, **kwargs)
         options = broker_options(
-            client.hostname or "disque://",
+            connection_url(client),
             client.transport_options or {},
             client.ssl,
             client.connect_timeout,
@@ -71,7 +75,9 @@ class Transport(virtual.Transport):
         return __version__
 
     def as_uri(self, uri: str, include_password: bool = False, mask: str = "**") -> str:
-        return uri if include_password else without_password(uri, mask)
+        """The URL in use, whatever kombu kept of it."""
+        url = connection_url(self.client)
+        return url if include_password else without_password(url, mask)
 
     # -- connections -------------------------------------------------------------------------
 
