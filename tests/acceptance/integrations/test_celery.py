@@ -116,6 +116,20 @@ class WorkerTests(FrameworkTestCase):
         delays = [job.delay_s for job in client.job_scan() if job.state == "active"]
         self.assertEqual(1, sum(86_390 <= delay <= 86_400 for delay in delays))
 
+    def test_expires(self) -> None:
+        """A task that is too old is given up by a worker, which notes it, and not by the node,
+        after which everybody would wait for its result in vain."""
+        client = Disque(f"127.0.0.1:{self.node.port}")
+        self.addCleanup(client.close)
+        self.send("note.apply_async(('late',), expires=0.5)")
+        time.sleep(2)
+        self.assertEqual(1, client.queue_length("celery"))
+        self.worker()
+        self.send("note.delay('now')")
+        self.wait_reported("now")
+        self.assertNotIn("late", self.reported())
+        self.assertIn("Discarding revoked task: app.note", self.output())
+
     def test_remote_control(self) -> None:
         """``celery inspect`` finds all workers, and a task can be revoked before it begins."""
         for _ in range(2):

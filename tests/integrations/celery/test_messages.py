@@ -119,3 +119,9 @@ class OptionTests(SynchronousTestCase):
         self.assertEqual((None, 7, 2), self.added(message(expiration="1500")))
         self.assertEqual((None, 7, 5), self.added(message(expiration="9000"), 5))
         self.assertEqual((None, 7, 1), self.added(message(expiration="0")))
+
+    def test_expires(self) -> None:
+        """A task of Celery's that expires is left to the workers, which note that it did."""
+        sent = {**message(expiration="1500"), "headers": {"expires": "2026-01-01T00:00:01"}}
+        self.assertEqual((None, 7, 1000), self.added(sent))
+        self.assertEqual((None, 7, 5), self.added(sent, 5))

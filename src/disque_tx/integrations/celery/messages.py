@@ -68,16 +68,19 @@ def add_options(
     message_ttl_s: int | None = None,
     now: datetime | None = None,
 ) -> AddOptions:
-    """How the job is added. A task with an ETA or a countdown waits in the nodes, as a delay.
+    """How the job is added. A task with an ETA or a countdown waits in the nodes, as a delay. A
+    task that expires is kept by them: a worker that finds it too old gives it the state REVOKED, so
+    that nobody waits for its result for ever.
 
     ``message_ttl_s``: of its queue.
     """
-    delay_s = _delay_s(message.get("headers") or {}, now or datetime.now(UTC))
+    headers = message.get("headers") or {}
+    delay_s = _delay_s(headers, now or datetime.now(UTC))
     lives_s = [options.ttl_s]
     if message_ttl_s is not None:
         lives_s.append(message_ttl_s)
     expiration = (message.get("properties") or {}).get("expiration")
-    if expiration is not None:
+    if expiration is not None and not headers.get("expires"):
         lives_s.append(max(1, -(-int(float(expiration)) // 1000)))
     ttl_s = min(_SECONDS_MAX, delay_s + max(1, min(lives_s)))
     return AddOptions(
