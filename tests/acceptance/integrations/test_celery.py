@@ -264,6 +264,22 @@ class MessageTests(DaemonTestCase):
         channel.close()
         self.assertEqual(10, self.raw.queue_length("q"))
 
+    def test_other_queues(self) -> None:
+        """A channel that waited at one queue in vain takes messages of the next one at once, as a
+        program does that asks its workers twice."""
+        connection = self.connection()
+        channel = connection.channel()
+        bodies: list[Any] = []
+        for name in ("first", "second"):
+            queue = Queue(name, channel=channel)
+            queue.declare()
+            with Consumer(channel, [queue], on_message=lambda m: bodies.append(m.payload)):
+                self.assertRaises(TimeoutError, connection.drain_events, timeout=0.1)
+                Producer(connection.channel()).publish(name, routing_key=name)
+                connection.drain_events(timeout=5)
+                self.assertRaises(TimeoutError, connection.drain_events, timeout=0.1)
+        self.assertEqual(["first", "second"], bodies)
+
     def test_no_ack(self) -> None:
         """A consumer that does not acknowledge gets each message once."""
         connection = self.connection(retry=1)

@@ -111,6 +111,18 @@ class Channel(virtual.Channel):
             self._unacknowledged.add(queue)
         else:
             self._unacknowledged.discard(queue)
+        self._fetch_anew()
+
+    def basic_cancel(self, consumer_tag: str) -> None:
+        super().basic_cancel(consumer_tag)
+        self._fetch_anew()
+
+    def _fetch_anew(self) -> None:
+        """The queues are others now: a fetch from those of before would go on until it found
+        something, and what it finds may not be wanted any more."""
+        if not self._fetcher.idle:
+            self._fetcher.abandon()
+            self._fetcher = Fetcher(self.broker.client, self._arrived)
 
     def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
         while (job := self.broker.take(queue)) is not None:

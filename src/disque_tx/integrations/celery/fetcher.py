@@ -50,12 +50,16 @@ class Fetcher:
         with self._changed:
             return not self._fetching and self._wish is None
 
-    def close(self) -> None:
+    def abandon(self) -> None:
         """Fetch no more; jobs that are still on their way go back to their queue."""
         with self._changed:
             self._closing = True
             self._wish = None
             self._changed.notify()
+
+    def close(self) -> None:
+        """:meth:`abandon`, and wait until the last fetch is over."""
+        self.abandon()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(2 * _WAIT_S)
 
