@@ -129,7 +129,7 @@ class World:
 DRIFT_PPM_MAX: Final = 500
 STEP_US_MAX: Final = 3_600_000_000
 #: Some moment in the year 2026, as microseconds since 1970.
-_EPOCH_US: Final = 1_790_000_000_000_000
+EPOCH_US: Final = 1_790_000_000_000_000
 _MILLION: Final = 1_000_000
 _ZERO_US_MIN: Final = 10_000_000
 _ZERO_US_MAX: Final = 100 * 86_400 * _MILLION
@@ -179,7 +179,7 @@ class Clocks:
 
     def wall_us(self) -> int:
         """Microseconds since 1970, as far as this machine knows."""
-        return _EPOCH_US + self._offset_us + self._elapsed_us()
+        return EPOCH_US + self._offset_us + self._elapsed_us()
 
     def true_delay_us(self, steady_ms: int) -> int:
         """True time until the steady clock shows so much, at least."""

@@ -9,6 +9,7 @@ from disque_tx.core.recurring.calendar import Calendar
 from disque_tx.core.recurring.occurrences import id_start, occurrence_key
 from disque_tx.sim.run import Checker
 from disque_tx.sim.schedules import REPLICATE, ScheduleOperator, Watched
+from disque_tx.sim.world import EPOCH_US
 
 if TYPE_CHECKING:
     from disque_tx.sim.run import Run
@@ -30,8 +31,9 @@ def _id_start(watched: Watched, time_s: int) -> bytes:
 
 
 class OccurrencesKept(Checker):
-    """What the nodes know as made was delivered, unless more nodes lost their memory since than
-    there were copies; or a clock was set, for what is missed for too long is left out."""
+    """What the nodes know as made was delivered, unless more nodes lost their memory since it was
+    due than there were copies; or a clock was set, for what is missed for too long is left out; or
+    the definition had been replaced, and came back from a disk that did not know that."""
 
     def judge(self, run: Run) -> list[str]:
         """Occurrences that were never delivered."""
@@ -45,16 +47,28 @@ class OccurrencesKept(Checker):
             f"{watched.name.decode()}: the occurrence at {time_s} was never delivered"
             for watched in operator.watched.values()
             for time_s in _times(watched, watched.last_s)
-            if _id_start(watched, time_s) not in taken and not self._lost(run, watched, time_s)
+            if _id_start(watched, time_s) not in taken
+            and not self._lost(run, time_s)
+            and not self._replaced(operator, watched, time_s)
         ]
 
     @staticmethod
-    def _lost(run: Run, watched: Watched, time_s: int) -> bool:
-        """Whether all nodes that had a copy may have lost their memory since it was made."""
-        known_us = min(known_us for last_s, known_us in watched.known_us if last_s >= time_s)
-        asked_us = known_us - 1_000_000
+    def _lost(run: Run, time_s: int) -> bool:
+        """Whether all nodes that had a copy may have lost their memory since it was made, which is
+        not before it was due."""
+        asked_us = (time_s - 1) * 1_000_000 - EPOCH_US
         broken = sum(run.plan.alive_since(machine.ip) > asked_us for machine in run.machines)
         return broken >= min(REPLICATE, len(run.machines))
+
+    @staticmethod
+    def _replaced(operator: ScheduleOperator, watched: Watched, time_s: int) -> bool:
+        """Whether another definition was in force before the occurrence was known as made."""
+        known_us = min(known_us for last_s, known_us in watched.known_us if last_s >= time_s)
+        return any(
+            watched.known_us[0][1] < other.known_us[0][1] < known_us
+            for other in operator.watched.values()
+            if other.name == watched.name and other.known_us
+        )
 
 
 class OccurrencesOnce(Checker):
