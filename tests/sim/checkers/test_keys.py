@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from disque_tx.sim.checkers.delivery import AtMostOnce
 from disque_tx.sim.checkers.keys import AnsweredExist, OneJobPerKey
 from disque_tx.sim.history import Added, Delivered
 from disque_tx.sim.workloads import workload_called
@@ -25,6 +26,23 @@ class KeyCase(CheckerCase):
     def take(self, job_id: bytes) -> None:
         """A client gets a job with the key."""
         self.history.delivered.append(Delivered(KEY, job_id, b"q", HERE, S, S, 0, 0))
+
+
+class AtMostOnceTests(KeyCase):
+    """Jobs with RETRY 0."""
+
+    def test_twice(self) -> None:
+        """Two jobs of one key are delivered once each; without keys, a body that comes twice is one
+        job under two IDs."""
+        self.answer(b"D-1", b"D-2", retry_s=0)
+        self.take(b"D-1")
+        self.take(b"D-2")
+        self.assertEqual(0, self.found(AtMostOnce()))
+        self.take(b"D-2")
+        self.assertEqual(1, self.found(AtMostOnce()))
+        self.history.delivered.pop()
+        self.run_.workload = workload_called("ttl-and-delay")
+        self.assertEqual(1, self.found(AtMostOnce()))
 
 
 class OneJobTests(KeyCase):

@@ -7,12 +7,13 @@ from disque_tx.core.recurring.occurrences import id_start, occurrence_key
 from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.sim.checkers.schedules import OccurrencesKept, OccurrencesOnce
 from disque_tx.sim.schedules import ScheduleOperator, Watched
+from disque_tx.sim.world import EPOCH_US
 from tests.sim.checkers.bench import CheckerCase, S
 
 _NAME = b"one"
 _ORIGIN = b"a" * 40
 #: When the schedule was set; it is due every second from then on.
-_START_S = 1_700_000_000
+_START_S = EPOCH_US // S
 
 
 class ScheduleCase(CheckerCase):
@@ -62,6 +63,21 @@ class KeptTests(ScheduleCase):
         first._since_us = 2 * S
         self.assertEqual(2, self.found(OccurrencesKept()))
         second._since_us = 2 * S
+        self.assertEqual(1, self.found(OccurrencesKept()))
+
+    def test_seen_late(self) -> None:
+        """A job may have been made, and lost, before a node was seen to know of it."""
+        self.watched.known_us = [(_START_S + 1, S), (_START_S + 3, 9 * S)]
+        for machine in self.run_.machines:
+            machine._since_us = 5 * S
+        self.assertEqual(0, self.found(OccurrencesKept()))
+
+    def test_replaced(self) -> None:
+        """A definition that was replaced and came back is not missed meanwhile."""
+        self.watched.known_us = [(_START_S + 1, S), (_START_S + 3, 9 * S)]
+        other = Watched(_NAME, self.watched.definition)
+        other.known_us = [(_START_S + 2, 2 * S)]
+        self.operator.watched[_NAME, 2, _ORIGIN] = other
         self.assertEqual(1, self.found(OccurrencesKept()))
 
     def test_clock(self) -> None:
