@@ -148,6 +148,15 @@ class LoadTests(NodeCase):
         self.assertEqual([], self.get(b"q", count=5))
         self.assertIsNotNone(self.node.jobs.get(once))
 
+    def test_delay_with_clock_set_back(self) -> None:
+        """A clock that was set back behind the time at which a job was added does not know whether
+        the delay is over: with RETRY 0, the job may have been delivered."""
+        once = self.add(delay_s=10, retry_s=0)
+        self.restart(-1_000)
+        self.pass_ms(20_000)
+        self.assertEqual([], self.get(b"q", count=5))
+        self.assertIsNotNone(self.node.jobs.get(once))
+
     def test_delay_over_and_queued_before(self) -> None:
         """A delayed job that was queued before the stop is queued again after RETRY like any
         other."""

@@ -95,6 +95,6 @@ def _requeue_ms(node: Node, job: Job, recorded_state: i64, left_ms: i64) -> i64:
 
 def _still_delayed(node: Node, job: Job) -> bool:
     """Whether a job with RETRY 0 was certainly not delivered: the record of its queueing may be
-    lost with the power, so the clock has to say so, too."""
+    lost with the power, so the clock has to say so, too, unless it was set back since."""
     passed_ms = node.wall_us // 1000 - job.ctime // 1_000_000
-    return passed_ms < job.delay_s * 1000
+    return 0 <= passed_ms < job.delay_s * 1000
