@@ -44,12 +44,23 @@ def free_port() -> int:
             continue
         try:
             for number in (port, port + BUS_OFFSET):
-                with socket.socket() as sock:
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    sock.bind(("127.0.0.1", number))
+                with bound("127.0.0.1", number):
+                    pass
         except OSError:
             continue
         return port
+
+
+def bound(ip: str, port: int) -> socket.socket:
+    """A socket at a port, as a server binds it: connections that are over are not in its way."""
+    sock = socket.socket()
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((ip, port))
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def _claim(port: int) -> bool:

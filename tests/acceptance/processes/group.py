@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import random
 import signal
-import socket
 from pathlib import Path
 from typing import Any
 
 from disque_tx.core.addresses import BUS_PORT_OFFSET
-from tests.acceptance.daemon import Daemon, DaemonTestCase, wait_for
+from tests.acceptance.daemon import Daemon, DaemonTestCase, bound, wait_for
 from tests.acceptance.load import GONE
 from tests.acceptance.resp import Connection, ReplyError
 
@@ -25,9 +24,8 @@ def free_ports(ip: str) -> int:
         try:
             for number in range(port, port + _SPARE):
                 for one in (number, number + BUS_PORT_OFFSET):
-                    with socket.socket() as sock:
-                        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                        sock.bind((ip, one))
+                    with bound(ip, one):
+                        pass
         except OSError:
             continue
         return port

@@ -9,7 +9,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from tests.acceptance.daemon import LEAVING, wait_for
+from tests.acceptance.daemon import LEAVING, bound, wait_for
 from tests.acceptance.processes.group import Group, GroupTestCase, alive
 from tests.acceptance.resp import Connection
 
@@ -260,8 +260,7 @@ class StartTests(GroupTestCase):
     def test_bus_port_in_use(self) -> None:
         """When a port of one process is taken, none of them serves, and the reason is shown."""
         group = self.group(3)
-        with socket.socket() as sock:
-            sock.bind(("127.0.0.1", group.own_port(2) + 10_000))
+        with bound("127.0.0.1", group.own_port(2) + 10_000) as sock:
             sock.listen()
             output = self.refused(group)
         self.assertIn("Process 2 did not start: Could not listen for other nodes on", output)
@@ -279,8 +278,7 @@ class StartTests(GroupTestCase):
         """Also with a log file, and in the background, the reason is where the user looks."""
         for background in ("no", "yes"):
             group = self.group(2, "logfile d.log", f"daemonize {background}", "pidfile d.pid")
-            with socket.socket() as sock:
-                sock.bind(("127.0.0.1", group.own_port(1) + 10_000))
+            with bound("127.0.0.1", group.own_port(1) + 10_000) as sock:
                 sock.listen()
                 output = self.refused(group)
             self.assertIn("Process 1 did not start: Could not listen", output)
