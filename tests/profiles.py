@@ -12,21 +12,22 @@ import os
 from hypothesis import HealthCheck, Phase, settings
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors]
+# One failure is shown with its example; of several, trial prints only how many they are.
+_COMMON = {
+    "deadline": None,
+    "database": None,
+    "suppress_health_check": _SLOW,
+    "report_multiple_bugs": False,
+}
 
-settings.register_profile(
-    "quick", deadline=None, max_examples=100, database=None, suppress_health_check=_SLOW
-)
-settings.register_profile(
-    "thorough", deadline=None, max_examples=2_000, database=None, suppress_health_check=_SLOW
-)
+settings.register_profile("quick", max_examples=100, **_COMMON)
+settings.register_profile("thorough", max_examples=2_000, **_COMMON)
 # For the mutation tester: reproducible, and without minimizing failures.
 settings.register_profile(
     "mutation",
-    deadline=None,
     max_examples=30,
-    database=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=_SLOW,
+    **_COMMON,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
