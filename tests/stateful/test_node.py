@@ -508,5 +508,7 @@ class NodeTests(SynchronousTestCase):
             run_state_machine_as_test(
                 NodeMachine, settings=settings(max_examples=count, stateful_step_count=40)
             )
-        except AssertionError as error:  # the steps are in its notes, which trial does not print
-            raise AssertionError("\n".join([str(error), *getattr(error, "__notes__", [])])) from None
+        except AssertionError as error:
+            # The steps are in its notes, which trial does not print.
+            steps = "\n".join(getattr(error, "__notes__", []))
+            raise AssertionError(f"{error}\n{steps}") from None

@@ -181,6 +181,29 @@ class AskingTests(QuestionCase):
         found = self.map_of(client)
         self.assertEqual((8, [C]), (found[b"flushed"], found[b"nodes-missing"]))
 
+    def test_time_limit(self) -> None:
+        """A node that answers with its time gets the question again, with the time until which it
+        holds by that clock: what is left of the second. It can ask for that once."""
+        self.node.overview.flush_queue(self.connect(), b"q", FLUSH_QUEUED, True, True, self.now_ms)
+        number = self.asked(B).number
+        self.pass_ms(300)
+        self.report(B, number, b"TIME", b"5000")
+        again = self.asked(B)
+        self.assertEqual((number, [b"FLUSH", b"q", b"1", b"5700"]), (again.number, again.words))
+        self.report(B, number, b"TIME", b"5000")
+        self.assertEqual([], self.sent_to(B))
+
+    def test_late_time(self) -> None:
+        """Once the client has its answer, no node is told to begin."""
+        client = self.connect()
+        self.node.overview.flush_queue(client, b"q", FLUSH_QUEUED, True, True, self.now_ms)
+        number = self.asked(B).number
+        self.pass_ms(1)
+        self.pass_ms(1_020)
+        self.assertEqual([B, C], self.map_of(client)[b"nodes-missing"])
+        self.report(B, number, b"TIME", b"5000")
+        self.assertEqual([], self.sent_to(B))
+
 
 def rows(found: dict[Value, Value]) -> list[tuple[Value, Value]]:
     """Name and length of every row of QLIST."""
@@ -236,11 +259,21 @@ class AnsweringTests(QuestionCase):
         self.assertEqual([b"0", b"b", b"1"], words[:3])
 
     def test_flush(self) -> None:
-        """Jobs end here, and their copies with them."""
+        """Jobs end here, and their copies with them, if the question says until when it holds."""
         job = self.replicated(C)
-        self.assertEqual([b"1"], self.ask(b"FLUSH", b"q", b"15"))
+        self.assertEqual([b"TIME", b"%d" % self.now_ms], self.ask(b"FLUSH", b"q", b"15"))
+        self.assertNotEqual(ACKED, job.state)
+        self.assertEqual([b"1"], self.ask(b"FLUSH", b"q", b"15", b"%d" % (self.now_ms + 10)))
         self.assertEqual(ACKED, job.state)
         self.assertEqual(["SETACK"], self.sent_names(C))
+
+    def test_late_flush(self) -> None:
+        """A question that comes too late ends nothing: clients went on without it (simulator, seed
+        5000238)."""
+        self.add(replicate=1)
+        late = b"%d" % (self.now_ms - 1)
+        self.assertIsNone(self.ask(b"FLUSH", b"q", b"15", late))
+        self.assertEqual(1, self.length())
 
     def test_nonsense(self) -> None:
         """What is no question is not answered, and harms nothing."""
@@ -254,9 +287,12 @@ class AnsweringTests(QuestionCase):
             (b"LIST", b"", b"0", b"1", b"x", b""),
             (b"LIST", b"", b"0", b"1", b"9" * 30, b""),
             (b"LIST", b"x" * 1_025, b"0", b"1"),
-            (b"FLUSH", b"q", b"0"),
-            (b"FLUSH", b"q", b"16"),
-            (b"FLUSH", b"q", b"x"),
+            (b"FLUSH", b"q", b"0", b"9" * 18),
+            (b"FLUSH", b"q", b"16", b"9" * 18),
+            (b"FLUSH", b"q", b"x", b"9" * 18),
+            (b"FLUSH", b"q", b"1", b"x"),
+            (b"FLUSH", b"q", b"1", b"9" * 19),
+            (b"FLUSH", b"q", b"1", b"9", b"9"),
             (b"FLUSH", b"q"),
         ):
             self.assertIsNone(self.ask(*words), words[:2])

@@ -8,11 +8,10 @@ from mypy_extensions import i64
 
 from disque_tx.core.overview.counts import NUMBERS, QueueCounts, rows_of
 from disque_tx.core.overview.listing import BY_NAME, ListRequest, key_of
+from disque_tx.core.overview.questions import number_of
 from disque_tx.messages import ReplySink
 
 _RATES: Final = 7
-#: Digits of a number of jobs that another node reports.
-_DIGITS_MAX: Final = 18
 
 
 class Answer:
@@ -129,9 +128,10 @@ class FlushAnswer(Answer):
         self._flushed: int = 0
 
     def take(self, words: list[bytes]) -> bool:
-        if len(words) != 1 or not words[0].isdigit() or len(words[0]) > _DIGITS_MAX:
+        flushed = number_of(words[0]) if len(words) == 1 else -1
+        if flushed < 0:
             return False
-        self._flushed += int(words[0])
+        self._flushed += int(flushed)
         return True
 
     def write(self, replies: ReplySink, nodes: i64, missing: list[bytes], now_ms: i64) -> None:

@@ -3,6 +3,10 @@
 
 A node that has not shown that it knows these messages is never sent one; it counts as missing, like
 one that did not answer in time.
+
+A question that changes something must not be acted on after its time: it may have waited in a
+connection that was cut off, while clients went on. The node that gets it answers ``TIME`` and what
+its own clock shows, and gets the question again with the time until which it holds, by that clock.
 """
 
 from __future__ import annotations
@@ -19,6 +23,10 @@ from disque_tx.nodetable import HANDSHAKE, NodeEntry
 
 #: For how long answers are waited for.
 TIMEOUT_MS: Final = 1_000
+#: The answer of a node that wants to know how long the question holds: this and a time.
+TIME: Final = b"TIME"
+#: Digits of a number that another node sends.
+DIGITS_MAX: Final = 18
 
 
 class Asker:
@@ -37,14 +45,17 @@ class Asker:
 
 class Question(Linked):
     """One that is under way. ``waiting``: nodes that have not answered; ``missing``: those that
-    cannot, or answered nonsense."""
+    cannot, or answered nonsense; ``limited``: those that know until when it holds."""
 
-    __slots__ = ("asker", "missing", "number", "waiting")
+    __slots__ = ("asker", "end_ms", "limited", "missing", "number", "waiting", "words")
 
-    def __init__(self, number: i64, asker: Asker) -> None:
+    def __init__(self, number: i64, words: list[bytes], asker: Asker, end_ms: i64) -> None:
         super().__init__()
         self.number: i64 = number
+        self.words: list[bytes] = words
         self.asker: Asker = asker
+        self.end_ms: i64 = end_ms
+        self.limited: set[bytes] = set()
         self.waiting: set[bytes] = set()
         self.missing: list[bytes] = []
 
@@ -62,7 +73,7 @@ class Questions:
     def ask(self, words: list[bytes], asker: Asker, now_ms: i64) -> None:
         """Ask all other nodes that can answer."""
         self._last += 1
-        question = Question(self._last, asker)
+        question = Question(self._last, words, asker, now_ms + TIMEOUT_MS)
         for entry in self._membership.nodes.values():
             if entry is self._membership.myself or entry.flags & HANDSHAKE:
                 continue
@@ -73,7 +84,7 @@ class Questions:
                 question.missing.append(entry.id)
         if question.waiting:
             self._open[int(question.number)] = question
-            self._timeouts.add(question, now_ms + TIMEOUT_MS)
+            self._timeouts.add(question, question.end_ms)
         else:
             asker.all_answered(sorted(question.missing))
 
@@ -83,10 +94,12 @@ class Questions:
         link = entry.link
         return link is not None and link.features & self._membership.features & CAN_QUERY != 0
 
-    def answered(self, sender: bytes, message: QueryMessage) -> None:
+    def answered(self, sender: bytes, message: QueryMessage, now_ms: i64) -> None:
         """REPORT: the answer of one node."""
         question = self._open.get(int(message.number))
         if question is None or sender not in question.waiting:
+            return
+        if self._asked_for_time(question, sender, message.words, now_ms):
             return
         question.waiting.remove(sender)
         if not question.asker.answer(message.words):
@@ -94,6 +107,21 @@ class Questions:
         if not question.waiting:
             self._timeouts.remove(question)
             self._close(question)
+
+    def _asked_for_time(
+        self, question: Question, sender: bytes, words: list[bytes], now_ms: i64
+    ) -> bool:
+        """Whether the answer is ``TIME``; the node gets the question again, once."""
+        if len(words) != 2 or words[0] != TIME or sender in question.limited:
+            return False
+        there_ms = number_of(words[1])
+        if there_ms < 0:
+            return False
+        question.limited.add(sender)
+        until_ms = there_ms + question.end_ms - now_ms
+        again = [*question.words, b"%d" % until_ms]
+        self._peers.send(sender, QueryMessage(QUERY, question.number, again))
+        return True
 
     def _close(self, question: Question) -> None:
         del self._open[int(question.number)]
@@ -107,3 +135,8 @@ class Questions:
         """Wait no longer for answers that are late."""
         for question in self._timeouts.due(now_ms, limit):
             self._close(question)
+
+
+def number_of(word: bytes) -> i64:
+    """A number of another node, -1 for anything else."""
+    return int(word) if word.isdigit() and len(word) <= DIGITS_MAX else -1

@@ -4,7 +4,7 @@ A question is a list of words, the same for this node and for others:
 
 1. ``COUNT`` name …: the numbers of these queues.
 2. ``LIST`` pattern, order, number of rows, key and name of the row before (empty: none).
-3. ``FLUSH`` name, bits of states.
+3. ``FLUSH`` name, bits of states; from another node with the time until which it may begin.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from disque_tx.core.overview.answers import Answer, CountAnswer, FlushAnswer, Li
 from disque_tx.core.overview.counts import Counts
 from disque_tx.core.overview.flushing import FLUSH_ANY, Flushing
 from disque_tx.core.overview.listing import SORTS, Listing, ListRequest
-from disque_tx.core.overview.questions import Asker, Questions
+from disque_tx.core.overview.questions import TIME, Asker, Questions, number_of
 from disque_tx.core.overview.task import Receiver
 from disque_tx.core.state import State
 from disque_tx.core.waiters import Waiters
@@ -136,9 +136,20 @@ class Overview:
         """QUERY, REPORT."""
         self._now_ms = now_ms
         if message.type != QUERY:
-            self._questions.answered(sender.id, message)
+            self._questions.answered(sender.id, message, now_ms)
         elif self._slices.count() < _TASKS_MAX:
-            self.perform(message.words, _Reporting(self, sender.id, message.number))
+            self._asked(message.words, _Reporting(self, sender.id, message.number))
+
+    def _asked(self, words: list[bytes], receiver: Receiver) -> None:
+        """A question of another node. One that changes something needs a time."""
+        if words[:1] == [b"FLUSH"]:
+            if len(words) == 3:
+                receiver.result([TIME, b"%d" % self._now_ms])
+                return
+            if len(words) != 4 or number_of(words[3]) < self._now_ms:
+                return
+            words = words[:3]
+        self.perform(words, receiver)
 
     def report(self, node_id: bytes, number: i64, words: list[bytes]) -> None:
         """Send the answer to a question of another node."""

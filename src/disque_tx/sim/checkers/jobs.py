@@ -131,7 +131,7 @@ class EnoughCopies(Checker):
 
     Looked at in the moment in which the node lets the answer go: at the end of its turn. A node
     whose memory was lost since it was asked to keep a copy had one, and so may one that is down
-    then.
+    then, or one that has ended the job because its queue was emptied meanwhile.
     """
 
     def judge(self, run: Run) -> list[str]:
@@ -147,7 +147,8 @@ class EnoughCopies(Checker):
                 or run.plan.alive_since(machine.ip) > added.asked_us
                 for machine in run.machines
             )
-            if len(holders) + excused < added.replicate:
+            short = len(holders) + excused < added.replicate
+            if short and not flushed_since(run, added, added.accepted_us):
                 breaches.append(
                     f"{added.job_id.decode()}: accepted with {len(holders)} copies of"
                     f" {added.replicate}"

@@ -1,0 +1,43 @@
+"""What a client knows of copies when its job is accepted."""
+
+from __future__ import annotations
+
+from disque_tx.sim.checkers.jobs import EnoughCopies
+from disque_tx.sim.history import Added, Flushed
+from tests.sim.checkers.bench import HERE, THERE, CheckerCase, S
+
+
+class EnoughCopiesTests(CheckerCase):
+    """A job with two copies that was accepted a second after it was sent."""
+
+    def accept(self, *holders: bytes) -> None:
+        """The nodes that had a copy then."""
+        added = Added(b"D", b"q", HERE, S, 2, 5, 7_200, 0, False, S, 2 * S, b"D")
+        self.history.added[b"D"] = added
+        self.run_.copies.seen[b"D"] = frozenset(holders)
+        self.run_.copies.down[b"D"] = frozenset()
+
+    def flush(self, at_s: float) -> None:
+        """The queue is emptied."""
+        us = int(at_s * S)
+        self.history.flushes.append(Flushed(b"q", b"any", True, us, THERE, us + 1_000, 1, {}))
+
+    def test_enough(self) -> None:
+        """As many nodes as the client asked for."""
+        self.accept(HERE, THERE)
+        self.assertEqual(0, self.found(EnoughCopies()))
+
+    def test_too_few(self) -> None:
+        """A copy that nobody has, and nobody had."""
+        self.accept(HERE)
+        self.assertEqual(1, self.found(EnoughCopies()))
+
+    def test_flushed(self) -> None:
+        """A node that ended the job because its queue was emptied meanwhile had a copy; one that
+        was emptied before or afterwards is no excuse (seed 5000078)."""
+        self.accept(HERE)
+        self.flush(0.5)
+        self.flush(2.5)
+        self.assertEqual(1, self.found(EnoughCopies()))
+        self.flush(1.5)
+        self.assertEqual(0, self.found(EnoughCopies()))
