@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -32,23 +33,41 @@ class KillTests(SparkTestCase):
         ids = add_many(address(daemon), "q", _JOBS, retry_s=5)
         random = Random(1)
         for _ in range(_KILLS):
-            running = self.run_stream(address(daemon), folder)
-            wait_for(lambda: self.in_mid_batch(folder), "a batch is running", _RUN_S)
-            os.killpg(running.pid, signal.SIGKILL)
-            running.wait()
+            self.run_until(
+                lambda: self.in_mid_batch(folder), "a batch is running", address(daemon), folder
+            )
             self.committed = self.batches(folder, "commits") + random.randrange(3)
-        running = self.run_stream(address(daemon), folder)
-        wait_for(
-            lambda: daemon.info()["registered_jobs"] == "0", "all jobs are acknowledged", _RUN_S
+        self.run_until(
+            lambda: daemon.info()["registered_jobs"] == "0",
+            "all jobs are acknowledged",
+            address(daemon),
+            folder,
         )
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
         stored = self.spark.read.parquet(str(folder / "out")).select("id").collect()
         self.assertEqual(ids, {row.id for row in stored})
         self.assertEqual(_JOBS, len(stored))
 
     #: The number of batches that must be stored before the next kill.
     committed = 0
+
+    def run_until(
+        self, condition: Callable[[], bool], what: str, servers: str, folder: Path
+    ) -> None:
+        """Run the stream until the condition is true, and kill it then.
+
+        If it ends before, it is started again, as by a supervisor: Spark gives a Python process ten
+        seconds to start, which may not be enough on a busy machine.
+        """
+        running = self.run_stream(servers, folder)
+
+        def holds() -> bool:
+            nonlocal running
+            if running.poll() is not None:
+                running = self.run_stream(servers, folder)
+            return condition()
+
+        wait_for(holds, what, _RUN_S)
+        self.end(running)
 
     def run_stream(self, servers: str, folder: Path) -> subprocess.Popen[bytes]:
         """Start the stream in a process group of its own."""
