@@ -6,9 +6,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.overview.counts import NUMBERS, QueueCounts, rows_of
+from disque_tx.core.overview.counts import NUMBERS, QueueCounts, number_of, rows_of
 from disque_tx.core.overview.listing import BY_NAME, ListRequest, key_of
-from disque_tx.core.overview.questions import number_of
 from disque_tx.messages import ReplySink
 
 _RATES: Final = 7

@@ -45,6 +45,11 @@ class QueueCounts:
         return [self.name, *[b"%d" % number for number in self.numbers]]
 
 
+def number_of(word: bytes) -> i64:
+    """A number that another node reports, -1 for anything else."""
+    return int(word) if word.isdigit() and len(word) <= _DIGITS_MAX else -1
+
+
 def rows_of(words: list[bytes]) -> list[QueueCounts] | None:
     """The rows of a report; ``None`` if it is none."""
     size = len(NUMBERS) + 1
@@ -54,9 +59,10 @@ def rows_of(words: list[bytes]) -> list[QueueCounts] | None:
     for start in range(0, len(words), size):
         numbers: list[int] = []
         for word in words[start + 1 : start + size]:
-            if not word.isdigit() or len(word) > _DIGITS_MAX:
+            number = number_of(word)
+            if number < 0:
                 return None
-            numbers.append(int(word))
+            numbers.append(int(number))
         rows.append(QueueCounts(words[start], numbers))
     return rows
 

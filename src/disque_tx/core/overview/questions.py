@@ -16,6 +16,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.busmessages import CAN_QUERY, QUERY, QueryMessage
+from disque_tx.core.overview.counts import number_of
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.state import State
 from disque_tx.messages import Linked
@@ -25,8 +26,6 @@ from disque_tx.nodetable import HANDSHAKE, NodeEntry
 TIMEOUT_MS: Final = 1_000
 #: The answer of a node that wants to know how long the question holds: this and a time.
 TIME: Final = b"TIME"
-#: Digits of a number that another node sends.
-DIGITS_MAX: Final = 18
 
 
 class Asker:
@@ -135,8 +134,3 @@ class Questions:
         """Wait no longer for answers that are late."""
         for question in self._timeouts.due(now_ms, limit):
             self._close(question)
-
-
-def number_of(word: bytes) -> i64:
-    """A number of another node, -1 for anything else."""
-    return int(word) if word.isdigit() and len(word) <= DIGITS_MAX else -1

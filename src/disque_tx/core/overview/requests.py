@@ -17,10 +17,10 @@ from disque_tx.busmessages import QUERY, REPORT, QueryMessage
 from disque_tx.core.acks import Acks
 from disque_tx.core.client import BLOCKED_TASK, REPLY_OFF, Client
 from disque_tx.core.overview.answers import Answer, CountAnswer, FlushAnswer, ListAnswer
-from disque_tx.core.overview.counts import Counts
+from disque_tx.core.overview.counts import Counts, number_of
 from disque_tx.core.overview.flushing import FLUSH_ANY, Flushing
 from disque_tx.core.overview.listing import SORTS, Listing, ListRequest
-from disque_tx.core.overview.questions import TIME, Asker, Questions, number_of
+from disque_tx.core.overview.questions import TIME, Asker, Questions
 from disque_tx.core.overview.task import Receiver
 from disque_tx.core.state import State
 from disque_tx.core.waiters import Waiters
