@@ -33,6 +33,7 @@ FULL: Final = 3  # the node is out of memory
 # Flags of KEY COPY and KEY CHECK, in ``status``.
 LAST: Final = 1  # the receiver has all now that concerns it
 ASK: Final = 2  # and should send what concerns the sender
+DONE: Final = 4  # the jobs of the entries are done for certain; an entry may have no key
 ANSWER: Final = 1  # of KEY CHECK: this is the answer
 
 

@@ -21,7 +21,9 @@ from disque_tx.core.federation import Federation
 from disque_tx.core.heartbeats import Heartbeats
 from disque_tx.core.holders import Holders
 from disque_tx.core.keys.claims import Claims
+from disque_tx.core.keys.conflicts import Conflicts
 from disque_tx.core.keys.keeper import Keeper
+from disque_tx.core.keys.keys import Keys
 from disque_tx.core.keys.view import View
 from disque_tx.core.links import Links
 from disque_tx.core.matching.index import Matching
@@ -61,6 +63,7 @@ from tests.mutants.plants import (
     answer_unmade,
     ask_nobody,
     begin_twice,
+    believe_keys,
     bulks_to_all,
     bury_without_letter,
     call_expired,
@@ -94,6 +97,7 @@ from tests.mutants.plants import (
     make_everywhere,
     messages_first,
     never,
+    no,
     no_delay,
     nodes_last,
     nothing,
@@ -636,9 +640,36 @@ MUTANTS: Final = [
         ("keys", ""),
     ),
     Mutant(
+        "key-believed",
+        "a key that another node names counts, whether or not its job lives",
+        Keys,
+        "receive",
+        believe_keys,
+        "NothingLost",
+        ("keys-reused-away", "one_away"),
+    ),
+    Mutant(
+        "key-end-untold",
+        "while the node that made a job is away nobody is told that the job is done",
+        Keeper,
+        "announce",
+        nothing,
+        "KeysFreed",
+        ("keys-reused-away", "one_away"),
+    ),
+    Mutant(
+        "key-before-links",
+        "a node that has started answers for keys before it has reached the others",
+        View,
+        "_unmet",
+        no,
+        "OneLivingJobPerKey",
+        ("keys-reused", "one_down"),
+    ),
+    Mutant(
         "key-doubled-silently",
         "after a partition nobody counts the jobs that have the key of another one",
-        Keeper,
+        Conflicts,
         "_lost",
         nothing,
         "OneJobPerKey",

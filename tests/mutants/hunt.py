@@ -21,6 +21,7 @@ import attrs
 
 from disque_tx.sim.campaign import checked_run
 from disque_tx.sim.shape import Pair, Shape, draw_shape
+from disque_tx.sim.workloads import workload_called
 from disque_tx.sim.world import World
 from tests.mutants.defects import MUTANTS, Mutant
 
@@ -32,6 +33,8 @@ _HEAD: Final = (
 _CLIENTS_MAX: Final = 6
 _NODES_MIN: Final = 3
 _FAULTS_S: Final = 10
+#: Where a node has to be away for long enough that the others notice.
+_FAULTS_AWAY_S: Final = 30
 _PACE_MS_MIN: Final = 200
 #: Long enough for every correct run, unless holders are gone for good.
 _DRAIN_S: Final = 120
@@ -53,7 +56,14 @@ def small(seed: int, task: Pair | None = None) -> Shape:
     faults = frozenset([fault] if fault else [])
     nodes = max(shape.nodes, _NODES_MIN)
     return attrs.evolve(
-        shape, nodes=nodes, workload=workload, faults=faults, first=fault, intensity=1.0
+        shape,
+        nodes=nodes,
+        workload=workload,
+        faults=faults,
+        first=fault,
+        intensity=1.0,
+        appendonly=shape.appendonly or workload_called(workload).logs,
+        fault_s=_FAULTS_AWAY_S if fault == "one_away" else _FAULTS_S,
     )
 
 

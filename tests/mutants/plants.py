@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from disque_tx.busmessages import GOTJOB, INCR_DELIV, INCR_NACKS, NOREPLY, WORKING
+from disque_tx.busmessages import GOTJOB, INCR_DELIV, INCR_NACKS, KEY_COPY, NOREPLY, WORKING
 from disque_tx.core.holders import wins
 from disque_tx.core.job import DELAYED, IN_HAND, NOWHERE
 from disque_tx.core.overview.endings import EXPIRED
 from disque_tx.events import NO_REASON
-from disque_tx.keymessages import GRANTED
+from disque_tx.keymessages import FREE, GRANTED, HELD, LAST
 from disque_tx.messages import ACTIVE, DELIVERED, QUEUED, WAIT_REPL
 from disque_tx.wire.bulk import HotMessages
 
@@ -599,3 +599,34 @@ def end_key_early(right: Any) -> Any:
         right(self, found, now_ms)
 
     return job_ended
+
+
+def believe_keys(right: Any) -> Any:
+    """Of two jobs with one key the one whose key was reserved first has it, whether or not it
+    lives; nobody is told which jobs are done."""
+
+    def receive(self: Any, sender: Any, message: Any, now_ms: int, wall_us: int) -> None:
+        if message.type != KEY_COPY or message.status & LAST:
+            right(self, sender, message, now_ms, wall_us)
+            return
+        for entry in message.entries:
+            found = self.reservations.get(entry.key)
+            if entry.state == FREE or found is None or found.job_id == entry.job_id:
+                self._keeper.merge(sender.id, entry, now_ms)
+            elif entry.state == HELD and entry.born_ms < found.born_ms:
+                self.reservations.drop(found)
+                self.reservations.take(entry, now_ms)
+                self._conflicts._inform(found.job_id, b"", entry)
+                if found.maker:
+                    self._conflicts._lost(found.job_id, entry.job_id, True)
+
+    return receive
+
+
+def no(right: Any) -> Any:
+    """The answer is always no."""
+
+    def answer(self: Any, *_: Any) -> bool:
+        return False
+
+    return answer

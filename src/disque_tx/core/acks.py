@@ -14,7 +14,9 @@
    holder.
 7. A holder that is not in the node table any more is waited for until the attempts are at their
    slowest, and then no longer.
-8. A node to which this one just gave the job is notified in any case (see ``given``).
+8. While the node that made the job cannot be reached, the others get to know, too: the job may have
+   a key (see ``keys``).
+9. A node to which this one just gave the job is notified in any case (see ``given``).
 """
 
 from __future__ import annotations
@@ -175,6 +177,8 @@ class Acks:
         job_id = job.id
         known = self._known_holders(job)
         for node in missing:
+            if _made(node, job) and not self._peers.reaches(node):
+                self._jobs.bonds.unconfirmed(job_id)
             holders = 0 if self._believes_alone(job, node) else known
             self._peers.signal(node, SETACK, job_id, holders)
 

@@ -14,6 +14,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.busmessages import Gossip, JobCopy, Message, Sender
+from disque_tx.core.failure import failing
 from disque_tx.core.job import Job
 from disque_tx.core.membership import Membership
 from disque_tx.core.twins import TWIN
@@ -51,6 +52,11 @@ class Peers:
     def entry(self, node_id: bytes) -> NodeEntry | None:
         """The node with this ID, if it is in the table."""
         return self._membership.nodes.get(node_id)
+
+    def reaches(self, node_id: bytes) -> bool:
+        """Whether a message to this node should arrive."""
+        entry = self._membership.nodes.get(node_id)
+        return entry is not None and entry.link is not None and not failing(entry)
 
     def answer(self, link: Link, message: Message) -> None:
         """Send a message on ``link``, whichever node is at the other end."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from disque_tx.core.given import Given
+from disque_tx.core.keys.done import DoneJobs
 from disque_tx.core.keys.reservation import Reservations
 from disque_tx.core.keys.view import View
 from disque_tx.core.matching.index import Matching
@@ -55,6 +56,7 @@ class State:
         )
         self.received = Received()
         self.reservations = Reservations(membership, self.memory, self.outbox, self.jobs.bonds)
-        self.key_view = View(membership, self.peers, self.reservations, self.slices)
+        self.done_jobs = DoneJobs(self.memory)
+        self.key_view = View(membership, self.peers, self.reservations, self.done_jobs, self.slices)
         self.tables = (self.exchanges, self.key_view)
         self.given = Given(self.peers)

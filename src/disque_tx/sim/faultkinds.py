@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from disque_tx.sim.faults import FaultPlan
 
 _RESTART_US: Final = (500_000, 4_000_000)
+_AWAY_US: Final = (4_000_000, 25_000_000)
 #: After that time a node that was started is a full member again.
 _SETTLED_US: Final = 6_000_000
 
@@ -160,16 +161,51 @@ def _stopping(name: str, power: bool) -> Callable[[FaultPlan, Random], End | Non
     return begin
 
 
+def _all_up(plan: FaultPlan) -> bool:
+    """Whether all nodes have been up for a while."""
+    now_us = plan.world.now_us
+    return all(
+        machine.process is not None
+        and not machine.process.frozen
+        and now_us - max(machine.started_us, plan.returned_us) >= _SETTLED_US
+        for machine in plan.machines
+    )
+
+
 def _one_down(plan: FaultPlan, random: Random) -> End | None:
     """Kill a node, if all have been up for a while."""
-    now_us = plan.world.now_us
-    for machine in plan.machines:
-        if machine.process is None or now_us - machine.started_us < _SETTLED_US:
-            return None
+    if not _all_up(plan):
+        return None
     machine = random.choice(plan.machines)
     plan.note("one_down", machine.ip)
     machine.kill(False)
     return lambda: plan.bring_back(machine)
+
+
+def _one_away(plan: FaultPlan, random: Random) -> End | None:
+    """Kill a node, pause it, or cut it off from the others, long enough for these to notice, if all
+    have been up for a while."""
+    if not _all_up(plan):
+        return None
+    machine = random.choice(plan.machines)
+    plan.note("one_away", machine.ip)
+    plan.returned_us = plan.world.now_us + _AWAY_US[1]
+    how = random.choice(("kill", "pause", "cut"))
+    if how == "kill":
+        machine.kill(False)
+        back: End = lambda: plan.bring_back(machine)  # noqa: E731
+    elif how == "pause":
+        machine.pause(_AWAY_US[1])
+        back = machine.resume
+    else:
+        others = [other.ip for other in plan.machines if other is not machine]
+        back = plan.network.partition([machine.ip], others, False)
+
+    def end() -> None:
+        plan.returned_us = plan.world.now_us
+        back()
+
+    return end
 
 
 def _power_in_write(plan: FaultPlan, random: Random) -> End | None:
@@ -252,7 +288,10 @@ FAULTS: Final[dict[str, Fault]] = {
     "memory_100": Fault(_memory(100)),
 }
 #: Faults of workloads that name theirs.
-NAMED_FAULTS: Final[dict[str, Fault]] = {"one_down": Fault(_one_down, _RESTART_US)}
+NAMED_FAULTS: Final[dict[str, Fault]] = {
+    "one_down": Fault(_one_down, _RESTART_US),
+    "one_away": Fault(_one_away, _AWAY_US),
+}
 #: What these faults do to data, counted in the same way.
 EFFECTS: Final = (
     *("unsynced_kept", "unsynced_lost", "unsynced_torn", "unsynced_garbage"),

@@ -42,7 +42,7 @@ class FaultPlan:
 
     ``allow``: names of the faults that may be drawn, at first all. ``planned``: what was drawn.
     ``skip``: indexes of those of them that do not happen. ``history``: time, name and place of
-    every fault that happened.
+    every fault that happened. ``returned_us``: when a node that was away for a while is back.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class FaultPlan:
         self.planned: list[Planned] = []
         self.skip: set[int] = set()
         self.history: list[tuple[int, str, str]] = []
+        self.returned_us = 0
         self._repair = MembershipRepair(machines)
         self._random = world.random("faults")
         self._ends: dict[int, End] = {}

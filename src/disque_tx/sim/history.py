@@ -26,7 +26,8 @@ class Added:
     back. ``refused``: the error that came back.
     ``node``: address of the node asked. ``outside``: that node kept no copy itself at that time.
     ``holders``: addresses of the nodes that had a copy when the client was answered. ``known``: the
-    answer named the job that an earlier request with its key had added.
+    answer named the job that an earlier request with its key had added. ``key``: its key, if jobs
+    have keys that are used again.
     """
 
     body: bytes
@@ -45,6 +46,17 @@ class Added:
     outside: bool = False
     holders: frozenset[bytes] = frozenset()
     known: bool = False
+    key: bytes = b""
+
+
+@attrs.frozen
+class NamedJob:
+    """An answer to ADDJOB that named a job which had the key already. ``asked_us``: when it was
+    asked for."""
+
+    key: bytes
+    job_id: bytes
+    asked_us: int
 
 
 @attrs.frozen
@@ -189,6 +201,7 @@ class History:
     flushes: list[Flushed] = attrs.Factory(list)
     counts: list[Counted] = attrs.Factory(list)
     keys: dict[bytes, set[bytes]] = attrs.Factory(dict)
+    named: list[NamedJob] = attrs.Factory(list)
 
     def accepted(self) -> Iterator[Added]:
         """The jobs whose clients have an ID."""

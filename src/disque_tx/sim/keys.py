@@ -8,7 +8,7 @@ import hiredis
 
 from disque_tx.sim.actors import Producer
 from disque_tx.sim.clients import LOST
-from disque_tx.sim.history import Added
+from disque_tx.sim.history import Added, NamedJob
 
 _FOR_S: Final = b"7200"
 _TIMEOUT_MS: Final = 3_000
@@ -48,3 +48,24 @@ class KeyProducer(Producer):
     def _again(self, added: Added) -> None:
         if self.run.busy:
             self.send(added, _TIMEOUT_MS)
+
+
+class KeyUser(Producer):
+    """Adds jobs with keys that were used before, whose jobs may be done by now."""
+
+    def further_words(self, added: Added) -> list[bytes]:
+        added.key = b"key-%d" % self.random.randrange(self.workload.key_pool)
+        return [b"UNIQUE", added.key, b"WITHNEW"]
+
+    def answered(self, added: Added, reply: Any) -> None:
+        if not isinstance(reply, list):
+            super().answered(added, reply)
+            return
+        job_id, fresh = reply
+        self.run.world.counters["keys.new" if fresh else "keys.known"] += 1
+        if fresh:
+            super().answered(added, job_id)
+            return
+        added.refused = "its key is taken"
+        self.run.history.named.append(NamedJob(added.key, job_id, added.asked_us))
+        self.rest(self.run.pace_us)

@@ -20,7 +20,7 @@ from disque_tx.sim.actors import Actor, Consumer, Producer
 from disque_tx.sim.faults import FaultPlan
 from disque_tx.sim.healing import Healing
 from disque_tx.sim.history import Added, Copies, History
-from disque_tx.sim.keys import KeyProducer
+from disque_tx.sim.keys import KeyProducer, KeyUser
 from disque_tx.sim.machine import Machine, MachineSettings
 from disque_tx.sim.network import Network
 from disque_tx.sim.operator import Operator, Stranger
@@ -92,7 +92,7 @@ class Run:
         that are ours."""
         own_features = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH
         features = own_features if self.shape.has_own(number) else 0
-        if self.workload.keys:
+        if self.workload.keys or self.workload.key_pool:
             features = own_features | CAN_KEYS
         ip, hosts = b"10.0.0.%d" % (number + 1), self.shape.hosts
         host = b"10.1.0.%d" % (number % hosts + 1) if hosts else ip
@@ -175,8 +175,7 @@ class Run:
             machine = None
             if workload.apart:
                 machine = self.machines[0 if producing else -1]
-            producer = KeyProducer if workload.keys else Producer
-            kind: Any = producer if producing else Consumer
+            kind: Any = _producer(workload) if producing else Consumer
             name = f"{'p' if producing else 'c'}{number}"
             self.actors.append(kind(self, name, workload, machine))
         self.actors.append(Operator(self, "operator", workload))
@@ -203,6 +202,13 @@ class Run:
                 if work_left(self, process.node, job) or job.state == ACKED:
                     return True
         return False
+
+
+def _producer(workload: Workload) -> type[Producer]:
+    """Who adds the jobs."""
+    if workload.keys:
+        return KeyProducer
+    return KeyUser if workload.key_pool else Producer
 
 
 class Checker:

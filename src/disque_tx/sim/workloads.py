@@ -24,7 +24,8 @@ class Workload:
     end of jobs. ``flushes``: a client counts the jobs of queues, and empties them. ``match``: share
     of GETJOBs by pattern. ``schedules``: an operator sets and changes schedules; the clocks of the
     nodes are right then, but for a fault. ``keys``: jobs have keys, and are added
-    again when the answer is lost. ``faults``: the only ones that strike, all if there is none.
+    again when the answer is lost. ``key_pool``: jobs have one of so many keys, which are used
+    again and again. ``faults``: the only ones that strike, all if there is none.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)
@@ -47,6 +48,7 @@ class Workload:
     match: float = 0.0
     schedules: bool = False
     keys: bool = False
+    key_pool: int = 0
     faults: tuple[str, ...] = ()
 
 
@@ -123,6 +125,31 @@ _KEYS: Final[dict[str, Workload]] = {
         faults=("one_down", "reset", "stall", "slow_link", "message_loss"),
     ),
 }
+_REUSED_KEYS: Final[dict[str, Workload]] = {
+    "keys-reused": Workload(
+        replicate=(2, 3), asynchronous=0.0, logs=True, key_pool=12, faults=("one_down",)
+    ),
+    "keys-reused-away": Workload(
+        replicate=(2, 3),
+        delay_s=(0, 0, 4),
+        asynchronous=0.0,
+        logs=True,
+        key_pool=12,
+        faults=("one_away",),
+    ),
+    "keys-reused-leaving": Workload(
+        replicate=(1, 2), leaves=True, key_pool=12, faults=("one_down", "one_away", "restart")
+    ),
+    "keys-reused-parted": Workload(
+        actions=("ack", "ack", "ack", "ack-elsewhere", "nack", "ignore"),
+        leaves=True,
+        key_pool=12,
+        faults=(
+            *("kill", "power", "restart", "pause", "stale_disk"),
+            *("partition", "partition_one_way", "reset", "half_open", "stall", "message_loss"),
+        ),
+    ),
+}
 _OVERVIEW: Final[dict[str, Workload]] = {
     "waiting": Workload(
         retry_s=(0, 1, 4),
@@ -186,6 +213,7 @@ GROUPS: Final[dict[int, dict[str, Workload]]] = {
     4_000_000: _RECURRING,
     5_000_000: _OVERVIEW,
     6_000_000: _FANOUT,
+    7_000_000: _REUSED_KEYS,
 }
 
 

@@ -49,7 +49,8 @@ class _Way(BusSink):
 
 class KeyCluster:
     """``up``: the nodes that run, by ID. ``cut``: pairs of nodes between which nothing arrives.
-    ``lost``: types of messages that get lost; ``silent``: nodes from which all do."""
+    ``lost``: types of messages that get lost; ``silent``: nodes from which all do, ``deaf``: to
+    which."""
 
     def __init__(self, *ids: bytes) -> None:
         self.now_ms: int = NOW_MS
@@ -60,12 +61,13 @@ class KeyCluster:
         self.members = ids
         self.lost: set[int] = set()
         self.silent: set[bytes] = set()
+        self.deaf: set[bytes] = set()
         self.log: list[int] = []
         for node_id in ids:
             self.start(node_id)
         self.run(100)
 
-    def start(self, node_id: bytes) -> Node:
+    def start(self, node_id: bytes, linked: bool = True) -> Node:
         """A node without any jobs and keys starts, and makes its links."""
         membership = Membership(NodeEntry(node_id, b"", 7711, MYSELF, 0), lambda: b"f" * 40)
         node = Node(membership, self.ids, self.random.random)
@@ -76,7 +78,7 @@ class KeyCluster:
                 membership.add(entry)
         self.up[node_id] = node
         for other in self.up:
-            if other != node_id:
+            if other != node_id and linked:
                 self.link(node_id, other)
                 self.link(other, node_id)
         self.begin()
@@ -134,7 +136,9 @@ class KeyCluster:
             message = parser.next()
             assert message is not None
             self.log.append(int(message.type))
-            if node is None or message.type in self.lost or way.by in self.silent:
+            if node is None or message.type in self.lost:
+                continue
+            if way.by in self.silent or way.to in self.deaf:
                 continue
             entry = node.membership.nodes[way.by]
             link = Link(BusSink(), None, entry.ip, b"", self.now_ms, 1)

@@ -1,17 +1,18 @@
 """Keys whose end was missed: nodes ask each other whether the jobs still exist.
 
-1. A keeper looks at each key from time to time: soon at one whose job is being made, less and less
-   often at one whose job exists. So does the node that made a job that may live on elsewhere.
-2. All nodes of ours that can be reached are asked. The node that made the job knows best; of the
-   others it is enough if one holds the job.
-3. If no node holds it, twice in a row, and every member of the cluster was asked, the key is free.
-   With a member that cannot be asked (an original, or a node that is away) the job may exist there,
-   and the key ends by its time; but not one that is only reserved, which is free after a minute.
-4. A key that was only reserved is free at once then, for its job was never made. One whose job is
+1. A keeper looks at each key from time to time: soon at one whose job is being made, or that
+   another node passed on, then less and less often at one whose job exists; sooner while the node
+   that made the job is away, which would free the key. So does the node that made a job that may
+   live on elsewhere.
+2. If no node holds it, twice in a row, and every member of the cluster was asked, the key is free.
+   With a member that cannot be asked the job may exist there, and the key ends by its time, or as
+   soon as some node knows that the job is done; but not one that is only reserved, which is free
+   after a minute.
+3. A key that was only reserved is free at once then, for its job was never made. One whose job is
    done is kept for what is left of FOR; so is a reserved one, if a node knows that its job is done.
-5. A job that others hold counts as made only if the node that makes it cannot withdraw it any more:
+4. A job that others hold counts as made only if the node that makes it cannot withdraw it any more:
    it says so, or does not have it, or cannot be reached.
-6. Who neither looks after a key nor made its job forgets it: that was so before other nodes came.
+5. Who neither looks after a key nor made its job forgets it: that was so before other nodes came.
 """
 
 from __future__ import annotations
@@ -20,173 +21,79 @@ from typing import Final
 
 from mypy_extensions import i64, u8
 
-from disque_tx.busmessages import KEY_CHECK
 from disque_tx.core.keys.bonds import Reservation
+from disque_tx.core.keys.existence import Asker, Existence, Question
 from disque_tx.core.keys.keeper import Keeper
 from disque_tx.core.keys.reservation import Reservations, ends_ms, left, made_by
 from disque_tx.core.keys.view import View
 from disque_tx.core.membership import Membership
-from disque_tx.core.peers import Peers
-from disque_tx.core.schedule import Schedule
-from disque_tx.keymessages import ANSWER, ENDED, ENTRIES_MAX, FREE, HELD, RESERVED, KeyMessage
-from disque_tx.messages import KeyEntry, Linked
+from disque_tx.keymessages import ENDED, ENTRIES_MAX, FREE, HELD, RESERVED
 
 #: How often is looked for a job that is being made, until its key is free.
 _LOOKS_MAX: Final = 30
-_ANSWER_MS: Final = 1_000
 _AGAIN_MS: Final = 2_000
 _PAUSE_MS: Final = 30_000
 _PAUSE_MS_MAX: Final = 600_000
+#: The first pause while the node that made the job is away.
+_AWAY_MS: Final = 5_000
 _DOUBLINGS_MAX: Final = 5
 _MISSES: Final = 2
 
 
-class _Check(Linked):
-    """A question under way. ``waiting``: who has not answered; ``complete``: all members were
-    asked, and those that answered did so in time; ``found``: what was answered, by job ID;
-    ``makers``: jobs about which the node that made them has answered."""
-
-    __slots__ = ("complete", "found", "keys", "makers", "number", "waiting")
-
-    def __init__(self, number: i64, keys: list[Reservation], complete: bool) -> None:
-        super().__init__()
-        self.number: i64 = number
-        self.keys: list[Reservation] = keys
-        self.complete: bool = complete
-        self.waiting: set[bytes] = set()
-        self.found: dict[bytes, int] = {}
-        self.makers: set[bytes] = set()
-
-
-class Audit:
+class Audit(Asker):
     """Looks whether the jobs of keys exist."""
-
-    __slots__ = (
-        "_keeper",
-        "_last",
-        "_membership",
-        "_open",
-        "_peers",
-        "_reservations",
-        "_timeouts",
-        "_view",
-    )
 
     def __init__(
         self,
         membership: Membership,
-        peers: Peers,
         reservations: Reservations,
         view: View,
+        existence: Existence,
         keeper: Keeper,
     ) -> None:
         self._membership: Membership = membership
-        self._peers: Peers = peers
         self._reservations: Reservations = reservations
         self._view: View = view
+        self._existence: Existence = existence
         self._keeper: Keeper = keeper
-        self._open: dict[int, _Check] = {}
-        self._timeouts: Schedule[_Check] = Schedule()
-        self._last: i64 = 0
-
-    def next_due_ms(self) -> i64:
-        """When :meth:`run_due` has something to do next, -1 for never."""
-        return self._timeouts.next_ms()
-
-    def run_due(self, now_ms: i64, limit: i64) -> None:
-        """Wait no longer for answers that are late."""
-        for check in self._timeouts.due(now_ms, limit):
-            del self._open[int(check.number)]
-            check.complete = False
-            self._judge(check, now_ms)
 
     def look(self, keys: list[Reservation], now_ms: i64) -> None:
         """These are due."""
         doubtful: list[Reservation] = []
         for found in keys:
-            if ends_ms(found) <= now_ms:
+            if ends_ms(found) <= now_ms or not self._concerns(found):
                 self._reservations.drop(found)
-            elif self._concerns(found):
-                doubtful.append(found)
             else:
-                self._reservations.drop(found)
+                doubtful.append(found)
         for at in range(0, len(doubtful), ENTRIES_MAX):
-            self._ask(doubtful[at : at + ENTRIES_MAX], now_ms)
+            entries = [left(found, now_ms) for found in doubtful[at : at + ENTRIES_MAX]]
+            self._existence.ask(self, entries, now_ms)
 
     def _concerns(self, found: Reservation) -> bool:
         return found.maker or self._membership.myself.id in self._view.keepers(found.key)
 
-    def _ask(self, keys: list[Reservation], now_ms: i64) -> None:
-        self._last += 1
-        check = _Check(self._last, keys, not self._view.missing())
-        mine = self._membership.myself.id
-        for found in keys:
-            self._note(check, mine, found.job_id, self._keeper.verdict(found.job_id))
-        others = self._view.others()
-        if not others:
-            self._judge(check, now_ms)
-            return
-        entries = [left(found, now_ms) for found in keys]
-        for node_id in others:
-            check.waiting.add(node_id)
-            self._peers.send(node_id, KeyMessage(KEY_CHECK, check.number, 0, entries))
-        self._open[int(check.number)] = check
-        self._timeouts.add(check, now_ms + _ANSWER_MS)
+    def answered(self, question: Question, now_ms: i64) -> None:
+        """Keep the keys, or free them."""
+        for entry in question.entries:
+            found = self._reservations.get(entry.key)
+            if found is None or found.job_id != entry.job_id:
+                continue
+            state = question.state(found.job_id)
+            if found.job_id in self._existence.claimed:
+                self._exists(found, False, now_ms)
+            elif question.done(found.job_id):
+                self._existence.done_jobs.add(found.job_id, now_ms)
+                self._ended(found, now_ms)
+            elif state == FREE:
+                self._missed(found, question.complete, now_ms)
+            elif state == ENDED:
+                self._ended(found, now_ms)
+            else:
+                self._exists(found, state == HELD and self._settled(question, found), now_ms)
 
-    def receive(self, sender: bytes, message: KeyMessage, now_ms: i64) -> None:
-        """KEY CHECK: a question or an answer."""
-        if not message.status & ANSWER:
-            self._answer(sender, message)
-            return
-        check = self._open.get(int(message.number))
-        if check is None or sender not in check.waiting:
-            return
-        check.waiting.remove(sender)
-        known = {entry.job_id: int(entry.state) for entry in message.entries}
-        for found in check.keys:
-            self._note(check, sender, found.job_id, known.get(found.job_id, FREE))
-        if not check.waiting:
-            self._timeouts.remove(check)
-            del self._open[int(check.number)]
-            self._judge(check, now_ms)
-
-    def _answer(self, sender: bytes, message: KeyMessage) -> None:
-        entries: list[KeyEntry] = []
-        for entry in message.entries:
-            state = self._keeper.verdict(entry.job_id)
-            if state == FREE and self._reservations.ended(entry.key, entry.job_id):
-                state = ENDED
-            if state != FREE:
-                entries.append(KeyEntry(b"", entry.job_id, state, 0, 0, 0))
-        self._peers.send(sender, KeyMessage(KEY_CHECK, message.number, ANSWER, entries))
-
-    def _note(self, check: _Check, node_id: bytes, job_id: bytes, state: i64) -> None:
-        if state == FREE:
-            return
-        if state == ENDED:
-            check.found.setdefault(job_id, int(state))
-        elif made_by(node_id, job_id):
-            check.makers.add(job_id)
-            check.found[job_id] = int(state)
-        elif job_id not in check.makers:
-            check.found[job_id] = int(state)
-
-    def _judge(self, check: _Check, now_ms: i64) -> None:
-        for found in check.keys:
-            if self._reservations.get(found.key) is found:
-                state = check.found.get(found.job_id, FREE)
-                if state == FREE:
-                    self._missed(found, check.complete, now_ms)
-                elif state == ENDED:
-                    self._ended(found, now_ms)
-                else:
-                    self._exists(found, state == HELD and self._settled(check, found), now_ms)
-
-    def _settled(self, check: _Check, found: Reservation) -> bool:
+    def _settled(self, question: Question, found: Reservation) -> bool:
         """Whether the node that makes the job cannot withdraw it any more."""
-        if found.job_id in self._keeper.claimed:
-            return False
-        return not any(made_by(node_id, found.job_id) for node_id in check.waiting)
+        return not any(made_by(node_id, found.job_id) for node_id in question.waiting)
 
     def _exists(self, found: Reservation, made: bool, now_ms: i64) -> None:
         found.misses = 0
@@ -199,8 +106,9 @@ class Audit:
     def _again(self, found: Reservation, now_ms: i64) -> None:
         pause_ms: i64 = _AGAIN_MS
         if found.state != RESERVED:
+            first_ms = _PAUSE_MS if self._view.has_maker(found.job_id) else _AWAY_MS
             pause_ms = min(
-                _PAUSE_MS * (i64(1) << min(i64(found.checks), _DOUBLINGS_MAX)), _PAUSE_MS_MAX
+                first_ms * (i64(1) << min(i64(found.checks), _DOUBLINGS_MAX)), _PAUSE_MS_MAX
             )
         found.checks = u8(min(i64(found.checks) + 1, _LOOKS_MAX))
         self._reservations.look_at(found, now_ms + pause_ms)

@@ -5,10 +5,17 @@ This is on the way of every job that ends, so without keys it costs one test of 
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64, mypyc_attr, u8
 
 from disque_tx.core.job import Job
 from disque_tx.messages import ACKED, DELIVERED, Linked
+
+# How certain it is that a job has ended.
+DOUBTFUL: Final = 0  # it may live on elsewhere
+CERTAIN: Final = 1
+ANNOUNCED: Final = 2  # certain, and the node that made it may not get to know
 
 
 @mypyc_attr(acyclic=True)
@@ -50,19 +57,24 @@ class Reservation(Linked):
 
 
 class Bonds:
-    """``by_job``: keys by the IDs of their jobs. ``ended``: IDs of jobs with keys that have ended,
-    until this is read, and whether they have for certain: a job may live on elsewhere."""
+    """``by_job``: keys by the IDs of their jobs. ``ended``: IDs of jobs that have ended, until this
+    is read, and how certain that is: of jobs with keys that this node knows, and of those whose
+    keys others may know."""
 
     __slots__ = ("by_job", "ended")
 
     def __init__(self) -> None:
         self.by_job: dict[bytes, Reservation] = {}
-        self.ended: list[tuple[bytes, bool]] = []
+        self.ended: list[tuple[bytes, int]] = []
 
     def acknowledged(self, job_id: bytes) -> None:
         """The job is done."""
         if job_id in self.by_job:
-            self.ended.append((job_id, True))
+            self.ended.append((job_id, CERTAIN))
+
+    def unconfirmed(self, job_id: bytes) -> None:
+        """The job is done, and the node that made it cannot be reached: others free its key."""
+        self.ended.append((job_id, ANNOUNCED))
 
     def gone(self, job: Job) -> None:
         """The job is not known here any more."""
@@ -70,4 +82,4 @@ class Bonds:
         if job_id in self.by_job:
             moved = job.retry_s == 0 and job.flags & DELIVERED != 0
             certain = job.state == ACKED or (len(job.nodes) < 2 and not moved)
-            self.ended.append((job_id, certain))
+            self.ended.append((job_id, CERTAIN if certain else DOUBTFUL))

@@ -62,6 +62,7 @@ class Claims(CopiesWatcher):
         self._delivery = delivery
         self._adding = adding
         self._keeper = keeper
+        self._existence = keeper.existence
         self._reservations: Reservations = state.reservations
         self._view: View = state.key_view
         self._by_number: dict[int, Claim] = {}
@@ -79,7 +80,7 @@ class Claims(CopiesWatcher):
         self._view.look(now_ms)
         claim = Claim(receiver, request, unique)
         claim.born_ms = wall_us // 1000
-        if self._view.alone():
+        if self._view.alone() and self._view.ready(now_ms):
             found = self._reservations.get(unique.key)
             if found is None:
                 return self._add_alone(claim, now_ms, wall_us)
@@ -88,7 +89,7 @@ class Claims(CopiesWatcher):
                 return None
         claim.job_id = self._adding.draw_id(request)
         unique.job_id = claim.job_id
-        self._keeper.claimed.add(claim.job_id)
+        self._existence.claimed.add(claim.job_id)
         self._by_job[claim.job_id] = claim
         self._go_on(claim, now_ms, wall_us)
         return claim if self._by_job.get(claim.job_id) is claim else None
@@ -103,7 +104,7 @@ class Claims(CopiesWatcher):
             return None
         claim.job_id = job.id
         if job.state == WAIT_REPL:
-            self._keeper.claimed.add(claim.job_id)
+            self._existence.claimed.add(claim.job_id)
             self._by_job[claim.job_id] = claim
             self._reservations.new(claim.entry(RESERVED), now_ms)
             self._wait(claim)
@@ -279,7 +280,7 @@ class Claims(CopiesWatcher):
         self._timers.remove(claim)
         self._by_number.pop(int(claim.number), None)
         self._by_job.pop(claim.job_id, None)
-        self._keeper.claimed.discard(claim.job_id)
+        self._existence.claimed.discard(claim.job_id)
         if claim.client is not None:
             self._by_client.pop(claim.client, None)
 

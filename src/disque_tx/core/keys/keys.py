@@ -2,7 +2,8 @@
 
 A job that is added with a key is added once: while it is not done, or for FOR seconds if that is
 longer, whoever adds a job with the key gets the ID of the first one. ``claims`` adds jobs, ``view``
-knows who looks after which key, ``keeper`` does that, and ``audit`` finds what was missed.
+knows who looks after which key, ``keeper`` does that, ``audit`` finds what was missed, and
+``conflicts`` settles which of two jobs keeps a key.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from disque_tx.core.adding import Adding
 from disque_tx.core.client import Client
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.keys.audit import Audit
+from disque_tx.core.keys.bonds import ANNOUNCED, DOUBTFUL
 from disque_tx.core.keys.claims import Claims
+from disque_tx.core.keys.conflicts import Conflicts
+from disque_tx.core.keys.done import DoneJobs
+from disque_tx.core.keys.existence import Existence
 from disque_tx.core.keys.keeper import Keeper
 from disque_tx.core.keys.receivers import KeyClient, KeyReceiver
 from disque_tx.core.keys.reservation import Reservations
@@ -25,15 +30,15 @@ from disque_tx.core.rules.addrequest import AddRequest, Unique
 from disque_tx.core.state import State
 from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
-from disque_tx.keymessages import BUSY, FREE, HELD, KeyMessage
+from disque_tx.keymessages import BUSY, DONE, FREE, HELD, KeyMessage
 from disque_tx.messages import KeyEntry
 from disque_tx.nodetable import NodeEntry
 
 _PER_TURN: Final = 1_000
 #: How long a node tries to add a job for which no client waits.
 _GIVE_UP_MS: Final = 10_000
-#: When a node that has started looks for jobs of its own that it does not have any more.
-_AFTER_LOAD_MS: Final = 1_000
+#: When is looked for jobs that are not known here any more, after the start among others.
+_AGAIN_MS: Final = 1_000
 _NO_ROOM: Final = (
     "This node keeps no jobs at present (it leaves the cluster, or is short of memory), and can"
     " add none with UNIQUE"
@@ -42,7 +47,8 @@ _NO_ROOM: Final = (
 
 class Keys:
     """Adds jobs once, and looks after keys for other nodes. ``reservations``: the keys that this
-    node knows of. ``view``: which nodes look after them."""
+    node knows of. ``view``: which nodes look after them. ``done_jobs``: jobs that are done, of
+    which others may not know."""
 
     def __init__(self, state: State, delivery: Delivery, adding: Adding) -> None:
         self._bonds = state.jobs.bonds
@@ -52,10 +58,20 @@ class Keys:
         self._waiters = state.waiters
         self.reservations: Reservations = state.reservations
         self.view: View = state.key_view
-        self._keeper = Keeper(state, delivery)
+        self.done_jobs: DoneJobs = state.done_jobs
+        self._existence = Existence(
+            state.membership,
+            state.peers,
+            state.jobs,
+            state.reservations,
+            state.done_jobs,
+            state.key_view,
+        )
+        self._conflicts = Conflicts(state, delivery, self._existence)
+        self._keeper = Keeper(state, self._existence, self._conflicts)
         self._claims = Claims(state, delivery, adding, self._keeper)
         self._audit = Audit(
-            state.membership, state.peers, state.reservations, state.key_view, self._keeper
+            state.membership, state.reservations, state.key_view, self._existence, self._keeper
         )
 
     def __len__(self) -> int:
@@ -108,10 +124,13 @@ class Keys:
         elif message.type == KEY_ANSWER:
             self._claims.answer(sender.id, message, now_ms, wall_us)
         elif message.type == KEY_CHECK:
-            self._audit.receive(sender.id, message, now_ms)
+            self._existence.receive(sender.id, message, now_ms)
         else:
             for entry in message.entries:
-                self._keeper.merge(sender.id, entry, now_ms)
+                if message.status & DONE:
+                    self._keeper.merge_done(entry, now_ms)
+                else:
+                    self._keeper.merge(sender.id, entry, now_ms)
             if message.status:
                 self.view.look(now_ms)
                 self.view.received_all(sender.id, message.status)
@@ -137,14 +156,19 @@ class Keys:
         if not self._bonds.ended:
             return
         ended, self._bonds.ended = self._bonds.ended, []
-        for job_id, certain in ended:
+        announced: list[bytes] = []
+        for job_id, certainty in ended:
+            if certainty == ANNOUNCED:
+                announced.append(job_id)
             found = self._bonds.by_job.get(job_id)
-            if found is None or self._keeper.verdict(job_id) != FREE:
+            if found is None or self._existence.verdict(job_id) != FREE:
                 continue  # it was only replaced by a later state of the same job
-            if certain:
-                self._keeper.job_ended(found, now_ms)
+            if certainty == DOUBTFUL:
+                self.reservations.look_at(found, now_ms + _AGAIN_MS)
             else:
-                self.reservations.look_at(found, now_ms + _AFTER_LOAD_MS)
+                self._keeper.job_done(found, now_ms)
+        if announced:
+            self._keeper.announce(announced)
 
     def time_over(self, client: Client) -> None:
         """The time-out of a blocked client is reached: it gets an error."""
@@ -162,7 +186,8 @@ class Keys:
         for next_ms in (
             self.reservations.next_due_ms(),
             self._claims.next_due_ms(),
-            self._audit.next_due_ms(),
+            self._existence.next_due_ms(),
+            self._conflicts.next_due_ms(),
         ):
             if next_ms >= 0 and (due_ms < 0 or next_ms < due_ms):
                 due_ms = next_ms
@@ -175,7 +200,8 @@ class Keys:
         if due:
             self.view.look(now_ms)
             self._audit.look(due, now_ms)
-        self._audit.run_due(now_ms, _PER_TURN)
+        self._existence.run_due(now_ms, _PER_TURN)
+        self._conflicts.run_due(now_ms, _PER_TURN)
         self._claims.run_due(now_ms, wall_us, _PER_TURN)
 
     # -- the log -----------------------------------------------------------------------------
@@ -184,8 +210,8 @@ class Keys:
         """A key from the log."""
         found = self.reservations.load(entry, now_ms)
         if found is not None:
-            sure = found.maker and self._keeper.verdict(found.job_id) == HELD
-            self.reservations.look_at(found, 0 if sure else now_ms + _AFTER_LOAD_MS)
+            sure = found.maker and self._existence.verdict(found.job_id) == HELD
+            self.reservations.look_at(found, 0 if sure else now_ms + _AGAIN_MS)
 
     def load_free(self, key: bytes) -> None:
         """The log says that the key is free."""
@@ -196,5 +222,7 @@ class Keys:
     def forget_all(self) -> None:
         """All jobs are gone."""
         self._claims.forget_all()
+        self._conflicts.forget_all()
+        self.done_jobs.clear()
         self._bonds.ended.clear()
         self.reservations.clear()

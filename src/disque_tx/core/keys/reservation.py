@@ -23,6 +23,9 @@ from disque_tx.messages import KeyEntry
 
 #: Bytes for a key without its name.
 KEY_BYTES: Final = 400
+#: After what time a keeper looks for the first time whether a job is made, or exists still.
+_RESERVED_MS: Final = 1_000
+_HELD_MS: Final = 30_000
 
 
 class Reservations:
@@ -47,6 +50,10 @@ class Reservations:
         """What is known of the key."""
         return self.by_key.get(key)
 
+    def of_job(self, job_id: bytes) -> Reservation | None:
+        """The key of the job, as far as it is known."""
+        return self._bonds.by_job.get(job_id)
+
     def ended(self, key: bytes, job_id: bytes) -> bool:
         """Whether this job had the key, is done, and the key is kept for a while."""
         found = self.by_key.get(key)
@@ -69,6 +76,20 @@ class Reservations:
         self._plan(found)
         self._record(found)
         return found
+
+    def take(self, entry: KeyEntry, now_ms: i64) -> Reservation:
+        """Look after a key that is not known here."""
+        found = self.new(entry, now_ms)
+        self.look_later(found, now_ms)
+        return found
+
+    def look_later(self, found: Reservation, now_ms: i64) -> None:
+        """A keeper looks from time to time whether the job exists; its maker gets to know."""
+        if found.state == ENDED:
+            self.look_at(found, 0)
+        elif not found.maker:
+            pause_ms = _RESERVED_MS if found.state == RESERVED else _HELD_MS
+            self.look_at(found, now_ms + pause_ms)
 
     def changed(self, found: Reservation) -> None:
         """Its state or its times are others now."""

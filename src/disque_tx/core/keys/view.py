@@ -10,6 +10,10 @@
    it answers.
 4. Who makes a new link asks for what concerns it (``ASK``): the other side may not have noticed
    that there was none.
+5. A node that becomes reachable also gets the jobs that are done since it was last known to be:
+   what it knows of their keys is out of date.
+6. Nor does a node answer for keys right after its start, while it knows members that it has not
+   reached yet and that did not fail, for up to :data:`JOIN_MS`: these may look after the keys.
 """
 
 from __future__ import annotations
@@ -19,17 +23,23 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.busmessages import CAN_KEYS, KEY_COPY
+from disque_tx.core.failure import failing
+from disque_tx.core.keys.done import DoneJobs
 from disque_tx.core.keys.owners import Owners, ranking
-from disque_tx.core.keys.reservation import Reservations, left
+from disque_tx.core.keys.reservation import Reservations, left, made_by
 from disque_tx.core.membership import Membership
 from disque_tx.core.peers import Peers
 from disque_tx.core.slices import Slices, Task
-from disque_tx.keymessages import ASK, ENTRIES_MAX, LAST, KeyMessage
+from disque_tx.keymessages import ASK, DONE, ENTRIES_MAX, FREE, LAST, KeyMessage
 from disque_tx.messages import KeyEntry
-from disque_tx.nodetable import Link
+from disque_tx.nodetable import HANDSHAKE, MYSELF, NOADDR, Link
 
 #: How long a node waits for the keys of another one that became reachable.
 SYNC_MS: Final = 2_000
+#: How long a node that has started waits for members that it has not reached.
+JOIN_MS: Final = 5_000
+#: Messages to a node may have been lost for so long before it was found to be unreachable.
+_UNNOTICED_MS: Final = 30_000
 #: How many nodes look after a key.
 KEEPERS: Final = 2
 #: How many are notified that a key is free: views may differ.
@@ -45,7 +55,10 @@ class View:
     __slots__ = (
         "_asks",
         "_awaited",
+        "_done_jobs",
+        "_joining",
         "_links",
+        "_lost_ms",
         "_membership",
         "_owners",
         "_passed",
@@ -53,18 +66,25 @@ class View:
         "_peers",
         "_reservations",
         "_slices",
+        "_started_ms",
         "changes",
         "nodes",
     )
 
     def __init__(
-        self, membership: Membership, peers: Peers, reservations: Reservations, slices: Slices
+        self,
+        membership: Membership,
+        peers: Peers,
+        reservations: Reservations,
+        done_jobs: DoneJobs,
+        slices: Slices,
     ) -> None:
         self.nodes: list[bytes] = [membership.myself.id]
         self.changes: i64 = 0
         self._membership: Membership = membership
         self._peers: Peers = peers
         self._reservations: Reservations = reservations
+        self._done_jobs: DoneJobs = done_jobs
         self._slices: Slices = slices
         self._owners = Owners()
         # By node, the link to it that is in use.
@@ -76,6 +96,11 @@ class View:
         # The nodes to which all keys that concern them were passed on.
         self._passed: list[bytes] = [membership.myself.id]
         self._passing: _Passing | None = None
+        # By node that was reachable once, when it was found to be so no more.
+        self._lost_ms: dict[bytes, int] = {}
+        # Whether members may not have been reached yet since the start.
+        self._joining: bool = True
+        self._started_ms: i64 = -1
 
     def alone(self) -> bool:
         """Whether no other node looks after keys."""
@@ -84,6 +109,8 @@ class View:
     def look(self, now_ms: i64) -> None:
         """Notice nodes that came or went; to be called whenever it matters."""
         membership = self._membership
+        if self._started_ms < 0:
+            self._started_ms = now_ms
         if len(membership.nodes) < 2 and not self._links:
             if self.nodes[0] is not membership.myself.id:
                 self.nodes = self._passed = [membership.myself.id]
@@ -101,6 +128,9 @@ class View:
                 self._awaited[node_id] = int(now_ms)
                 self._asks.add(node_id)
                 self._not_passed(node_id)
+        for node_id in self._links:
+            if node_id not in links:
+                self._lost_ms[node_id] = int(now_ms)
         for node_id in list(self._awaited):
             if node_id not in links:
                 del self._awaited[node_id]
@@ -131,6 +161,11 @@ class View:
         self._passed = self.nodes
         self._passing = None
 
+    def done_since_lost(self, node_id: bytes) -> list[bytes]:
+        """IDs of jobs that are done, which the node may not know."""
+        lost_ms = self._lost_ms.get(node_id, 0)
+        return self._done_jobs.since(lost_ms - _UNNOTICED_MS) if self._done_jobs else []
+
     def received_all(self, sender: bytes, status: i64) -> None:
         """``LAST``, ``ASK``: flags of a KEY COPY."""
         if status & LAST:
@@ -141,11 +176,26 @@ class View:
 
     def ready(self, now_ms: i64) -> bool:
         """Whether this node may answer for keys."""
+        if self._joining:
+            self._joining = now_ms - self._started_ms < JOIN_MS and self._unmet()
+            if self._joining:
+                return False
         if self._awaited:
             for since_ms in self._awaited.values():
                 if now_ms - since_ms < SYNC_MS:
                     return False
         return True
+
+    def _unmet(self) -> bool:
+        """Whether there are members that did not fail, of which nothing was heard yet."""
+        for entry in self._membership.nodes.values():
+            if not entry.flags & (MYSELF | HANDSHAKE | NOADDR) and not failing(entry):
+                link = entry.link
+                if link is None or (
+                    link.features == 0 and entry.pong_received_ms < link.created_ms
+                ):
+                    return True
+        return False
 
     def keepers(self, key: bytes) -> list[bytes]:
         """The nodes that look after the key, in the order in which they are asked."""
@@ -169,6 +219,12 @@ class View:
         """The other nodes of ours that can be reached."""
         return list(self._links)
 
+    def has_maker(self, job_id: bytes) -> bool:
+        """Whether the node that made the job can be reached."""
+        if made_by(self._membership.myself.id, job_id):
+            return True
+        return any(made_by(node_id, job_id) for node_id in self._links)
+
     def has(self, node_id: bytes) -> bool:
         """Whether this node can be reached, and is of ours."""
         return node_id in self._links or node_id == self._membership.myself.id
@@ -176,9 +232,19 @@ class View:
 
 class _Passing(Task):
     """Passes on what new keepers do not have. ``before``: the nodes that have what concerns them;
-    ``new``: those that wait for ``LAST``."""
+    ``new``: those that wait for ``LAST``, and get to know first which jobs are done."""
 
-    __slots__ = ("_at", "_before", "_keys", "_new", "_peers", "_reservations", "_stopped", "_view")
+    __slots__ = (
+        "_at",
+        "_before",
+        "_done",
+        "_keys",
+        "_new",
+        "_peers",
+        "_reservations",
+        "_stopped",
+        "_view",
+    )
 
     def __init__(
         self,
@@ -193,6 +259,9 @@ class _Passing(Task):
         self._reservations: Reservations = reservations
         self._before: list[bytes] = before
         self._new: list[bytes] = new
+        self._done: list[tuple[bytes, list[bytes]]] = [
+            (node_id, view.done_since_lost(node_id)) for node_id in new
+        ]
         self._keys: list[bytes] = list(reservations.by_key)
         self._at: i64 = 0
         self._stopped: bool = False
@@ -205,6 +274,9 @@ class _Passing(Task):
         """Look at some keys."""
         if self._stopped:
             return True
+        if self._done:
+            self._send_done()
+            return False
         parts: dict[bytes, list[KeyEntry]] = {}
         end = min(self._at + _KEYS_PER_PART, len(self._keys))
         while self._at < end:
@@ -216,6 +288,17 @@ class _Passing(Task):
             return False
         self._view.passed_on(self._new)
         return True
+
+    def _send_done(self) -> None:
+        """Some of the jobs that are done, to one node."""
+        node_id, job_ids = self._done[-1]
+        part = job_ids[-ENTRIES_MAX:]
+        del job_ids[-ENTRIES_MAX:]
+        if not job_ids:
+            self._done.pop()
+        if part:
+            entries = [KeyEntry(b"", job_id, FREE, 0, 0, 0) for job_id in part]
+            self._peers.send(node_id, KeyMessage(KEY_COPY, 0, DONE, entries))
 
     def _sort(self, key: bytes, parts: dict[bytes, list[KeyEntry]], now_ms: i64) -> None:
         found = self._reservations.get(key)

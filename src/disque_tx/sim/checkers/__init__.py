@@ -20,7 +20,12 @@ from disque_tx.sim.checkers.jobs import (
     NothingUnexpected,
     UniqueIds,
 )
-from disque_tx.sim.checkers.keys import AnsweredExist, OneJobPerKey
+from disque_tx.sim.checkers.keys import (
+    AnsweredExist,
+    KeysFreed,
+    OneJobPerKey,
+    OneLivingJobPerKey,
+)
 from disque_tx.sim.checkers.matching import LimitsKept, NoJobBesideClient
 from disque_tx.sim.checkers.overview import CountsTrue, EndingsTrue, FlushedGone
 from disque_tx.sim.checkers.policies import PoliciesKept, SamePolicies
@@ -49,6 +54,8 @@ def all_checkers() -> list[Checker]:
         UniqueIds(),
         OneJobPerKey(),
         AnsweredExist(),
+        KeysFreed(),
+        OneLivingJobPerKey(),
         LogEqualsMemory(),
         WithinBudget(),
         Drained(),

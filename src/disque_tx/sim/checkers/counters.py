@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.core.job import BACKOFF, DELAYED, IN_HAND, NOWHERE
+from disque_tx.core.keys.done import DONE_BYTES
 from disque_tx.core.keys.reservation import KEY_BYTES
 from disque_tx.core.memory import QUEUE_BYTES, job_bytes
 from disque_tx.messages import QUEUED
@@ -181,6 +182,7 @@ class MemoryCounted(Checker):
             stored += sum(QUEUE_BYTES + len(queue.name) for queue in node.queues.table.values())
             stored += node.jobs.reasons.used
             stored += sum(KEY_BYTES + len(key) for key in node.keys.reservations.by_key)
+            stored += DONE_BYTES * len(node.keys.done_jobs)
             if node.memory.used != stored:
                 breaches.append(
                     f"{machine.ip.decode()} counts {node.memory.used} bytes and holds {stored}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from disque_tx.sim.checkers.keys import ended_by_key
 from disque_tx.sim.run import Checker
 
 if TYPE_CHECKING:
@@ -34,10 +35,11 @@ class NothingLost(Checker):
 
 def may_be_lost(run: Run, added: Added) -> bool:
     """Whether nobody promised that the job is delivered: its life is over, its queue was emptied,
-    it may be delivered once at the most, or no node that had a copy lived on."""
+    two jobs with its key were alive, it may be delivered once at the most, or no node that had a
+    copy lived on."""
     if added.accepted_us + (added.ttl_s + 1) * 1_000_000 < run.world.now_us:
         return True
-    if flushed_since(run, added, run.world.now_us):
+    if flushed_since(run, added, run.world.now_us) or ended_by_key(run, added):
         return True
     if added.retry_s == 0:
         return bool(run.plan.history) or run.evicts

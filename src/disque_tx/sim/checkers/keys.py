@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from disque_tx.sim.run import Checker
 
 if TYPE_CHECKING:
+    from disque_tx.sim.history import Added
     from disque_tx.sim.run import Run
+
+#: How long after the end of a job its key may still be taken, while a node is away.
+FREE_US: Final = 10_000_000
 
 
 class OneJobPerKey(Checker):
@@ -72,3 +76,84 @@ def _lost(run: Run, key: bytes) -> bool:
         return True
     broken = sum(run.plan.alive_since(machine.ip) > added.asked_us for machine in run.machines)
     return broken >= added.replicate
+
+
+class KeysFreed(Checker):
+    """The key of a job that was acknowledged is free soon, also while the node that made it is
+    away.
+
+    Excused is a job that may live on: the node that took the acknowledgement lost its memory since.
+    In a partition, and while nodes do not get each other's messages, they cannot know.
+    """
+
+    def judge(self, run: Run) -> list[str]:
+        """Answers that named a job which was long done."""
+        faults = {name for _, name, _ in run.plan.history}
+        if not faults <= {"one_down", "one_away"} or run.workload.leaves:
+            return []
+        ends = _Ends(run)
+        return [
+            f"{named.key.decode()}: {named.job_id.decode()} was named at"
+            f" {named.asked_us / 1e6:.3f} s, acknowledged at {end_us / 1e6:.3f} s"
+            for named in run.history.named
+            if (end_us := ends.end_us(named.job_id)) + FREE_US < named.asked_us
+        ]
+
+
+class OneLivingJobPerKey(Checker):
+    """With at most one node down at a time, no job is added with the key of one that lives: that
+    was accepted, and nobody has asked to acknowledge it yet."""
+
+    def judge(self, run: Run) -> list[str]:
+        """Jobs that were added as new while another one had the key."""
+        if not {name for _, name, _ in run.plan.history} <= {"one_down"}:
+            return []
+        asked = run.history.asked(b"ACKJOB")
+        last: dict[bytes, Added] = {}
+        breaches: list[str] = []
+        for added in sorted(run.history.accepted(), key=lambda one: one.asked_us):
+            before = last.get(added.key)
+            if added.key and before is not None and before.accepted_us < added.asked_us:
+                acks = asked.get(before.job_id, ())
+                if not any(request.asked_us < added.accepted_us for request in acks):
+                    breaches.append(
+                        f"{added.key.decode()}: {added.job_id.decode()} was added while"
+                        f" {before.job_id.decode()} lived"
+                    )
+            last[added.key] = added
+        return breaches
+
+
+class _Ends:
+    """When jobs were acknowledged for certain."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._requests = run.history.asked(b"ACKJOB")
+
+    def end_us(self, job_id: bytes) -> int:
+        """When the first acknowledgement was answered that no node has forgotten since; never: the
+        end of the run."""
+        run = self._run
+        return min(
+            (
+                request.answered_us
+                for request in self._requests.get(job_id, ())
+                if request.reply == 1 and run.plan.alive_since(request.node) <= request.asked_us
+            ),
+            default=run.world.now_us,
+        )
+
+
+def ended_by_key(run: Run, added: Added) -> bool:
+    """Whether a job that was never delivered may have been ended since another one with its key was
+    alive, too, which was not acknowledged before this one was added."""
+    if not added.key:
+        return False
+    ends = _Ends(run)
+    delivered = {delivery.body: delivery.job_id for delivery in run.history.delivered}
+    return any(
+        ends.end_us(delivered[other.body]) > added.asked_us
+        for other in run.history.added.values()
+        if other.key == added.key and other is not added and other.body in delivered
+    )
