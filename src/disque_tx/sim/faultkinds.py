@@ -198,6 +198,7 @@ def _one_away(plan: FaultPlan, random: Random) -> End | None:
         machine.pause(_AWAY_US[1])
         back = machine.resume
     else:
+        plan.note("one_cut", machine.ip)
         others = [other.ip for other in plan.machines if other is not machine]
         back = plan.network.partition([machine.ip], others, False)
 

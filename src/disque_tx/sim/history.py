@@ -51,11 +51,12 @@ class Added:
 
 @attrs.frozen
 class NamedJob:
-    """An answer to ADDJOB that named a job which had the key already. ``asked_us``: when it was
-    asked for."""
+    """An answer of ``node`` to ADDJOB that named a job which had the key already. ``asked_us``:
+    when it was asked for."""
 
     key: bytes
     job_id: bytes
+    node: bytes
     asked_us: int
 
 

@@ -67,5 +67,5 @@ class KeyUser(Producer):
             super().answered(added, job_id)
             return
         added.refused = "its key is taken"
-        self.run.history.named.append(NamedJob(added.key, job_id, added.asked_us))
+        self.run.history.named.append(NamedJob(added.key, job_id, self.client.node, added.asked_us))
         self.rest(self.run.pace_us)

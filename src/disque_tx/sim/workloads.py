@@ -126,9 +126,7 @@ _KEYS: Final[dict[str, Workload]] = {
     ),
 }
 _REUSED_KEYS: Final[dict[str, Workload]] = {
-    "keys-reused": Workload(
-        replicate=(2, 3), asynchronous=0.0, logs=True, key_pool=12, faults=("one_down",)
-    ),
+    "keys-reused": Workload(replicate=(2, 3), asynchronous=0.0, key_pool=12, faults=("one_down",)),
     "keys-reused-away": Workload(
         replicate=(2, 3),
         delay_s=(0, 0, 4),

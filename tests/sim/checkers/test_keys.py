@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from disque_tx.sim.checkers.delivery import AtMostOnce
-from disque_tx.sim.checkers.keys import AnsweredExist, OneJobPerKey
-from disque_tx.sim.history import Added, Delivered
+from disque_tx.sim.checkers.jobs import NothingLost
+from disque_tx.sim.checkers.keys import (
+    FREE_US,
+    AnsweredExist,
+    KeysFreed,
+    OneJobPerKey,
+    OneLivingJobPerKey,
+)
+from disque_tx.sim.history import Added, Delivered, JobRequest, NamedJob
 from disque_tx.sim.workloads import workload_called
 from tests.sim.checkers.bench import HERE, CheckerCase, S
 
@@ -128,3 +135,91 @@ class AnsweredTests(KeyCase):
             self.assertEqual(1, self.found(AnsweredExist()))
             self.fault(fault)
             self.assertEqual(0, self.found(AnsweredExist()), fault)
+
+
+class ReusedKeyCase(CheckerCase):
+    """Jobs are added with a key that was used before."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.run_.workload = workload_called("keys-reused")
+        self.run_.world.now_us = 100 * S
+
+    def add(self, body: bytes, at_s: int) -> None:
+        """A job is accepted as new."""
+        added = Added(body, b"q", HERE, at_s * S, 2, 1, 7_200, 0, False, key=KEY)
+        added.answered_us = added.accepted_us = at_s * S + 1
+        added.job_id = b"D-" + body
+        added.holders = frozenset([HERE])
+        self.history.added[body] = added
+
+    def take(self, body: bytes) -> None:
+        """The job is delivered."""
+        self.history.delivered.append(Delivered(body, b"D-" + body, b"q", HERE, S, S, 0, 0))
+
+    def acknowledge(self, body: bytes, at_s: int) -> None:
+        """The job is acknowledged."""
+        at_us = at_s * S
+        request = JobRequest(b"ACKJOB", b"D-" + body, HERE, at_us, at_us + 1, 1)
+        self.history.job_requests.append(request)
+
+
+class EndedByKeyTests(ReusedKeyCase):
+    """Jobs that were accepted and never delivered."""
+
+    def test_after_the_end_of_the_first(self) -> None:
+        """A job is lost if the earlier one with its key was acknowledged before it was added."""
+        self.add(b"1", 10)
+        self.take(b"1")
+        self.acknowledge(b"1", 20)
+        self.add(b"2", 30)
+        self.assertEqual(1, self.found(NothingLost()))
+        self.take(b"2")
+        self.assertEqual(0, self.found(NothingLost()))
+
+    def test_both_lived(self) -> None:
+        """It may end if the earlier one lived then, or if who acknowledged it forgot that."""
+        self.add(b"1", 10)
+        self.take(b"1")
+        self.add(b"2", 30)
+        self.assertEqual(0, self.found(NothingLost()))
+        self.acknowledge(b"1", 20)
+        self.assertEqual(1, self.found(NothingLost()))
+        self.history.job_requests[0].reply = 0
+        self.assertEqual(0, self.found(NothingLost()))
+
+
+class FreedTests(ReusedKeyCase):
+    """Answers that name a job."""
+
+    def test_long_done(self) -> None:
+        """A job that was acknowledged long ago is not to be named any more."""
+        self.add(b"1", 10)
+        self.acknowledge(b"1", 20)
+        late_us = 20 * S + FREE_US
+        self.history.named.append(NamedJob(KEY, b"D-1", HERE, late_us))
+        self.assertEqual(0, self.found(KeysFreed()))
+        self.history.named.append(NamedJob(KEY, b"D-1", HERE, late_us + 10))
+        self.assertEqual(1, self.found(KeysFreed()))
+
+    def test_excuses(self) -> None:
+        """A node that is cut off cannot know, nor can those in a partition."""
+        self.add(b"1", 10)
+        self.acknowledge(b"1", 20)
+        self.history.named.append(NamedJob(KEY, b"D-1", HERE, 90 * S))
+        for fault, excused in (("one_down", 1), ("one_cut", 0), ("partition", 0)):
+            self.run_.plan.history.clear()
+            self.run_.plan.history.append((S, fault, HERE.decode()))
+            self.assertEqual(excused, self.found(KeysFreed()), fault)
+
+
+class OneLivingTests(ReusedKeyCase):
+    """A job is added while an earlier one with its key lives."""
+
+    def test_found(self) -> None:
+        """The second job must not be, unless somebody has asked to acknowledge the first."""
+        self.add(b"1", 10)
+        self.add(b"2", 30)
+        self.assertEqual(1, self.found(OneLivingJobPerKey()))
+        self.acknowledge(b"1", 20)
+        self.assertEqual(0, self.found(OneLivingJobPerKey()))

@@ -83,20 +83,22 @@ class KeysFreed(Checker):
     away.
 
     Excused is a job that may live on: the node that took the acknowledgement lost its memory since.
-    In a partition, and while nodes do not get each other's messages, they cannot know.
+    A node that is cut off cannot know, nor do nodes that do not get each other's messages.
     """
 
     def judge(self, run: Run) -> list[str]:
         """Answers that named a job which was long done."""
         faults = {name for _, name, _ in run.plan.history}
-        if not faults <= {"one_down", "one_away"} or run.workload.leaves:
+        if not faults <= {"one_down", "one_away", "one_cut"} or run.workload.leaves:
             return []
+        cut = {where.encode() for _, name, where in run.plan.history if name == "one_cut"}
         ends = _Ends(run)
         return [
             f"{named.key.decode()}: {named.job_id.decode()} was named at"
             f" {named.asked_us / 1e6:.3f} s, acknowledged at {end_us / 1e6:.3f} s"
             for named in run.history.named
-            if (end_us := ends.end_us(named.job_id)) + FREE_US < named.asked_us
+            if named.node not in cut
+            and (end_us := ends.end_us(named.job_id)) + FREE_US < named.asked_us
         ]
 
 
