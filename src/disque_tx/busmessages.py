@@ -111,6 +111,7 @@ class Message:
         "epoch",
         "serial",
         "features",
+        "clock_ms",
         "signer",
         "encoded",
     )
@@ -126,6 +127,7 @@ class Message:
         self.epoch: i64 = 0
         self.serial: i64 = 0
         self.features: i64 = 0
+        self.clock_ms: i64 = 0
         self.signer: Sender | None = None
         self.encoded: bytes = b""
 

@@ -47,6 +47,8 @@ class NodeEntry:
     the same of another process under its ID; ``twin_first_ms``, ``twin_ms``, ``twin_ip``: since
     when, when last, and from where that sends; ``doubled``: it does so now (see ``core/twins``).
     ``newest_link``: the number that it gave of the latest link that it made to this node.
+    ``clock_ms``: what its wall clock showed when the steady clock was zero, in unix milliseconds;
+    ``clock_seen_ms``: when that was seen, 0 for never.
     """
 
     __slots__ = (
@@ -73,6 +75,8 @@ class NodeEntry:
         "twin_ip",
         "doubled",
         "newest_link",
+        "clock_ms",
+        "clock_seen_ms",
     )
 
     def __init__(self, node_id: bytes, ip: bytes, port: i64, flags: i64, created_ms: i64) -> None:
@@ -99,6 +103,8 @@ class NodeEntry:
         self.twin_ip: bytes = b""
         self.doubled: bool = False
         self.newest_link: i64 = 0
+        self.clock_ms: i64 = 0
+        self.clock_seen_ms: i64 = 0
 
     @property
     def connected(self) -> bool:

@@ -132,6 +132,7 @@ class InfoTests(DeskCase):
         expected = {"cluster_stats_messages_ignored": "7", "cluster_meets_refused": "8"}
         expected |= {"acked_jobs": "0", "jobs_waiting_for_copies": "0", "leaving": "no"}
         expected |= {"cluster_twins": "0", "cluster_twin_messages": "0"}
+        expected |= {"cluster_clock_ahead_seconds": "0.000", "cluster_clocks_apart": "0"}
         expected |= {"cluster_standing_aside": "no"}
         self.assertEqual(expected, self.fields(b"cluster"))
 

@@ -97,7 +97,6 @@ from tests.mutants.plants import (
     make_everywhere,
     messages_first,
     never,
-    no,
     no_delay,
     nodes_last,
     nothing,
@@ -656,15 +655,6 @@ MUTANTS: Final = [
         nothing,
         "KeysFreed",
         ("keys-reused-away", "one_away"),
-    ),
-    Mutant(
-        "key-before-links",
-        "a node that has started answers for keys before it has reached the others",
-        View,
-        "_unmet",
-        no,
-        "OneLivingJobPerKey",
-        ("keys-reused", "one_down"),
     ),
     Mutant(
         "key-doubled-silently",

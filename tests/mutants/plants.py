@@ -621,12 +621,3 @@ def believe_keys(right: Any) -> Any:
                     self._conflicts._lost(found.job_id, entry.job_id, True)
 
     return receive
-
-
-def no(right: Any) -> Any:
-    """The answer is always no."""
-
-    def answer(self: Any, *_: Any) -> bool:
-        return False
-
-    return answer

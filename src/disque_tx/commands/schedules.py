@@ -13,6 +13,7 @@ from disque_tx.commands.registry import ANY, Subcommand, run_subcommand
 from disque_tx.commands.sharedtables import change
 from disque_tx.core.adding import out_of_memory
 from disque_tx.core.client import Client
+from disque_tx.core.node import Node
 from disque_tx.core.recurring.calendar import EVERY, EVERY_S_MAX, NEVER
 from disque_tx.core.recurring.definition import MISSED, SKIP, TEXT_BYTES_MAX, Definition
 from disque_tx.core.rules.addrequest import AddRequest
@@ -33,7 +34,7 @@ def schedule(server: Server, client: Client, argv: list[bytes]) -> None:
 def _set(server: Server, client: Client, argv: list[bytes]) -> None:
     """SET name <cron | EVERY s> [TZ zone] [MISSED what] QUEUE queue body [ADDJOB options]"""
     node = server.node
-    wall_s = node.wall_us // 1_000_000
+    wall_s = _now_s(node)
     at: i64 = 4
     text = argv[3]
     if text.upper() == b"EVERY":
@@ -71,6 +72,11 @@ def _set(server: Server, client: Client, argv: list[bytes]) -> None:
     client.replies.status(b"OK")
 
 
+def _now_s(node: Node) -> i64:
+    """What most clocks show, in seconds since 1970."""
+    return (node.wall_us // 1000 - node.clocks.ahead_ms) // 1000
+
+
 def _del(server: Server, client: Client, argv: list[bytes]) -> None:
     """DEL name"""
     node = server.node
@@ -91,7 +97,7 @@ def _resume(server: Server, client: Client, argv: list[bytes]) -> None:
 
 def _set_paused(server: Server, client: Client, name: bytes, paused: bool) -> None:
     node = server.node
-    wall_s = node.wall_us // 1_000_000
+    wall_s = _now_s(node)
     changes = node.timetable.plan_pause(name, paused, node.id, wall_s)
     _change(server, changes)
     client.replies.integer(len(changes))
@@ -165,7 +171,7 @@ def _times(server: Server, definition: Definition, name: bytes, count: i64) -> l
     """When the next occurrences are, in seconds since 1970."""
     node = server.node
     times: list[int] = []
-    time_s: i64 = max(node.timetable.position_s(name), node.wall_us // 1_000_000)
+    time_s: i64 = node.recurring.position_s(name, node.wall_us)
     while len(times) < count:
         time_s = definition.recurrence.after(node.recurring.calendar, time_s)
         if time_s == NEVER:

@@ -22,7 +22,7 @@ from disque_tx.busmessages import (
     Message,
     NodeFailed,
 )
-from disque_tx.core import failure
+from disque_tx.core import clocks, failure
 from disque_tx.core.addresses import (
     Strangers,
     is_loopback,
@@ -80,7 +80,7 @@ class Heartbeats:
             self._complete_handshake(entry, sender, link, message, now_ms)
             return
         else:
-            self._pong(entry, now_ms)
+            self._pong(entry, message, now_ms)
         if sender is not None:
             sender.numbers = message.epoch != 0
             self._note_features(link, message)
@@ -145,15 +145,16 @@ class Heartbeats:
         self._membership.complete(entry, message.sender)
         entry.numbers = message.epoch != 0
         self._note_features(link, message)
-        self._pong(entry, now_ms)
+        self._pong(entry, message, now_ms)
 
     def _note_features(self, link: Link, message: Message) -> None:
         """What the other side can do is known from now on; only a node of ours shows any."""
         link.features = message.features if message.epoch else 0
         link.sink.bulk = link.features & self._membership.features & CAN_BULK != 0
 
-    def _pong(self, entry: NodeEntry, now_ms: i64) -> None:
+    def _pong(self, entry: NodeEntry, message: Gossip, now_ms: i64) -> None:
         """A PONG came on our own link to the node."""
+        clocks.note(entry, message.clock_ms, now_ms)
         entry.pong_received_ms = now_ms
         entry.ping_sent_ms = 0
         if failure.clear_failure(entry):

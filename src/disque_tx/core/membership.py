@@ -56,7 +56,7 @@ class Membership:
     ``only_me``: this node's ID, as the list of holders of a job that no other node has.
     ``announced_ip``: where other nodes are to connect, empty for the address it connects from;
     set by :meth:`announce`. ``unix_ms``: the wall clock when the steady clock was zero, for times
-    that others may show.
+    that others may show. ``wall_ms``: the wall clock at the beginning of the turn.
     ``changed``: the nodes file is out of date; ``must_sync``: it must reach the disk before any
     message about the change leaves; after saving, :meth:`saved` is called.
     ``messages_sent``, ``messages_received``, ``messages_ignored``: counted by the bus;
@@ -77,6 +77,7 @@ class Membership:
         "only_me",
         "announced_ip",
         "unix_ms",
+        "wall_ms",
         "changed",
         "must_sync",
         "messages_sent",
@@ -100,6 +101,7 @@ class Membership:
         self.only_me: tuple[bytes, ...] = (myself.id,)
         self.announced_ip: bytes = b""
         self.unix_ms: i64 = 0
+        self.wall_ms: i64 = 0
         self.changed: bool = False
         self.must_sync: bool = False
         self.messages_sent: i64 = 0

@@ -78,6 +78,7 @@ class Node:
         self.acks = Acks(state, self.delivery)
         self.federation = Federation(state, self.delivery, arrivals, self.acks)
         self._adding = Adding(state, self.delivery, self.replication, ids)
+        self.clocks = state.clocks
         self.recurring = Recurring(state, self._adding)
         backoff = Backoff(state, self.delivery)
         successors = Successors(state, self.delivery, backoff, self._adding, self.acks)
@@ -121,7 +122,8 @@ class Node:
         """A turn begins at this time."""
         self.now_ms = now_ms
         self.wall_us = wall_us
-        self.membership.unix_ms = wall_us // 1000 - now_ms
+        self.membership.wall_ms = wall_us // 1000
+        self.membership.unix_ms = self.membership.wall_ms - now_ms
         if self.outbox.events is not None:
             self.outbox.events.wall_us = wall_us
 

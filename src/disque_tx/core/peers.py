@@ -66,6 +66,7 @@ class Peers:
         if isinstance(message, Gossip):
             message.epoch = link.epoch  # an original sends none: this marks a node of ours
             message.features = membership.features
+            message.clock_ms = membership.wall_ms
             self._point_out_twin(link, message)
         membership.messages_sent += 1
         link.sink.send(message)

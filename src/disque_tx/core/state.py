@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from disque_tx.core.clocks import Clocks
 from disque_tx.core.given import Given
 from disque_tx.core.keys.done import DoneJobs
 from disque_tx.core.keys.reservation import Reservations
@@ -58,5 +59,6 @@ class State:
         self.reservations = Reservations(membership, self.memory, self.outbox, self.jobs.bonds)
         self.done_jobs = DoneJobs(self.memory)
         self.key_view = View(membership, self.peers, self.reservations, self.done_jobs, self.slices)
+        self.clocks = Clocks(membership)
         self.tables = (self.exchanges, self.key_view)
         self.given = Given(self.peers)

@@ -12,6 +12,7 @@ off  size  field, in network order
 104     8  epoch of the connection *
 112     8  serial of the message *
 120     4  features of the sender *
+124     8  what the wall clock of the sender shows, in unix milliseconds *
 136     2  client port of the sender
 138     2  node flags of the sender
 141     1  message flags
@@ -40,8 +41,8 @@ IP_FIELD_BYTES: Final = 46
 
 _START: Final = struct.Struct(">4sI")
 #: The fields behind the length; read without the address, which is rarely set.
-_TAIL: Final = struct.Struct(">HxxHH40s46sHQQI12xHHxB2x")
-_TAIL_FIELDS: Final = struct.Struct(">HxxHH40s46xHQQI12xHHxB2x")
+_TAIL: Final = struct.Struct(">HxxHH40s46sHQQIQ4xHHxB2x")
+_TAIL_FIELDS: Final = struct.Struct(">HxxHH40s46xHQQIQ4xHHxB2x")
 _SENDER_AT: Final = 16
 _IP_AT: Final = 56
 #: The fields up to the count, and where they end.
@@ -74,6 +75,7 @@ def header_of(message: Message, count: i64, body_bytes: i64) -> bytes:
         message.epoch,
         message.serial,
         message.features,
+        message.clock_ms,
         message.port,
         message.flags,
         message.mflags,
@@ -134,15 +136,17 @@ def read_header(message: Message, data: bytes, start: i64) -> bool:
     has a number out of range, which does not tell whether it is new: only gossip is processed."""
     tail = _TAIL_FIELDS.unpack_from(data, start + START_BYTES)
     message.sender = tail[3]
-    message.port = tail[8]
-    message.flags = tail[9]
-    message.mflags = tail[10]
+    message.port = tail[9]
+    message.flags = tail[10]
+    message.mflags = tail[11]
     if int(tail[5]) >= _NUMBER_END or int(tail[6]) >= _NUMBER_END:
         return False
     message.bus_port = tail[4]
     message.epoch = tail[5]
     message.serial = tail[6]
     message.features = tail[7]
+    if int(tail[8]) < _NUMBER_END:
+        message.clock_ms = tail[8]
     ip_at = start + _IP_AT
     if data[ip_at] != 0:
         message.ip = clean_ip(data[ip_at : ip_at + IP_FIELD_BYTES])

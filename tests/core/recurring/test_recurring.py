@@ -264,6 +264,99 @@ class AloneTests(RecurringCase):
         self.assertEqual(3 * PER_TURN, before)
 
 
+class ClocksTests(RecurringCase, PeerCase):
+    """A node with others, one of which has a clock that is wrong, or was."""
+
+    def setUp(self) -> None:
+        PeerCase.setUp(self)
+        self.recurring = self.node.recurring
+        self.recurring.calendar = Minutes()
+        for peer in (B, C):
+            link = self.node.membership.nodes[peer].link
+            assert link is not None
+            link.features = CAN_TABLES
+            self.show(peer, 0)
+        self.start()
+        self.pass_ms(SETTLE_MS)
+        names = [b"%d" % number for number in range(1_000)]
+        self.mine = next(name for name in names if self.recurring.maker(name) == self.node.id)
+        self.theirs = next(name for name in names if self.recurring.maker(name) == B)
+
+    def show(self, peer: bytes, ahead_s: int) -> None:
+        """The clock of a peer is so much ahead."""
+        entry = self.node.membership.nodes[peer]
+        entry.clock_ms = self.wall_us // 1000 - self.now_ms + ahead_s * 1000
+        entry.clock_seen_ms = self.now_ms
+
+    def set_wrong(self, ahead_s: int) -> None:
+        """The clock of this node is set."""
+        self.begin(self.now_ms + 1, self.wall_us + ahead_s * 1_000_000)
+        self.node.run_due()
+
+    def test_own_clock_is_wrong(self) -> None:
+        """A node whose clock is set wrong makes nothing, neither at once nor later; when it is put
+        right, the node goes on."""
+        for ahead_s in (3_600, -3_600):
+            self.set(b"EVERY 10", ALL, name=self.mine, replicate=1)
+            made = int(self.recurring.made)
+            self.set_wrong(ahead_s)
+            self.assertNotEqual(self.node.id, self.recurring.maker(self.mine))
+            self.pass_seconds(50)
+            self.assertEqual(made, self.recurring.made)
+            self.set_wrong(-ahead_s)
+            self.pass_seconds(5)
+            self.assertIn(self.recurring.made - made, (5, 6))
+
+    def test_next_node_goes_on(self) -> None:
+        """What a node with a wrong clock would make, the next one makes."""
+        self.set(b"EVERY 10", name=self.theirs, replicate=1)
+        self.pass_seconds(9)
+        self.show(B, -3_600)
+        self.show(C, 0)
+        self.node.membership.nodes[C].flags |= FAIL
+        self.node.membership.refresh()
+        self.pass_seconds(30)
+        self.assertEqual(0, self.recurring.made)  # two clocks: nobody knows
+        self.node.membership.nodes[C].flags &= ~FAIL
+        self.node.membership.refresh()
+        self.show(C, 0)
+        self.pass_seconds(2)
+        name = self.recurring.maker(self.theirs)
+        self.assertIn(name, (self.node.id, C))
+
+    def test_last_in_the_future(self) -> None:
+        """What a node made whose clock was an hour ahead does not stop a schedule for an hour."""
+        self.set(b"EVERY 10", name=self.mine, replicate=1)
+        wall_s = self.wall_us // 1_000_000
+        table = self.node.timetable
+        counter = table.find(self.mine).counter
+        future_s = wall_s + 3_600
+        change = Register(self.mine, LAST, b"%d %d" % (counter, future_s), future_s, B)
+        self.receive(B, TableChange([change], table=2))
+        self.pass_seconds(60)
+        self.assertEqual(6, self.recurring.made)
+        self.assertLess(self.last_s(self.mine), wall_s + 70)
+        self.assertLessEqual(
+            self.recurring.position_s(self.mine, self.wall_us), self.wall_us // 1_000_000
+        )
+
+    def test_alone_with_a_future(self) -> None:
+        """A node that nobody confirms waits, and says why: its own clock may have been set back."""
+        self.set(b"EVERY 10", name=self.mine, replicate=1)
+        self.pass_seconds(20)
+        for peer in (B, C):
+            self.node.membership.nodes[peer].clock_seen_ms = 0
+        made = int(self.recurring.made)
+        self.set_wrong(-60)
+        self.pass_seconds(50)
+        upcoming = self.recurring.find(self.mine)
+        assert upcoming is not None
+        self.assertEqual(made, self.recurring.made)
+        self.assertIn("no other node confirms", upcoming.error)
+        self.pass_seconds(30)
+        self.assertEqual((True, ""), (self.recurring.made > made, upcoming.error))
+
+
 class SeveralNodesTests(RecurringCase, PeerCase):
     """A node with others."""
 

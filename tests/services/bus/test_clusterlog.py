@@ -49,6 +49,32 @@ class ClusterLogTests(NodeCase):
         self.log_lines(PFAIL)
         self.assertEqual([f"{NAME} answers again"], self.log_lines(0))
 
+    def test_clocks(self) -> None:
+        """Whose clock differs from those of most others is logged once, with what to do."""
+        third = NodeEntry(b"c" * 40, b"10.0.0.3", 7711, 0, 0)
+        self.membership.add(third)
+        self.cluster_log.update()
+        self.lines.clear()
+        self.node.begin(1_000, self.node.wall_us)
+        for entry, ahead_ms in ((self.entry, 60_000), (third, 60_000)):
+            entry.clock_ms = self.membership.unix_ms + ahead_ms
+            entry.clock_seen_ms = 1_000
+        self.cluster_log.update()
+        (line,) = self.lines
+        self.assertIn("The clock of this node is 60 s behind those of most other nodes", line)
+        self.assertEqual([], self.log_lines(0))
+        self.node.begin(3_000, self.node.wall_us)
+        third.clock_ms = self.entry.clock_ms = self.membership.unix_ms
+        self.assertEqual(
+            ["The clock of this node agrees with those of most other nodes again"],
+            self.log_lines(0),
+        )
+        self.node.begin(5_000, self.node.wall_us)
+        self.entry.clock_ms = third.clock_ms = self.membership.unix_ms
+        third.clock_ms += 60_000
+        (line,) = self.log_lines(0)
+        self.assertIn(f"The clock of node {third.id.decode()} differs by seconds", line)
+
     def test_another_address(self) -> None:
         """Both the old and the new address of a node are logged."""
         self.entry.ip = b"fd00::2"

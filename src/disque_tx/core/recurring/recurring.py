@@ -10,6 +10,10 @@
 5. What no node made within :data:`LATE_S` of its time was missed: it is skipped, or made once for
    all of them, or made one by one, as the schedule says.
 6. What cannot be added is tried again every second until it is missed.
+7. A node whose clock is apart from most others (see ``clocks``) makes none; the next one does.
+8. A last occurrence that lies in the future comes from a clock that was wrong. If another node
+   confirms that, the next one is the first after now; a node by itself waits, for its own clock may
+   have been set back.
 
 No turn makes more than :data:`PER_TURN` of them.
 """
@@ -24,6 +28,7 @@ from mypy_extensions import i64
 from disque_tx import events
 from disque_tx.busmessages import CAN_TABLES
 from disque_tx.core.adding import Adding
+from disque_tx.core.clocks import APART_MS
 from disque_tx.core.job import Job
 from disque_tx.core.keys.owners import ranking
 from disque_tx.core.recurring.calendar import NEVER, Calendar
@@ -44,6 +49,9 @@ MADE_UP_MAX: Final = 1_000
 SETTLE_MS: Final = 3_000
 #: How long until a schedule is looked at again that another node should make, or that failed.
 _AGAIN_S: Final = 1
+_AHEAD: Final = (
+    "The last occurrence lies in the future by the clock of this node, which no other node confirms"
+)
 
 
 class Upcoming:
@@ -71,6 +79,7 @@ class Recurring(CopiesWatcher):
 
     def __init__(self, state: State, adding: Adding) -> None:
         self.calendar: Calendar = Calendar()
+        self._clocks = state.clocks
         self.made: i64 = 0
         self.missed: i64 = 0
         self.failed: i64 = 0
@@ -102,12 +111,20 @@ class Recurring(CopiesWatcher):
     def maker(self, name: bytes) -> bytes:
         """The ID of the node that makes the occurrences of a schedule now."""
         membership = self._membership
-        able = [] if membership.leaving else [membership.myself.id]
+        clocks = self._clocks
+        able = [] if membership.leaving or clocks.ahead_ms else [membership.myself.id]
         for entry in membership.reachable:
             link = entry.link
-            if link is not None and link.features & CAN_TABLES:
+            if link is not None and link.features & CAN_TABLES and entry.id not in clocks.apart:
                 able.append(entry.id)
         return ranking(b"cron:" + name, able)[0] if able else b""
+
+    def position_s(self, name: bytes, wall_us: i64) -> i64:
+        """Behind which time the next occurrence of a schedule lies."""
+        wall_s = wall_us // 1_000_000
+        done_s = self._table.position_s(name)
+        wrong = done_s * 1_000 > wall_s * 1_000 + APART_MS and self._clocks.confirmed
+        return wall_s if wrong else max(done_s, wall_s)
 
     # -- time --------------------------------------------------------------------------------
 
@@ -128,8 +145,11 @@ class Recurring(CopiesWatcher):
         """Make what is due, a bounded part of it."""
         if self._ready_ms < 0 or not (self._table.changed or self._heap):
             return
+        if wall_us // 1000 + APART_MS < self._wall_s * 1000:
+            self._set_back(wall_us // 1_000_000)
         self._wall_s = wall_us // 1_000_000
         self._seen_ms = now_ms
+        self._clocks.look(now_ms)
         self._take_up()
         if now_ms < self._ready_ms:
             return
@@ -141,6 +161,12 @@ class Recurring(CopiesWatcher):
             if upcoming is not None and upcoming.look_s == look_s:
                 upcoming.look_s = NEVER
                 self._look(upcoming, now_ms, wall_us)
+
+    def _set_back(self, wall_s: i64) -> None:
+        """The clock was set back: what was planned by it is looked at again."""
+        for upcoming in self._upcoming.values():
+            if not upcoming.pending:
+                self._look_at(upcoming, wall_s)
 
     def _take_up(self) -> None:
         """See what has become of schedules that changed, a bounded number of them."""
@@ -160,7 +186,7 @@ class Recurring(CopiesWatcher):
                 upcoming = Upcoming(name, definition, done_s)
                 self._upcoming[name] = upcoming
                 self._look_at(upcoming, self._wall_s)
-            elif done_s > upcoming.done_s:
+            elif done_s > upcoming.done_s or self._is_ahead(upcoming.done_s):
                 # Another node has made it; it is nobody's any more here.
                 self._give_up(upcoming)
                 self._done(upcoming, done_s)
@@ -201,12 +227,18 @@ class Recurring(CopiesWatcher):
     def _look(self, upcoming: Upcoming, now_ms: i64, wall_us: i64) -> None:
         if upcoming.pending:
             return
+        ahead = self._is_ahead(upcoming.done_s)
         if upcoming.next_s == 0:
             recurrence = upcoming.definition.recurrence
-            upcoming.next_s = recurrence.after(self.calendar, upcoming.done_s)
+            behind_s = self._wall_s if ahead and self._clocks.confirmed else upcoming.done_s
+            upcoming.next_s = recurrence.after(self.calendar, behind_s)
         if upcoming.next_s == NEVER:
             return
-        if upcoming.next_s > self._wall_s:
+        if ahead and upcoming.next_s > upcoming.done_s:
+            upcoming.error = _AHEAD
+            upcoming.next_s = 0
+            self._look_at(upcoming, self._wall_s + _AGAIN_S)
+        elif upcoming.next_s > self._wall_s:
             self._look_at(upcoming, upcoming.next_s)
         elif self.maker(upcoming.name) != self._membership.myself.id:
             self._look_at(upcoming, self._wall_s + _AGAIN_S)
@@ -215,6 +247,10 @@ class Recurring(CopiesWatcher):
             self._make(upcoming, now_ms, wall_us)
         else:
             self._late(upcoming, now_ms, wall_us)
+
+    def _is_ahead(self, time_s: i64) -> bool:
+        """Whether a time lies so far in the future that it is from a clock which was wrong."""
+        return time_s * 1_000 > self._wall_s * 1_000 + APART_MS
 
     def _late(self, upcoming: Upcoming, now_ms: i64, wall_us: i64) -> None:
         """Its next occurrence was missed, and perhaps others."""

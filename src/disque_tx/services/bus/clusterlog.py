@@ -42,6 +42,8 @@ class ClusterLog:
         self._log = log
         self._handshakes: list[NodeEntry] = []
         self._quiet_until_ms: dict[bytes, int] = {}
+        # IDs of nodes whose clocks differed at the last update.
+        self._apart: set[bytes] = set()
         #: By node ID: flags and address.
         self._known: dict[bytes, tuple[int, str]] = self._now()
 
@@ -56,6 +58,7 @@ class ClusterLog:
         """Log what is different now."""
         self._look_for_answers()
         self._look_for_twins()
+        self._look_at_clocks()
         known = self._now()
         if known == self._known:
             return
@@ -75,6 +78,34 @@ class ClusterLog:
                 if changed & flag and not (flag == PFAIL and now & FAIL):
                     text = set_text if now & flag else cleared_text
                     self._log_node(entry, address or earlier, text)
+
+    def _look_at_clocks(self) -> None:
+        """Log it when the clock of a node begins or ends to differ from those of most others."""
+        clocks = self._node.clocks
+        clocks.look(self._node.now_ms)
+        apart = set(clocks.apart)
+        if clocks.ahead_ms:
+            apart.add(self._node.id)
+        if apart == self._apart:
+            return
+        for node_id in apart - self._apart:
+            if node_id == self._node.id:
+                ahead_ms = int(clocks.ahead_ms)
+                way = "ahead of" if ahead_ms > 0 else "behind"
+                self._log.warning(
+                    f"The clock of this node is {abs(ahead_ms) // 1000} s {way} those of most other"
+                    " nodes. It makes no occurrences of recurring jobs until it is set right: check"
+                    " its time service (NTP)."
+                )
+            else:
+                self._log.warning(
+                    f"The clock of node {node_id.decode()} differs by seconds from those of most"
+                    " other nodes: check its time service (NTP)."
+                )
+        for node_id in self._apart - apart:
+            whose = "this node" if node_id == self._node.id else f"node {node_id.decode()}"
+            self._log.notice(f"The clock of {whose} agrees with those of most other nodes again")
+        self._apart = apart
 
     def _look_for_twins(self) -> None:
         """Log nodes whose ID another process has, again and again while it lasts."""

@@ -41,6 +41,8 @@ _GAUGES: Final = (
     ("disque_jobs_queued", "Jobs in queues", "queued_jobs"),
     ("disque_jobs_in_hand", "Jobs in the hands of clients", "jobs_in_hand"),
     ("disque_queues", "Queues", "registered_queues"),
+    ("disque_clock_ahead_seconds", "Own clock beyond most others", "cluster_clock_ahead_seconds"),
+    ("disque_clocks_apart", "Nodes with another clock than most", "cluster_clocks_apart"),
     ("disque_oldest_age_seconds", "Longest wait of a queued job", "oldest_queued_job_age_seconds"),
     ("disque_clients", "Connected clients", "connected_clients"),
     ("disque_clients_blocked", "Clients that wait", "blocked_clients"),
