@@ -89,6 +89,7 @@ def answers(pieces: Iterable[bytes]) -> bytes:
         if transport.disconnected or transport.disconnecting:
             break
         channel.dataReceived(piece)
+        host.reactor.advance(0)
     sent = bytes(transport.value())
     channel.connectionLost(Failure(ConnectionDone()))
     assert not host.faults, host.faults

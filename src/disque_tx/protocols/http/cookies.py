@@ -43,12 +43,12 @@ def token_of(request: Any) -> str | None:
 
 
 def _value(request: Any) -> str | None:
-    wanted = cookie_name(request)
-    for header in request.requestHeaders.getRawHeaders("Cookie", []):
-        for pair in header.split(";"):
-            name, equals, value = pair.strip().partition("=")
+    wanted = cookie_name(request).encode()
+    for header in request.requestHeaders.getRawHeaders(b"Cookie", []):
+        for pair in header.split(b";"):
+            name, equals, value = pair.strip().partition(b"=")
             if equals and name == wanted and 0 < len(value) <= _TOKEN_MAX and value.isascii():
-                return str(value)
+                return str(value.decode("ascii"))
     return None
 
 

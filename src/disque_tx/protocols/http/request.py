@@ -15,14 +15,12 @@ from disque_tx.protocols.http.cookies import token_of
 from disque_tx.protocols.http.exchange import Exchange, Reply, exact
 from disque_tx.protocols.http.guard import check_host, check_site, only, password_of
 from disque_tx.protocols.http.problems import CONTENT_TYPE, Problem, bad_request, problem_of
-from disque_tx.protocols.http.routes import Route
+from disque_tx.protocols.http.routes import BODY_BYTES, JOB_BODY_BYTES, Route
 from disque_tx.services.interfaces import Role
 
 if TYPE_CHECKING:
     from disque_tx.protocols.http.channel import Channel
 
-#: Bytes of a body.
-BODY_MAX: Final = 16 * 1024 * 1024
 #: Headers of every answer: no page may embed it, run what it contains, or keep it.
 SECURITY_HEADERS: Final = (
     ("Cache-Control", "no-store"),
@@ -49,6 +47,7 @@ class Request(TwistedRequest):
         self._found: tuple[Route, dict[str, bytes], Role] | None = None
         self._problem: Problem | None = None
         self._size = 0
+        self._size_max = JOB_BODY_BYTES  # until the route is known
         self._answering: Deferred[Any] | None = None
 
     # -- input -------------------------------------------------------------------------------
@@ -64,8 +63,10 @@ class Request(TwistedRequest):
             self._problem = problem_of(error)
         except Problem as problem:
             self._problem = problem
-        if length is not None and length > BODY_MAX:
+        if length is not None and length > self._size_max:
             self._refuse_size()
+        elif self._problem is not None and (length is None or length > BODY_BYTES):
+            self.channel.end_with(self._problem)  # a body that is not wanted is not waited for
 
     def _check(self, length: int | None) -> None:
         headers = self.requestHeaders
@@ -75,6 +76,7 @@ class Request(TwistedRequest):
             raise bad_request("The target of the request must be a path.")
         self.path, _, self._query = self.uri.partition(b"?")
         route, path = self._routes.find(method, self.path)
+        self._size_max = route.body_max
         check_site(method, headers)
         role = Role.NONE
         if not route.open or route.identifies:
@@ -107,12 +109,13 @@ class Request(TwistedRequest):
             return False
 
     def _refuse_size(self) -> None:
-        self.channel.end_with(Problem(413, "SIZE", f"A body may have {BODY_MAX} bytes at most."))
+        detail = f"The body of this request may have {self._size_max} bytes at most."
+        self.channel.end_with(Problem(413, "SIZE", detail))
 
     def handleContentChunk(self, data: bytes) -> None:
         """A part of the body; what is refused is not kept."""
         self._size += len(data)
-        if self._size > BODY_MAX:
+        if self._size > self._size_max:
             self._refuse_size()
         elif self._problem is None:
             self.content.write(data)

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 Handler = Callable[["Exchange"], Any]
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _MARKERS: Final = frozenset((b".", b".."))
+#: Bytes of a body: where nothing else is said, with many IDs of jobs, and with the body of a job.
+BODY_BYTES: Final = 4 * 1024
+IDS_BODY_BYTES: Final = 128 * 1024
+JOB_BODY_BYTES: Final = 16 * 1024 * 1024
 
 
 @attrs.frozen
@@ -44,9 +48,9 @@ class Route:
     or a Deferred of one of them; raises ``Problem``. ``open``: served without a password;
     ``identifies``: and yet the handler gets the role of the client. ``page``: a file of the
     console, which is not a part of the API.
-    ``body``: the schema of the JSON it takes, ``None`` if it takes none. ``answer``: the schema of
-    what it returns. ``also``: other statuses of an answer with that schema. ``errors``: the
-    statuses of its own problems, besides those of all routes.
+    ``body``: the schema of the JSON it takes, ``None`` if it takes none; ``body_max``: bytes of it.
+    ``answer``: the schema of what it returns. ``also``: other statuses of an answer with that
+    schema. ``errors``: the statuses of its own problems, besides those of all routes.
     """
 
     method: str
@@ -55,6 +59,7 @@ class Route:
     summary: str
     parameters: tuple[Parameter, ...] = ()
     body: dict[str, Any] | None = None
+    body_max: int = BODY_BYTES
     answer: dict[str, Any] | None = None
     status: int = 200
     also: tuple[int, ...] = ()

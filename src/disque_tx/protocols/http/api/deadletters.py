@@ -20,6 +20,8 @@ _PER_SLICE: Final = 50
 _LISTED_MAX: Final = 100
 _REASON_MAX: Final = 200
 _ADD_TIMEOUT_MS: Final = 5_000
+#: Bytes of a body with the IDs of all letters.
+LETTERS_BODY_BYTES: Final = 1024 * 1024
 
 
 @attrs.frozen
@@ -152,7 +154,10 @@ def deadletter_routes() -> list[Route]:
         ),
         Route(
             "POST", f"{letters}/requeue", requeue, "Add dead jobs to their queues again",
-            body=choice, answer=done,
+            body=choice, body_max=LETTERS_BODY_BYTES, answer=done,
         ),
-        Route("POST", f"{letters}/drop", drop, "Delete dead letters", body=choice, answer=done),
+        Route(
+            "POST", f"{letters}/drop", drop, "Delete dead letters", body=choice,
+            body_max=LETTERS_BODY_BYTES, answer=done,
+        ),
     ]  # fmt: skip

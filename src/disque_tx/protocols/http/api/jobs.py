@@ -20,7 +20,7 @@ from disque_tx.protocols.http.api.values import (
 )
 from disque_tx.protocols.http.exchange import Exchange
 from disque_tx.protocols.http.problems import Problem
-from disque_tx.protocols.http.routes import Handler, Parameter, Route
+from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Handler, Parameter, Route
 
 _TIMEOUT_MS_MAX: Final = 60_000
 _WAIT_MS: Final = 10_000
@@ -145,11 +145,12 @@ def job_routes() -> list[Route]:
         ),
         Route(
             "POST", f"{job}/nack", nack, failed, body=schema(delay_s=REAL, reason=TEXT),
-            answer=counted, errors=(507,),
+            body_max=IDS_BODY_BYTES, answer=counted, errors=(507,),
         ),
         Route(
             "POST", f"{jobs}/nack", nack_several, f"{failed}: several",
-            body=schema(ids=ids, delay_s=REAL, reason=TEXT), answer=counted, errors=(507,),
+            body=schema(ids=ids, delay_s=REAL, reason=TEXT), body_max=IDS_BODY_BYTES,
+            answer=counted, errors=(507,),
         ),
         Route("DELETE", job, _one(b"DELJOB"), "Delete from this node", answer=counted),
     ]  # fmt: skip
@@ -163,6 +164,7 @@ def job_routes() -> list[Route]:
                 _several(command),
                 f"{summary}: several",
                 body=schema(ids=ids),
+                body_max=IDS_BODY_BYTES,
                 answer=counted,
             )
         )

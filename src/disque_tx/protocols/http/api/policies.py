@@ -17,7 +17,7 @@ from disque_tx.protocols.http.api.values import (
 )
 from disque_tx.protocols.http.exchange import Exchange
 from disque_tx.protocols.http.problems import Problem, bad_request
-from disque_tx.protocols.http.routes import Parameter, Route
+from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Parameter, Route
 
 _SETTINGS_MAX: Final = 100
 _PAGE_MAX: Final = 1_000
@@ -107,7 +107,8 @@ def policy_routes() -> list[Route]:
         ),
         Route(
             "POST", policy, set_policy, "Give a pattern settings, all or none",
-            body=schema(settings={"type": "object"}), answer=_POLICY, errors=(404,),
+            body=schema(settings={"type": "object"}), body_max=IDS_BODY_BYTES,
+            answer=_POLICY, errors=(404,),
         ),
         Route(
             "DELETE", policy, delete_policy, "Take settings from a pattern",

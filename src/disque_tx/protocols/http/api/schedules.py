@@ -20,7 +20,7 @@ from disque_tx.protocols.http.api.values import (
 )
 from disque_tx.protocols.http.exchange import Exchange, Reply, whole
 from disque_tx.protocols.http.problems import bad_request
-from disque_tx.protocols.http.routes import Handler, Parameter, Route
+from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Handler, Parameter, Route
 
 _EVERY_S_MAX: Final = 31_622_400
 _PAGE_MAX: Final = 1_000
@@ -121,7 +121,7 @@ def schedule_routes() -> list[Route]:
         ),
         Route(
             "PUT", schedule, set_schedule, "Add a job whenever it is due; replaces the schedule of"
-            " that name", body=new, answer=_SCHEDULE, errors=(404,),
+            " that name", body=new, body_max=IDS_BODY_BYTES, answer=_SCHEDULE, errors=(404,),
         ),
         Route(
             "DELETE", schedule, _changing(b"DEL"), "Delete a schedule; jobs that it added stay",
