@@ -60,8 +60,29 @@ class BrowserTests(SlicedCase):
         """5: an image tag, which can only GET, changes nothing."""
         for path in ("/api/v1/queues/q/lease", "/api/v1/queues/q/pause", "/api/v1/queues/q/flush"):
             self.problem(405, "METHOD", self.http("GET", path, Sec_Fetch_Site="cross-site"))
-        self.assertEqual([], self.http("GET", _ADD, Sec_Fetch_Site="cross-site").json["jobs"])
         self.assertEqual(0, self.call(b"QLEN", b"q"))
+
+    def test_expensive_images(self) -> None:
+        """31: nor can it make a browser ask this node for anything that costs: not one route is
+        served to pages of other sites, but for links to the console and the health."""
+        foreign = ({"Sec_Fetch_Site": "cross-site"}, {"Origin": "http://evil.example"})
+        for route in self.factory.routes:
+            path = route.path
+            for name in route.names:
+                path = path.replace(f"{{{name}}}", "main.js")
+            for fields in foreign:
+                answer = self.slow(route.method, path, **fields)
+                if route.page or route.path.startswith("/healthz/"):
+                    self.assertEqual(200, answer.status, path)
+                else:
+                    self.problem(403, "ORIGIN", answer)
+
+    def test_own_requests(self) -> None:
+        """32: programs, which send no such headers, the console and people who type an address
+        are served as ever."""
+        for fields in ({}, {"Sec_Fetch_Site": "none"}, {"Sec_Fetch_Site": "same-origin"}):
+            for path in ("/metrics", "/api/v1/info", "/api/v1/session"):
+                self.assertEqual(200, self.slow("GET", path, **fields).status, path)
 
     def test_rebinding(self) -> None:
         """6: a name that was made to resolve to this node is not served, whatever it asks."""

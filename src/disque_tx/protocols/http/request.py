@@ -13,7 +13,7 @@ from twisted.web.http import Request as TwistedRequest
 from disque_tx.errors import CommandError
 from disque_tx.protocols.http.cookies import token_of
 from disque_tx.protocols.http.exchange import Exchange, Reply, exact
-from disque_tx.protocols.http.guard import check_host, check_site, only, password_of
+from disque_tx.protocols.http.guard import check_host, check_origin, only, password_of
 from disque_tx.protocols.http.problems import CONTENT_TYPE, Problem, bad_request, problem_of
 from disque_tx.protocols.http.routes import BODY_BYTES, JOB_BODY_BYTES, Route
 from disque_tx.services.interfaces import Role
@@ -77,7 +77,8 @@ class Request(TwistedRequest):
         self.path, _, self._query = self.uri.partition(b"?")
         route, path = self._routes.find(method, self.path)
         self._size_max = route.body_max
-        check_site(method, headers)
+        if not route.public:
+            check_origin(headers)
         role = Role.NONE
         if not route.open or route.identifies:
             role = self._role()

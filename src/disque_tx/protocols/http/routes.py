@@ -75,6 +75,11 @@ class Route:
         return self.method not in SAFE_METHODS
 
     @property
+    def public(self) -> bool:
+        """Whether it is the same for everybody, and cheap: the console's files and the health."""
+        return self.open and not self.identifies and not self.changes
+
+    @property
     def names(self) -> list[str]:
         """The parameters in the path."""
         return _PARAMETER.findall(self.path)

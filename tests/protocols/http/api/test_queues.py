@@ -18,10 +18,10 @@ _V1 = "/api/v1"
 class SlicedCase(HttpCase):
     """Requests whose work is done in slices."""
 
-    def slow(self, method: str, path: str, body: Any = None) -> Answer:
+    def slow(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """The answer, when all slices are done."""
         channel, transport = self.connect()
-        channel.dataReceived(request(method, path, body))
+        channel.dataReceived(request(method, path, body, **headers))
         self.let_answer(transport)
         answer, _rest = parsed(transport.value())
         self.hang_up(channel)
