@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from disque_tx import __version__
 from disque_tx.protocols.http.api.values import ROOT
-from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.problems import CONTENT_TYPE
 from disque_tx.protocols.http.routes import Parameter, Route, Routes
 
@@ -98,10 +99,14 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 
 def openapi_routes(routes: Routes) -> list[Route]:
-    """The description itself, which describes itself, too."""
+    """The description itself, which describes itself, too. It is made once, when it is first asked
+    for: then all routes are there."""
+    made: list[bytes] = []
 
-    def describe(exchange: Exchange) -> dict[str, Any]:
-        return description(routes)
+    def describe(exchange: Exchange) -> Reply:
+        if not made:
+            made.append(json.dumps(description(routes), separators=(",", ":")).encode())
+        return Reply(made[0])
 
     return [
         Route(
