@@ -23,6 +23,8 @@ from disque_tx.services.interfaces import IHost, Role
 class _Client:
     """A client that is admitted, with the password of the node."""
 
+    network = "loopback"
+
     def authenticate(self, password: bytes | None) -> Role:
         """Every password is right."""
         return Role.FULL

@@ -232,9 +232,14 @@ class IConnection(Interface):
     """A client that came by a plugin's protocol. ``maxclients`` counts it, CLIENT LIST shows it,
     and CLIENT KILL closes its transport."""
 
+    network: str = Attribute(
+        "Where the client comes from: an address, or as much as one client may have of them, such"
+        " as the first 64 bits of IPv6."
+    )
+
     def authenticate(password: bytes | None) -> Role:
         """What a client with this password may do; ``NONE`` if it is wrong or missing. Raises
-        ``CommandError`` after too many wrong ones from the same address."""
+        ``CommandError`` after too many wrong ones from the same network."""
 
     def call(role: Role, *words: bytes) -> Deferred[Any]:
         """Run a command as ``node_service.call`` does, and fail with ``CommandError`` if the role

@@ -138,7 +138,7 @@ class Channel(HTTPChannel):
 
     def lineReceived(self, line: bytes) -> None:
         """A line of the head. Lines that continue the one before are obsolete, and programs read
-        them differently (RFC 9112, section 5.2)."""
+        them differently (RFC 9112)."""
         if self._ending:
             return
         if line[:1] in (b" ", b"\t"):
