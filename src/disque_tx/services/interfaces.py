@@ -220,6 +220,17 @@ class INodeView(Interface):
     def queue(name: bytes) -> QueueFigures | None:
         """One queue; ``None`` if it does not exist."""
 
+    def queued(name: bytes, count: int) -> list[bytes]:
+        """The IDs of up to ``count`` jobs in a queue, oldest first; with a negative count newest
+        first."""
+
+    def body(job_id: bytes, most: int) -> tuple[bytes, int] | None:
+        """Up to ``most`` bytes of the body of a job, and how many it has; ``None`` if the node does
+        not have it."""
+
+    def schedules() -> list[bytes]:
+        """The names of all schedules of the cluster, in order."""
+
     def counts(name: bytes) -> QueueCounts:
         """What is counted of a queue, which need not exist; costs the same for any number of
         jobs."""

@@ -18,6 +18,7 @@ from disque_tx.protocols.http.problems import CONTENT_TYPE, Problem, problem_of
 from disque_tx.protocols.http.request import Request
 from disque_tx.protocols.http.routes import Routes
 from disque_tx.protocols.http.sessions import Sessions
+from disque_tx.protocols.http.slices import Slices
 from disque_tx.services.interfaces import IConnection, IHost
 
 #: Seconds for the head of a request, from its first byte, and for its body.
@@ -43,11 +44,12 @@ class Channel(HTTPChannel):
     requestFactory: Any = Request
     transport: Any
 
-    def __init__(self, host: IHost, routes: Routes, sessions: Sessions) -> None:
+    def __init__(self, host: IHost, routes: Routes, sessions: Sessions, slices: Slices) -> None:
         super().__init__()
         self.host = host
         self.routes = routes
         self.sessions = sessions
+        self.slices = slices
         self.connection: IConnection | None = None
         self._deadline: IDelayedCall | None = None
         self._in_request = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import AsyncGenerator
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,10 +12,11 @@ from twisted.web.http import Request as TwistedRequest
 
 from disque_tx.errors import CommandError
 from disque_tx.protocols.http.cookies import token_of
-from disque_tx.protocols.http.exchange import Exchange, Reply, exact
+from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.guard import check_host, check_origin, only, password_of
 from disque_tx.protocols.http.problems import CONTENT_TYPE, Problem, bad_request, problem_of
 from disque_tx.protocols.http.routes import BODY_BYTES, JOB_BODY_BYTES, Route
+from disque_tx.protocols.http.streaming import encoded, send
 from disque_tx.services.interfaces import Role
 
 if TYPE_CHECKING:
@@ -139,9 +140,10 @@ class Request(TwistedRequest):
             content_type=self._text(b"Content-Type"),
             request=self,
             may_go_on=self._may_go_on,
+            slices=self.channel.slices,
             accept=self._text(b"Accept"),
         )
-        self._answering = maybeDeferred(self._run, exchange)
+        self._answering = Deferred.fromCoroutine(self._run(exchange))
         self._answering.addCallbacks(self._succeed, self._fail, callbackArgs=(route,))
         self._answering.addErrback(self._broken)
 
@@ -150,12 +152,24 @@ class Request(TwistedRequest):
         value: bytes = self.getHeader(name) or b""
         return value.decode("latin-1")
 
-    @staticmethod
-    def _run(exchange: Exchange) -> Any:
+    async def _run(self, exchange: Exchange) -> Any:
         exchange.check_query()
         if exchange.route.body is None:
             exchange.json()  # which refuses members that would be ignored
-        return exchange.route.handler(exchange)
+        if not exchange.route.costly:
+            return await self._handle(exchange)
+        exchange.slices.enter()
+        try:
+            return await self._handle(exchange)
+        finally:
+            exchange.slices.leave()
+
+    async def _handle(self, exchange: Exchange) -> Any:
+        value = await maybeDeferred(exchange.route.handler, exchange)
+        if isinstance(value, Reply) and isinstance(value.body, AsyncGenerator):
+            await send(self, exchange, value)
+            return None
+        return value
 
     def connectionLost(self, reason: Failure) -> None:
         """The client is gone: nothing is fetched for it any more."""
@@ -174,7 +188,7 @@ class Request(TwistedRequest):
         error = failure.value
         if isinstance(error, CommandError):
             error = problem_of(error)
-        if not isinstance(error, Problem):
+        if not isinstance(error, Problem) or self.startedWriting:
             self._broken(failure)
             return
         self.answer(Reply(error.encoded(), error.status, CONTENT_TYPE, error.headers))
@@ -199,7 +213,7 @@ class Request(TwistedRequest):
             return
         body = reply.body
         if not isinstance(body, bytes):
-            body = json.dumps(exact(body), separators=(",", ":")).encode()
+            body = encoded(body)
         self.begin(reply)
         if reply.status != 304:
             self.setHeader("Content-Length", str(len(body)))

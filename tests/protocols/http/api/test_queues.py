@@ -22,7 +22,7 @@ class SlicedCase(HttpCase):
         """The answer, when all slices are done."""
         channel, transport = self.connect()
         channel.dataReceived(request(method, path, body, **headers))
-        self.let_answer(transport)
+        self.let_answer(transport, complete=True)
         answer, _rest = parsed(transport.value())
         self.hang_up(channel)
         return answer

@@ -33,7 +33,8 @@ JOB_MEMBERS: Final[dict[str, dict[str, Any]]] = {
     "body": TEXT, "body_base64": TEXT, "async": FLAG, **dict.fromkeys(_OPTIONS, NUMBER),
 }  # fmt: skip
 _TIMEOUT_MS_MAX: Final = 60_000
-_KEY: Final = Parameter("Idempotency-Key", "The same as unique", place="header")
+_KEY_BYTES: Final = 512
+_KEY: Final = Parameter("Idempotency-Key", "The same as unique", place="header", longest=_KEY_BYTES)
 
 
 def option_words(values: dict[str, Any]) -> list[bytes]:

@@ -12,9 +12,9 @@ from disque_tx.protocols.http.api.values import (
     TEXT,
     array,
     schema,
-    take_bytes,
     take_flag,
     take_ids,
+    take_queue,
 )
 from disque_tx.protocols.http.exchange import Exchange, whole
 from disque_tx.protocols.http.problems import bad_request
@@ -44,7 +44,7 @@ async def flush(exchange: Exchange) -> dict[str, Any]:
 async def move(exchange: Exchange) -> dict[str, Any]:
     """QMOVE."""
     values = exchange.json()
-    words = [b"QMOVE", exchange.path["queue"], take_bytes(values, "to")]
+    words = [b"QMOVE", exchange.path["queue"], take_queue(values, "to")]
     if take_flag(values, "dead"):
         words.append(b"DEAD")
     if values.get("count") is not None:

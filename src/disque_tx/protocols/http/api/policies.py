@@ -17,7 +17,7 @@ from disque_tx.protocols.http.api.values import (
 )
 from disque_tx.protocols.http.exchange import Exchange
 from disque_tx.protocols.http.problems import Problem, bad_request
-from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Parameter, Route
+from disque_tx.protocols.http.routes import IDS_BODY_BYTES, LIST_BYTES, Parameter, Route
 
 _SETTINGS_MAX: Final = 100
 _PAGE_MAX: Final = 1_000
@@ -112,7 +112,12 @@ def policy_routes() -> list[Route]:
         ),
         Route(
             "DELETE", policy, delete_policy, "Take settings from a pattern",
-            (Parameter("settings", "Some, with commas between them; all without it"),),
+            (
+                Parameter(
+                    "settings", "Some, with commas between them; all without it",
+                    longest=LIST_BYTES,
+                ),
+            ),
             answer=schema(count=NUMBER),
         ),
         Route(
