@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 SLICE_BYTES: Final = 128 * 1024
 #: What anything costs that is looked at, however short it is.
 ITEM_BYTES: Final = 512
+#: As many comparisons of characters, of a pattern and a name, cost what looking at a byte does.
+COMPARISONS_PER_BYTE: Final = 16
 QUEUES_PER_SLICE: Final = SLICE_BYTES // ITEM_BYTES
 #: Seconds between two slices: long enough for a turn of the node.
 PAUSE_S: Final = 0.001

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from disque_tx.protocols.http.api.values import (
@@ -18,9 +19,10 @@ from disque_tx.protocols.http.api.values import (
     take_text,
     text,
 )
-from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.problems import Problem
 from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Handler, Parameter, Route
+from disque_tx.protocols.http.streaming import listing
 
 _TIMEOUT_MS_MAX: Final = 60_000
 _WAIT_MS: Final = 10_000
@@ -48,13 +50,18 @@ SHOWN: Final = schema(
 )  # fmt: skip
 
 
-async def lease(exchange: Exchange) -> dict[str, Any]:
+async def lease(exchange: Exchange) -> Reply:
     """GETJOB; a client that goes away meanwhile takes no job with it."""
     count, wait_ms = exchange.number("count"), exchange.number("wait_ms")
     how = (b"TIMEOUT", b"%d" % wait_ms) if wait_ms else (b"NOHANG",)
     options = (*how, b"WITHCOUNTERS", b"COUNT", b"%d" % count)
     jobs = await exchange.call(b"GETJOB", *options, b"FROM", exchange.path["queue"])
-    return {"jobs": [job_value(job) for job in jobs or []]}
+    return Reply(listing("jobs", _rows(jobs or []), {}))
+
+
+async def _rows(jobs: list[list[Any]]) -> AsyncIterator[dict[str, Any]]:
+    for job in jobs:
+        yield job_value(job)
 
 
 async def show(exchange: Exchange) -> dict[str, Any]:

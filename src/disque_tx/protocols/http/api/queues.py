@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from fnmatch import translate
 from heapq import nlargest, nsmallest
 from re import compile as compiled
@@ -25,7 +26,7 @@ from disque_tx.protocols.http.api.values import (
 from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.problems import Problem, bad_request
 from disque_tx.protocols.http.routes import NAME_BYTES, Parameter, Route
-from disque_tx.protocols.http.slices import Share, all_queues
+from disque_tx.protocols.http.slices import COMPARISONS_PER_BYTE, Share, all_queues
 from disque_tx.protocols.http.streaming import listing
 from disque_tx.services.interfaces import IHost, QueueFigures
 
@@ -64,11 +65,12 @@ class Pattern:
         return self._everything or self._match(text(name)) is not None
 
     def cost(self, name: bytes) -> int:
-        """Bytes that are compared for a name, at most."""
-        return 0 if self._everything else self._size * min(len(name), NAME_BYTES)
+        """What comparing a name costs at most, in bytes that are looked at."""
+        compared = 0 if self._everything else self._size * min(len(name), NAME_BYTES)
+        return compared // COMPARISONS_PER_BYTE
 
 
-async def list_queues(exchange: Exchange) -> dict[str, Any]:
+async def list_queues(exchange: Exchange) -> Reply:
     """A page of the queues. Only as many as the page needs are kept while they are looked at."""
     wanted, share = Pattern(exchange.word("match") or "*"), Share(exchange.slices)
     sort, limit, offset = exchange.word("sort"), exchange.number("limit"), exchange.number("offset")
@@ -90,11 +92,14 @@ async def list_queues(exchange: Exchange) -> dict[str, Any]:
             kept, unsorted = choose(offset + limit, kept + unsorted, key=key), []
     total += len(unsorted)
     kept = choose(offset + limit, kept + unsorted, key=key)
-    values: list[dict[str, Any]] = []
-    for queue in kept[offset:]:
+    return Reply(listing("queues", _rows(exchange, kept[offset:]), {"total": total}))
+
+
+async def _rows(exchange: Exchange, queues: list[QueueFigures]) -> AsyncIterator[dict[str, Any]]:
+    share = Share(exchange.slices)
+    for queue in queues:
         await share.spend(2 * len(queue.name))
-        values.append(queue_value(exchange.host, queue))
-    return {"total": total, "queues": values}
+        yield queue_value(exchange.host, queue)
 
 
 def _queue(exchange: Exchange) -> QueueFigures:

@@ -13,7 +13,7 @@ import attrs
 from disque_tx.protocols.http.exchange import Exchange
 from disque_tx.protocols.http.problems import bad_request
 from disque_tx.protocols.http.routes import NAME_BYTES
-from disque_tx.protocols.http.slices import SLICE_BYTES, Share, all_queues
+from disque_tx.protocols.http.slices import COMPARISONS_PER_BYTE, SLICE_BYTES, Share, all_queues
 from disque_tx.services.interfaces import QueueFigures
 
 _SPECIAL: Final = frozenset("()[]{}+?*|^$\\")
@@ -87,8 +87,9 @@ class NameFilter:
         return self._everything or self._match(name.decode("utf-8", "replace")) is not None
 
     def cost(self, name: bytes) -> int:
-        """Bytes that are compared for a name, at most."""
-        return 0 if self._everything else self._size * min(len(name), NAME_BYTES)
+        """What comparing a name costs at most, in bytes that are looked at."""
+        compared = 0 if self._everything else self._size * min(len(name), NAME_BYTES)
+        return compared // COMPARISONS_PER_BYTE
 
 
 def _branches(pattern: str) -> list[str]:
