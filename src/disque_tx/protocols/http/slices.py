@@ -41,6 +41,11 @@ class Slices:
         self._next: IDelayedCall | None = None
         self._costly = 0
 
+    @property
+    def busy(self) -> bool:
+        """Whether others wait for their slice; then a request has to wait for its first one, too."""
+        return bool(self._waiting)
+
     def turn(self) -> Deferred[None]:
         """Fires when the next slice of the caller may begin; it may be cancelled."""
         waiting: Deferred[None] = Deferred(self._waiting.remove)
@@ -77,7 +82,7 @@ class Share:
 
     def __init__(self, slices: Slices) -> None:
         self._slices = slices
-        self._left = SLICE_BYTES
+        self._left = 0 if slices.busy else SLICE_BYTES
 
     async def spend(self, size: int) -> None:
         """So many bytes are to be looked at; waits for the next slice if they do not fit into
@@ -93,6 +98,8 @@ async def all_queues(host: IHost, slices: Slices) -> AsyncIterator[list[QueueFig
     time."""
     seen: set[bytes] = set()
     cursor = 0
+    if slices.busy:
+        await slices.turn()
     while True:
         cursor, some = host.view.queues(cursor, QUEUES_PER_SLICE)
         fresh = [queue for queue in some if queue.name not in seen]

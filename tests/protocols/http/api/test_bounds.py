@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import Any
+from urllib.parse import quote
 
 from twisted.internet.testing import StringTransport
 
@@ -44,7 +46,7 @@ class BodyTests(SlicedCase):
         jobs = self.slow("GET", f"{_V1}/queues/q/peek?count=1000").json["jobs"]
         self.check(jobs)
         self.assertEqual([body[:3].decode() for body in self.bodies], [j["body"][:3] for j in jobs])
-        whole = self.http("GET", jobs[-1]["url"]).json
+        whole = self.slow("GET", jobs[-1]["url"]).json
         self.assertEqual(self.bodies[-1].decode(), whole["body"])
 
     def test_jobs(self) -> None:
@@ -70,6 +72,21 @@ class BodyTests(SlicedCase):
             self.assertEqual(200, self.http("GET", "/healthz/live").status)
             turns += 1
         self.assertGreater(turns, 30)
+
+    def test_whole(self) -> None:
+        """A single job is shown whole, whatever its body is, and part by part."""
+        euro = "\u20ac".encode()
+        for body in (
+            b"", b"x", euro * 100_000, b"x" + euro * 100_000, b"\xff" * 300_001,
+            euro * 70_000 + b"\xe2",
+            "\U0001f600\x00\"\\".encode() * 30_000,
+        ):  # fmt: skip
+            job_id = self.call(b"ADDJOB", b"one", body, b"0").text.decode()
+            answer = self.slow("GET", f"{_V1}/jobs/{quote(job_id, safe='')}").json
+            if "body" in answer:
+                self.assertEqual(body, answer["body"].encode())
+            else:
+                self.assertEqual(body, b64decode(answer["body_base64"]))
 
     def test_characters(self) -> None:
         """Text that is cut stays text."""

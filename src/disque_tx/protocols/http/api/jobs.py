@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
+from disque_tx.protocols.http.api.bodies import with_body
 from disque_tx.protocols.http.api.values import (
     NUMBER,
     REAL,
@@ -64,12 +65,15 @@ async def _rows(jobs: list[list[Any]]) -> AsyncIterator[dict[str, Any]]:
         yield job_value(job)
 
 
-async def show(exchange: Exchange) -> dict[str, Any]:
+async def show(exchange: Exchange) -> dict[str, Any] | Reply:
     """SHOW."""
     shown = await exchange.call(b"SHOW", exchange.path["id"])
     if shown is None:
         raise Problem(404, "NOJOB", "This node does not know the job.")
-    return pairs(shown)
+    body = shown[-1]
+    if body is None:
+        return pairs(shown)
+    return Reply(with_body(pairs(shown[:-2]), body, exchange.slices))
 
 
 async def working(exchange: Exchange) -> dict[str, Any]:

@@ -16,21 +16,36 @@ from disque_tx.protocols.http.streaming import listing
 #: ``active``: in the hands of a client, delayed, or in backoff.
 _STATES: Final = ("any", "wait-repl", "active", "queued", "acked")
 _COUNT_MAX: Final = 1_000
+#: Jobs that one command looks for.
+SCAN_COUNT: Final = 20
 _FOUND: Final = schema(**{**SHOWN_BODY, **SHOWN["properties"]}, url=TEXT)
 
 
 async def scan(exchange: Exchange) -> Reply:
     """JSCAN, and SHOW of what it finds."""
-    cursor, state = exchange.number("cursor"), str(exchange.word("state"))
-    words = [b"JSCAN", b"%d" % cursor, b"COUNT", b"%d" % exchange.number("count")]
-    words += [b"QUEUE", exchange.path["queue"]]
-    if state != "any":
-        words += [b"STATE", state.encode()]
-    after, found = await exchange.call(*words)
-    ids = [status.text for status in found]
+    ids, after = await _found(exchange)
     return Reply(
         listing("jobs", _shown(exchange, ids), {"cursor": None if after == b"0" else text(after)})
     )
+
+
+async def _found(exchange: Exchange) -> tuple[list[bytes], bytes]:
+    """The IDs of jobs, and the cursor to go on with. Rare jobs are not looked for without end: the
+    command passes over so many others for each that is asked for."""
+    state, count = str(exchange.word("state")), exchange.number("count")
+    after, ids = b"%d" % exchange.number("cursor"), list[bytes]()
+    words = [b"QUEUE", exchange.path["queue"]]
+    if state != "any":
+        words += [b"STATE", state.encode()]
+    for asked in range(0, count, SCAN_COUNT):
+        if asked or exchange.slices.busy:
+            await exchange.slices.turn()
+        part = b"%d" % min(SCAN_COUNT, count - len(ids))
+        after, found = await exchange.call(b"JSCAN", after, b"COUNT", part, *words)
+        ids += [status.text for status in found]
+        if after == b"0" or len(ids) >= count:
+            break
+    return ids, after
 
 
 async def _shown(exchange: Exchange, ids: list[bytes]) -> AsyncIterator[dict[str, Any]]:
