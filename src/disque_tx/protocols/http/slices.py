@@ -43,7 +43,7 @@ class Slices:
 
     @property
     def busy(self) -> bool:
-        """Whether others wait for their slice; then a request has to wait for its first one, too."""
+        """Whether others wait for their slice; then a request waits for its first one, too."""
         return bool(self._waiting)
 
     def turn(self) -> Deferred[None]:
