@@ -64,6 +64,12 @@ class ViewTests(NodeCase):
             self.turn(b"SCHEDULE SET %s EVERY 60 QUEUE q x" % name)
         self.assertEqual([b"a", b"b"], self.view.schedules())
 
+    def test_policies(self) -> None:
+        """The patterns of policies come in order."""
+        for pattern in (b"b*", b"a*"):
+            self.turn(b"QPOLICY SET %s ttl 60" % pattern)
+        self.assertEqual([b"a*", b"b*"], self.view.policies())
+
     def test_queues(self) -> None:
         """Every queue is found once, in slices, with its figures."""
         for number in range(50):

@@ -231,6 +231,9 @@ class INodeView(Interface):
     def schedules() -> list[bytes]:
         """The names of all schedules of the cluster, in order."""
 
+    def policies() -> list[bytes]:
+        """The patterns of all policies of the cluster, in order."""
+
     def counts(name: bytes) -> QueueCounts:
         """What is counted of a queue, which need not exist; costs the same for any number of
         jobs."""

@@ -140,6 +140,10 @@ class NodeView:
         """The names of all schedules."""
         return self._node.timetable.names()
 
+    def policies(self) -> list[bytes]:
+        """The patterns of all policies."""
+        return self._node.policies.patterns()
+
     def counts(self, name: bytes) -> QueueCounts:
         """What is counted of a queue."""
         kept = self._node.overview.counts.of(name, self._node.now_ms)

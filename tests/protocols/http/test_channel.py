@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.plugin import IPlugin
 from zope.interface.verify import verifyObject
 
-from disque_tx.protocols.http.channel import BODY_S, HEAD_S, LINGER_S
+from disque_tx.protocols.http.channel import BODY_S, HEAD_S, LINGER_S, UNREAD_S
 from disque_tx.protocols.http.health import reasons_not_ready
 from disque_tx.protocols.http.plugin import HttpPlugin
 from disque_tx.protocols.http.routes import BODY_BYTES, JOB_BODY_BYTES
@@ -103,6 +103,15 @@ class ConnectionTests(HttpCase):
         channel.dataReceived(request("GET", "/healthz/live", Connection="x, Close"))
         self.assertEqual("close", parsed(transport.value())[0].headers["connection"])
         self.assertTrue(transport.disconnecting)
+
+    def test_last_answer(self) -> None:
+        """A client that closes and does not take the answer does not hold it for ever."""
+        channel, transport = self.connect()
+        channel.dataReceived(request("GET", "/healthz/live", Connection="close"))
+        self.reactor.advance(UNREAD_S - 1)
+        self.assertFalse(transport.disconnected)
+        self.reactor.advance(1)
+        self.assertTrue(transport.disconnected)
 
     def test_head(self) -> None:
         """HEAD is GET without the body."""
