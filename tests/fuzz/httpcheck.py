@@ -23,6 +23,8 @@ from disque_tx.services.interfaces import IHost, Role
 class _Client:
     """A client that is admitted, with the password of the node."""
 
+    network = "loopback"
+
     def authenticate(self, password: bytes | None) -> Role:
         """Every password is right."""
         return Role.FULL
@@ -89,6 +91,7 @@ def answers(pieces: Iterable[bytes]) -> bytes:
         if transport.disconnected or transport.disconnecting:
             break
         channel.dataReceived(piece)
+        host.reactor.advance(0)
     sent = bytes(transport.value())
     channel.connectionLost(Failure(ConnectionDone()))
     assert not host.faults, host.faults

@@ -44,6 +44,32 @@ class ViewTests(NodeCase):
         self.assertEqual(("resp", 1, 1, 1, 1), attrs.astuple(resp)[:5])
         self.assertEqual((16, 40), attrs.astuple(resp)[5:])
 
+    def test_jobs(self) -> None:
+        """Jobs of a queue can be looked at one by one, and no more of a body than is wanted."""
+        for body in (b"first", b"second", b"third"):
+            self.turn(b"ADDJOB q %s 0" % body)
+        ids = self.view.queued(b"q", 2)
+        bodies = [self.view.body(job_id, 3) for job_id in ids]
+        self.assertEqual([(b"fir", 5), (b"sec", 6)], bodies)
+        (newest,) = self.view.queued(b"q", -1)
+        self.assertEqual((b"third", 5), self.view.body(newest, 100))
+        self.assertEqual(3, len(self.view.queued(b"q", 100)))
+        self.assertEqual([], self.view.queued(b"q", 0))
+        self.assertEqual([], self.view.queued(b"none", 5))
+        self.assertIsNone(self.view.body(b"D-" + bytes(38), 5))
+
+    def test_schedules(self) -> None:
+        """The names of schedules come in order."""
+        for name in (b"b", b"a"):
+            self.turn(b"SCHEDULE SET %s EVERY 60 QUEUE q x" % name)
+        self.assertEqual([b"a", b"b"], self.view.schedules())
+
+    def test_policies(self) -> None:
+        """The patterns of policies come in order."""
+        for pattern in (b"b*", b"a*"):
+            self.turn(b"QPOLICY SET %s ttl 60" % pattern)
+        self.assertEqual([b"a*", b"b*"], self.view.policies())
+
     def test_queues(self) -> None:
         """Every queue is found once, in slices, with its figures."""
         for number in range(50):

@@ -15,18 +15,32 @@ from disque_tx.messages import ReplySink
 from disque_tx.quoting import quote
 
 
+def too_many_guesses(wait_s: int) -> CommandError:
+    """No password is looked at for so many seconds, after wrong ones from the same network."""
+    return CommandError(
+        "TRYLATER", f"Too many wrong passwords from this network: try again in {wait_s} seconds."
+    )
+
+
 def password_matches(server: Server, client: Client, password: bytes) -> bool:
     """Authenticate the client, with all rights or to read only, or end its authentication; an
-    error when no password is set."""
-    expected = server.control.password()
+    error when no password is set, or when too many wrong ones came from its network: then the
+    authentication stays as it is."""
+    control = server.control
+    expected = control.password()
     if not expected:
         raise CommandError("ERR", "Client sent AUTH, but no password is set")
-    reading = server.control.readonly_password()
+    wait_s = control.password_wait_s(client)
+    if wait_s:
+        raise too_many_guesses(wait_s)
+    reading = control.readonly_password()
     client.authenticated = compare_digest(expected, password)
     client.reader = (
         not client.authenticated and reading != b"" and compare_digest(reading, password)
     )
     client.authenticated = client.authenticated or client.reader
+    if not client.authenticated:
+        control.password_was_wrong(client)
     return client.authenticated
 
 

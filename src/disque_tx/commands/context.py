@@ -43,6 +43,14 @@ class Control:
         """``readonly-password`` in force; empty when there is none."""
         return b""
 
+    def password_wait_s(self, client: Client) -> int:
+        """For how many seconds no password is accepted from the network of this client, after too
+        many wrong ones; 0 if one is."""
+        return 0
+
+    def password_was_wrong(self, client: Client) -> None:
+        """The client has sent a wrong password."""
+
     def info_server(self) -> list[tuple[str, str]]:
         """Fields of INFO's Server section, in order; ``disque_version`` is among them."""
         raise NotImplementedError

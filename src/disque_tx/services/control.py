@@ -16,6 +16,7 @@ from disque_tx.config.paths import os_error_text
 from disque_tx.core.addresses import plain_ip
 from disque_tx.core.client import Client
 from disque_tx.errors import CommandError
+from disque_tx.services.guesses import network_of
 from disque_tx.services.pump import Session
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class NodeControl(Control):
         self._process = process
         self._aof = aof
         self._eventlog = eventlog
+        self._guesses = platform.guesses
 
     # -- configuration -----------------------------------------------------------------------
 
@@ -196,6 +198,12 @@ class NodeControl(Control):
 
     def client_buffers(self, client: Client) -> tuple[int, int, int]:
         return client.connection.buffers() if isinstance(client, Session) else (0, 0, 0)
+
+    def password_wait_s(self, client: Client) -> int:
+        return self._guesses.wait_s(_network(client))
+
+    def password_was_wrong(self, client: Client) -> None:
+        self._guesses.wrong(_network(client))
 
     def local_ip(self, client: Client) -> bytes:
         if isinstance(client, Session) and client.connection.transport is not None:
@@ -286,3 +294,9 @@ def raise_fd_limit(maxclients: int) -> int:
     except (OSError, ValueError):
         limit = soft
     return min(maxclients, limit - RESERVED_FDS)
+
+
+def _network(client: Client) -> str:
+    """Where a client comes from, by the address that CLIENT LIST shows."""
+    host = b"" if client.unix else client.addr.rpartition(b":")[0].strip(b"[]")
+    return network_of(host.decode("latin-1"))

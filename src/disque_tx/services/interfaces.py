@@ -220,6 +220,20 @@ class INodeView(Interface):
     def queue(name: bytes) -> QueueFigures | None:
         """One queue; ``None`` if it does not exist."""
 
+    def queued(name: bytes, count: int) -> list[bytes]:
+        """The IDs of up to ``count`` jobs in a queue, oldest first; with a negative count newest
+        first."""
+
+    def body(job_id: bytes, most: int) -> tuple[bytes, int] | None:
+        """Up to ``most`` bytes of the body of a job, and how many it has; ``None`` if the node does
+        not have it."""
+
+    def schedules() -> list[bytes]:
+        """The names of all schedules of the cluster, in order."""
+
+    def policies() -> list[bytes]:
+        """The patterns of all policies of the cluster, in order."""
+
     def counts(name: bytes) -> QueueCounts:
         """What is counted of a queue, which need not exist; costs the same for any number of
         jobs."""
@@ -232,9 +246,14 @@ class IConnection(Interface):
     """A client that came by a plugin's protocol. ``maxclients`` counts it, CLIENT LIST shows it,
     and CLIENT KILL closes its transport."""
 
+    network: str = Attribute(
+        "Where the client comes from: an address, or as much as one client may have of them, such"
+        " as the first 64 bits of IPv6."
+    )
+
     def authenticate(password: bytes | None) -> Role:
         """What a client with this password may do; ``NONE`` if it is wrong or missing. Raises
-        ``CommandError`` after too many wrong ones from the same address."""
+        ``CommandError`` after too many wrong ones from the same network."""
 
     def call(role: Role, *words: bytes) -> Deferred[Any]:
         """Run a command as ``node_service.call`` does, and fail with ``CommandError`` if the role

@@ -13,7 +13,7 @@ from disque_tx.commands.protocols import protocol_stats
 from disque_tx.core.overview.counts import NUMBERS
 from disque_tx.core.overview.figures import queue_figures, scan_figures
 from disque_tx.events import ADDED, QUEUED, EventSink
-from disque_tx.messages import JobRecord
+from disque_tx.messages import JOB_ID_LENGTH, JobRecord
 from disque_tx.nodetable import FAIL, HANDSHAKE, MYSELF, PFAIL
 from disque_tx.services.events.durations import BOUNDS_MS, DurationSink, Histogram
 from disque_tx.services.events.sinks import EventSinks
@@ -118,6 +118,31 @@ class NodeView:
         if queue is None:
             return None
         return QueueFigures(*queue_figures(queue, node.overview.counts, node.now_ms))
+
+    def queued(self, name: bytes, count: int) -> list[bytes]:
+        """The IDs of jobs in a queue, from either end."""
+        queue = self._node.queues.get(name)
+        if queue is None or not count:
+            return []
+        wanted = min(abs(count), int(queue.jobs.size))
+        jobs = queue.jobs.oldest(wanted) if count > 0 else queue.jobs.newest(wanted)
+        return [job.id for job in jobs]
+
+    def body(self, job_id: bytes, most: int) -> tuple[bytes, int] | None:
+        """The beginning of a body, and its size."""
+        job = self._node.jobs.get(job_id)
+        if job is None or job.dummy:
+            return None
+        size = int(job.body_bytes)
+        return job.data[JOB_ID_LENGTH : JOB_ID_LENGTH + most], size
+
+    def schedules(self) -> list[bytes]:
+        """The names of all schedules."""
+        return self._node.timetable.names()
+
+    def policies(self) -> list[bytes]:
+        """The patterns of all policies."""
+        return self._node.policies.patterns()
 
     def counts(self, name: bytes) -> QueueCounts:
         """What is counted of a queue."""

@@ -34,11 +34,36 @@ class Answer:
         return json.loads(self.body)
 
 
+def whole(data: bytes) -> bool:
+    """Whether a response is complete."""
+    head, end, rest = data.partition(b"\r\n\r\n")
+    if b"\r\nTransfer-Encoding: chunked" in head:
+        return rest.endswith(b"0\r\n\r\n")
+    return end != b"" and (
+        b"\r\nContent-Length:" not in head or len(rest) >= len(parsed(data)[0].body)
+    )
+
+
+def dechunked(data: bytes) -> tuple[bytes, bytes]:
+    """A body in chunks, as far as it has arrived, and what follows it."""
+    body = b""
+    while data:
+        size, _, data = data.partition(b"\r\n")
+        length = int(size, 16)
+        body, data = body + data[:length], data[length + 2 :]
+        if not length:
+            break
+    return body, data
+
+
 def parsed(data: bytes) -> tuple[Answer, bytes]:
     """The first response, and what follows it."""
     head, _, rest = data.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    if headers.get("transfer-encoding") == "chunked":
+        body, rest = dechunked(rest)
+        return Answer(int(first.split(" ")[1]), headers, body), rest
     size = int(headers.get("content-length", "0"))
     return Answer(int(first.split(" ")[1]), headers, rest[:size]), rest[size:]
 
@@ -60,10 +85,12 @@ class HttpCase(RootCase):
         self.addCleanup(self.hang_up, channel)
         return channel, transport
 
-    def let_answer(self, transport: StringTransport) -> None:
-        """Let time pass until something was sent; nothing is sent if a request hangs."""
+    def let_answer(self, transport: StringTransport, complete: bool = False) -> None:
+        """Let time pass until something was sent, or a complete answer; nothing is sent if a
+        request hangs."""
         for _ in range(_STEPS_MAX):
-            if transport.value():
+            sent = transport.value()
+            if sent and (not complete or whole(sent)):
                 return
             self.reactor.advance(0.01)
         self.fail("There is no answer.")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from twisted.plugin import IPlugin
 from zope.interface.verify import verifyObject
 
-from disque_tx.protocols.http.channel import BODY_S, HEAD_S, LINGER_S
+from disque_tx.protocols.http.channel import BODY_S, HEAD_S, LINGER_S, UNREAD_S
 from disque_tx.protocols.http.health import reasons_not_ready
 from disque_tx.protocols.http.plugin import HttpPlugin
-from disque_tx.protocols.http.request import BODY_MAX
+from disque_tx.protocols.http.routes import BODY_BYTES, JOB_BODY_BYTES
 from disque_tx.protocols.http.site import IDLE_S
 from disque_tx.services.clients.plugins import client_protocol
 from disque_tx.services.interfaces import Health, IClientProtocol
@@ -16,6 +16,7 @@ from tests.protocols.http.httpbench import HttpCase, parsed, request
 from tests.services.nodebench import drive
 
 _LIVE = request("GET", "/healthz/live")
+_ADD = "/api/v1/queues/q/jobs"
 
 
 class PluginTests(HttpCase):
@@ -103,6 +104,15 @@ class ConnectionTests(HttpCase):
         self.assertEqual("close", parsed(transport.value())[0].headers["connection"])
         self.assertTrue(transport.disconnecting)
 
+    def test_last_answer(self) -> None:
+        """A client that closes and does not take the answer does not hold it for ever."""
+        channel, transport = self.connect()
+        channel.dataReceived(request("GET", "/healthz/live", Connection="close"))
+        self.reactor.advance(UNREAD_S - 1)
+        self.assertFalse(transport.disconnected)
+        self.reactor.advance(1)
+        self.assertTrue(transport.disconnected)
+
     def test_head(self) -> None:
         """HEAD is GET without the body."""
         channel, transport = self.connect()
@@ -126,17 +136,35 @@ class LimitTests(HttpCase):
             self.problem(400, "ERR", self.exchange(data))
 
     def test_announced_body(self) -> None:
-        """A body that is announced as too large is refused at once."""
-        head = request("POST", "/x", Content_Length=str(BODY_MAX + 1), Expect="100-continue")
-        self.problem(413, "SIZE", self.exchange(head))
+        """A body that is announced as too large for its route is refused at once."""
+        for path, most in (
+            ("/login", BODY_BYTES),
+            (_ADD, JOB_BODY_BYTES),
+            ("/api/v1/queues/q/pause", BODY_BYTES),
+        ):
+            head = request("POST", path, Content_Length=str(most + 1), Expect="100-continue")
+            self.problem(413, "SIZE", self.exchange(head))
+
+    def test_unwanted_body(self) -> None:
+        """A body that will not be looked at is not waited for, and costs strangers and node
+        nothing."""
+        self.settings.requirepass = b"secret"
+        for path, status in (("/x", 404), (_ADD, 401)):
+            for size in ({"Content_Length": "100000"}, {"Transfer_Encoding": "chunked"}):
+                channel, transport = self.connect()
+                channel.dataReceived(request("POST", path, **size))
+                self.assertEqual(status, parsed(transport.value())[0].status)
+                self.reactor.advance(LINGER_S)
+                self.assertTrue(transport.disconnected)
 
     def test_chunked_body(self) -> None:
         """A body whose size is not announced is not kept when it becomes too large."""
         channel, transport = self.connect()
-        channel.dataReceived(request("POST", "/x", Transfer_Encoding="chunked"))
-        chunk = b"100000\r\n" + bytes(0x100000) + b"\r\n"
-        for _ in range(17):
-            channel.dataReceived(chunk)
+        channel.dataReceived(request("POST", "/login", Transfer_Encoding="chunked"))
+        chunk = b"800\r\n" + bytes(0x800) + b"\r\n"
+        channel.dataReceived(2 * chunk)
+        self.assertEqual(b"", transport.value())
+        channel.dataReceived(chunk)
         self.problem(413, "SIZE", parsed(transport.value())[0])
 
     def test_refused_body_is_not_kept(self) -> None:

@@ -7,7 +7,7 @@ from base64 import b64encode
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
-from disque_tx.protocols.http.guard import check_host, check_site, host_name, password_of
+from disque_tx.protocols.http.guard import check_host, check_origin, host_name, password_of
 from disque_tx.protocols.http.problems import Problem
 
 
@@ -44,25 +44,24 @@ class HostTests(SynchronousTestCase):
 
 
 class SiteTests(SynchronousTestCase):
-    """The site that asks for a change."""
+    """The site that asks for something."""
 
     def test_own(self) -> None:
-        """Programs, which send no such headers, and our own pages may change things."""
-        check_site("POST", headers(Host="localhost:1"))
-        check_site("POST", headers(Host="localhost:1", Origin="http://localhost:1"))
-        check_site("DELETE", headers(Host="localhost:1", Sec_Fetch_Site="same-origin"))
-        check_site("POST", headers(Host="localhost:1", Sec_Fetch_Site="none"))
-        check_site("GET", headers(Host="localhost:1", Sec_Fetch_Site="cross-site"))
+        """Programs, which send no such headers, and our own pages may use the API."""
+        check_origin(headers(Host="localhost:1"))
+        check_origin(headers(Host="localhost:1", Origin="http://localhost:1"))
+        check_origin(headers(Host="localhost:1", Sec_Fetch_Site="same-origin"))
+        check_origin(headers(Host="localhost:1", Sec_Fetch_Site="none"))
 
     def test_foreign(self) -> None:
-        """Forms and programs of other sites, other ports included, change nothing."""
+        """Forms and programs of other sites, other ports included, may not."""
         for fields in (
             {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"},
             {"Origin": "http://evil.example"}, {"Origin": "null"},
             {"Origin": "http://localhost:2"}, {"Origin": ""},
         ):  # fmt: skip
             given = headers(Host="localhost:1", **fields)
-            problem = self.assertRaises(Problem, check_site, "POST", given)
+            problem = self.assertRaises(Problem, check_origin, given)
             self.assertEqual((403, "ORIGIN"), (problem.status, problem.code), fields)
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import gzip
 
-from disque_tx.protocols.http.channel import HEAD_S, LINGER_S, UNREAD_MAX
+from disque_tx.protocols.http.channel import HEAD_S, INPUT_MAX, LINGER_S
+from disque_tx.protocols.http.site import IDLE_S
 from tests.protocols.http.api.test_queues import SlicedCase, letter
 from tests.protocols.http.httpbench import parsed, request
 
 _ADD = "/api/v1/queues/q/jobs"
+#: Headers that some part of the program reads, and one that none does.
+_READ_HEADERS = (
+    b"Cookie", b"If-None-Match", b"Host", b"Origin", b"Sec-Fetch-Site", b"Authorization",
+    b"Content-Type", b"Content-Encoding", b"Accept", b"Idempotency-Key", b"Connection", b"Expect",
+    b"User-Agent",
+)  # fmt: skip
 
 
 class BrowserTests(SlicedCase):
@@ -53,8 +60,29 @@ class BrowserTests(SlicedCase):
         """5: an image tag, which can only GET, changes nothing."""
         for path in ("/api/v1/queues/q/lease", "/api/v1/queues/q/pause", "/api/v1/queues/q/flush"):
             self.problem(405, "METHOD", self.http("GET", path, Sec_Fetch_Site="cross-site"))
-        self.assertEqual([], self.http("GET", _ADD, Sec_Fetch_Site="cross-site").json["jobs"])
         self.assertEqual(0, self.call(b"QLEN", b"q"))
+
+    def test_expensive_images(self) -> None:
+        """31: nor can it make a browser ask this node for anything that costs: not one route is
+        served to pages of other sites, but for links to the console and the health."""
+        foreign = ({"Sec_Fetch_Site": "cross-site"}, {"Origin": "http://evil.example"})
+        for route in self.factory.routes:
+            path = route.path
+            for name in route.names:
+                path = path.replace(f"{{{name}}}", "main.js")
+            for fields in foreign:
+                answer = self.slow(route.method, path, **fields)
+                if route.page or route.path.startswith("/healthz/"):
+                    self.assertEqual(200, answer.status, path)
+                else:
+                    self.problem(403, "ORIGIN", answer)
+
+    def test_own_requests(self) -> None:
+        """32: programs, which send no such headers, the console and people who type an address
+        are served as ever."""
+        for fields in ({}, {"Sec_Fetch_Site": "none"}, {"Sec_Fetch_Site": "same-origin"}):
+            for path in ("/metrics", "/api/v1/info", "/api/v1/session"):
+                self.assertEqual(200, self.slow("GET", path, **fields).status, path)
 
     def test_rebinding(self) -> None:
         """6: a name that was made to resolve to this node is not served, whatever it asks."""
@@ -151,13 +179,17 @@ class WireTests(SlicedCase):
             b"Content-Length: +5\r\n",
             b"Content-Length: 5, 5\r\n",
             b"Content-Length : 5\r\n",
+            b"Content-Length: " + b"5" * 5_000 + b"\r\n",
+            b"Transfer-Encoding: identity\r\n",
+            b"Transfer-Encoding: identity\r\nContent-Length: 5\r\n",
         ):
             head = b"POST %s HTTP/1.1\r\nHost: localhost\r\n" % _ADD.encode()
             self.refused(head + lines + b"\r\n0\r\n\r\n" + smuggled)
 
     def test_chunks(self) -> None:
         """13: malformed chunks end the connection."""
-        head = b"POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        head = b"POST %s HTTP/1.1\r\nHost: localhost\r\n" % _ADD.encode()
+        head += b"Transfer-Encoding: chunked\r\n\r\n"
         for chunk in (b"zz\r\n", b"-1\r\n", b"0x5\r\n", b"5" * 2_000, b"1\r\nabc\r\n"):
             self.refused(head + chunk)
 
@@ -172,6 +204,35 @@ class WireTests(SlicedCase):
         for hosts in (b"", b"Host: localhost\r\nHost: evil.example\r\n"):
             answer = self.exchange(b"GET /healthz/live HTTP/1.1\r\n" + hosts + b"\r\n")
             self.problem(400, "ERR", answer)
+
+    def test_folded(self) -> None:
+        """28: a header that goes on in a second line, which programs read differently, is
+        refused."""
+        for lines in (b" x: y\r\n", b"X: y\r\n\tz\r\n", b"Content-Length:\r\n 5\r\n"):
+            self.refused(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + lines + b"\r\n")
+
+    def test_bytes_of_headers(self) -> None:
+        """29: bytes that are no text are refused in every header, and are no fault of the
+        program, which would fill its log."""
+        port = str(self.connect()[1].getHost().port).encode()
+        for name in _READ_HEADERS:
+            for value in (b"\xff", b"a=\xff", b"disque-session-" + port + b"=\xff", b"Bearer \xff"):
+                self.refused(
+                    b"GET /console/main.js HTTP/1.1\r\nHost: localhost\r\n"
+                    + name + b": " + value + b"\r\n\r\n"
+                )  # fmt: skip
+
+    def test_bytes_of_paths(self) -> None:
+        """30: nor are they a fault in any part of a path or query."""
+        for route in self.factory.routes:
+            if route.method != "GET" or "events" in route.path:
+                continue
+            path = route.path
+            for name in route.names:
+                path = path.replace(f"{{{name}}}", "%FF%00%ED%A0%80")
+            for query in ("", *(f"?{one.name}=%FF" for one in route.parameters)):
+                answer = self.slow("GET", path + query)
+                self.assertIn(answer.status, (200, 400, 404), path + query)
 
     def test_injection(self) -> None:
         """15: no input becomes a header of an answer."""
@@ -227,17 +288,39 @@ class PatienceTests(SlicedCase):
         self.assertTrue(all(transport.disconnected for _channel, transport in slow))
 
     def test_unread(self) -> None:
-        """22: a client that sends requests and reads no answers is cut off."""
+        """22: of a client that reads no answers no further request is read, until it does, and
+        its connection ends after a while."""
+        for size in (1, 200):
+            channel, transport = self.connect()
+            channel.pauseProducing()
+            channel.dataReceived(request("GET", "/healthz/live") * size)
+            self.reactor.advance(0)
+            self.assertEqual(b"", transport.value())
+            self.assertLess(len(channel._input), 2 * INPUT_MAX)
+            channel.resumeProducing()
+            self.reactor.advance(0)
+            self.assertIn(b" 200 ", transport.value())
+            channel.pauseProducing()
+            self.reactor.advance(IDLE_S)
+            self.assertTrue(transport.disconnecting)
+            self.reactor.advance(15)
+            self.assertTrue(transport.disconnected)
+
+    def test_too_much_input(self) -> None:
+        """Nothing more is received from a client whose requests wait."""
         channel, transport = self.connect()
-        transport.unsent_bytes = lambda: UNREAD_MAX + 1  # type: ignore[attr-defined]
-        channel.dataReceived(request("GET", "/metrics"))
-        self.assertTrue(transport.disconnected)
-        self.assertEqual(b"", transport.value())
+        channel.pauseProducing()
+        transport.producerState = "producing"
+        channel.dataReceived(bytes(INPUT_MAX + 1))
+        self.assertEqual("paused", transport.producerState)
 
     def test_pipelined(self) -> None:
-        """23: requests sent ahead wait for their turn, as many as fit, and all are answered."""
+        """23: requests sent ahead wait, each for a turn of its own, so that others are served in
+        between, and all are answered."""
         channel, transport = self.connect()
         channel.dataReceived(request("GET", "/healthz/live") * 50)
+        self.assertEqual(b"", parsed(transport.value())[1])
+        self.reactor.advance(0)
         data, count = transport.value(), 0
         while data:
             answer, data = parsed(data)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.address import IPv4Address, IPv6Address
+from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
 
-from disque_tx.protocols.http.sessions import IDLE_S, LIFETIME_S, SESSIONS_MAX
+from disque_tx.protocols.http.sessions import (
+    IDLE_S,
+    LIFETIME_S,
+    NETWORK_SESSIONS_MAX,
+    SESSIONS_MAX,
+)
 from disque_tx.services.interfaces import Role
 from tests.protocols.http.httpbench import Answer, HttpCase, request
 
@@ -105,6 +113,30 @@ class SessionTests(LoginCase):
         answer = self.log_in()
         self.problem(429, "TRYLATER", answer)
         self.assertNotIn("set-cookie", answer.headers)
+
+    def test_guesses_by_all_protocols(self) -> None:
+        """A guess is a guess, by AUTH or by HTTP, from whichever address of this host."""
+        for number in range(10):
+            reply = self.auth(f"127.0.0.{number + 5}", b"guess")
+            self.assertEqual(b"-ERR invalid password\r\n", reply)
+        self.assertEqual(
+            b"-TRYLATER Too many wrong passwords from this network: try again in 6 seconds.\r\n",
+            self.auth("::1", b"secret"),
+        )
+        self.problem(429, "TRYLATER", self.log_in())
+        _channel, transport = self.connect("192.0.2.1")
+        _channel.dataReceived(request("POST", "/login", {"password": "secret"}, **_BROWSER))
+        self.assertIn(b" 200 ", transport.value())
+
+    def auth(self, host: str, password: bytes) -> bytes:
+        """The reply to AUTH of a client at this address."""
+        protocol = self.host.disque_clients().buildProtocol(None)
+        address = IPv6Address if ":" in host else IPv4Address
+        transport = StringTransport(peerAddress=address("TCP", host, 5001))
+        protocol.makeConnection(transport)
+        protocol.dataReceived(b"AUTH %s\r\n" % password)
+        protocol.connectionLost(Failure(ConnectionDone()))
+        return bytes(transport.value())
 
     def test_without_password(self) -> None:
         """Where no password is set, the console asks for none."""
@@ -207,7 +239,7 @@ class TableTests(LoginCase):
         """A browser that is left alone is logged out, and so is one that never rests, once a
         day."""
         sessions = self.factory.sessions
-        idle, busy = sessions.begin(Role.FULL), sessions.begin(Role.FULL)
+        idle, busy = sessions.begin(Role.FULL, "a"), sessions.begin(Role.FULL, "a")
         for _ in range(LIFETIME_S // IDLE_S):
             self.assertEqual(Role.FULL, sessions.role(busy))
             self.reactor.advance(IDLE_S)
@@ -220,8 +252,21 @@ class TableTests(LoginCase):
     def test_bounded(self) -> None:
         """Logins without end take no memory without end."""
         sessions = self.factory.sessions
-        first = sessions.begin(Role.READER)
-        tokens = {sessions.begin(Role.READER) for _ in range(SESSIONS_MAX)}
+        tokens = [
+            sessions.begin(Role.READER, str(number % 50)) for number in range(SESSIONS_MAX + 10)
+        ]
         self.assertEqual(SESSIONS_MAX, len(sessions))
-        self.assertEqual(SESSIONS_MAX, len(tokens))
-        self.assertEqual(Role.NONE, sessions.role(first))
+        self.assertEqual(SESSIONS_MAX + 10, len(set(tokens)))
+        self.assertEqual(Role.NONE, sessions.role(tokens[9]))
+        self.assertEqual(Role.READER, sessions.role(tokens[10]))
+
+    def test_others(self) -> None:
+        """Who logs in again and again logs out nobody but readers of his own network."""
+        sessions = self.factory.sessions
+        admin, near = sessions.begin(Role.FULL, "a"), sessions.begin(Role.READER, "a")
+        far = sessions.begin(Role.READER, "b")
+        for _ in range(2 * SESSIONS_MAX):
+            sessions.begin(Role.READER, "a")
+        roles = [sessions.role(token) for token in (admin, near, far)]
+        self.assertEqual([Role.FULL, Role.NONE, Role.READER], roles)
+        self.assertEqual(NETWORK_SESSIONS_MAX + 2, len(sessions))

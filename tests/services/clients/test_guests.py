@@ -13,6 +13,7 @@ from disque_tx.services.clients.embedded import NodeService
 from disque_tx.services.clients.guard import Guard
 from disque_tx.services.clients.guests import CALLS_MAX, Guest, Guests
 from disque_tx.services.clients.roles import Passwords
+from disque_tx.services.guesses import Guesses
 from disque_tx.services.interfaces import IConnection, Role
 from tests.services.nodebench import FIRST_ID, BenchClock, NodeCase
 
@@ -22,7 +23,7 @@ class GuestCase(NodeCase):
 
     def setUp(self) -> None:
         super().setUp()
-        passwords = Passwords(self.settings, lambda: 0)
+        passwords = Passwords(self.settings, Guesses(lambda: 0))
         self.guests = Guests(self.runtime, self.admission, NodeService(self.runtime), passwords)
         self.guard = Guard("gopher", self.log, BenchClock(self.reactor).steady_ms)
 

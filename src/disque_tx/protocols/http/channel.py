@@ -1,4 +1,8 @@
-"""One HTTP connection: limits of size and time around Twisted's parser, admission to the node."""
+"""One HTTP connection: limits of size and time around Twisted's parser, admission to the node.
+
+What a client sends is parsed piece by piece, at most one request in a turn of the reactor, and
+only while it takes its answers: a client that sends requests ahead delays itself only.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from disque_tx.protocols.http.problems import CONTENT_TYPE, Problem, problem_of
 from disque_tx.protocols.http.request import Request
 from disque_tx.protocols.http.routes import Routes
 from disque_tx.protocols.http.sessions import Sessions
+from disque_tx.protocols.http.slices import Slices
 from disque_tx.services.interfaces import IConnection, IHost
 
 #: Seconds for the head of a request, from its first byte, and for its body.
@@ -21,8 +26,15 @@ HEAD_S: Final = 10
 BODY_S: Final = 60
 #: For how long a connection that is refused is still read, so that the client can read why.
 LINGER_S: Final = 1
-#: Bytes of answers that may wait for a client that goes on sending requests.
-UNREAD_MAX: Final = 4 * 1024 * 1024
+#: For how long the last answer on a connection may wait to be taken.
+UNREAD_S: Final = 60
+#: Bytes that are parsed in one turn, of heads and chunks, and of bodies whose length is known.
+PIECE_BYTES: Final = 8 * 1024
+BODY_PIECE_BYTES: Final = 256 * 1024
+#: Bytes that may wait to be parsed before nothing more is received.
+INPUT_MAX: Final = 64 * 1024
+#: Digits of a length; with more of them it is too large in any case.
+_LENGTH_DIGITS_MAX: Final = 18
 
 
 class Channel(HTTPChannel):
@@ -32,15 +44,18 @@ class Channel(HTTPChannel):
     requestFactory: Any = Request
     transport: Any
 
-    def __init__(self, host: IHost, routes: Routes, sessions: Sessions) -> None:
+    def __init__(self, host: IHost, routes: Routes, sessions: Sessions, slices: Slices) -> None:
         super().__init__()
         self.host = host
         self.routes = routes
         self.sessions = sessions
+        self.slices = slices
         self.connection: IConnection | None = None
         self._deadline: IDelayedCall | None = None
         self._in_request = False
         self._ending = False
+        self._input = bytearray()
+        self._next_piece: IDelayedCall | None = None
 
     # -- start and end -----------------------------------------------------------------------
 
@@ -58,6 +73,7 @@ class Channel(HTTPChannel):
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Nothing is held for this client any more."""
         self._forget_deadline()
+        self._forget_input()
         super().connectionLost(reason)
         connection, self.connection = self.connection, None
         if connection is not None:
@@ -66,23 +82,79 @@ class Channel(HTTPChannel):
     # -- input -------------------------------------------------------------------------------
 
     def dataReceived(self, data: bytes) -> None:
-        """Parse what arrived, unless the connection is about to end."""
+        """Keep what arrived, and parse the first piece, unless the connection is about to end."""
         if self._ending or self.connection is None:
             return
         self.connection.received(len(data))
-        if not self._in_request and not self._handlingRequest:
-            self._in_request = True
-            self._limit_time(HEAD_S)
-        super().dataReceived(data)
+        self._input += data
+        if self._next_piece is None:
+            self._parse()
+        if len(self._input) > INPUT_MAX:
+            self._networkProducer.pauseProducing()
 
-    def lineReceived(self, line: bytes) -> None:
-        """A line of the head; pipelined requests come here without passing ``dataReceived``."""
-        if self._ending:
+    def _parse(self) -> None:
+        """Parse a piece of what has arrived, unless a request or the client is to be waited for."""
+        self._next_piece = None
+        if not self._may_parse():
             return
         if not self._in_request:
             self._in_request = True
             self._limit_time(HEAD_S)
+        is_body = not self.line_mode and self.length is not None
+        size = BODY_PIECE_BYTES if is_body else PIECE_BYTES
+        piece = bytes(self._input[:size])
+        del self._input[:size]
+        super().dataReceived(piece)
+        self._parse_later()
+
+    def _may_parse(self) -> bool:
+        waits = self._handlingRequest or self._waitingForTransport
+        return bool(self._input) and not waits and not self._ending
+
+    def _parse_later(self) -> None:
+        if self._next_piece is None and self._may_parse():
+            self._next_piece = self.host.reactor.callLater(0, self._parse)
+
+    def _forget_input(self) -> None:
+        call, self._next_piece = self._next_piece, None
+        if call is not None and call.active():
+            call.cancel()
+        self._input.clear()
+
+    def requestDone(self, request: Any) -> None:
+        """A request is answered. The next one, if it is there, has to wait for the next turn."""
+        rest = b"".join(self._dataBuffer) + self.clearLineBuffer()
+        self._dataBuffer = []
+        super().requestDone(request)
+        if not self.persistent:
+            self._ending = True
+            self._limit_time(UNREAD_S)
+            return
+        self._input[:0] = rest
+        self._parse_later()
+
+    def resumeProducing(self) -> None:
+        """The client took its answers."""
+        super().resumeProducing()
+        self._parse_later()
+
+    def lineReceived(self, line: bytes) -> None:
+        """A line of the head. Lines that continue the one before are obsolete, and programs read
+        them differently (RFC 9112)."""
+        if self._ending:
+            return
+        if line[:1] in (b" ", b"\t"):
+            self._respondToBadRequestAndDisconnect()
+            return
         super().lineReceived(line)
+
+    def headerReceived(self, line: bytes) -> bool:
+        """A header. Its value is checked here, before anything reads it: it must be UTF-8, and
+        what tells the size of the body must have one meaning only."""
+        name, _, value = line.partition(b":")
+        if not self._ending and not _is_sound(name.lower(), value.strip(b" \t")):
+            self._respondToBadRequestAndDisconnect()
+        return not self._ending and bool(super().headerReceived(line))
 
     def lineLengthExceeded(self, line: bytes) -> None:
         """A line is longer than Twisted's 16 KiB."""
@@ -102,13 +174,8 @@ class Channel(HTTPChannel):
         """The request is complete."""
         self._in_request = False
         self._forget_deadline()
-        if self._ending:
-            return
-        unsent = getattr(self.transport, "unsent_bytes", None)
-        if unsent is not None and unsent() > UNREAD_MAX:
-            self.transport.abortConnection()
-            return
-        super().allContentReceived()
+        if not self._ending:
+            super().allContentReceived()
 
     def checkPersistence(self, request: Any, version: bytes) -> bool:
         """``Connection: close`` is answered, whatever else the header contains."""
@@ -130,6 +197,7 @@ class Channel(HTTPChannel):
         if self._ending:
             return
         self._ending = True
+        self._forget_input()
         body = problem.encoded()
         head = [
             f"HTTP/1.1 {problem.status} {problem.document()['title']}",
@@ -162,3 +230,16 @@ class Channel(HTTPChannel):
             self.transport.abortConnection()
         else:
             self.end_with(Problem(408, "TIMEOUT", "The request did not arrive in time."))
+
+
+def _is_sound(name: bytes, value: bytes) -> bool:
+    """Whether a header, with its name in lower case, can be read in one way only."""
+    if name == b"content-length":
+        return value.isdigit() and len(value) <= _LENGTH_DIGITS_MAX
+    if name == b"transfer-encoding":
+        return value.lower() == b"chunked"
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from disque_tx.protocols.http.guard import SAFE_METHODS, check_origin, only
+from disque_tx.protocols.http.guard import SAFE_METHODS, only
 from disque_tx.protocols.http.problems import Problem
 from disque_tx.protocols.http.sessions import LIFETIME_S
 
@@ -24,14 +24,13 @@ def cookie_name(request: Any) -> str:
 def token_of(request: Any) -> str | None:
     """The token that a request brings; ``None`` without one.
 
-    Raises ``Problem`` if the request was caused by a page of another site, be it for reading, or
-    if it changes something and does not say which page it comes from: browsers always do.
+    Requests that pages of other sites caused are refused before. Raises ``Problem`` if a request
+    changes something and does not say which page it comes from: browsers always do.
     """
     token: str | None = _value(request)
     if token is None:
         return None
     headers = request.requestHeaders
-    check_origin(headers)
     named = only(headers, "Sec-Fetch-Site") or only(headers, "Origin")
     if named is None and request.method.decode("latin-1") not in SAFE_METHODS:
         raise Problem(
@@ -43,12 +42,12 @@ def token_of(request: Any) -> str | None:
 
 
 def _value(request: Any) -> str | None:
-    wanted = cookie_name(request)
-    for header in request.requestHeaders.getRawHeaders("Cookie", []):
-        for pair in header.split(";"):
-            name, equals, value = pair.strip().partition("=")
+    wanted = cookie_name(request).encode()
+    for header in request.requestHeaders.getRawHeaders(b"Cookie", []):
+        for pair in header.split(b";"):
+            name, equals, value = pair.strip().partition(b"=")
             if equals and name == wanted and 0 < len(value) <= _TOKEN_MAX and value.isascii():
-                return str(value)
+                return str(value.decode("ascii"))
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 from disque_tx.protocols.http.guard import only
 from disque_tx.protocols.http.problems import Problem, bad_request
 from disque_tx.protocols.http.routes import Parameter, Route
+from disque_tx.protocols.http.slices import Slices
 from disque_tx.services.interfaces import IConnection, IHost, Role
 
 #: JavaScript rounds larger numbers; they are written as strings.
@@ -23,9 +24,10 @@ _DEPTH_MAX: Final = 32
 
 @attrs.define
 class Reply:
-    """An answer that is not JSON with status 200."""
+    """An answer that is not JSON with status 200. ``body``: bytes, a value for JSON, or an
+    asynchronous generator of bytes, which are sent as the client takes them."""
 
-    body: bytes | Any = b""
+    body: bytes | AsyncGenerator[bytes, None] | Any = b""
     status: int = 200
     content_type: str = "application/json"
     headers: dict[str, str] = attrs.Factory(dict)
@@ -35,7 +37,8 @@ class Reply:
 class Exchange:
     """A request that was admitted. ``path``: its parameters. ``query``: raw, behind the ``?``.
     ``body``: bytes. ``request``: of twisted.web, for answers that are streamed. ``may_go_on``:
-    whether its client would be admitted again, for those that take long."""
+    whether its client would be admitted again, for those that take long. ``slices``: for work that
+    takes long."""
 
     host: IHost
     connection: IConnection
@@ -47,6 +50,7 @@ class Exchange:
     content_type: str
     request: Any
     may_go_on: Callable[[], bool]
+    slices: Slices
     accept: str = ""
     _words: dict[str, str] | None = None
 
@@ -64,6 +68,8 @@ class Exchange:
             if parameter.required:
                 raise bad_request(f"The parameter {name} is missing.")
             return None if parameter.default is None else str(parameter.default)
+        if len(value.encode()) > parameter.longest:
+            raise bad_request(f"{name} has {parameter.longest} bytes at most.")
         if parameter.choices and value not in parameter.choices:
             raise bad_request(f"{name} must be one of {', '.join(parameter.choices)}.")
         return value
@@ -75,7 +81,10 @@ class Exchange:
 
     def header(self, parameter: Parameter) -> bytes | None:
         """A header that the route describes; ``None`` if it is absent."""
-        return only(self.request.requestHeaders, parameter.name)
+        value = only(self.request.requestHeaders, parameter.name)
+        if value is not None and len(value) > parameter.longest:
+            raise bad_request(f"{parameter.name} has {parameter.longest} bytes at most.")
+        return value
 
     def _described(self, name: str) -> Parameter:
         return next(parameter for parameter in self.route.parameters if parameter.name == name)

@@ -62,8 +62,9 @@ class Files:
         # The browser asks each time, so that a new version of the node is never mixed with an old
         # console, and gets an answer without a body.
         headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
-        known = exchange.request.getHeader("If-None-Match") or ""
-        if file.tag in (tag.strip().removeprefix("W/") for tag in known.split(",")):
+        known = exchange.request.getHeader(b"If-None-Match") or b""
+        tag = file.tag.encode()
+        if tag in (known_tag.strip().removeprefix(b"W/") for known_tag in known.split(b",")):
             return Reply(b"", 304, file.content_type, headers)
         return Reply(file.data, 200, file.content_type, headers)
 

@@ -67,14 +67,9 @@ def check_host(headers: Headers, allowed: list[str]) -> None:
         ) from None
 
 
-def check_site(method: str, headers: Headers) -> None:
-    """Refuse a change that a page of another site asks for."""
-    if method not in SAFE_METHODS:
-        check_origin(headers)
-
-
 def check_origin(headers: Headers) -> None:
-    """Refuse a request that a page of another site asks for."""
+    """Refuse a request that a page of another site asks for: it may not change anything, and it
+    may not keep the node busy either, though it could not read the answer."""
     site = only(headers, "Sec-Fetch-Site")
     if site is not None and site not in _TRUSTED_SITES:
         raise Problem(403, "ORIGIN", "Pages of other sites have no access here.")

@@ -32,7 +32,8 @@ class Login:
         self._end(exchange)
         headers = {"Location": "/"} if by_form else {}
         if self._sessions.needed():
-            headers["Set-Cookie"] = cookie(exchange.request, self._sessions.begin(role))
+            token = self._sessions.begin(role, exchange.connection.network)
+            headers["Set-Cookie"] = cookie(exchange.request, token)
         status = 303 if by_form else 200
         return Reply(self._value(role), status, headers=headers)
 

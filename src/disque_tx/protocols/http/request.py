@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import AsyncGenerator
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,17 +12,16 @@ from twisted.web.http import Request as TwistedRequest
 
 from disque_tx.errors import CommandError
 from disque_tx.protocols.http.cookies import token_of
-from disque_tx.protocols.http.exchange import Exchange, Reply, exact
-from disque_tx.protocols.http.guard import check_host, check_site, only, password_of
+from disque_tx.protocols.http.exchange import Exchange, Reply
+from disque_tx.protocols.http.guard import check_host, check_origin, only, password_of
 from disque_tx.protocols.http.problems import CONTENT_TYPE, Problem, bad_request, problem_of
-from disque_tx.protocols.http.routes import Route
+from disque_tx.protocols.http.routes import BODY_BYTES, JOB_BODY_BYTES, Route
+from disque_tx.protocols.http.streaming import encoded, send
 from disque_tx.services.interfaces import Role
 
 if TYPE_CHECKING:
     from disque_tx.protocols.http.channel import Channel
 
-#: Bytes of a body.
-BODY_MAX: Final = 16 * 1024 * 1024
 #: Headers of every answer: no page may embed it, run what it contains, or keep it.
 SECURITY_HEADERS: Final = (
     ("Cache-Control", "no-store"),
@@ -49,6 +48,7 @@ class Request(TwistedRequest):
         self._found: tuple[Route, dict[str, bytes], Role] | None = None
         self._problem: Problem | None = None
         self._size = 0
+        self._size_max = JOB_BODY_BYTES  # until the route is known
         self._answering: Deferred[Any] | None = None
 
     # -- input -------------------------------------------------------------------------------
@@ -64,8 +64,10 @@ class Request(TwistedRequest):
             self._problem = problem_of(error)
         except Problem as problem:
             self._problem = problem
-        if length is not None and length > BODY_MAX:
+        if length is not None and length > self._size_max:
             self._refuse_size()
+        elif self._problem is not None and (length is None or length > BODY_BYTES):
+            self.channel.end_with(self._problem)  # a body that is not wanted is not waited for
 
     def _check(self, length: int | None) -> None:
         headers = self.requestHeaders
@@ -75,7 +77,9 @@ class Request(TwistedRequest):
             raise bad_request("The target of the request must be a path.")
         self.path, _, self._query = self.uri.partition(b"?")
         route, path = self._routes.find(method, self.path)
-        check_site(method, headers)
+        self._size_max = route.body_max
+        if not route.public:
+            check_origin(headers)
         role = Role.NONE
         if not route.open or route.identifies:
             role = self._role()
@@ -107,12 +111,13 @@ class Request(TwistedRequest):
             return False
 
     def _refuse_size(self) -> None:
-        self.channel.end_with(Problem(413, "SIZE", f"A body may have {BODY_MAX} bytes at most."))
+        detail = f"The body of this request may have {self._size_max} bytes at most."
+        self.channel.end_with(Problem(413, "SIZE", detail))
 
     def handleContentChunk(self, data: bytes) -> None:
         """A part of the body; what is refused is not kept."""
         self._size += len(data)
-        if self._size > BODY_MAX:
+        if self._size > self._size_max:
             self._refuse_size()
         elif self._problem is None:
             self.content.write(data)
@@ -135,9 +140,10 @@ class Request(TwistedRequest):
             content_type=self._text(b"Content-Type"),
             request=self,
             may_go_on=self._may_go_on,
+            slices=self.channel.slices,
             accept=self._text(b"Accept"),
         )
-        self._answering = maybeDeferred(self._run, exchange)
+        self._answering = Deferred.fromCoroutine(self._run(exchange))
         self._answering.addCallbacks(self._succeed, self._fail, callbackArgs=(route,))
         self._answering.addErrback(self._broken)
 
@@ -146,12 +152,24 @@ class Request(TwistedRequest):
         value: bytes = self.getHeader(name) or b""
         return value.decode("latin-1")
 
-    @staticmethod
-    def _run(exchange: Exchange) -> Any:
+    async def _run(self, exchange: Exchange) -> Any:
         exchange.check_query()
         if exchange.route.body is None:
             exchange.json()  # which refuses members that would be ignored
-        return exchange.route.handler(exchange)
+        if not exchange.route.costly:
+            return await self._handle(exchange)
+        exchange.slices.enter()
+        try:
+            return await self._handle(exchange)
+        finally:
+            exchange.slices.leave()
+
+    async def _handle(self, exchange: Exchange) -> Any:
+        value = await maybeDeferred(exchange.route.handler, exchange)
+        if isinstance(value, Reply) and isinstance(value.body, AsyncGenerator):
+            await send(self, exchange, value)
+            return None
+        return value
 
     def connectionLost(self, reason: Failure) -> None:
         """The client is gone: nothing is fetched for it any more."""
@@ -170,7 +188,7 @@ class Request(TwistedRequest):
         error = failure.value
         if isinstance(error, CommandError):
             error = problem_of(error)
-        if not isinstance(error, Problem):
+        if not isinstance(error, Problem) or self.startedWriting:
             self._broken(failure)
             return
         self.answer(Reply(error.encoded(), error.status, CONTENT_TYPE, error.headers))
@@ -195,7 +213,7 @@ class Request(TwistedRequest):
             return
         body = reply.body
         if not isinstance(body, bytes):
-            body = json.dumps(exact(body), separators=(",", ":")).encode()
+            body = encoded(body)
         self.begin(reply)
         if reply.status != 304:
             self.setHeader("Content-Length", str(len(body)))

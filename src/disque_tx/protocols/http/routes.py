@@ -18,12 +18,21 @@ if TYPE_CHECKING:
 Handler = Callable[["Exchange"], Any]
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _MARKERS: Final = frozenset((b".", b".."))
+#: Bytes of the name of a queue or a schedule, and of a pattern for names.
+NAME_BYTES: Final = 1_024
+PATTERN_BYTES: Final = 256
+#: And of names with commas between them.
+LIST_BYTES: Final = 4 * 1024
+#: Bytes of a body: where nothing else is said, with many IDs of jobs, and with the body of a job.
+BODY_BYTES: Final = 4 * 1024
+IDS_BODY_BYTES: Final = 128 * 1024
+JOB_BODY_BYTES: Final = 16 * 1024 * 1024
 
 
 @attrs.frozen
 class Parameter:
     """A word of the query, or a header. ``kind``: its type in JSON Schema. ``least``, ``most``: of
-    a number. ``place``: ``query`` or ``header``."""
+    a number. ``longest``: bytes of text. ``place``: ``query`` or ``header``."""
 
     name: str
     summary: str
@@ -33,6 +42,7 @@ class Parameter:
     most: int = 0
     choices: tuple[str, ...] = ()
     required: bool = False
+    longest: int = PATTERN_BYTES
     place: str = "query"
 
 
@@ -43,10 +53,11 @@ class Route:
     ``path``: with ``{name}`` for one segment. ``handler``: returns a value for JSON, a ``Reply``,
     or a Deferred of one of them; raises ``Problem``. ``open``: served without a password;
     ``identifies``: and yet the handler gets the role of the client. ``page``: a file of the
-    console, which is not a part of the API.
-    ``body``: the schema of the JSON it takes, ``None`` if it takes none. ``answer``: the schema of
-    what it returns. ``also``: other statuses of an answer with that schema. ``errors``: the
-    statuses of its own problems, besides those of all routes.
+    console, which is not a part of the API. ``costly``: its work grows with all of the node, so few
+    of these are served at a time.
+    ``body``: the schema of the JSON it takes, ``None`` if it takes none; ``body_max``: bytes of it.
+    ``answer``: the schema of what it returns. ``also``: other statuses of an answer with that
+    schema. ``errors``: the statuses of its own problems, besides those of all routes.
     """
 
     method: str
@@ -55,6 +66,7 @@ class Route:
     summary: str
     parameters: tuple[Parameter, ...] = ()
     body: dict[str, Any] | None = None
+    body_max: int = BODY_BYTES
     answer: dict[str, Any] | None = None
     status: int = 200
     also: tuple[int, ...] = ()
@@ -62,12 +74,18 @@ class Route:
     errors: tuple[int, ...] = ()
     open: bool = False
     identifies: bool = False
+    costly: bool = False
     page: bool = False
 
     @property
     def changes(self) -> bool:
         """Whether it needs the password of the node."""
         return self.method not in SAFE_METHODS
+
+    @property
+    def public(self) -> bool:
+        """Whether it is the same for everybody, and cheap: the console's files and the health."""
+        return self.open and not self.identifies and not self.changes
 
     @property
     def names(self) -> list[str]:
@@ -107,7 +125,7 @@ class Routes:
             if route is not None:
                 pairs = zip(shape, words, strict=True)
                 values = [unquote_to_bytes(word) for part, word in pairs if part is None]
-                return route, dict(zip(route.names, values, strict=True))
+                return route, _checked(dict(zip(route.names, values, strict=True)))
             allowed |= {*methods, *(("HEAD",) if "GET" in methods else ())}
         if allowed:
             names = ", ".join(sorted(allowed))
@@ -123,3 +141,11 @@ class Routes:
                 for part, word in zip(shape, words, strict=True)
             ):
                 yield shape, methods
+
+
+def _checked(values: dict[str, bytes]) -> dict[str, bytes]:
+    """The parameters of a path, none of which is too long for the name of a queue."""
+    for name, value in values.items():
+        if len(value) > NAME_BYTES:
+            raise bad_request(f"{name} has {NAME_BYTES} bytes at most.")
+    return values

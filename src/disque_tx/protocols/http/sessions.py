@@ -16,15 +16,20 @@ _TOKEN_BYTES: Final = 32
 #: A session ends when it was not used for so long, and so long after it began.
 IDLE_S: Final = 30 * 60
 LIFETIME_S: Final = 12 * 3600
-#: Sessions that are kept; beyond that, the one that was not used for longest ends.
+#: Sessions that are kept of one role, and of those that come from one network. Beyond that, the one
+#: ends that was not used for longest, of the same role and, if these are too many, network: nobody
+#: can log out others by logging in.
 SESSIONS_MAX: Final = 1_000
+NETWORK_SESSIONS_MAX: Final = 100
 
 
 @attrs.define
 class _Session:
-    """``passwords``: of the node when the session began; it ends when one of them changes."""
+    """``network``: where the login came from. ``passwords``: of the node when the session began; it
+    ends when one of them changes."""
 
     role: Role
+    network: str
     passwords: tuple[bytes, bytes]
     began_s: float
     used_s: float
@@ -44,13 +49,17 @@ class Sessions:
         """Whether a password is set, without which nobody needs a session."""
         return bool(self._host.settings.requirepass)
 
-    def begin(self, role: Role) -> str:
+    def begin(self, role: Role, network: str) -> str:
         """A new session; returns its token, which no client can choose."""
         now_s = self._host.reactor.seconds()
         token = token_urlsafe(_TOKEN_BYTES)
-        self._sessions[_key(token)] = _Session(role, self._passwords(), now_s, now_s)
-        while len(self._sessions) > SESSIONS_MAX:
-            self._sessions.popitem(last=False)
+        self._sessions[_key(token)] = _Session(role, network, self._passwords(), now_s, now_s)
+        alike = [key for key, kept in self._sessions.items() if kept.role is role]
+        near = [key for key in alike if self._sessions[key].network == network]
+        if len(near) > NETWORK_SESSIONS_MAX:
+            del self._sessions[near[0]]
+        elif len(alike) > SESSIONS_MAX:
+            del self._sessions[alike[0]]
         return token
 
     def role(self, token: str) -> Role:

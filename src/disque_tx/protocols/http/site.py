@@ -29,6 +29,7 @@ from disque_tx.protocols.http.login import login_routes
 from disque_tx.protocols.http.metrics.pages import metrics_routes
 from disque_tx.protocols.http.routes import Routes
 from disque_tx.protocols.http.sessions import Sessions
+from disque_tx.protocols.http.slices import Slices
 from disque_tx.services.interfaces import IHost
 
 #: Seconds without a byte after which a connection is closed while no request is under way.
@@ -45,10 +46,11 @@ class HttpFactory(Factory):
         self.host = host
         self.routes = routes
         self.sessions = sessions
+        self.slices = Slices(host.reactor)
 
     def buildProtocol(self, addr: IAddress | None) -> Channel:
         """One connection."""
-        channel: Any = Channel(self.host, self.routes, self.sessions)
+        channel: Any = Channel(self.host, self.routes, self.sessions, self.slices)
         channel.factory = self
         channel.timeOut = IDLE_S
         channel.callLater = self.host.reactor.callLater

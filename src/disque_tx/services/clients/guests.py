@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.defer import CancelledError, Deferred, fail
 from twisted.internet.interfaces import IAddress
 from twisted.python.failure import Failure
@@ -16,6 +17,7 @@ from disque_tx.core.client import Client
 from disque_tx.errors import CommandError
 from disque_tx.services.clients.protocol import describe
 from disque_tx.services.clients.roles import Passwords, check_role
+from disque_tx.services.guesses import network_of
 from disque_tx.services.interfaces import IConnection, Role
 
 if TYPE_CHECKING:
@@ -70,10 +72,15 @@ class GuestCall(Deferred[Any]):
             self.addErrback(self._guest.left)
 
 
+def network_of_peer(peer: IAddress) -> str:
+    """The network of a client at this address (:func:`guesses.network_of`)."""
+    return network_of(peer.host if isinstance(peer, IPv4Address | IPv6Address) else "")
+
+
 @implementer(IConnection)
 class Guest:
-    """One client. ``client``: its row. Each of its calls has a row of its own, because they may
-    block at the same time."""
+    """One client. ``client``: its row. ``network``: where it comes from. Each of its calls has a
+    row of its own, because they may block at the same time."""
 
     def __init__(self, guests: Guests, client: Client, transport: Any, guard: Guard) -> None:
         self._guests = guests
@@ -86,10 +93,11 @@ class Guest:
         self._stats.connected += 1
         self._stats.connections += 1
         self.client = client
+        self.network = network_of_peer(self._peer)
 
     def authenticate(self, password: bytes | None) -> Role:
         """What a client with this password may do."""
-        return self._guests.passwords.role(password, self._peer)
+        return self._guests.passwords.role(password, self.network)
 
     # -- calls -------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from disque_tx.commands.direct import DirectNode, DirectProtocol
 from disque_tx.services.clients.admission import Admission
 from disque_tx.services.clients.direct import DirectFactory
 from disque_tx.services.clients.guard import Guard, GuardedReactor
-from disque_tx.services.clients.guests import Guest, Guests
+from disque_tx.services.clients.guests import Guest, Guests, network_of_peer
 from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.clients.roles import Passwords
 from disque_tx.services.events.lookup import Lookup
@@ -51,7 +51,7 @@ class PluginHost:
         self._admission = Admission(runtime, settings, platform.log)
         self._sinks = sinks
         self._direct_node = DirectNode(runtime.server, runtime.dispatcher)
-        self._passwords = Passwords(settings, platform.clock.steady_ms)
+        self._passwords = Passwords(settings, platform.guesses)
         self._guests = Guests(runtime, self._admission, service, self._passwords)
         self._steady_ms = platform.clock.steady_ms
         self._guards: dict[str, Guard] = {}
@@ -100,7 +100,7 @@ class PluginHost:
 
     def authenticate(self, password: bytes | None, peer: IAddress) -> Role:
         """What a client at this address may do with this password."""
-        return self._passwords.role(password, peer)
+        return self._passwords.role(password, network_of_peer(peer))
 
     def lookup(self, job_id: bytes) -> Lookup | None:
         """Look for the events of a job in the event log."""

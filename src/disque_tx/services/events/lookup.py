@@ -19,8 +19,10 @@ from disque_tx.wire.eventlines import Segment
 from disque_tx.wire.eventrecords import HEADER
 
 #: Bytes that are looked at in one step, and in all.
-STEP_BYTES: Final = 1 << 20
+STEP_BYTES: Final = 1 << 18
 LOOKUP_BYTES_MAX: Final = 256 << 20
+#: Lines that are found in one step of a segment: each costs more than many bytes looked at.
+STEP_LINES: Final = 50
 #: Of a record, what stands before the job's ID, and of that the last: the length of the ID.
 _BEFORE_ID: Final = 36
 _ID_LENGTH: Final = struct.pack("<i", JOB_ID_LENGTH)
@@ -71,6 +73,9 @@ class Lookup:
                 while (at := data.find(self._job_id, at, end + JOB_ID_LENGTH - 1)) >= 0:
                     found += self._recorded(header, data, at - _BEFORE_ID)
                     at += JOB_ID_LENGTH
+                    if len(found) >= STEP_LINES:
+                        yield found
+                        found = []
                 at = end
                 self._left -= STEP_BYTES
                 yield found

@@ -70,3 +70,19 @@ class LifeTests(SlicedCase):
         for _, transport in waiting[:2]:
             self.let_answer(transport)
             self.assertEqual(200, parsed(transport.value())[0].status)
+
+    def test_no_id(self) -> None:
+        """What is no ID of a job could be found in every line of the log, and is refused."""
+        self.log()
+        for bad in ("D", "x" * 40, JOB.decode()[:39], JOB.decode().replace("-", "_")):
+            path = f"/api/v1/jobs/{quote(bad, safe='')}/events"
+            self.problem(400, "BADID", self.http("GET", path))
+
+    def test_gone(self) -> None:
+        """Nothing is looked up for a client that went away."""
+        self.log()
+        for _ in range(5):
+            channel, _transport = self.connect()
+            channel.dataReceived(request("GET", _PATH))
+            self.hang_up(channel)
+        self.assertEqual(200, self.slow("GET", _PATH).status)

@@ -44,6 +44,14 @@ class DescriptionTests(SlicedCase):
         self.document = answer.json
         self.routes = [route for route in self.factory.routes if not route.page]
 
+    def test_numbers(self) -> None:
+        """The bounds of parameters are numbers, however large: generators of clients read them."""
+        for operations in self.document["paths"].values():
+            for operation in operations.values():
+                for parameter in operation["parameters"]:
+                    for name in ("minimum", "maximum"):
+                        self.assertIsInstance(parameter["schema"].get(name, 0), int, parameter)
+
     def path_of(self, route: Route) -> str:
         """A path of this route, with a job and a queue that exist."""
         if "{id}" in route.path:

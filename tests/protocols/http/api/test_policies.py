@@ -12,6 +12,19 @@ _MAIL = "/api/v1/policies/mail%3A%2A"
 class PolicyTests(HttpCase):
     """Settings of queues by pattern."""
 
+    def test_page(self) -> None:
+        """A page costs as much as the policies on it: each is asked for alone, and no other."""
+        for number in range(20):
+            self.call(b"QPOLICY", b"SET", b"p%02d*" % number, b"ttl", b"60")
+        before = self.calls()
+        page = self.http("GET", "/api/v1/policies?limit=2&offset=5").json
+        self.assertEqual(["p05*", "p06*"], [policy["pattern"] for policy in page["policies"]])
+        self.assertEqual((20, 2), (page["total"], self.calls() - before))
+
+    def calls(self) -> int:
+        """How often QPOLICY was called."""
+        return sum(n for name, n, _us in self.host.view.commands() if name == "qpolicy")
+
     def test_set(self) -> None:
         """Settings of all types arrive; those that are not named stay."""
         settings = {"ttl": 60, "retry-delay": 0.5, "retry-on-timeout": True, "overflow": "reject"}

@@ -18,11 +18,11 @@ _V1 = "/api/v1"
 class SlicedCase(HttpCase):
     """Requests whose work is done in slices."""
 
-    def slow(self, method: str, path: str, body: Any = None) -> Answer:
+    def slow(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """The answer, when all slices are done."""
         channel, transport = self.connect()
-        channel.dataReceived(request(method, path, body))
-        self.let_answer(transport)
+        channel.dataReceived(request(method, path, body, **headers))
+        self.let_answer(transport, complete=True)
         answer, _rest = parsed(transport.value())
         self.hang_up(channel)
         return answer

@@ -17,7 +17,7 @@ from disque_tx.protocols.http.api.values import (
 )
 from disque_tx.protocols.http.exchange import Exchange, Reply, whole
 from disque_tx.protocols.http.problems import bad_request
-from disque_tx.protocols.http.routes import Parameter, Route
+from disque_tx.protocols.http.routes import JOB_BODY_BYTES, Parameter, Route
 
 _UINT32_MAX: Final = 2**32 - 1
 #: Members of a new job → word of ADDJOB, least, most.
@@ -33,7 +33,8 @@ JOB_MEMBERS: Final[dict[str, dict[str, Any]]] = {
     "body": TEXT, "body_base64": TEXT, "async": FLAG, **dict.fromkeys(_OPTIONS, NUMBER),
 }  # fmt: skip
 _TIMEOUT_MS_MAX: Final = 60_000
-_KEY: Final = Parameter("Idempotency-Key", "The same as unique", place="header")
+_KEY_BYTES: Final = 512
+_KEY: Final = Parameter("Idempotency-Key", "The same as unique", place="header", longest=_KEY_BYTES)
 
 
 def option_words(values: dict[str, Any]) -> list[bytes]:
@@ -96,7 +97,7 @@ def adding_routes() -> list[Route]:
     return [
         Route(
             "POST", f"{ROOT}/queues/{{queue}}/jobs", add, "Add a job, or find the one that has its"
-            " key", (_KEY,), body=schema(**members), answer=ADDED, status=201, also=(200,),
-            errors=(409, 503, 507),
+            " key", (_KEY,), body=schema(**members), body_max=JOB_BODY_BYTES, answer=ADDED,
+            status=201, also=(200,), errors=(409, 503, 507),
         )
     ]  # fmt: skip

@@ -21,6 +21,8 @@ from disque_tx.protocols.http.problems import bad_request
 from disque_tx.protocols.http.routes import Parameter, Route
 
 _PAGE_MAX: Final = 1_000
+#: Names of queues are a part of cursors.
+CURSOR_BYTES: Final = 4 * 1024
 _SORTS: Final = ("queued", "oldest", "name", "rate")
 _CLUSTER: Final = Parameter(
     "cluster", "1: the sums of all nodes that answer within a second", "integer", 0, 0, 1
@@ -113,7 +115,7 @@ def count_routes() -> list[Route]:
                 Parameter("match", "A glob pattern for names"),
                 Parameter("sort", "Greatest first, or by name", default="queued", choices=_SORTS),
                 Parameter("limit", "Queues at most", "integer", 100, 1, _PAGE_MAX),
-                Parameter("cursor", "Of the page before"),
+                Parameter("cursor", "Of the page before", longest=CURSOR_BYTES),
                 _CLUSTER,
             ),
             answer=schema(

@@ -2,82 +2,112 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import attrs
 
 from disque_tx.errors import CommandError
-from disque_tx.protocols.http.api.slices import pause
-from disque_tx.protocols.http.api.values import NUMBER, ROOT, TEXT, array, schema, text, url
-from disque_tx.protocols.http.exchange import Exchange, whole
+from disque_tx.protocols.http.api.values import FLAG, NUMBER, ROOT, TEXT, array, schema, text, url
+from disque_tx.protocols.http.exchange import Exchange, Reply, whole
 from disque_tx.protocols.http.problems import bad_request
 from disque_tx.protocols.http.routes import Route
+from disque_tx.protocols.http.slices import Share
+from disque_tx.protocols.http.streaming import listing
 from disque_tx.worker.deadletters import LETTERS_MAX, Letter, NotADeadLetter
 
-#: Letters read or settled before the node serves others.
-_PER_SLICE: Final = 50
 #: Letters listed by reason, IDs and all.
 _LISTED_MAX: Final = 100
 _REASON_MAX: Final = 200
 _ADD_TIMEOUT_MS: Final = 5_000
+#: Bytes of a body with the IDs of all letters.
+LETTERS_BODY_BYTES: Final = 1024 * 1024
+#: Bytes of a letter that a list reads, and of all letters; longer ones are listed by this reason.
+LETTER_BYTES_MAX: Final = 512 * 1024
+LISTED_BYTES_MAX: Final = 64 * 1024 * 1024
+TOO_LONG: Final = f"The letter has more than {LETTER_BYTES_MAX} bytes."
+#: Reading a letter costs more than looking at so many bytes.
+_READING: Final = 4
 
 
 @attrs.frozen
 class _Entry:
-    """A job in the queue of dead letters. ``letter``: ``None`` when it cannot be read."""
+    """A job in the queue of dead letters. ``letter``: ``None`` when it cannot be read. ``reason``:
+    by which it is listed."""
 
     letter_id: bytes
     letter: Letter | None
     reason: str
 
 
-async def _entries(exchange: Exchange, count: int = LETTERS_MAX) -> list[_Entry]:
-    name = b"dead:" + exchange.path["queue"]
-    jobs = await exchange.call(b"QPEEK", name, b"%d" % count)
-    entries = []
-    for number, (_queue, job_id, body) in enumerate(jobs):
-        if number % _PER_SLICE == _PER_SLICE - 1:
-            await pause(exchange.host)
-        try:
-            letter = Letter.decoded(body)
-            entries.append(_Entry(job_id, letter, letter.reason[:_REASON_MAX]))
-        except NotADeadLetter as error:
-            entries.append(_Entry(job_id, None, str(error)[:_REASON_MAX]))
-    return entries
+async def _entries(
+    exchange: Exchange, count: int, longest: int
+) -> AsyncIterator[tuple[_Entry, int]]:
+    """Letters and their sizes, oldest first; each is read when it is asked for, and not if it has
+    more than ``longest`` bytes."""
+    view, share = exchange.host.view, Share(exchange.slices)
+    for job_id in view.queued(b"dead:" + exchange.path["queue"], count):
+        known = view.body(job_id, 0)
+        size = known[1] if known is not None else 0
+        await share.spend(_READING * min(size, longest))
+        found = view.body(job_id, size if size <= longest else 0)
+        if found is not None:
+            yield (_entry(job_id, found[0]) if size <= longest else _long(job_id)), size
 
 
-async def list_letters(exchange: Exchange) -> dict[str, Any]:
-    """The dead letters of a queue on this node, by reason."""
-    groups: dict[str, list[_Entry]] = {}
-    entries = await _entries(exchange)
-    for entry in entries:
-        groups.setdefault(entry.reason, []).append(entry)
-    ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-    return {
-        "total": len(entries),
-        "reasons": [
-            {
-                "reason": reason,
-                "count": len(members),
-                "letters": [_shown(entry) for entry in members[:_LISTED_MAX]],
-            }
-            for reason, members in ordered[:_LISTED_MAX]
-        ],
-    }
+def _long(job_id: bytes) -> _Entry:
+    return _Entry(job_id, None, TOO_LONG)
+
+
+def _entry(job_id: bytes, body: bytes) -> _Entry:
+    try:
+        letter = Letter.decoded(body)
+    except NotADeadLetter as error:
+        return _Entry(job_id, None, str(error)[:_REASON_MAX])
+    long = len(body) > LETTER_BYTES_MAX
+    return _Entry(job_id, letter, TOO_LONG if long else letter.reason[:_REASON_MAX])
+
+
+async def list_letters(exchange: Exchange) -> Reply:
+    """The dead letters of a queue on this node, by reason. No bodies are kept meanwhile, and what
+    lies behind too many bytes of letters is not looked at."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    counts: Counter[str] = Counter()
+    left = LISTED_BYTES_MAX
+    async for entry, size in _entries(exchange, LETTERS_MAX, LETTER_BYTES_MAX):
+        if left <= 0:
+            break
+        left -= min(size, LETTER_BYTES_MAX)
+        counts[entry.reason] += 1
+        kept = groups.setdefault(entry.reason, [])
+        if len(kept) < _LISTED_MAX:
+            kept.append(_shown(entry))
+    after = {"total": counts.total(), "truncated": left <= 0}
+    return Reply(listing("reasons", _groups(groups, counts), after))
+
+
+async def _groups(
+    groups: dict[str, list[dict[str, Any]]], counts: Counter[str]
+) -> AsyncIterator[dict[str, Any]]:
+    ordered = sorted(groups, key=lambda reason: (-counts[reason], reason))
+    for reason in ordered[:_LISTED_MAX]:
+        yield {"reason": reason, "count": counts[reason], "letters": groups[reason]}
 
 
 def _shown(entry: _Entry) -> dict[str, Any]:
     values: dict[str, Any] = {"id": text(entry.letter_id), "url": url("jobs", entry.letter_id)}
     if entry.letter is not None:
         values |= {
-            "job_id": entry.letter.id,
-            "worker": entry.letter.worker,
+            "job_id": entry.letter.id[:_REASON_MAX],
+            "worker": entry.letter.worker[:_REASON_MAX],
             "failed_at_s": entry.letter.failed_at_s,
         }
     return values
 
 
-async def _chosen(exchange: Exchange) -> list[_Entry]:
+async def _chosen(exchange: Exchange) -> AsyncIterator[_Entry]:
     """The letters that the body chooses: by ``ids``, by ``reason``, or ``all``; the oldest
     ``limit`` of them."""
     values = exchange.json()
@@ -92,21 +122,20 @@ async def _chosen(exchange: Exchange) -> list[_Entry]:
     if ids is not None and not isinstance(ids, list):
         raise bad_request("ids must be an array of strings.")
     chosen = {job_id for job_id in ids or () if isinstance(job_id, str)}
-    fitting = [
-        entry
-        for entry in await _entries(exchange, limit if everything else LETTERS_MAX)
-        if everything or entry.reason == reason or text(entry.letter_id) in chosen
-    ]
-    return fitting[:limit]
+    count = limit if everything else LETTERS_MAX
+    async for entry, _size in _entries(exchange, count, sys.maxsize):
+        if everything or entry.reason == reason or text(entry.letter_id) in chosen:
+            yield entry
+            limit -= 1
+            if not limit:
+                return
 
 
 async def requeue(exchange: Exchange) -> dict[str, Any]:
     """Add the jobs to their queues again, each before its letter is dropped: a crash in between
     leaves the letter."""
-    done, failed = 0, []
-    for number, entry in enumerate(await _chosen(exchange)):
-        if number % _PER_SLICE == _PER_SLICE - 1:
-            await pause(exchange.host)
+    done, failed, failed_count = 0, [], 0
+    async for entry in _chosen(exchange):
         try:
             if entry.letter is None:
                 raise CommandError("ERR", entry.reason)
@@ -114,8 +143,11 @@ async def requeue(exchange: Exchange) -> dict[str, Any]:
             await exchange.call(b"ACKJOB", entry.letter_id)
             done += 1
         except CommandError as error:
-            failed.append({"id": text(entry.letter_id), "code": error.code, "detail": error.text})
-    return {"count": done, "failed": failed[:_LISTED_MAX], "failed_count": len(failed)}
+            failed_count += 1
+            if failed_count <= _LISTED_MAX:
+                what = {"code": error.code, "detail": error.text}
+                failed.append({"id": text(entry.letter_id), **what})
+    return {"count": done, "failed": failed, "failed_count": failed_count}
 
 
 def _words(letter: Letter) -> list[bytes]:
@@ -132,11 +164,11 @@ def _words(letter: Letter) -> list[bytes]:
 
 async def drop(exchange: Exchange) -> dict[str, Any]:
     """Acknowledge the letters, which deletes them."""
-    ids = [entry.letter_id for entry in await _chosen(exchange)]
-    for start in range(0, len(ids), _PER_SLICE):
-        await exchange.call(b"ACKJOB", *ids[start : start + _PER_SLICE])
-        await pause(exchange.host)
-    return {"count": len(ids), "failed": [], "failed_count": 0}
+    count = 0
+    async for entry in _chosen(exchange):
+        await exchange.call(b"ACKJOB", entry.letter_id)
+        count += 1
+    return {"count": count, "failed": [], "failed_count": 0}
 
 
 def deadletter_routes() -> list[Route]:
@@ -148,11 +180,14 @@ def deadletter_routes() -> list[Route]:
     return [
         Route(
             "GET", letters, list_letters, "Dead letters of the queue on this node, by reason",
-            answer=schema(total=NUMBER, reasons=reasons),
+            answer=schema(total=NUMBER, truncated=FLAG, reasons=reasons),
         ),
         Route(
             "POST", f"{letters}/requeue", requeue, "Add dead jobs to their queues again",
-            body=choice, answer=done,
+            body=choice, body_max=LETTERS_BODY_BYTES, answer=done,
         ),
-        Route("POST", f"{letters}/drop", drop, "Delete dead letters", body=choice, answer=done),
+        Route(
+            "POST", f"{letters}/drop", drop, "Delete dead letters", body=choice,
+            body_max=LETTERS_BODY_BYTES, answer=done,
+        ),
     ]  # fmt: skip

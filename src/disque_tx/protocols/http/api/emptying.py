@@ -12,13 +12,13 @@ from disque_tx.protocols.http.api.values import (
     TEXT,
     array,
     schema,
-    take_bytes,
     take_flag,
     take_ids,
+    take_queue,
 )
 from disque_tx.protocols.http.exchange import Exchange, whole
 from disque_tx.protocols.http.problems import bad_request
-from disque_tx.protocols.http.routes import Route
+from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Route
 
 _STATES: Final = ("queued", "delayed", "backoff", "in-hand", "any")
 _COUNT_MAX: Final = 2**53 - 1
@@ -44,7 +44,7 @@ async def flush(exchange: Exchange) -> dict[str, Any]:
 async def move(exchange: Exchange) -> dict[str, Any]:
     """QMOVE."""
     values = exchange.json()
-    words = [b"QMOVE", exchange.path["queue"], take_bytes(values, "to")]
+    words = [b"QMOVE", exchange.path["queue"], take_queue(values, "to")]
     if take_flag(values, "dead"):
         words.append(b"DEAD")
     if values.get("count") is not None:
@@ -66,6 +66,6 @@ def emptying_routes() -> list[Route]:
         Route(
             "POST", f"{queue}/move", move, "Move jobs of this node to another queue",
             body=schema(to=TEXT, to_base64=TEXT, count=NUMBER, ids=array(TEXT), dead=FLAG),
-            answer=schema(count=NUMBER), errors=(409, 503, 507),
+            body_max=IDS_BODY_BYTES, answer=schema(count=NUMBER), errors=(409, 503, 507),
         ),
     ]  # fmt: skip

@@ -11,11 +11,11 @@ from twisted.internet.interfaces import IDelayedCall, IPushProducer
 from zope.interface import implementer
 
 from disque_tx.events import KIND_NAMES, REASON_NAMES
-from disque_tx.protocols.http.api.queues import matching
+from disque_tx.protocols.http.api.queues import Pattern
 from disque_tx.protocols.http.api.values import ROOT, text
 from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.problems import Problem, bad_request
-from disque_tx.protocols.http.routes import Parameter, Route
+from disque_tx.protocols.http.routes import LIST_BYTES, Parameter, Route
 from disque_tx.services.interfaces import IHost, JobEvent
 
 _CONTENT_TYPE: Final = "text/event-stream; charset=utf-8"
@@ -145,7 +145,7 @@ class Streams:
         if unknown:
             raise bad_request(f"There is no kind of event {unknown[0][:50]!r}.")
         numbers = {KIND_NAMES.index(kind) for kind in kinds}
-        matches = matching(exchange.word("queue") or "*")
+        matches = Pattern(exchange.word("queue") or "*").matches
         if len(self._open) >= STREAMS_MAX:
             raise Problem(503, "STREAMS", f"At most {STREAMS_MAX} streams of events are open.")
 
@@ -167,7 +167,7 @@ def event_routes(host: IHost) -> list[Route]:
             "GET", f"{ROOT}/events", Streams().open, "Events of jobs as they happen",
             (
                 Parameter("queue", "A glob pattern for names", default="*"),
-                Parameter("kinds", "Kinds of events, separated by commas"),
+                Parameter("kinds", "Kinds of events, separated by commas", longest=LIST_BYTES),
             ),
             content_type="text/event-stream", errors=(503,),
         ),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
+from disque_tx.protocols.http.api.bodies import with_body
 from disque_tx.protocols.http.api.values import (
     NUMBER,
     REAL,
@@ -18,9 +20,10 @@ from disque_tx.protocols.http.api.values import (
     take_text,
     text,
 )
-from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.problems import Problem
-from disque_tx.protocols.http.routes import Handler, Parameter, Route
+from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Handler, Parameter, Route
+from disque_tx.protocols.http.streaming import listing
 
 _TIMEOUT_MS_MAX: Final = 60_000
 _WAIT_MS: Final = 10_000
@@ -48,21 +51,29 @@ SHOWN: Final = schema(
 )  # fmt: skip
 
 
-async def lease(exchange: Exchange) -> dict[str, Any]:
+async def lease(exchange: Exchange) -> Reply:
     """GETJOB; a client that goes away meanwhile takes no job with it."""
     count, wait_ms = exchange.number("count"), exchange.number("wait_ms")
     how = (b"TIMEOUT", b"%d" % wait_ms) if wait_ms else (b"NOHANG",)
     options = (*how, b"WITHCOUNTERS", b"COUNT", b"%d" % count)
     jobs = await exchange.call(b"GETJOB", *options, b"FROM", exchange.path["queue"])
-    return {"jobs": [job_value(job) for job in jobs or []]}
+    return Reply(listing("jobs", _rows(jobs or []), {}))
 
 
-async def show(exchange: Exchange) -> dict[str, Any]:
+async def _rows(jobs: list[list[Any]]) -> AsyncIterator[dict[str, Any]]:
+    for job in jobs:
+        yield job_value(job)
+
+
+async def show(exchange: Exchange) -> dict[str, Any] | Reply:
     """SHOW."""
     shown = await exchange.call(b"SHOW", exchange.path["id"])
     if shown is None:
         raise Problem(404, "NOJOB", "This node does not know the job.")
-    return pairs(shown)
+    body = shown[-1]
+    if body is None:
+        return pairs(shown)
+    return Reply(with_body(pairs(shown[:-2]), body, exchange.slices))
 
 
 async def working(exchange: Exchange) -> dict[str, Any]:
@@ -145,11 +156,12 @@ def job_routes() -> list[Route]:
         ),
         Route(
             "POST", f"{job}/nack", nack, failed, body=schema(delay_s=REAL, reason=TEXT),
-            answer=counted, errors=(507,),
+            body_max=IDS_BODY_BYTES, answer=counted, errors=(507,),
         ),
         Route(
             "POST", f"{jobs}/nack", nack_several, f"{failed}: several",
-            body=schema(ids=ids, delay_s=REAL, reason=TEXT), answer=counted, errors=(507,),
+            body=schema(ids=ids, delay_s=REAL, reason=TEXT), body_max=IDS_BODY_BYTES,
+            answer=counted, errors=(507,),
         ),
         Route("DELETE", job, _one(b"DELJOB"), "Delete from this node", answer=counted),
     ]  # fmt: skip
@@ -163,6 +175,7 @@ def job_routes() -> list[Route]:
                 _several(command),
                 f"{summary}: several",
                 body=schema(ids=ids),
+                body_max=IDS_BODY_BYTES,
                 answer=counted,
             )
         )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from disque_tx.protocols.http.api.slices import pause
 from disque_tx.protocols.http.api.values import FLAG, NUMBER, ROOT, TEXT, array, schema
-from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.problems import Problem
 from disque_tx.protocols.http.routes import Route
+from disque_tx.protocols.http.streaming import listing
 
 #: Events of one job that are shown, the newest ones.
 EVENTS_MAX: Final = 1_000
-#: Lookups at the same time.
-_LOOKUPS_MAX: Final = 2
+#: An ID of a job. Anything shorter could be found in every line of the log.
+_JOB_ID: Final = re.compile(rb"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
 _TYPE: Final = "disque.job."
 #: Members of an event, and the names of their values in the log; those that are there are shown.
 _MEMBERS: Final = {
@@ -29,33 +31,29 @@ _MEMBERS: Final = {
 }
 
 
-class Lives:
-    """Looks up the events of jobs, of few at a time."""
+async def show(exchange: Exchange) -> dict[str, Any] | Reply:
+    """The events of one job, oldest first. The log itself is not changed."""
+    job_id = exchange.path["id"]
+    if not _JOB_ID.fullmatch(job_id):
+        raise Problem(400, "BADID", "Invalid Job ID format.")
+    lookup = exchange.host.lookup(job_id)
+    if lookup is None:
+        return {"log": False, "complete": False, "events": []}
+    found: list[dict[str, Any]] = []
+    for lines in lookup:
+        found += [event for line in lines if (event := _event(line, job_id)) is not None]
+        if len(found) >= EVENTS_MAX:
+            break
+        await exchange.slices.turn()
+    found.sort(key=lambda event: str(event["time"]))
+    complete = lookup.complete and len(found) < EVENTS_MAX
+    after = {"log": True, "complete": complete}
+    return Reply(listing("events", _each(found[-EVENTS_MAX:]), after))
 
-    def __init__(self) -> None:
-        self._under_way = 0
 
-    async def show(self, exchange: Exchange) -> dict[str, Any]:
-        """The events of one job, oldest first. The log itself is not changed."""
-        job_id = exchange.path["id"]
-        lookup = exchange.host.lookup(job_id)
-        if lookup is None:
-            return {"log": False, "complete": False, "events": []}
-        if self._under_way >= _LOOKUPS_MAX:
-            raise Problem(503, "TRYLATER", "Other lookups in the event log are under way.")
-        self._under_way += 1
-        try:
-            found: list[dict[str, Any]] = []
-            for lines in lookup:
-                found += [event for line in lines if (event := _event(line, job_id)) is not None]
-                if len(found) >= EVENTS_MAX:
-                    break
-                await pause(exchange.host)
-        finally:
-            self._under_way -= 1
-        found.sort(key=lambda event: str(event["time"]))
-        complete = lookup.complete and len(found) < EVENTS_MAX
-        return {"log": True, "complete": complete, "events": found[-EVENTS_MAX:]}
+async def _each(events: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+    for event in events:
+        yield event
 
 
 def _event(line: bytes, job_id: bytes) -> dict[str, Any] | None:
@@ -79,8 +77,8 @@ def life_routes() -> list[Route]:
     event["required"] = ["time", "kind"]
     return [
         Route(
-            "GET", f"{ROOT}/jobs/{{id}}/events", Lives().show, "What happened to a job, as far as"
+            "GET", f"{ROOT}/jobs/{{id}}/events", show, "What happened to a job, as far as"
             " the event log of this node has it; the newest 256 MiB are looked at",
-            answer=schema(log=FLAG, complete=FLAG, events=array(event)), errors=(503,),
+            answer=schema(log=FLAG, complete=FLAG, events=array(event)), costly=True,
         ),
     ]  # fmt: skip

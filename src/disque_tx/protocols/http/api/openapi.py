@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from disque_tx import __version__
 from disque_tx.protocols.http.api.values import ROOT
-from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.problems import CONTENT_TYPE
-from disque_tx.protocols.http.routes import Parameter, Route, Routes
+from disque_tx.protocols.http.routes import NAME_BYTES, Parameter, Route, Routes
 
 #: Problems of every route, and those of routes that need a password.
 _COMMON: Final = (400, 405, 408, 413, 415, 421, 500)
 _GUARDED: Final = (401, 403, 429, 503)
+_NAME: Final = {"type": "string", "maxLength": NAME_BYTES}
 _PROBLEM: Final = {
     "type": "object",
     "required": ["type", "title", "status", "code", "detail"],
@@ -65,8 +67,7 @@ def _operation(route: Route) -> dict[str, Any]:
         content = {route.content_type: {"schema": route.answer or {}}}
         answers["503"] = {"description": "No, and why", "content": content}
     in_path = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in route.names
+        {"name": name, "in": "path", "required": True, "schema": _NAME} for name in route.names
     ]
     operation: dict[str, Any] = {
         "summary": route.summary,
@@ -84,6 +85,8 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": parameter.kind}
     if parameter.kind == "integer":
         schema |= {"minimum": parameter.least, "maximum": parameter.most}
+    else:
+        schema["maxLength"] = parameter.longest
     if parameter.choices:
         schema["enum"] = list(parameter.choices)
     if parameter.default is not None:
@@ -98,10 +101,14 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 
 def openapi_routes(routes: Routes) -> list[Route]:
-    """The description itself, which describes itself, too."""
+    """The description itself, which describes itself, too. It is made once, when it is first asked
+    for: then all routes are there."""
+    made: list[bytes] = []
 
-    def describe(exchange: Exchange) -> dict[str, Any]:
-        return description(routes)
+    def describe(exchange: Exchange) -> Reply:
+        if not made:
+            made.append(json.dumps(description(routes), separators=(",", ":")).encode())
+        return Reply(made[0])
 
     return [
         Route(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from disque_tx.protocols.http.api.values import (
@@ -15,13 +16,17 @@ from disque_tx.protocols.http.api.values import (
     text,
     url,
 )
-from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.problems import Problem, bad_request
-from disque_tx.protocols.http.routes import Parameter, Route
+from disque_tx.protocols.http.routes import IDS_BODY_BYTES, LIST_BYTES, Parameter, Route
+from disque_tx.protocols.http.slices import Share
+from disque_tx.protocols.http.streaming import listing
 
 _SETTINGS_MAX: Final = 100
 _PAGE_MAX: Final = 1_000
 _OFFSET_MAX: Final = 100_000
+#: What a policy costs, in bytes that are looked at.
+POLICY_BYTES: Final = 4 * 1024
 _POLICY: Final = schema(pattern=TEXT, url=TEXT, settings={"type": "object"})
 
 
@@ -34,12 +39,20 @@ def _policy(row: list[Any]) -> dict[str, Any]:
     }
 
 
-async def list_policies(exchange: Exchange) -> dict[str, Any]:
-    """QPOLICY LIST."""
+def list_policies(exchange: Exchange) -> Reply:
+    """A page of the policies. Only those on it are looked at."""
     limit, offset = exchange.number("limit"), exchange.number("offset")
-    rows = await exchange.call(b"QPOLICY", b"LIST")
-    page = [_policy(row) for row in rows[offset : offset + limit]]
-    return {"total": len(rows), "policies": page}
+    patterns = exchange.host.view.policies()
+    page = _page(exchange, patterns[offset : offset + limit])
+    return Reply(listing("policies", page, {"total": len(patterns)}))
+
+
+async def _page(exchange: Exchange, patterns: list[bytes]) -> AsyncIterator[dict[str, Any]]:
+    share = Share(exchange.slices)
+    for pattern in patterns:
+        await share.spend(POLICY_BYTES)
+        for row in await exchange.call(b"QPOLICY", b"LIST", pattern):
+            yield _policy(row)
 
 
 async def one_policy(exchange: Exchange) -> dict[str, Any]:
@@ -107,11 +120,17 @@ def policy_routes() -> list[Route]:
         ),
         Route(
             "POST", policy, set_policy, "Give a pattern settings, all or none",
-            body=schema(settings={"type": "object"}), answer=_POLICY, errors=(404,),
+            body=schema(settings={"type": "object"}), body_max=IDS_BODY_BYTES,
+            answer=_POLICY, errors=(404,),
         ),
         Route(
             "DELETE", policy, delete_policy, "Take settings from a pattern",
-            (Parameter("settings", "Some, with commas between them; all without it"),),
+            (
+                Parameter(
+                    "settings", "Some, with commas between them; all without it",
+                    longest=LIST_BYTES,
+                ),
+            ),
             answer=schema(count=NUMBER),
         ),
         Route(

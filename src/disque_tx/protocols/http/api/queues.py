@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from fnmatch import translate
 from heapq import nlargest, nsmallest
 from re import compile as compiled
@@ -9,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.protocols.http.api.slices import QUEUES_PER_SLICE, all_queues, pause
+from disque_tx.protocols.http.api.bodies import SHOWN_BODY, queued_jobs
 from disque_tx.protocols.http.api.values import (
     FLAG,
     NUMBER,
@@ -17,19 +18,18 @@ from disque_tx.protocols.http.api.values import (
     ROOT,
     TEXT,
     array,
-    job_value,
     schema,
     take_flag,
     text,
     url,
 )
-from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.problems import Problem, bad_request
-from disque_tx.protocols.http.routes import Parameter, Route
+from disque_tx.protocols.http.routes import NAME_BYTES, Parameter, Route
+from disque_tx.protocols.http.slices import COMPARISONS_PER_BYTE, Share, all_queues
+from disque_tx.protocols.http.streaming import listing
 from disque_tx.services.interfaces import IHost, QueueFigures
 
-_PATTERN_MAX: Final = 256
-_NAME_MAX: Final = 1_024
 _PAGE_MAX: Final = 1_000
 _OFFSET_MAX: Final = 100_000
 _PEEK_MAX: Final = 1_000
@@ -50,17 +50,29 @@ def queue_value(host: IHost, queue: QueueFigures) -> dict[str, Any]:
     return {**values, "url": url("queues", queue.name)}
 
 
-def matching(pattern: str) -> Any:
-    """A function that tells whether a name of bytes matches a glob pattern."""
-    if len(pattern) > _PATTERN_MAX:
-        raise bad_request(f"A pattern has {_PATTERN_MAX} characters at most.")
-    match = compiled(translate(pattern)).match
-    return lambda name: len(name) <= _NAME_MAX and match(text(name)) is not None
+class Pattern:
+    """A glob pattern for names of queues."""
+
+    def __init__(self, pattern: str) -> None:
+        self._size = len(pattern.encode())
+        self._everything = pattern == "*"
+        self._match = compiled(translate(pattern)).match
+
+    def matches(self, name: bytes) -> bool:
+        """Whether a name is meant."""
+        if len(name) > NAME_BYTES:
+            return False
+        return self._everything or self._match(text(name)) is not None
+
+    def cost(self, name: bytes) -> int:
+        """What comparing a name costs at most, in bytes that are looked at."""
+        compared = 0 if self._everything else self._size * min(len(name), NAME_BYTES)
+        return compared // COMPARISONS_PER_BYTE
 
 
-async def list_queues(exchange: Exchange) -> dict[str, Any]:
+async def list_queues(exchange: Exchange) -> Reply:
     """A page of the queues. Only as many as the page needs are kept while they are looked at."""
-    wanted = matching(exchange.word("match") or "*")
+    wanted, share = Pattern(exchange.word("match") or "*"), Share(exchange.slices)
     sort, limit, offset = exchange.word("sort"), exchange.number("limit"), exchange.number("offset")
     kept: list[QueueFigures] = []
     choose = nlargest if exchange.word("order") == "desc" else nsmallest
@@ -70,19 +82,24 @@ async def list_queues(exchange: Exchange) -> dict[str, Any]:
 
     total = 0
     unsorted: list[QueueFigures] = []
-    async for some in all_queues(exchange.host):
-        unsorted += [queue for queue in some if wanted(queue.name)]
+    async for some in all_queues(exchange.host, exchange.slices):
+        for queue in some:
+            await share.spend(wanted.cost(queue.name))
+            if wanted.matches(queue.name):
+                unsorted.append(queue)
         if len(unsorted) > max(_PAGE_MAX, len(kept)):
             total += len(unsorted)
             kept, unsorted = choose(offset + limit, kept + unsorted, key=key), []
     total += len(unsorted)
     kept = choose(offset + limit, kept + unsorted, key=key)
-    values: list[dict[str, Any]] = []
-    for number, queue in enumerate(kept[offset:]):
-        if number % QUEUES_PER_SLICE == QUEUES_PER_SLICE - 1:
-            await pause(exchange.host)
-        values.append(queue_value(exchange.host, queue))
-    return {"total": total, "queues": values}
+    return Reply(listing("queues", _rows(exchange, kept[offset:]), {"total": total}))
+
+
+async def _rows(exchange: Exchange, queues: list[QueueFigures]) -> AsyncIterator[dict[str, Any]]:
+    share = Share(exchange.slices)
+    for queue in queues:
+        await share.spend(2 * len(queue.name))
+        yield queue_value(exchange.host, queue)
 
 
 def _queue(exchange: Exchange) -> QueueFigures:
@@ -97,12 +114,11 @@ def one_queue(exchange: Exchange) -> dict[str, Any]:
     return queue_value(exchange.host, _queue(exchange))
 
 
-async def peek(exchange: Exchange) -> dict[str, Any]:
-    """QPEEK."""
+def peek(exchange: Exchange) -> Reply:
+    """Jobs from either end of the queue."""
     count = exchange.number("count")
     signed = -count if exchange.word("from") == "newest" else count
-    jobs = await exchange.call(b"QPEEK", exchange.path["queue"], b"%d" % signed)
-    return {"jobs": [job_value(job) for job in jobs]}
+    return Reply(listing("jobs", queued_jobs(exchange, signed), {}))
 
 
 async def pause_queue(exchange: Exchange) -> dict[str, Any]:
@@ -138,7 +154,7 @@ def queue_routes() -> list[Route]:
                 Parameter("count", "Jobs at most", "integer", 10, 1, _PEEK_MAX),
                 Parameter("from", "Which end", default="oldest", choices=("oldest", "newest")),
             ),
-            answer=schema(jobs=array({"type": "object"})),
+            answer=schema(jobs=array(schema(id=TEXT, queue=TEXT, url=TEXT, **SHOWN_BODY))),
         ),
         Route(
             "POST", f"{queue}/pause", pause_queue, "Pause the queue, or go on",

@@ -2,31 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
+from disque_tx.protocols.http.api.bodies import SHOWN_BODY, Bodies
 from disque_tx.protocols.http.api.jobs import SHOWN
 from disque_tx.protocols.http.api.values import ROOT, TEXT, array, pairs, schema, text, url
-from disque_tx.protocols.http.exchange import Exchange
+from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.routes import Parameter, Route
+from disque_tx.protocols.http.slices import Share
+from disque_tx.protocols.http.streaming import listing
 
 #: ``active``: in the hands of a client, delayed, or in backoff.
 _STATES: Final = ("any", "wait-repl", "active", "queued", "acked")
 _COUNT_MAX: Final = 1_000
-_FOUND: Final = schema(**SHOWN["properties"], url=TEXT)
+#: Jobs that one command looks for.
+SCAN_COUNT: Final = 20
+_FOUND: Final = schema(**{**SHOWN_BODY, **SHOWN["properties"]}, url=TEXT)
 
 
-async def scan(exchange: Exchange) -> dict[str, Any]:
-    """JSCAN."""
-    cursor, state = exchange.number("cursor"), str(exchange.word("state"))
-    words = [b"JSCAN", b"%d" % cursor, b"COUNT", b"%d" % exchange.number("count")]
-    words += [b"QUEUE", exchange.path["queue"], b"REPLY", b"all"]
+async def scan(exchange: Exchange) -> Reply:
+    """JSCAN, and SHOW of what it finds."""
+    ids, after = await _found(exchange)
+    return Reply(
+        listing("jobs", _shown(exchange, ids), {"cursor": None if after == b"0" else text(after)})
+    )
+
+
+async def _found(exchange: Exchange) -> tuple[list[bytes], bytes]:
+    """The IDs of jobs, and the cursor to go on with. Rare jobs are not looked for without end: the
+    command passes over so many others for each that is asked for."""
+    state, count = str(exchange.word("state")), exchange.number("count")
+    after, ids = b"%d" % exchange.number("cursor"), list[bytes]()
+    words = [b"QUEUE", exchange.path["queue"]]
     if state != "any":
         words += [b"STATE", state.encode()]
-    after, found = await exchange.call(*words)
-    jobs = [pairs(job) for job in found]
-    for job in jobs:
-        job["url"] = url("jobs", job["id"].encode())
-    return {"jobs": jobs, "cursor": None if after == b"0" else text(after)}
+    for asked in range(0, count, SCAN_COUNT):
+        if asked or exchange.slices.busy:
+            await exchange.slices.turn()
+        part = b"%d" % min(SCAN_COUNT, count - len(ids))
+        after, found = await exchange.call(b"JSCAN", after, b"COUNT", part, *words)
+        ids += [status.text for status in found]
+        if after == b"0" or len(ids) >= count:
+            break
+    return ids, after
+
+
+async def _shown(exchange: Exchange, ids: list[bytes]) -> AsyncIterator[dict[str, Any]]:
+    """These jobs, as far as they are still there."""
+    share, bodies, view = Share(exchange.slices), Bodies(), exchange.host.view
+    for job_id in ids:
+        known = view.body(job_id, 0)
+        await share.spend(known[1] if known is not None else 0)
+        found = await exchange.call(b"SHOW", job_id)
+        if found is None:
+            continue
+        body = found.pop()
+        values = pairs(found[:-1])
+        if isinstance(body, bytes):
+            bodies.put(values, body, len(body))
+        else:
+            values["body"] = None
+        yield {**values, "url": url("jobs", job_id)}
 
 
 def scanning_routes() -> list[Route]:

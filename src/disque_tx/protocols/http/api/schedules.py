@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
+from disque_tx.errors import CommandError
 from disque_tx.protocols.http.api.adding import ADDED, JOB_MEMBERS, added_reply, option_words
+from disque_tx.protocols.http.api.bodies import SHOWN_BODY, Bodies
 from disque_tx.protocols.http.api.values import (
     FLAG,
     NUMBER,
@@ -14,27 +17,32 @@ from disque_tx.protocols.http.api.values import (
     put_bytes,
     schema,
     take_bytes,
+    take_queue,
     take_text,
     text,
     url,
 )
 from disque_tx.protocols.http.exchange import Exchange, Reply, whole
 from disque_tx.protocols.http.problems import bad_request
-from disque_tx.protocols.http.routes import Handler, Parameter, Route
+from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Handler, Parameter, Route
+from disque_tx.protocols.http.slices import Share
+from disque_tx.protocols.http.streaming import listing
 
 _EVERY_S_MAX: Final = 31_622_400
 _PAGE_MAX: Final = 1_000
 _OFFSET_MAX: Final = 100_000
+#: What a schedule costs, with its next occurrences, in bytes that are looked at.
+SCHEDULE_BYTES: Final = 16 * 1024
 _SCHEDULE: Final = schema(
-    name=TEXT, url=TEXT, when=TEXT, zone=TEXT, missed=TEXT, paused=FLAG, queue=TEXT, body=TEXT,
-    body_base64=TEXT, options=array(TEXT), last_s={"type": ["integer", "null"]},
-    next_s=array(NUMBER), node=TEXT, error=TEXT,
+    name=TEXT, url=TEXT, when=TEXT, zone=TEXT, missed=TEXT, paused=FLAG, queue=TEXT, **SHOWN_BODY,
+    options=array(TEXT), last_s={"type": ["integer", "null"]}, next_s=array(NUMBER), node=TEXT,
+    error=TEXT,
 )  # fmt: skip
 
 
-def _schedule(found: dict[bytes, Any]) -> dict[str, Any]:
+def _without_body(found: dict[bytes, Any]) -> dict[str, Any]:
     names = (b"when", b"zone", b"missed", b"queue", b"node", b"error")
-    values: dict[str, Any] = {
+    return {
         "name": text(found[b"name"]),
         "url": url("schedules", found[b"name"]),
         **{text(name): text(found[name]) for name in names},
@@ -43,21 +51,36 @@ def _schedule(found: dict[bytes, Any]) -> dict[str, Any]:
         "last_s": found[b"last"] or None,
         "next_s": found[b"next"],
     }
-    put_bytes(values, "body", found[b"body"])
-    return values
 
 
-async def list_schedules(exchange: Exchange) -> dict[str, Any]:
-    """SCHEDULE LIST."""
+def list_schedules(exchange: Exchange) -> Reply:
+    """A page of the schedules. Only those on it are looked at: occurrences cost time."""
     limit, offset = exchange.number("limit"), exchange.number("offset")
-    rows = await exchange.call(b"SCHEDULE", b"LIST")
-    page = [_schedule(row) for row in rows[offset : offset + limit]]
-    return {"total": len(rows), "schedules": page}
+    names = exchange.host.view.schedules()
+    page = _page(exchange, names[offset : offset + limit])
+    return Reply(listing("schedules", page, {"total": len(names)}))
+
+
+async def _page(exchange: Exchange, names: list[bytes]) -> AsyncIterator[dict[str, Any]]:
+    share, bodies = Share(exchange.slices), Bodies()
+    for name in names:
+        await share.spend(SCHEDULE_BYTES)
+        try:
+            found = await exchange.call(b"SCHEDULE", b"GET", name)
+        except CommandError:
+            continue  # it was deleted meanwhile
+        body = found[b"body"]
+        values = _without_body({**found, b"next": found[b"next"][:1]})
+        bodies.put(values, body, len(body))
+        yield values
 
 
 async def one_schedule(exchange: Exchange) -> dict[str, Any]:
     """SCHEDULE GET."""
-    return _schedule(await exchange.call(b"SCHEDULE", b"GET", exchange.path["name"]))
+    found = await exchange.call(b"SCHEDULE", b"GET", exchange.path["name"])
+    values = _without_body(found)
+    put_bytes(values, "body", found[b"body"])
+    return values
 
 
 async def set_schedule(exchange: Exchange) -> dict[str, Any]:
@@ -67,7 +90,7 @@ async def set_schedule(exchange: Exchange) -> dict[str, Any]:
     for name in ("tz", "missed"):
         if values.get(name) is not None:
             words += [name.upper().encode(), take_text(name, values[name])]
-    words += [b"QUEUE", take_bytes(values, "queue"), take_bytes(values, "body")]
+    words += [b"QUEUE", take_queue(values, "queue"), take_bytes(values, "body")]
     words += option_words(values)
     await exchange.call(b"SCHEDULE", b"SET", exchange.path["name"], *words)
     return await one_schedule(exchange)
@@ -121,7 +144,7 @@ def schedule_routes() -> list[Route]:
         ),
         Route(
             "PUT", schedule, set_schedule, "Add a job whenever it is due; replaces the schedule of"
-            " that name", body=new, answer=_SCHEDULE, errors=(404,),
+            " that name", body=new, body_max=IDS_BODY_BYTES, answer=_SCHEDULE, errors=(404,),
         ),
         Route(
             "DELETE", schedule, _changing(b"DEL"), "Delete a schedule; jobs that it added stay",

@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from disque_tx.protocols.http.problems import Problem, bad_request
+from disque_tx.protocols.http.routes import NAME_BYTES
 
 ROOT: Final = "/api/v1"
 TEXT: Final[dict[str, Any]] = {"type": "string"}
@@ -46,6 +47,14 @@ def take_bytes(values: dict[str, Any], name: str) -> bytes:
     except ValueError as error:
         raise bad_request(f"{name}_base64 is not valid: {error}.") from None
     raise bad_request(f"{name}_base64 must be a string.")
+
+
+def take_queue(values: dict[str, Any], name: str) -> bytes:
+    """The name of a queue, as :func:`take_bytes`."""
+    queue = take_bytes(values, name)
+    if len(queue) > NAME_BYTES:
+        raise bad_request(f"{name} has {NAME_BYTES} bytes at most.")
+    return queue
 
 
 def take_text(name: str, value: object) -> bytes:

@@ -9,9 +9,9 @@ from prometheus_client.exposition import choose_encoder
 
 from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.metrics.collector import NodeCollector
-from disque_tx.protocols.http.metrics.perqueue import FAMILIES, name_filter, queue_metrics
+from disque_tx.protocols.http.metrics.perqueue import FAMILIES, NameFilter, queue_metrics
 from disque_tx.protocols.http.problems import bad_request
-from disque_tx.protocols.http.routes import Parameter, Route
+from disque_tx.protocols.http.routes import LIST_BYTES, Parameter, Route
 from disque_tx.services.interfaces import IHost
 
 _PLAIN: Final = "text/plain"
@@ -30,17 +30,17 @@ class Pages:
         encode, content_type = choose_encoder(_accepted(exchange))
         return Reply(encode(self._registry), content_type=content_type)
 
-    async def detailed(self, exchange: Exchange) -> Reply:
+    def detailed(self, exchange: Exchange) -> Reply:
         """Figures of every queue that is asked for."""
         names = [name for name in (exchange.word("family") or "").split(",") if name]
         unknown = sorted(set(names) - set(FAMILIES))
         if unknown:
             raise bad_request(f"There is no family {unknown[0][:50]!r}.")
         families = [FAMILIES[name] for name in names or FAMILIES]
-        wanted = name_filter(exchange.word("queue") or ".*")
+        wanted = NameFilter(exchange.word("queue") or ".*")
         _encode, content_type = choose_encoder(_accepted(exchange))
         openmetrics = content_type.startswith("application/openmetrics-text")
-        body = await queue_metrics(exchange.host, families, wanted, openmetrics)
+        body = queue_metrics(exchange, families, wanted, openmetrics)
         return Reply(body, content_type=content_type)
 
 
@@ -57,9 +57,12 @@ def metrics_routes(host: IHost) -> list[Route]:
         Route(
             "GET", "/metrics/detailed", pages.detailed, "Metrics of its queues",
             (
-                Parameter("family", f"Some of {', '.join(FAMILIES)}, separated by commas"),
+                Parameter(
+                    "family", f"Some of {', '.join(FAMILIES)}, separated by commas",
+                    longest=LIST_BYTES,
+                ),
                 Parameter("queue", "A pattern for names: text, . and .* and |", default=".*"),
             ),
-            content_type=_PLAIN,
+            content_type=_PLAIN, costly=True,
         ),
     ]  # fmt: skip

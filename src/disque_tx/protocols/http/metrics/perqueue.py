@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from fnmatch import translate
-from itertools import chain
-from operator import attrgetter
 from re import compile as compiled
 from typing import Any, Final
 
 import attrs
 
-from disque_tx.protocols.http.api.slices import all_queues
+from disque_tx.protocols.http.exchange import Exchange
 from disque_tx.protocols.http.problems import bad_request
-from disque_tx.services.interfaces import IHost, QueueFigures
+from disque_tx.protocols.http.routes import NAME_BYTES
+from disque_tx.protocols.http.slices import COMPARISONS_PER_BYTE, SLICE_BYTES, Share, all_queues
+from disque_tx.services.interfaces import QueueFigures
 
-_PATTERN_MAX: Final = 256
-_NAME_MAX: Final = 1_024
 _SPECIAL: Final = frozenset("()[]{}+?*|^$\\")
+#: About what stands in a line around the name of a queue.
+_LINE_BYTES: Final = 60
 
 
 @attrs.frozen
@@ -42,17 +43,12 @@ class Family:
         kind = "counter" if self.counter else "gauge"
         return f"# HELP {name} {self.help}\n# TYPE {name} {kind}\n"
 
-    def lines(self, labels: list[str], queues: list[QueueFigures]) -> str:
-        """The values of these queues."""
-        before, text = f'{self.sample}{{queue="', ""
-        for member in self.members:
-            after = f'",{self.label}="{member}"}} ' if self.label else '"} '
-            values: Iterable[Any] = map(attrgetter(member), queues)
-            if member == "pause":
-                values = [int(value != "none") for value in values]
-            pairs = zip(labels, values, strict=True)
-            text += "".join([f"{before}{label}{after}{value}\n" for label, value in pairs])
-        return text
+    def values(self, member: str, labels: list[str], values: Sequence[Any]) -> str:
+        """The lines of one member, for these queues."""
+        after = f'",{self.label}="{member}"}} ' if self.label else '"} '
+        before = f'{self.sample}{{queue="'
+        pairs = zip(labels, values, strict=True)
+        return "".join([f"{before}{label}{after}{value}\n" for label, value in pairs])
 
 
 #: ``queued`` is in the queue; the others are jobs that come back to it, unless they end.
@@ -71,14 +67,33 @@ FAMILIES: Final = {
 }
 
 
-def name_filter(pattern: str) -> Callable[[bytes], bool]:
+class NameFilter:
     """Whether a queue's name matches all of a regular expression.
 
     Of regular expressions this takes letters, ``.``, ``.*``, ``|`` and characters escaped with a
     backslash: with groups and counts, a pattern could occupy the node for hours.
     """
-    if len(pattern) > _PATTERN_MAX:
-        raise bad_request(f"A pattern has {_PATTERN_MAX} characters at most.")
+
+    def __init__(self, pattern: str) -> None:
+        branches = _branches(pattern)
+        self._size = len(pattern)
+        self._everything = "*" in branches
+        self._match = compiled("|".join(map(translate, branches))).match
+
+    def matches(self, name: bytes) -> bool:
+        """Whether a queue is meant."""
+        if len(name) > NAME_BYTES:
+            return False
+        return self._everything or self._match(name.decode("utf-8", "replace")) is not None
+
+    def cost(self, name: bytes) -> int:
+        """What comparing a name costs at most, in bytes that are looked at."""
+        compared = 0 if self._everything else self._size * min(len(name), NAME_BYTES)
+        return compared // COMPARISONS_PER_BYTE
+
+
+def _branches(pattern: str) -> list[str]:
+    """The glob patterns that a pattern consists of."""
     branches, glob, rest = [], "", pattern
     while rest:
         one, rest = rest[0], rest[1:]
@@ -95,11 +110,7 @@ def name_filter(pattern: str) -> Callable[[bytes], bool]:
             raise bad_request(f"A pattern may contain . and .* and |, and {one!r} only behind \\.")
         else:
             glob += one
-    branches.append(glob)
-    if "*" in branches:
-        return lambda name: len(name) <= _NAME_MAX
-    match = compiled("|".join(map(translate, branches))).match
-    return lambda name: len(name) <= _NAME_MAX and bool(match(name.decode("utf-8", "replace")))
+    return [*branches, glob]
 
 
 def _label(name: bytes) -> str:
@@ -109,16 +120,54 @@ def _label(name: bytes) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
+class Figures:
+    """The figures of many queues, in columns: as text they would take a hundred times as much."""
+
+    def __init__(self, families: list[Family]) -> None:
+        self.names: list[bytes] = []
+        self.columns: dict[str, array[Any]] = {
+            member: array("d" if member == "oldest_s" else "q")
+            for family in families
+            for member in family.members
+        }
+
+    def add(self, queue: QueueFigures) -> None:
+        """Another queue."""
+        self.names.append(queue.name)
+        for member, column in self.columns.items():
+            value = getattr(queue, member)
+            column.append(int(value != "none") if member == "pause" else value)
+
+
 async def queue_metrics(
-    host: IHost, families: list[Family], wanted: Callable[[bytes], bool], openmetrics: bool
-) -> bytes:
-    """The text of these families."""
-    texts = [[family.title(openmetrics)] for family in families]
-    async for some in all_queues(host):
-        queues = [queue for queue in some if wanted(queue.name)]
-        labels = [_label(queue.name) for queue in queues]
-        for family, text in zip(families, texts, strict=True):
-            text.append(family.lines(labels, queues))
+    exchange: Exchange, families: list[Family], wanted: NameFilter, openmetrics: bool
+) -> AsyncGenerator[bytes, None]:
+    """The text of these families. All queues of a family stand together, as the format wants it, so
+    the figures are collected first, of one walk over all queues."""
+    figures, share = Figures(families), Share(exchange.slices)
+    async for some in all_queues(exchange.host, exchange.slices):
+        for queue in some:
+            await share.spend(wanted.cost(queue.name))
+            if wanted.matches(queue.name):
+                figures.add(queue)
+    for family in families:
+        yield family.title(openmetrics).encode()
+        for start, end in _parts(figures.names):
+            labels = [_label(name) for name in figures.names[start:end]]
+            for member in family.members:
+                column = figures.columns[member]
+                yield family.values(member, labels, column[start:end]).encode()
     if openmetrics:
-        texts.append(["# EOF\n"])
-    return "".join(chain.from_iterable(texts)).encode()
+        yield b"# EOF\n"
+
+
+def _parts(names: list[bytes]) -> Iterator[tuple[int, int]]:
+    """Ranges of names that have, with what stands around them, about as many bytes as a slice."""
+    start = size = 0
+    for at, name in enumerate(names):
+        size += len(name) + _LINE_BYTES
+        if size >= SLICE_BYTES:
+            yield start, at + 1
+            start, size = at + 1, 0
+    if start < len(names):
+        yield start, len(names)
