@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from disque_tx.spark.errors import BadTable, OutputExists, OutputOverlaps, PipelineError
@@ -131,7 +132,7 @@ class OutputTests(PipelineCase):
         self.assertTrue(link.is_symlink())
 
 
-def _refusing(storage: Storage, work: str) -> object:
+def _refusing(storage: Storage, work: str) -> Callable[[str, str], None]:
     """A ``move`` that fails for one folder, as on a disk that is read-only meanwhile."""
     move = storage.move
 
