@@ -206,6 +206,25 @@ class DeadLetterTests(SlicedCase):
         self.assertIn("not a dead letter", done["failed"][0]["detail"])
         self.assertEqual(1, self.call(b"QLEN", b"dead:mail"))
 
+    def test_hostile(self) -> None:
+        """Letters that any producer may have written are listed as JSON, and are not in the way of
+        the others when all are put back."""
+        values = json.loads(letter("hostile"))
+        for change in (
+            {"queue": "\ud800"}, {"failed_at_s": float("nan")}, {"failed_at_s": 1e300},
+            {"replicate": 2**31}, {"ttl_s": 0, "id": "x"}, {"queue": ""},
+        ):  # fmt: skip
+            self.add(json.dumps({**values, **change}).encode())
+        listed = self.slow("GET", self.letters)
+        self.assertEqual(67, listed.json["total"])
+        self.assertNotIn(b"NaN", listed.body)
+        done = self.slow("POST", f"{self.letters}/requeue", {"all": True})
+        self.assertEqual(200, done.status, done.body)
+        left = self.call(b"QLEN", b"dead:mail")
+        self.assertEqual(67, done.json["count"] + left)
+        self.assertGreaterEqual(done.json["count"], 60)
+        self.assertEqual(left, done.json["failed_count"])
+
     def test_drop(self) -> None:
         """Single letters, or all, can be dropped."""
         listed = self.slow("GET", self.letters).json
