@@ -325,11 +325,12 @@ class OneNodeTests(WorkTestCase):
         """Letters that somebody made up are listed as JSON, and are not in the way of the others
         when all are put back: neither those that cannot be read nor one that a node refuses."""
         good = Letter("back", "D-a", b"x", "why", "", "w", 0, 0, 0.0, (), 60, 600, 1)
-        values = json.loads(good.encoded())
-        for number, change in enumerate(
-            ({"queue": "\ud800"}, {"failed_at_s": float("nan")}, {"failed_at_s": 1e300},
-             {"queue": "closed"}, {"reason": "\ud800"})
-        ):  # fmt: skip
+        values: dict[str, Any] = json.loads(good.encoded())
+        changes: list[dict[str, Any]] = [
+            {"queue": "\ud800"}, {"failed_at_s": float("nan")}, {"failed_at_s": 1e300},
+            {"queue": "closed"}, {"reason": "\ud800"},
+        ]  # fmt: skip
+        for number, change in enumerate(changes):
             body = json.dumps({**values, "id": str(number), **change}).encode()
             self.disque.add_job("dead:back", body)
         self.disque.add_job("dead:back", good.encoded())
