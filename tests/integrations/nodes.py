@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from disque_tx.client.blocking.servers import Servers
+from disque_tx.integrations.leases import Leases
 from tests.client.blocking.test_session import ADDED
 from tests.client.scripted import JOB_ID, NO_ANSWER, ScriptedNode, ScriptedTestCase, array, job
 
@@ -10,6 +14,20 @@ NOTHING = b"*-1\r\n"
 #: Of threads of their own, in between.
 _HEARTBEATS = b"WORKING"
 __all__ = ["ADDED", "JOB_ID", "NOTHING", "NO_ANSWER", "ONE", "FrameworkCase", "array", "job"]
+
+
+class RecordingLeases(Leases):
+    """Leases that note what the node had been asked for when a job was withdrawn from them."""
+
+    def __init__(self, connect: Callable[[], Servers], asked: Callable[[], list[str]]) -> None:
+        super().__init__(connect)
+        self.withdrawn: list[tuple[str, list[str]]] = []
+        self._asked = asked
+
+    def withdraw(self, job_id: str) -> None:
+        """Withdraw it."""
+        super().withdraw(job_id)
+        self.withdrawn.append((job_id, self._asked()))
 
 
 class FrameworkCase(ScriptedTestCase):
@@ -33,6 +51,12 @@ class FrameworkCase(ScriptedTestCase):
             for words in self.scripted.requests
             if words[0] not in (_HEARTBEATS, b"GETJOB", b"PING")
         ]
+
+    def leases(self, connect: Callable[[], Servers]) -> RecordingLeases:
+        """Leases that are stopped after the test."""
+        leases = RecordingLeases(connect, self.commands)
+        self.addCleanup(leases.stop)
+        return leases
 
     def commands(self) -> list[str]:
         """The names of these requests."""

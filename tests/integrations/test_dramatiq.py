@@ -10,7 +10,7 @@ from dramatiq.errors import ConnectionFailed
 from disque_tx.client.errors import OutOfMemory
 from disque_tx.integrations.dramatiq import DisqueBroker
 from tests.client.scripted import HANG_UP
-from tests.integrations.nodes import JOB_ID, FrameworkCase
+from tests.integrations.nodes import JOB_ID, NOTHING, FrameworkCase, array, job
 
 _OOM = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 _DEAD = "dramatiq:default.XQ"
@@ -24,6 +24,7 @@ class ConsumerTests(FrameworkCase):
         self.broker = DisqueBroker(self.scripted.address, middleware=[], dead_message_ttl_s=77)
         self.addCleanup(self.broker.close)
         self.broker.declare_queue("default")
+        self.broker.leases = self.held = self.leases(self.broker.client.servers)
         self.message: Message[Any] = Message(
             queue_name="default", actor_name="send", args=(1,), kwargs={}, options={}
         )
@@ -92,11 +93,25 @@ class ConsumerTests(FrameworkCase):
         self.assert_free(consumer)
 
     def test_requeue(self) -> None:
-        """A message that a worker gives back at its end is not acknowledged, but queued again."""
+        """A message that a worker gives back at its end is not acknowledged, but queued again, when
+        no heartbeat can come after that."""
         consumer, message = self.fetched()
         consumer.requeue([message])
         self.assertEqual([["NACK", JOB_ID]], self.asked())
+        self.assertEqual([(JOB_ID, [])], self.held.withdrawn)
         self.assert_free(consumer)
+
+    def test_closed(self) -> None:
+        """What was fetched and not begun is queued again; what was begun stays held."""
+        consumer, _ = self.fetched()
+        second = JOB_ID.replace("I7A", "X7A")
+        self.scripted.answer("GETJOB", array(job(second, self.message.encode())), NOTHING)
+        consumer._prefetch = 2  # type: ignore[attr-defined]
+        consumer._ready.append(consumer._fetched())  # type: ignore[attr-defined]
+        consumer.close()
+        self.assertEqual([["NACK", second]], self.asked())
+        self.assertEqual([(second, [])], self.held.withdrawn)
+        self.assertTrue(self.broker.leases.holds(JOB_ID))
 
     def test_enqueue(self) -> None:
         """A message is added with its terms; its delay is rounded up, and not part of its life."""

@@ -57,51 +57,69 @@ class ChannelTests(FrameworkCase):
         )
         self.addCleanup(self.connection.release)
         self.channel: Channel = self.connection.channel()
-        self.leases = self.channel.broker.leases
+        self.channel.basic_qos(0, 1, False)
+        broker = self.channel.broker
+        broker.leases = self.held = self.leases(broker.client.servers)
 
     def got(self) -> Any:
         """A message that is held."""
         self.deliver(encoded(_MESSAGE))
         message = self.channel.basic_get("q")
         self.assertEqual(JOB_ID, message.delivery_tag)
-        self.assertTrue(self.leases.holds(JOB_ID))
+        self.assertTrue(self.held.holds(JOB_ID))
+        self.assertFalse(self.channel.qos.can_consume())
         return message
 
     def assert_settled(self, *words: str) -> None:
         """Assert what was asked for the message, and that nothing of it is left."""
         self.assertEqual([list(words)], self.asked())
-        self.assertFalse(self.leases.holds(JOB_ID))
+        self.assertFalse(self.held.holds(JOB_ID))
         self.assertEqual({}, self.channel._taken)
-        self.assertTrue(self.channel.qos.can_consume())
 
     def test_ack(self) -> None:
         """A message is acknowledged once, and not held any more."""
         self.got().ack()
         self.assert_settled("ACKJOB", JOB_ID)
+        self.assertTrue(self.channel.qos.can_consume())
 
     def test_requeue(self) -> None:
-        """A message that is given back is queued again."""
+        """A message that is given back is queued again, when no heartbeat can come after that."""
         self.got().requeue()
         self.assert_settled("NACK", JOB_ID)
+        self.assertEqual([(JOB_ID, [])], self.held.withdrawn)
+        self.assertTrue(self.channel.qos.can_consume())
 
     def test_reject(self) -> None:
         """A message that is rejected is done."""
         self.got().reject()
         self.assert_settled("ACKJOB", JOB_ID)
+        self.assertTrue(self.channel.qos.can_consume())
 
     def test_closed(self) -> None:
         """What is held at the end goes back to its queue; nothing of it is lost or acknowledged."""
         self.got()
         self.channel.close()
         self.assert_settled("NACK", JOB_ID)
+        self.assertEqual([(JOB_ID, [])], self.held.withdrawn)
+
+    def test_unwanted(self) -> None:
+        """A message of a queue from which nobody consumes any more goes back to it."""
+        self.deliver(encoded(_MESSAGE))
+        self.channel._arrived(self.channel.broker.client.take("q"))
+        self.assertEqual(0, self.channel.deliver())
+        self.assert_settled("NACK", JOB_ID)
+        self.assertEqual([(JOB_ID, [])], self.held.withdrawn)
 
     def test_damaged(self) -> None:
         """A job that is no message becomes a dead letter before it is acknowledged: a crash in
         between may double it, and never loses it."""
         self.deliver(b"\xff")
-        self.assertIsNone(self.channel.basic_get("q"))
+        (found,) = self.channel.broker.client.take("q")
+        self.channel._arrived([found])
+        self.connection.transport._callbacks["q"] = self.fail
+        self.assertEqual(0, self.channel.deliver())
         self.assertEqual([["ADDJOB", "dead:q"], ["ACKJOB", JOB_ID]], [w[:2] for w in self.asked()])
-        self.assertFalse(self.leases.holds(JOB_ID))
+        self.assertFalse(self.held.holds(JOB_ID))
 
     def test_damaged_and_away(self) -> None:
         """One of which no dead letter can be made is not acknowledged."""
@@ -120,7 +138,7 @@ class ChannelTests(FrameworkCase):
         self.assertEqual(1, os.eventfd_read(fd))
         self.connection.release()
         self.assertEqual(({}, set()), (loop.readers, loop.on_tick))
-        self.assertRaises(OSError, os.eventfd_read, fd)
+        self.assertRaises(OSError, os.fstat, fd)
 
 
 class FetcherTests(FrameworkCase):
