@@ -106,8 +106,8 @@ class ConsumerTests(FrameworkCase):
         consumer, _ = self.fetched()
         second = JOB_ID.replace("I7A", "X7A")
         self.scripted.answer("GETJOB", array(job(second, self.message.encode())), NOTHING)
-        consumer._prefetch = 2  # type: ignore[attr-defined]
-        consumer._ready.append(consumer._fetched())  # type: ignore[attr-defined]
+        consumer._prefetch = 2
+        consumer._ready.append(consumer._fetched())
         consumer.close()
         self.assertEqual([["NACK", second]], self.asked())
         self.assertEqual([(second, [])], self.held.withdrawn)
