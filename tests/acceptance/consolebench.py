@@ -95,3 +95,23 @@ class ConsoleCase(DaemonTestCase):
     def clean(self, browser: Browser) -> None:
         """Neither the console nor the browser complained."""
         self.assertEqual([], browser.log)
+
+
+class PageCase(ConsoleCase):
+    """A browser at the console of a node with data."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.serve()
+        self.job = fill(self.api)
+        self.page = self.browser()
+
+    def go(self, place: str, *texts: str) -> None:
+        """Open a page of the console, and wait until it shows these texts."""
+        self.page.open(f"{self.url}#/{place}")
+        for text in texts:
+            self.page.wait_for_text(text)
+
+    def queued(self, queue: str) -> int:
+        """The length of a queue."""
+        return int(self.api("GET", f"counts/{quote(queue, safe='')}")["queued"])

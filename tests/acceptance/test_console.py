@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from urllib.parse import quote
 
-from tests.acceptance.consolebench import ConsoleCase, fill, letter
+from tests.acceptance.consolebench import ConsoleCase, PageCase, fill
 from tests.acceptance.daemon import wait_for
 
 _HIDE = (
@@ -19,24 +18,8 @@ _COUNT = (
 )
 
 
-class PageTests(ConsoleCase):
-    """What each page shows and does."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.serve()
-        self.job = fill(self.api)
-        self.page = self.browser()
-
-    def go(self, place: str, *texts: str) -> None:
-        """Open a page of the console, and wait until it shows these texts."""
-        self.page.open(f"{self.url}#/{place}")
-        for text in texts:
-            self.page.wait_for_text(text)
-
-    def queued(self, queue: str) -> int:
-        """The length of a queue."""
-        return int(self.api("GET", f"counts/{quote(queue, safe='')}")["queued"])
+class PageTests(PageCase):
+    """What each page shows."""
 
     def test_overview(self) -> None:
         """One sees at first sight what the node does, and for how long back."""
@@ -72,16 +55,6 @@ class PageTests(ConsoleCase):
         self.page.wait_for_text("No queue has such a name")
         self.clean(self.page)
 
-    def test_pause(self) -> None:
-        """Pausing a queue really pauses it, and one sees that."""
-        self.go("queues", "thumbnails")
-        self.page.click("Pause thumbnails")
-        self.page.wait_for_text("thumbnails is paused")
-        self.assertEqual("all", self.api("GET", "queues/thumbnails")["pause"])
-        self.page.click("Resume thumbnails")
-        self.page.wait_for_text("thumbnails goes on")
-        self.assertEqual("none", self.api("GET", "queues/thumbnails")["pause"])
-
     def test_states(self) -> None:
         """Jobs that are delayed or in the hands of a worker are found on the page of their queue,
         and when they will be queued."""
@@ -91,63 +64,6 @@ class PageTests(ConsoleCase):
         self.page.wait_for_text("queued in 9 min")
         self.assertIn("later", self.page.text())
         self.clean(self.page)
-
-    def test_flush(self) -> None:
-        """Nobody empties a queue by a wrong click: its name must be typed."""
-        self.go("queues/search%3Aindex", "search:index", "Flush…")
-        self.page.click("Flush…")
-        button = "document.querySelector('dialog button.main')"
-        self.assertTrue(self.page.wait(f"{button}?.disabled"))
-        self.page.type("search:inde")
-        self.assertTrue(self.page.run(f"{button}.disabled"))
-        self.page.type("x")
-        self.page.click("End the jobs")
-        self.page.wait_for_text("7 jobs ended.")
-        self.assertEqual(0, self.queued("search:index"))
-        self.page.wait_for_text("No job waits here")
-
-    def test_dead_letters(self) -> None:
-        """Jobs that failed for one reason are put back together, and others stay."""
-        reason = "the mail server refused the address"
-        self.go("queues/mail", reason, "timeout after 30 s")
-        before = self.queued("mail")
-        self.page.click(f"Requeue: {reason}")
-        self.page.wait_for_text("5 jobs requeued.")
-        self.assertEqual(before + 5, self.queued("mail"))
-        self.page.wait(f"!document.querySelector('main').innerText.includes({json.dumps(reason)})")
-        self.page.click("Drop: timeout after 30 s")
-        self.page.click("Drop")
-        self.page.wait_for_text("2 jobs dropped.")
-        self.assertEqual(0, self.queued("dead:mail"))
-
-    def test_many_dead_letters(self) -> None:
-        """Thousands are put back with one click, in batches whose progress is shown."""
-        node = self.node.client()
-        for number in range(1_200):
-            node.send("ADDJOB", "dead:bulk", letter(number, "down"), "0", "RETRY", "300")
-        for _ in range(1_200):
-            node.read()
-        self.go("queues/bulk", "1,200")
-        self.page.run(
-            "window.seen = []; new MutationObserver(() => seen.push(document.querySelector("
-            "'progress').value)).observe(document.querySelector('progress'), {attributes: true})"
-        )
-        self.page.click("Requeue all")
-        self.page.wait_for_text("1,200 jobs requeued.")
-        self.assertEqual([0, 500, 1000], sorted(set(self.page.run("seen")))[-3:])
-        self.assertEqual(0, self.queued("dead:bulk"))
-
-    def test_job(self) -> None:
-        """The body of a job is shown in the form that suits it, and its life while it happens."""
-        path = f"jobs/{quote(self.job, safe='')}"
-        self.go(path, '"number": "2026-1107"', "What happens from now on")
-        self.page.click("Hex")
-        self.page.wait_for_text("000000  7b 22 6e 75")
-        self.api("POST", "queues/invoices/lease")
-        self.page.wait_for_text("Delivered to a worker")
-        self.page.click("Acknowledge")
-        self.page.wait_for_text("The job is done.")
-        self.page.wait_for_text("This node does not know the job")
 
     def test_job_from_the_log(self) -> None:
         """With the event log on, the life of a job is shown after its end, too."""
@@ -160,32 +76,6 @@ class PageTests(ConsoleCase):
         self.go(path, "This node does not know the job", "The past is from the event log")
         for text in ("Added", "Delivered to a worker after", "Acknowledged: done after"):
             self.assertIn(text, self.page.text())
-
-    def test_job_deleted(self) -> None:
-        """A job is deleted after a question, and not when the question is answered with no."""
-        path = f"jobs/{quote(self.job, safe='')}"
-        self.go(path, "invoices")
-        self.page.click("Delete…")
-        self.page.click("Cancel")
-        self.assertEqual("queued", self.api("GET", path)["state"])
-        self.page.click("Delete…")
-        self.page.click("Delete")
-        self.page.wait_for_text("The job is deleted from this node.")
-        self.assertEqual(0, self.queued("invoices"))
-
-    def test_schedules(self) -> None:
-        """A recurring job is run at once, paused and deleted; delayed jobs are counted."""
-        self.go("schedules", "nightly", "0 3 * * *")
-        before = self.queued("reports:daily")
-        self.page.click("Run nightly now")
-        self.page.wait_for_text("The job of nightly is added.")
-        self.assertEqual(before + 1, self.queued("reports:daily"))
-        self.page.click("Pause nightly")
-        self.page.wait_for_text("nightly is paused.")
-        self.assertTrue(self.api("GET", "schedules/nightly")["paused"])
-        self.page.click("Delete nightly")
-        self.page.click("Delete")
-        self.page.wait_for_text("No recurring jobs")
 
     def test_error(self) -> None:
         """What the node refuses is shown in its own words, and stays until it was read."""

@@ -64,7 +64,8 @@ class LoginTests(ConsoleCase):
         self.log_in(self.page, READING)
         self.page.wait_for_text("read-only")
         for place, text, absent in (
-            ("queues", "thumbnails", "Pause thumbnails"), ("queues/mail", "timeout", "Requeue all"),
+            ("queues", "thumbnails", "Pause thumbnails on all nodes"),
+            ("queues/mail", "timeout", "Requeue all…"),
             ("schedules", "nightly", "Run nightly now"),
         ):  # fmt: skip
             self.page.open(f"{self.url}#/{place}")

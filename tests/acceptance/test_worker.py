@@ -321,6 +321,31 @@ class OneNodeTests(WorkTestCase):
         """Run ``disque dead``."""
         return command_dead(self.node, *words, typed=typed)
 
+    def test_hostile_letters(self) -> None:
+        """Letters that somebody made up are listed as JSON, and are not in the way of the others
+        when all are put back: neither those that cannot be read nor one that a node refuses."""
+        good = Letter("back", "D-a", b"x", "why", "", "w", 0, 0, 0.0, (), 60, 600, 1)
+        values: dict[str, Any] = json.loads(good.encoded())
+        changes: list[dict[str, Any]] = [
+            {"queue": "\ud800"}, {"failed_at_s": float("nan")}, {"failed_at_s": 1e300},
+            {"queue": "closed"}, {"reason": "\ud800"},
+        ]  # fmt: skip
+        for number, change in enumerate(changes):
+            body = json.dumps({**values, "id": str(number), **change}).encode()
+            self.disque.add_job("dead:back", body)
+        self.disque.add_job("dead:back", good.encoded())
+        listed = self.dead("list", "back", "--json").stdout
+        rows = [json.loads(line, parse_constant=self.fail) for line in listed.splitlines()]
+        self.assertEqual(6, len(rows))
+        self.assertEqual(6, len(self.dead("list", "back", "--csv").stdout.splitlines()) - 1)
+        self.node.client().call("PAUSE", "closed", "in")
+        done = self.dead("requeue", "back", "--all", "--yes")
+        self.assertEqual(1, done.exit_code)
+        self.assertIsInstance(done.exception, SystemExit)
+        self.assertEqual(4, done.stderr.count(" stays: "), done.stderr)
+        self.assertEqual(2, self.disque.queue_length("back"))
+        self.assertEqual("4 dropped\n", self.dead("drop", "back", "--all", "--yes").stdout)
+
     def test_dead(self) -> None:
         """Dead letters can be listed, shown, requeued and dropped; other jobs in their queue are
         listed, too."""

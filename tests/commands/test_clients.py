@@ -64,6 +64,13 @@ class NameTests(DeskCase):
         for name in (b"a b", b"a\n", b"\x7f", b"\xe4"):
             self.assert_refused(line, client, b"CLIENT", b"SETNAME", name)
 
+    def test_long_names(self) -> None:
+        """A name cannot fill the memory of the node, and of everybody who lists clients."""
+        self.assertEqual(OK, self.call(client, b"CLIENT", b"SETNAME", b"a" * 256))
+        line = b"ERR Client names have 256 bytes at most."
+        self.assert_refused(line, client, b"CLIENT", b"SETNAME", b"a" * 257)
+        self.assertEqual(b"a" * 256, self.call(client, b"CLIENT", b"GETNAME"))
+
 
 class PauseTests(DeskCase):
     """CLIENT PAUSE."""

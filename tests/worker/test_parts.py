@@ -7,8 +7,9 @@ import threading
 import time
 from queue import SimpleQueue
 from random import Random
-from typing import Any
+from typing import Any, Final
 
+import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.task import Clock
@@ -35,12 +36,15 @@ _LETTERS = st.builds(
     worker=_TEXT,
     nacks=st.integers(0, 65535),
     additional_deliveries=st.integers(0, 65535),
-    failed_at_s=st.floats(0, 1e12),
-    history=st.lists(st.tuples(st.floats(0, 1e12), _TEXT), max_size=3).map(tuple),
+    failed_at_s=st.floats(0, 2e11),
+    history=st.lists(st.tuples(st.floats(0, 2e11), _TEXT), max_size=3).map(tuple),
     retry_s=st.none() | st.integers(0, 2**32 - 1),
     ttl_s=st.none() | st.integers(1, 2**32 - 1),
     replicate=st.none() | st.integers(1, 65535),
 )
+
+
+_LETTER: Final = Letter("q", "D-a", b"body", "reason", "", "w", 1, 2, 3.0, (), 60, 600, 2)
 
 
 class LetterTests(SynchronousTestCase):
@@ -64,6 +68,28 @@ class LetterTests(SynchronousTestCase):
             return
         self.assertIsInstance(found.queue, str)
         self.assertIsInstance(found.body, bytes)
+
+    def test_hostile(self) -> None:
+        """What cannot be put back, shown or printed is no letter: names that are no text, and
+        numbers that are not finite."""
+        values = json.loads(_LETTER.encoded())
+        for change in (
+            {"queue": "\ud800"}, {"id": "a\udd00"}, {"failed_at_s": float("nan")},
+            {"failed_at_s": float("inf")}, {"failed_at_s": 1e300}, {"failed_at_s": -1},
+            {"failed_at_s": True}, {"nacks": float("nan")}, {"nacks": 1e300}, {"nacks": -1},
+            {"additional_deliveries": True}, {"retry_s": float("inf")}, {"ttl_s": 2**32},
+            {"history": [{"at_s": float("nan"), "reason": ""}]}, {"history": [{"at_s": 1e400}]},
+            {"history": [{"at_s": 1, "reason": ["x"]}]},
+        ):  # fmt: skip
+            with self.assertRaises(NotADeadLetter):
+                Letter.decoded(json.dumps({**values, **change}).encode())
+
+    def test_unreadable_texts(self) -> None:
+        """A reason with half a character, as an exception may have, does not keep its job from
+        being put back; bytes that are not UTF-8 stay as they are."""
+        letter = attrs.evolve(_LETTER, reason="a\ud800b\udcff", queue="q\udcff")
+        found = Letter.decoded(letter.encoded())
+        self.assertEqual(("a\ufffdb\udcff", "q\udcff"), (found.reason, found.queue))
 
     def test_older_version(self) -> None:
         """A letter of version 1 can be read; missing options are taken from the ID, and a job that

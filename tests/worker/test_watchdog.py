@@ -100,14 +100,23 @@ class WorkerStatusTests(SynchronousTestCase):
     )
     def test_round_trip(self, worker: str, slots: int, held: int, queues: list[str]) -> None:
         """Any names of workers and queues can be encoded for CLIENT SETNAME, and decoded; long
-        lists are truncated."""
+        names and lists are truncated to what a node accepts."""
         name = WorkerStatus(worker, slots, held, tuple(queues)).encoded()
         self.assertTrue(all(33 <= ord(character) <= 126 for character in name), name)
         found = WorkerStatus.decoded(name)
         assert found is not None
-        self.assertEqual((worker, slots, held), (found.worker, found.slots, found.held))
+        self.assertLessEqual(len(name), 256)
+        self.assertEqual((slots, held), (found.slots, found.held))
+        self.assertTrue(worker.startswith(found.worker))
+        self.assertTrue(worker == found.worker or len(found.worker) >= 100 // 12 - 1)
         whole = found.queues if found.queues[-1] is not None else found.queues[:-1]
         self.assertEqual(tuple(queues[: len(whole)]), whole)
+
+    def test_long(self) -> None:
+        """A long name of a worker leaves room for its queues."""
+        name = WorkerStatus("ä" * 400, 10**9 - 1, 10**9 - 1, ("q" * 90, "r" * 90)).encoded()
+        found = WorkerStatus.decoded(name)
+        self.assertEqual(WorkerStatus("ä" * 16, 10**9 - 1, 10**9 - 1, ("q" * 90, None)), found)
 
     @given(st.text())
     def test_other_names(self, name: str) -> None:

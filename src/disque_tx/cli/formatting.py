@@ -147,7 +147,7 @@ def _json_line(style: Style, reply: Reply) -> bytes:
     # Only this form needs the module, and a one-shot command must start fast.
     import json
 
-    return json.dumps(jsonable(reply), ensure_ascii=False).encode("utf-8") + b"\n"
+    return json.dumps(jsonable(reply), ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
 
 
 def _raw_line(style: Style, reply: Reply) -> bytes:

@@ -12,6 +12,8 @@ from disque_tx.core.client import NOT_BLOCKED, REPLY_OFF, REPLY_ON, REPLY_SKIP_N
 from disque_tx.errors import CommandError, syntax_error
 
 #: Longer than anybody waits; the end of such a pause still fits in 63 bits.
+#: Every client that lists clients gets all names.
+_NAME_BYTES_MAX: Final = 256
 _PAUSE_MS_MAX: Final = 1 << 61
 
 
@@ -81,7 +83,9 @@ def _setname(server: Server, caller: Client, argv: list[bytes]) -> None:
 
 
 def check_name(name: bytes) -> None:
-    """Raise an error for a name that would break the lines of CLIENT LIST."""
+    """Raise an error for a name that would break the lines of CLIENT LIST, or fill them."""
+    if len(name) > _NAME_BYTES_MAX:
+        raise CommandError("ERR", f"Client names have {_NAME_BYTES_MAX} bytes at most.")
     for byte in name:
         if not 33 <= byte <= 126:
             raise CommandError(

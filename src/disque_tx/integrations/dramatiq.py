@@ -224,19 +224,32 @@ class _Consumer(Consumer):
         self._held.pop(job.id, None)
         self._room.set()
 
+    @contextmanager
+    def _ending(self, job: TakenJob) -> Iterator[None]:
+        """The end of a job. While the cluster is away dramatiq tries again, and the job stays held;
+        of one that a node refuses there is no other attempt, and it comes back after its RETRY."""
+        try:
+            with connection_errors():
+                yield
+        except ConnectionFailed:
+            raise
+        except ClientError:
+            self._end(job)
+            raise
+        self._end(job)
+
     def ack(self, message: MessageProxy) -> None:
         job = _job(message)
-        with connection_errors():
+        with self._ending(job):
             job.ack()
-        self._end(job)
 
     def nack(self, message: MessageProxy) -> None:
         """The message could not be done: it is kept apart, and then acknowledged."""
         job = _job(message)
-        with connection_errors():
+        with self._ending(job):
+            # In this order: after a crash in between there are two of it, and not none.
             self._broker.bury(self._queue_name, job.data)
             job.ack()
-        self._end(job)
 
     def requeue(self, messages: Iterable[MessageProxy]) -> None:
         for message in messages:

@@ -48,7 +48,11 @@ class BadTable(PipelineError):
 
 
 class OutputExists(PipelineError):
-    """The folder for the results exists already."""
+    """The folder or file for the results exists already, and must not be replaced."""
+
+
+class OutputOverlaps(PipelineError):
+    """The folder for the results has something in common with what is read."""
 
 
 class Conflict(PipelineError):

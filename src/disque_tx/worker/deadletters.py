@@ -8,6 +8,8 @@ writing a letter and acknowledging the job causes a second one.
 from __future__ import annotations
 
 import json
+import math
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -24,9 +26,14 @@ from disque_tx.worker.errors import WorkerError
 #: Letters of version 1 do not say what the job was added with.
 _VERSION: Final = 2
 _READ: Final = (1, _VERSION)
-_TEXTS: Final = ("queue", "id", "reason", "traceback", "worker")
-_NUMBERS: Final = ("nacks", "additional_deliveries", "failed_at_s")
+_NAMES: Final = ("queue", "id")
+_TEXTS: Final = ("reason", "traceback", "worker")
+_COUNTS: Final = ("nacks", "additional_deliveries")
 _TERMS: Final = ("retry_s", "ttl_s", "replicate")
+#: The end of the year 9999, the last that calendars know.
+_TIME_S_MAX: Final = 253_402_300_799
+#: Halves of surrogate pairs that stand for no byte: such text cannot be encoded at all.
+_NO_TEXT: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 class NotADeadLetter(WorkerError):
@@ -77,9 +84,10 @@ class Letter:
 
     @classmethod
     def decoded(cls, body: bytes) -> Letter:
-        """The letter in this body.
+        """The letter in this body, which anybody may have written: names can be encoded, and
+        numbers are finite and bounded.
 
-        :raises NotALetter: it is not a letter.
+        :raises NotADeadLetter: it is not a letter.
         """
         try:
             values = json.loads(body)
@@ -87,7 +95,8 @@ class Letter:
                 raise ValueError("it has another version")
             values["body"] = b64decode(values["body"], validate=True)
             values["history"] = tuple(
-                (float(entry["at_s"]), str(entry["reason"])) for entry in values["history"]
+                (_time("at_s", entry["at_s"]), _text("reason", entry["reason"]))
+                for entry in values["history"]
             )
             _check(values)
             return cls(**{name: values[name] for name in _FIELDS if name in values})
@@ -111,16 +120,38 @@ _FIELDS: Final = tuple(field.name for field in attrs.fields(Letter))
 
 
 def _check(values: dict[str, Any]) -> None:
+    """Raise ``ValueError`` for values that no letter has; texts for people are made readable."""
+    for name in _NAMES:
+        if _text(name, values[name]) != values[name]:
+            raise ValueError(f"{name} cannot be encoded")
     for name in _TEXTS:
-        if not isinstance(values[name], str):
-            raise ValueError(f"{name} is not text")
-    for name in _NUMBERS:
-        if not isinstance(values[name], int | float):
-            raise ValueError(f"{name} is not a number")
+        values[name] = _text(name, values[name])
+    for name in _COUNTS:
+        _check_whole(name, values[name])
+    values["failed_at_s"] = _time("failed_at_s", values["failed_at_s"])
     for name in _TERMS:
-        value = values.get(name)
-        if value is not None and (type(value) is not int or not 0 <= value < 2**32):
-            raise ValueError(f"{name} is not a whole number")
+        if values.get(name) is not None:
+            _check_whole(name, values[name])
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is not text")
+    return _NO_TEXT.sub("\ufffd", value)
+
+
+def _time(name: str, value: object) -> float:
+    """Seconds since the epoch, as they were written."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} is not a number")
+    if not (math.isfinite(value) and 0 <= value <= _TIME_S_MAX):
+        raise ValueError(f"{name} is not a time")
+    return value
+
+
+def _check_whole(name: str, value: object) -> None:
+    if type(value) is not int or not 0 <= value < 2**32:
+        raise ValueError(f"{name} is not a whole number")
 
 
 #: Per node and queue.

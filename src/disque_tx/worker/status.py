@@ -1,8 +1,8 @@
 """The status of a worker, reported in the name of its connections, for ``disque workers``.
 
 ``disque-worker/<name>/<slots>/<held>/<queues>``. A name has no spaces and no control characters
-(client protocol, CLIENT SETNAME), so the parts are quoted as in a URL, and the queues are cut where
-they get too long.
+(client protocol, CLIENT SETNAME) and 256 bytes at most, so the parts are quoted as in a URL, and
+the name of the worker and the queues are cut where they get too long.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from disque_tx.worker.context import Client
 
 _PREFIX: Final = "disque-worker"
 _PARTS: Final = 5
-_QUEUES_CHARACTERS_MAX: Final = 500
+#: The longest name that a node accepts.
+_CHARACTERS_MAX: Final = 256
+_WORKER_CHARACTERS_MAX: Final = 100
 #: How long a change may take to be reported.
 REPORT_INTERVAL_S: Final = 2.0
 
@@ -27,7 +29,8 @@ REPORT_INTERVAL_S: Final = 2.0
 class WorkerStatus:
     """``worker``: its name, by default host and process. ``slots``: how many jobs it does at a
     time. ``held``: how many it held then: delivered, and neither acknowledged nor given back.
-    ``queues``: that it fetches jobs from; a ``None`` at the end if there are more."""
+    ``queues``: that it fetches jobs from; a ``None`` at the end if there are more. A long name of a
+    worker is cut."""
 
     worker: str
     slots: int
@@ -36,14 +39,15 @@ class WorkerStatus:
 
     def encoded(self) -> str:
         """The name of a connection with this status."""
+        name = f"{_PREFIX}/{_cut(self.worker)}/{self.slots}/{self.held}/"
         queues = ""
         for queue in self.queues:
             more = "," + ("" if queue is None else _quoted(queue))
-            if len(queues) + len(more) > _QUEUES_CHARACTERS_MAX:
+            if len(name) + len(queues) + len(more) > _CHARACTERS_MAX:
                 queues += ","
                 break
             queues += more
-        return f"{_PREFIX}/{_quoted(self.worker)}/{self.slots}/{self.held}/{queues[1:]}"
+        return name + queues[1:]
 
     @classmethod
     def decoded(cls, name: str) -> WorkerStatus | None:
@@ -60,6 +64,17 @@ class WorkerStatus:
 
 def _quoted(text: str) -> str:
     return quote(text, safe=":", errors="surrogateescape")
+
+
+def _cut(text: str) -> str:
+    """As many whole characters, quoted, as there is room for."""
+    quoted = ""
+    for character in text:
+        more = _quoted(character)
+        if len(quoted) + len(more) > _WORKER_CHARACTERS_MAX:
+            break
+        quoted += more
+    return quoted
 
 
 def _unquoted(text: str) -> str:

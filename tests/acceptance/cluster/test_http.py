@@ -62,7 +62,7 @@ class ClusterTests(DaemonTestCase):
         lost.kill()
         counts = self.http(0, "GET", "counts/q?cluster=1")
         self.assertEqual((2, [lost_id]), (counts["queued"], counts["nodes_missing"]))
-        done = self.http(0, "POST", "queues/q/flush", {"everywhere": True})
+        done = self.http(0, "POST", "queues/q/flush", {"queue": "q", "everywhere": True})
         self.assertEqual((2, [lost_id]), (done["count"], done["nodes_missing"]))
 
     def test_tables(self) -> None:

@@ -313,8 +313,13 @@ class MessageTests(DaemonTestCase):
     def test_expired(self) -> None:
         """A message with a limited life is gone after it."""
         connection = self.connection()
-        Producer(connection.channel()).publish("x", routing_key="q", expiration=1)
-        wait_for(lambda: self.raw.queue_length("q") == 0, "the message expires")
+        producer = Producer(connection.channel())
+        for life in (5, None):
+            producer.publish(f"lives for {life}", routing_key="q", expiration=life)
+        first, second = [job.id for job in self.raw.queue_peek("q", 10)]
+        wait_for(lambda: self.raw.show(first) is None, "the message expires")
+        self.assertEqual([second], [job.id for job in self.raw.queue_peek("q", 10)])
+        self.assertEqual(["lives for None"], self.received(connection, Queue("q"), 1))
 
     def test_away(self) -> None:
         """A cluster that is away is an OperationalError, as with any broker."""

@@ -53,13 +53,20 @@ class LeaseTests(DaemonTestCase):
         os.kill(self.node.pid, signal.SIGSTOP)
         self.leases.keep([(job.id, job.address)])
         wait_for(lambda: job.id in self.leases._sending, "a heartbeat is under way")
-        withdrawing = threading.Thread(target=self.leases.withdraw, args=(job.id,))
-        withdrawing.start()
-        withdrawing.join(0.5)
-        self.assertTrue(withdrawing.is_alive())
+        under_way: list[bool] = []
+
+        def give_back() -> None:
+            self.leases.withdraw(job.id)
+            under_way.append(job.id in self.leases._sending)
+            job.nack()
+
+        giving_back = threading.Thread(target=give_back)
+        giving_back.start()
+        wait_for(lambda: not self.leases.holds(job.id), "the job is being given back")
+        self.assertEqual([], under_way)
         os.kill(self.node.pid, signal.SIGCONT)
-        withdrawing.join()
-        self.assertTrue(job.nack())
+        giving_back.join()
+        self.assertEqual([False], under_way)
         self.assertEqual([job.id], self.take(30))
 
     def test_stopped(self) -> None:

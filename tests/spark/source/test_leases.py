@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.spark.source.leases import Leases
+from disque_tx.spark.source.leases import Heartbeat, Leases
 from tests.client.scripted import ScriptedNode
 from tests.spark.nodes import GONE, IDS, NodesTestCase, address_of
 
@@ -87,6 +88,60 @@ class LeasesTests(NodesTestCase):
         self.assertEqual([job_id.encode() for job_id in IDS[1:3]], self.renewed(node))
         leases.renew(Overtaken(node, lambda: leases.replace({}, self.servers(node))))
         self.assertIsNone(leases.interval_s)
+
+
+class HeartbeatTests(NodesTestCase):
+    """The thread that renews."""
+
+    def test_connections(self) -> None:
+        """At the end of a query the connections of the thread are closed, also when the thread ends
+        by an error."""
+        node = self.node(WORKING=b":60\r\n")
+        for fails in (False, True):
+            leases, servers = Failing(fails), self.servers(node)
+            leases.replace({address_of(node): IDS[:1]}, servers)
+            leases.interval_s = 0
+            heartbeat = Heartbeat(leases, lambda servers=servers: servers)  # type: ignore[misc]
+            leases.renewed.wait()
+            heartbeat.stop()
+            heartbeat._thread.join()
+            self.assertEqual({}, servers._connections)
+
+    def test_refused(self) -> None:
+        """An error of a node is logged, and the thread goes on."""
+        node = self.node(WORKING=[b":60\r\n", b"-NOAUTH Authentication required.\r\n", b":60\r\n"])
+        leases, servers = Failing(False), self.servers(node)
+        leases.replace({address_of(node): IDS[:1]}, servers)
+        leases.interval_s = 0
+        heartbeat = Heartbeat(leases, lambda: servers)
+        while len(node.requests) < 3:
+            leases.renewed.wait()
+        heartbeat.stop()
+        heartbeat._thread.join()
+        self.assertEqual({IDS[0].encode()}, {words[1] for words in node.requests})
+
+
+class Failing(Leases):
+    """Leases whose renewal may fail for a reason that nobody thought of. ``renewed``: set when one
+    was tried after the first."""
+
+    def __init__(self, fails: bool) -> None:
+        super().__init__()
+        self.renewed = threading.Event()
+        self._fails = fails
+        self._first = True
+
+    def renew(self, servers: Servers) -> set[str]:
+        """Renew, then fail."""
+        away = super().renew(servers)
+        self.interval_s = 0
+        if self._first:
+            self._first = False
+            return away
+        self.renewed.set()
+        if self._fails:
+            raise SystemExit  # ends a thread without a traceback
+        return away
 
 
 class Overtaken(Servers):

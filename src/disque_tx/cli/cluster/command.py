@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 import attrs
@@ -81,7 +80,7 @@ def _print_json(found: Survey, result: list[Finding]) -> None:
         "listening": listening,
         "findings": [attrs.asdict(each) for each in result],
     }
-    click.echo(json.dumps(document))
+    output.document(document)
 
 
 def _print_text(found: Survey, result: list[Finding]) -> None:
@@ -108,7 +107,7 @@ def info(options: Options, nodes: tuple[str, ...], as_json: bool, as_csv: bool) 
     rows = [_row(view, found) for view in sorted(found.views.values(), key=lambda v: v.address)]
     rows += [(silent, "?", "unreachable", *_UNKNOWN) for silent in sorted(found.silent)]
     if as_json:
-        click.echo(json.dumps(_exact(found)))
+        output.document(_exact(found))
     elif as_csv:
         exact = _exact(found)
         columns = list(dict.fromkeys(name for row in exact for name in row))

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 import attrs
@@ -19,6 +18,7 @@ from disque_tx.cli.cluster.nodeview import basic_view, survey
 from disque_tx.cli.cluster.options import agreed, as_json_option, some_nodes, yes_option
 from disque_tx.cli.connection import explained
 from disque_tx.cli.options import Options
+from disque_tx.cli.verbs import output
 from disque_tx.cli.verbs.members import Members
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused, printable
@@ -130,7 +130,7 @@ def command(
             )
         answers = members.try_to_ask(asked, losses)
     if as_json:
-        click.echo(json.dumps({at: attrs.asdict(one) for at, one in answers.of.items()}))
+        output.document({at: attrs.asdict(one) for at, one in answers.of.items()})
     else:
         for at, one in answers.of.items():
             click.echo("\n".join(printable(f"{at}: {line}") for line in one.lines() or ["nothing"]))

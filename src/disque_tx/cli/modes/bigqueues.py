@@ -7,7 +7,6 @@ there are, only the longest are kept in memory.
 from __future__ import annotations
 
 import heapq
-import json
 import time
 from collections.abc import Callable
 from typing import Final, TypeAlias
@@ -153,7 +152,7 @@ def _show(
     exact = [{"node": address, **values(figures, speed)} for address, figures, speed in rows]
     if form == "json":
         for row in exact:
-            click.echo(json.dumps(row))
+            output.document(row)
     elif form == "csv":
         names = ("node", *values(Figures(""), Rates()))
         output.csv(names, [row.values() for row in exact])

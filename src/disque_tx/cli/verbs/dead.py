@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
@@ -14,9 +13,9 @@ import click
 from disque_tx.cli.options import Options
 from disque_tx.cli.verbs import output
 from disque_tx.cli.verbs.members import Members
-from disque_tx.client import BadAddress, ClientError
+from disque_tx.client import BadAddress, ClientError, Refused
 from disque_tx.client.blocking import Disque
-from disque_tx.worker.deadletters import DeadJob, DeadLetters
+from disque_tx.worker.deadletters import DeadJob, DeadLetters, Letter
 
 _PREFIX: Final = "dead:"
 _NAMES: Final = ("queue", "id", "at", "attempts", "letters", "reason")
@@ -59,9 +58,11 @@ def command(context: click.Context, addresses: str | None) -> None:
     context.obj = DeadLetters(context.with_resource(_guarded(members.cluster)), one)
 
 
-def _guarded(function: Callable[[], _T]) -> _T:
+def _guarded(function: Callable[[], _T], passed: tuple[type[ClientError], ...] = ()) -> _T:
     try:
         return function()
+    except passed:
+        raise
     except ClientError as error:
         raise click.ClickException(str(error)) from error
 
@@ -87,7 +88,7 @@ def show_list(mailbox: DeadLetters, queue: str | None, as_json: bool, as_csv: bo
     exact = [_row(entry, str) | _when(entry) for entry in entries]
     if as_json:
         for row in exact:
-            click.echo(json.dumps(row))
+            output.document(row)
     elif as_csv:
         output.csv((*_NAMES, "failed_at_s"), [row.values() for row in exact])
     elif sys.stdout.isatty():
@@ -153,7 +154,7 @@ def show(mailbox: DeadLetters, id_: str, as_json: bool, queue: str | None) -> No
         raise click.ClickException(entry.trouble)
     values = entry.letter.table() | {"letters": list(entry.letters)}
     if as_json:
-        click.echo(json.dumps(values))
+        output.document(values)
         return
     for name, value in values.items():
         lines = str(value).splitlines() or [""]
@@ -190,16 +191,27 @@ def requeue(
     done = 0
     try:
         for entry in _progress(chosen, "requeue"):
-            letter = entry.letter
-            if letter is None:
-                click.echo(f"{entry.id} stays: {entry.trouble}", err=True)
-                continue
-            _guarded(partial(mailbox.requeue, entry, letter, replicate))
-            done += 1
+            trouble = entry.trouble
+            if entry.letter is not None:
+                trouble = _requeued(mailbox, entry, entry.letter, replicate)
+            if trouble:
+                # One that a node refuses is not in the way of the others.
+                click.echo(f"{_plain(entry.id)} stays: {_plain(trouble)}", err=True)
+            else:
+                done += 1
     finally:
         click.echo(f"{done} requeued")
     if done < len(chosen):
         raise SystemExit(1)
+
+
+def _requeued(mailbox: DeadLetters, entry: DeadJob, letter: Letter, replicate: int | None) -> str:
+    """Why a node does not take the job; empty if it does."""
+    try:
+        _guarded(partial(mailbox.requeue, entry, letter, replicate), passed=(Refused,))
+    except Refused as error:
+        return str(error)
+    return ""
 
 
 @command.command("drop")

@@ -6,7 +6,6 @@ last, after everything that may keep a node from accepting jobs (client protocol
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import click
 from disque_tx.cli.connection import Address, CannotConnect, Connection, ConnectionLost, explained
 from disque_tx.cli.options import Options
 from disque_tx.cli.replies import ErrorReply, Reply
+from disque_tx.cli.verbs import output
 from disque_tx.client import addresses
 from disque_tx.client.errors import BadAddress
 from disque_tx.errors import DisqueError
@@ -136,7 +136,7 @@ def command(options: Options, node: str | None, timeout_s: float | None, as_json
     except (Unhealthy, CannotConnect, ConnectionLost) as error:
         why = str(error)
     if as_json:
-        click.echo(json.dumps({"node": str(address), "healthy": not why, "why": why or None}))
+        output.document({"node": str(address), "healthy": not why, "why": why or None})
     else:
         click.echo(f"{address}: {why or 'serves'}", err=bool(why))
     return 1 if why else 0

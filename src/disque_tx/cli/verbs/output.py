@@ -3,6 +3,7 @@ the error output, if that is a terminal."""
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -42,6 +43,23 @@ def csv(columns: Iterable[object], rows: Iterable[Iterable[object]], header: boo
     writer.writerows(["" if value is None else value for value in row] for row in rows)
     # Names need not be UTF-8.
     click.echo(text.getvalue().encode("utf-8", "surrogateescape"), nl=False)
+
+
+def document(value: object) -> None:
+    """Print a value as a line of JSON, which has no infinite numbers: these are null."""
+    import json
+
+    click.echo(json.dumps(_finite(value), allow_nan=False))
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(member) for member in value]
+    return value
 
 
 def show(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

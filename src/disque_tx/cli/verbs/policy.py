@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -48,7 +47,7 @@ def show_list(options: Options, pattern: str | None, as_json: bool, as_csv: bool
     ]
     if as_json:
         for one, settings in found.items():
-            click.echo(json.dumps({"pattern": one, "settings": settings}))
+            output.document({"pattern": one, "settings": settings})
     else:
         _print(("pattern", "setting", "value"), rows, as_csv)
 
@@ -65,7 +64,7 @@ def show_queue(options: Options, queue: str, as_json: bool, as_csv: bool) -> Non
     rows = [(name, one.value, one.pattern) for name, one in found.items()]
     if as_json:
         for name, value, pattern in rows:
-            click.echo(json.dumps({"setting": name, "value": value, "pattern": pattern}))
+            output.document({"setting": name, "value": value, "pattern": pattern})
     else:
         _print(("setting", "value", "pattern"), rows, as_csv)
 
@@ -172,7 +171,7 @@ def _show_changes(changes: dict[str, Change], as_json: bool) -> None:
         for name, (now, then) in settings.items():
             values: dict[str, Any] = {"queue": queue, "setting": name, "now": now, "then": then}
             if as_json:
-                click.echo(json.dumps(values))
+                output.document(values)
             rows.append((queue, name, "-" if now is None else now, "-" if then is None else then))
     if not as_json:
         _print(_COLUMNS, rows, False)

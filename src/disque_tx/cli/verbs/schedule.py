@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -67,7 +66,7 @@ def _text(value: Any) -> str:
 
 def _documents(found: Sequence[Schedule]) -> None:
     for one in found:
-        click.echo(json.dumps(_values(one)))
+        output.document(_values(one))
 
 
 def _values(one: Schedule) -> dict[str, Any]:

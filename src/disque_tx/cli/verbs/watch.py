@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -168,9 +167,9 @@ def _documents(watch: Watch, looks: Iterator[list[Row]]) -> None:
     for rows in looks:
         moment = time.time()
         for row in rows:
-            click.echo(json.dumps({"time": moment, **values(*row)}))
+            output.document({"time": moment, **values(*row)})
         if watch.totals:
-            click.echo(json.dumps({"time": moment, "totals": watch.totals}))
+            output.document({"time": moment, "totals": watch.totals})
         _complain(watch)
 
 

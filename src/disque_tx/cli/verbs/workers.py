@@ -6,7 +6,6 @@ programs that only fetch jobs, are not in the list.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Final
 
@@ -94,7 +93,7 @@ def command(options: Options, as_json: bool, as_csv: bool) -> None:
 def _show(workers: list[ConnectedWorker], as_json: bool, as_csv: bool) -> None:
     if as_json:
         for worker in workers:
-            click.echo(json.dumps(_values(worker)))
+            output.document(_values(worker))
     elif as_csv:
         rows = [_values(worker).values() for worker in workers]
         names = ("worker", "slots", "held", "queues", "more_queues", "hosts", "nodes", "age_s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -148,11 +149,14 @@ def whole(name: str, value: object, least: int, most: int) -> int:
 
 
 def exact(value: Any) -> Any:
-    """The value with all integers that JavaScript would round as strings."""
+    """The value with all integers that JavaScript would round as strings, and ``None`` in place of
+    numbers that JSON does not have."""
     if isinstance(value, bool):
         return value
     if isinstance(value, int) and abs(value) > EXACT_MAX:
         return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     if isinstance(value, dict):
         return {name: exact(member) for name, member in value.items()}
     if isinstance(value, list | tuple):

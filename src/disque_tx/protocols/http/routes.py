@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 import attrs
 
@@ -27,6 +27,9 @@ LIST_BYTES: Final = 4 * 1024
 BODY_BYTES: Final = 4 * 1024
 IDS_BODY_BYTES: Final = 128 * 1024
 JOB_BODY_BYTES: Final = 16 * 1024 * 1024
+#: Clients and proxies take ``.`` and ``..`` for steps in a path, however they are encoded. Names
+#: like these are written so; the name ``=.`` is written ``%3D.``.
+_ESCAPED: Final = {b"=.": b".", b"=..": b".."}
 
 
 @attrs.frozen
@@ -93,6 +96,16 @@ class Route:
         return _PARAMETER.findall(self.path)
 
 
+def segment(name: str | bytes) -> str:
+    """A name as one segment of a path, as :meth:`Routes.find` reads it."""
+    quoted = quote(name, safe="")
+    return f"={quoted}" if quoted.encode() in _MARKERS else quoted
+
+
+def _decoded(word: bytes) -> bytes:
+    return _ESCAPED.get(word) or unquote_to_bytes(word)
+
+
 class Routes:
     """All routes of a listener."""
 
@@ -113,8 +126,8 @@ class Routes:
     def find(self, method: str, path: bytes) -> tuple[Route, dict[str, bytes]]:
         """The route of a request and the parameters in its path, percent-decoded.
 
-        A queue may have any name, slashes included: they are encoded as ``%2F``. Raises ``Problem``
-        with 404 or 405.
+        A queue may have any name, slashes included: they are encoded as ``%2F``, and the names
+        ``.`` and ``..`` as ``=.`` and ``=..``. Raises ``Problem`` with 404 or 405.
         """
         words = path.split(b"/")[1:]
         if any(word in _MARKERS for word in words):
@@ -124,7 +137,7 @@ class Routes:
             route = methods.get("GET" if method == "HEAD" else method)
             if route is not None:
                 pairs = zip(shape, words, strict=True)
-                values = [unquote_to_bytes(word) for part, word in pairs if part is None]
+                values = [_decoded(word) for part, word in pairs if part is None]
                 return route, _checked(dict(zip(route.names, values, strict=True)))
             allowed |= {*methods, *(("HEAD",) if "GET" in methods else ())}
         if allowed:

@@ -32,14 +32,22 @@ def found(path: str, suffixes: tuple[str, ...]) -> list[str]:
 
     :raises BadOption: when there is no such file.
     """
+    return [file for root in roots(path) for file in _below(Path(root), suffixes)]
+
+
+def roots(path: str) -> list[str]:
+    """The files and folders that a path or pattern stands for.
+
+    :raises BadOption: when there are none.
+    """
     plain = path.removeprefix("file://")
-    roots = [plain] if os.path.exists(plain) else sorted(glob.glob(plain))
-    if not roots:
+    names = [plain] if os.path.exists(plain) else sorted(glob.glob(plain))
+    if not names:
         raise BadOption(
             f"There is no file at {path!r}. Files are read where the query runs: use a path that"
             " exists on all its machines."
         )
-    return [file for root in roots for file in _below(Path(root), suffixes)]
+    return names
 
 
 def _below(root: Path, suffixes: tuple[str, ...]) -> Iterator[str]:

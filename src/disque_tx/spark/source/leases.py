@@ -125,12 +125,14 @@ class Heartbeat:
 
     def _run(self) -> None:
         servers = self._connect()
-        while not self._stopped.is_set():
-            if self._changed.wait(self._leases.interval_s):
-                self._changed.clear()
-            else:
-                self._renew(servers)
-        servers.close()
+        try:
+            while not self._stopped.is_set():
+                if self._changed.wait(self._leases.interval_s):
+                    self._changed.clear()
+                else:
+                    self._renew(servers)
+        finally:
+            servers.close()
 
     def _renew(self, servers: Servers) -> None:
         try:

@@ -22,9 +22,9 @@ class EmptyingTests(SlicedCase):
         """All jobs in the queue end; those in other states only when they are named."""
         self.add(3)
         self.call(b"ADDJOB", b"mail", b"x", b"0", b"DELAY", b"60")
-        done = self.slow("POST", f"{_QUEUE}/flush").json
+        done = self.slow("POST", f"{_QUEUE}/flush", {"queue": "mail"}).json
         self.assertEqual({"count": 3, "nodes": 1, "nodes_missing": []}, done)
-        rest = {"states": ["any"], "everywhere": True}
+        rest = {"queue": "mail", "states": ["any"], "everywhere": True}
         self.assertEqual(1, self.slow("POST", f"{_QUEUE}/flush", rest).json["count"])
 
     def test_flush_refused(self) -> None:
@@ -35,8 +35,25 @@ class EmptyingTests(SlicedCase):
             {"everywhere": 1}, {"state": ["any"]}, {"states": ["any"] * 6}, {"states": [None]},
         ]  # fmt: skip
         for bad in refused:
-            self.problem(400, "ERR", self.slow("POST", f"{_QUEUE}/flush", bad))
+            answer = self.slow("POST", f"{_QUEUE}/flush", {"queue": "mail", **bad})
+            self.problem(400, "ERR", answer)
         self.assertEqual(1, self.call(b"QLEN", b"mail"))
+
+    def test_flush_unnamed(self) -> None:
+        """A request that reached the path of a flush by accident or by a trick ends no job: it does
+        not name the queue, or names another."""
+        self.add(1)
+        self.add(1, b"\xff")
+        bodies: list[Any] = [
+            None, {}, {"states": ["any"]}, {"queue": "fax"}, {"queue": 1}, {"queue_base64": "/w=="},
+            {"queue": "mail", "queue_base64": "bWFpbA=="},
+        ]  # fmt: skip
+        for body in bodies:
+            self.problem(400, "ERR", self.slow("POST", f"{_QUEUE}/flush", body))
+        self.assertIn('{"queue": "mail"}', self.slow("POST", f"{_QUEUE}/flush").json["detail"])
+        self.assertEqual(1, self.call(b"QLEN", b"mail"))
+        other = self.slow("POST", "/api/v1/queues/%FF/flush", {"queue_base64": "/w=="})
+        self.assertEqual(1, other.json["count"])
 
     def test_move(self) -> None:
         """Jobs are moved: some of them, these, or all."""

@@ -75,7 +75,9 @@ class DescriptionTests(SlicedCase):
             return {"password": "x"}
         if "to" in members:
             return {"to": "elsewhere"}
-        if "states" in members or ("reason" in members and "{id}" in route.path):
+        if "states" in members:
+            return {"queue": "q"}
+        if "reason" in members and "{id}" in route.path:
             return {}
         if "all" in members:
             return {"all": True}

@@ -100,6 +100,49 @@ class QueueTests(SlicedCase):
         for bad in ({}, {"pause": "maybe"}, {"pause": "in", "everywhere": 1}):
             self.problem(400, "ERR", self.http("POST", path, bad))
 
+    def test_kept_pause(self) -> None:
+        """A pause that is kept is a policy of this queue alone, so that nodes that join later have
+        it, and ending it ends whatever paused the queue."""
+        path = f"{_V1}/queues/a%2Ab/pause"
+
+        def post(pause: str) -> Any:
+            return self.http("POST", path, {"pause": pause, "kept": True}).json
+
+        self.assertEqual({"pause": "all"}, post("all"))
+        rule = self.http("GET", f"{_V1}/queues/a%2Ab/policy").json["settings"]["pause"]
+        self.assertEqual({"value": "all", "pattern": "a\\*b"}, rule)
+        self.assertEqual("none", self.call(b"PAUSE", b"axb", b"state").text.decode())
+        self.call(b"PAUSE", b"a*b", b"out")
+        self.assertEqual({"pause": "in"}, post("in"))
+        self.call(b"PAUSE", b"a*b", b"out")
+        self.assertEqual({"pause": "none"}, post("none"))
+        self.assertEqual([], self.call(b"QPOLICY", b"LIST"))
+        self.call(b"QPOLICY", b"SET", b"a*", b"pause", b"all")
+        self.assertEqual({"pause": "none"}, post("none"))
+        self.assertEqual("all", self.call(b"PAUSE", b"axb", b"state").text.decode())
+        self.problem(400, "ERR", self.http("POST", path, {"pause": "in", "kept": 1}))
+
+    def test_dots(self) -> None:
+        """Queues and schedules named like steps in a path can be used with every client, although
+        browsers and proxies remove such steps."""
+        for name in (".", ".."):
+            url = f"{_V1}/queues/={name}"
+            added = self.http("POST", f"{url}/jobs", {"body": name})
+            self.assertEqual(201, added.status, added.body)
+            (job,) = self.http("GET", f"{url}/peek").json["jobs"]
+            self.assertEqual((name, name), (job["queue"], job["body"]))
+            self.assertEqual(url, self.http("GET", url).json["url"])
+            flushed = self.slow("POST", f"{url}/flush", {"queue": name})
+            self.assertEqual(1, flushed.json["count"])
+            schedule = f"{_V1}/schedules/={name}"
+            set_ = {"cron": "0 3 * * *", "queue": name, "body": "x"}
+            self.assertEqual(schedule, self.http("PUT", schedule, set_).json["url"])
+            self.assertEqual(name, self.http("GET", schedule).json["name"])
+        self.http("POST", f"{_V1}/queues/%3D./jobs", {"body": "other"})
+        self.assertEqual(1, self.call(b"QLEN", b"=."))
+        self.assertEqual(0, self.call(b"QLEN", b"."))
+        self.problem(400, "ERR", self.http("GET", f"{_V1}/queues/../peek"))
+
     def test_scale(self) -> None:
         """An autoscaler gets what is ready, in hand, and when it will be done."""
         path = f"{_V1}/queues/q/scale"
@@ -162,6 +205,25 @@ class DeadLetterTests(SlicedCase):
         self.assertEqual((60, 1), (done["count"], done["failed_count"]))
         self.assertIn("not a dead letter", done["failed"][0]["detail"])
         self.assertEqual(1, self.call(b"QLEN", b"dead:mail"))
+
+    def test_hostile(self) -> None:
+        """Letters that any producer may have written are listed as JSON, and are not in the way of
+        the others when all are put back."""
+        values = json.loads(letter("hostile"))
+        for change in (
+            {"queue": "\ud800"}, {"failed_at_s": float("nan")}, {"failed_at_s": 1e300},
+            {"replicate": 2**31}, {"ttl_s": 0, "id": "x"}, {"queue": ""},
+        ):  # fmt: skip
+            self.add(json.dumps({**values, **change}).encode())
+        listed = self.slow("GET", self.letters)
+        self.assertEqual(67, listed.json["total"])
+        self.assertNotIn(b"NaN", listed.body)
+        done = self.slow("POST", f"{self.letters}/requeue", {"all": True})
+        self.assertEqual(200, done.status, done.body)
+        left = self.call(b"QLEN", b"dead:mail")
+        self.assertEqual(67, done.json["count"] + left)
+        self.assertGreaterEqual(done.json["count"], 60)
+        self.assertEqual(left, done.json["failed_count"])
 
     def test_drop(self) -> None:
         """Single letters, or all, can be dropped."""

@@ -11,6 +11,7 @@ from pyspark.sql import Row
 
 from disque_tx.spark.errors import BadTable, OutputExists
 from disque_tx.spark.pipeline.lifecycle.results import RESULTS, lifecycle
+from disque_tx.spark.pipeline.outputs import MARKER
 from tests.spark.pipeline import model
 from tests.spark.pipeline.cases import PipelineCase
 from tests.spark.pipeline.logs import Node, job_id, node_id
@@ -140,9 +141,9 @@ class LifecycleTests(PipelineCase):
     def test_out_exists(self) -> None:
         """Earlier results are not overwritten by accident, and an empty table is an error."""
         table = self.ingested(*random_nodes(6, 5))
-        (self.folder / "out").mkdir()
         out = str(self.folder / "out")
+        lifecycle(self.spark, table, out)
         self.assertRaises(OutputExists, lifecycle, self.spark, table, out)
         lifecycle(self.spark, table, out, overwrite=True)
-        self.assertEqual(set(RESULTS), {path.name for path in Path(out).iterdir()})
+        self.assertEqual({*RESULTS, MARKER}, {path.name for path in Path(out).glob("[!.]*")})
         self.assertRaises(BadTable, lifecycle, self.spark, str(self.folder / "no"), out + "2")

@@ -12,12 +12,19 @@ from markupsafe import escape
 from pyspark.sql import Row
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.spark.errors import BadTable
+from disque_tx.spark.errors import BadTable, OutputExists
 from disque_tx.spark.pipeline.cli.program import command
 from disque_tx.spark.pipeline.lifecycle.audit import Audit, Suspect
 from disque_tx.spark.pipeline.lifecycle.results import lifecycle
 from disque_tx.spark.pipeline.report.figures import COUNTED, FINDINGS, Axis, Checked, Figures
-from disque_tx.spark.pipeline.report.page import HEADINGS, CannotWrite, Flow, rendered, report
+from disque_tx.spark.pipeline.report.page import (
+    HEADINGS,
+    TITLE,
+    CannotWrite,
+    Flow,
+    rendered,
+    report,
+)
 from tests.spark.pipeline import shop
 from tests.spark.pipeline.cases import PipelineCase
 
@@ -152,7 +159,7 @@ class ReportTests(PipelineCase):
         table, out = self.ingested(*shop.nodes()), str(self.folder / "out")
         lifecycle(self.spark, table, out)
         html = self.folder / "report.html"
-        html.write_text("of yesterday")
+        html.write_text(f"<title>{TITLE}</title> of yesterday")
         report(self.spark, out, html, table)
         page = html.read_text(encoding="utf-8")
         for heading in HEADINGS.values():
@@ -165,6 +172,15 @@ class ReportTests(PipelineCase):
         with self.assertRaises(CannotWrite) as raised:
             report(self.spark, out, self.folder / "no" / "such" / "report.html")
         self.assertIn("No such file or directory", str(raised.exception))
+
+    def test_foreign_file(self) -> None:
+        """A wrong name costs nobody a file: only a report is replaced."""
+        page = self.folder / "index.html"
+        page.write_text("<title>My shop</title>")
+        with self.assertRaises(OutputExists) as raised:
+            report(self.spark, str(self.folder / "out"), page)
+        self.assertIn("is not a report. Choose another file", str(raised.exception))
+        self.assertEqual("<title>My shop</title>", page.read_text())
 
     def test_no_lifecycle(self) -> None:
         """A folder with other content is an error, with the command that makes the right one."""

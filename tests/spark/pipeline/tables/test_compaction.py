@@ -196,6 +196,25 @@ class InterruptedTests(CompactionCase):
         error = self.assertRaises(BadTable, Table, self.spark, self.table)
         self.assertIn("commit 1 of", str(error))
 
+    def test_hostile_names(self) -> None:
+        """A table from somewhere else that names files outside of it is refused, and nothing is
+        moved or removed."""
+        self.grow(1)
+        foreign = self.folder / "mine.txt"
+        foreign.write_text("mine")
+        (path,) = Path(self.table, "_commits").glob("0*.json")
+        fields = json.loads(path.read_text())
+        for change in (
+            {"replaced": [["../mine.txt", 0]]},
+            {"replaces": ["dt=x/../../mine.txt"]},
+            {"files": ["../mine.txt"], "sizes": [4]},
+            {"staged": ".."},
+        ):
+            path.write_text(json.dumps({**fields, **change}))
+            error = self.assertRaises(BadTable, Table, self.spark, self.table)
+            self.assertIn("is not the name of a", str(error))
+        self.assertEqual("mine", foreign.read_text())
+
     def test_earlier_version(self) -> None:
         """A table of the previous version can be read, extended, and merged."""
         self.grow(3)

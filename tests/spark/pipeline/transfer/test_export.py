@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyspark.errors import PySparkException
-
-from disque_tx.spark.errors import OutputExists
+from disque_tx.spark.errors import BadOption, OutputExists
 from disque_tx.spark.pipeline.transfer.export import export
 from tests.spark.pipeline.cases import PipelineCase
 
@@ -29,9 +27,10 @@ class ExportTests(PipelineCase):
     def test_damaged(self) -> None:
         """A truncated file is read up to the damage, and its name and the offset are reported."""
         whole = (_LOGS / "node0.aof").read_bytes()
-        cut = self.folder / "cut.aof"
+        cut = self.folder / "node" / "cut.aof"
+        cut.parent.mkdir()
         cut.write_bytes(whole[:-5])
-        (damage,) = export(self.spark, [str(self.folder)], self.table).damages
+        (damage,) = export(self.spark, [str(cut.parent)], self.table).damages
         self.assertEqual(str(cut), damage.file)
         self.assertLess(damage.offset, len(whole) - 5)
         self.assertIn("cut", damage.what)
@@ -49,7 +48,7 @@ class ExportTests(PipelineCase):
         export(self.spark, [log], self.table)
         with self.assertRaises(OutputExists):
             export(self.spark, [log], self.table)
-        with self.assertRaises(PySparkException):
+        with self.assertRaises(BadOption):
             export(self.spark, [str(self.folder / "none.aof")], self.table, overwrite=True)
         self.assertEqual(12, self.spark.read.parquet(self.table).count())
         self.assertEqual(12, export(self.spark, [log], self.table, overwrite=True).jobs)

@@ -51,7 +51,7 @@ def as_json(job: Job, details: JobDetails | None = None) -> bytes:
             "additional_deliveries": job.additional_deliveries,
             "ctime": details.ctime,
         }
-    return json.dumps(values).encode("ascii") + b"\n"
+    return json.dumps(values, allow_nan=False).encode("ascii") + b"\n"
 
 
 def as_body(job: Job, details: JobDetails | None = None) -> bytes:

@@ -25,8 +25,15 @@ _COUNT_MAX: Final = 2**53 - 1
 
 
 async def flush(exchange: Exchange) -> dict[str, Any]:
-    """QFLUSH."""
+    """QFLUSH. The name of the queue is needed twice: a request that was meant for something else,
+    and reached this path by a name with ``..``, say, has no such body."""
     values = exchange.json()
+    if "queue" not in values and "queue_base64" not in values:
+        raise bad_request(
+            'A flush needs the name of the queue in the body as well, as in {"queue": "mail"}.'
+        )
+    if take_queue(values, "queue") != exchange.path["queue"]:
+        raise bad_request("The queue in the body is another one than in the path.")
     states = values.get("states", ["queued"])
     if not isinstance(states, list) or not 0 < len(states) <= len(_STATES):
         raise bad_request("states must be an array of at least one state.")
@@ -60,7 +67,13 @@ def emptying_routes() -> list[Route]:
     return [
         Route(
             "POST", f"{queue}/flush", flush, "End the jobs of a queue",
-            body=schema(states=array({"enum": list(_STATES)}), everywhere=FLAG),
+            body={
+                **schema(
+                    queue=TEXT, queue_base64=TEXT, states=array({"enum": list(_STATES)}),
+                    everywhere=FLAG,
+                ),
+                "oneOf": [{"required": ["queue"]}, {"required": ["queue_base64"]}],
+            },
             answer=schema(count=NUMBER, **NODES),
         ),
         Route(

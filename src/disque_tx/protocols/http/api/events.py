@@ -129,7 +129,7 @@ def _line(event: JobEvent) -> str:
         values["reason"] = REASON_NAMES[event.reason]
     if event.elapsed_ms >= 0:
         values["elapsed_ms"] = event.elapsed_ms
-    return f"data: {json.dumps(values, separators=(',', ':'))}\n\n"
+    return f"data: {json.dumps(values, separators=(',', ':'), allow_nan=False)}\n\n"
 
 
 class Streams:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import attrs
 
 from disque_tx.protocols.http.api.bodies import SHOWN_BODY, queued_jobs
+from disque_tx.protocols.http.api.pausing import keep_pause
 from disque_tx.protocols.http.api.values import (
     FLAG,
     NUMBER,
@@ -122,13 +123,16 @@ def peek(exchange: Exchange) -> Reply:
 
 
 async def pause_queue(exchange: Exchange) -> dict[str, Any]:
-    """PAUSE."""
-    values = exchange.json()
+    """PAUSE, or the policy ``pause``, which is kept."""
+    values, queue = exchange.json(), exchange.path["queue"]
     wanted = values.get("pause")
     if wanted not in _PAUSES:
         raise bad_request(f"pause must be one of {', '.join(_PAUSES)}.")
-    words = [b"BCAST"] if take_flag(values, "everywhere") else []
-    status = await exchange.call(b"PAUSE", exchange.path["queue"], wanted.encode(), *words)
+    words = [wanted.encode(), *([b"BCAST"] if take_flag(values, "everywhere") else [])]
+    if take_flag(values, "kept"):
+        await keep_pause(exchange, queue, wanted.encode())
+        words = [b"STATE"]
+    status = await exchange.call(b"PAUSE", queue, *words)
     return {"pause": text(status.text)}
 
 
@@ -158,7 +162,7 @@ def queue_routes() -> list[Route]:
         ),
         Route(
             "POST", f"{queue}/pause", pause_queue, "Pause the queue, or go on",
-            body=schema(pause={"enum": list(_PAUSES)}, everywhere=FLAG),
+            body=schema(pause={"enum": list(_PAUSES)}, everywhere=FLAG, kept=FLAG),
             answer=schema(pause=TEXT),
         ),
     ]  # fmt: skip

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from typing import Any, Final
-from urllib.parse import quote
 
 from disque_tx.protocols.http.problems import Problem, bad_request
-from disque_tx.protocols.http.routes import NAME_BYTES
+from disque_tx.protocols.http.routes import NAME_BYTES, segment
 
 ROOT: Final = "/api/v1"
 TEXT: Final[dict[str, Any]] = {"type": "string"}
@@ -22,8 +21,8 @@ def text(data: bytes) -> str:
 
 
 def url(*segments: str | bytes) -> str:
-    """A path of this API; the segments are percent-encoded."""
-    return "/".join([ROOT, *(quote(segment, safe="") for segment in segments)])
+    """A path of this API; the segments are encoded."""
+    return "/".join([ROOT, *map(segment, segments)])
 
 
 def put_bytes(values: dict[str, Any], name: str, data: bytes) -> None:

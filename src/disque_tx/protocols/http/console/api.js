@@ -11,6 +11,11 @@ export class Problem extends Error {
 }
 
 async function ask(method, path, body, signal) {
+  // What a browser would take for another path must not become another request.
+  const target = new URL(path, location.origin);
+  if (target.origin !== location.origin || target.pathname + target.search !== path) {
+    throw new Problem(0, "PATH", "Nothing was asked", "A name in this address cannot be a part of a path.");
+  }
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const options = { method, headers, signal, cache: "no-store", credentials: "same-origin" };
@@ -28,7 +33,7 @@ async function ask(method, path, body, signal) {
   throw new Problem(response.status, code ?? "ERR", title ?? `Status ${response.status}`, detail ?? "");
 }
 
-/** A path of the API; segments are percent-encoded already, as in the `url` of an answer. */
+/** A path of the API; segments are encoded already: by `segment` or `part`, or in the `url` of an answer. */
 export function at(...segments) {
   return [ROOT, ...segments].join("/");
 }
@@ -38,12 +43,49 @@ export function key(url) {
   return url.slice(url.lastIndexOf("/") + 1);
 }
 
-/** A percent-encoded name as people read it; as it is, if it is not UTF-8. */
-export function plain(segment) {
+// Browsers take these two for steps in a path, however they are encoded; the API has another form for them.
+const DOTS = new Set([".", ".."]);
+const ESCAPED = /^=\.\.?$/;
+const UNRESERVED = /[A-Za-z0-9_.~-]/;
+
+/** A name as a segment of a path. */
+export function segment(name) {
+  return DOTS.has(name) ? `=${name}` : encodeURIComponent(name);
+}
+
+/** What somebody wrote as a segment of an address: decoded once, and encoded again; `null` if it is none. */
+export function part(written) {
+  if (ESCAPED.test(written)) return written;
+  const byte = (code) => (UNRESERVED.test(String.fromCharCode(code)) ? String.fromCharCode(code) : `%${code.toString(16).toUpperCase().padStart(2, "0")}`);
   try {
-    return decodeURIComponent(segment);
+    const made = written.replace(/%[0-9a-f]{2}|[^]/giu, (one) => (/^%./.test(one) ? byte(parseInt(one.slice(1), 16)) : encodeURIComponent(one)));
+    return made === "" || DOTS.has(made) ? null : made;
   } catch {
-    return segment;
+    return null; // half of a pair of surrogates
+  }
+}
+
+/** The name in a segment. Throws a `URIError` if it is not UTF-8. */
+function decoded(encoded) {
+  return decodeURIComponent(ESCAPED.test(encoded) ? encoded.slice(1) : encoded);
+}
+
+/** A segment as people read it; as it is, if it is not UTF-8. */
+export function plain(encoded) {
+  try {
+    return decoded(encoded);
+  } catch {
+    return encoded;
+  }
+}
+
+/** The name in a segment as members of a body: text, or Base64 if it is not UTF-8. */
+export function member(name, encoded) {
+  try {
+    return { [name]: decoded(encoded) };
+  } catch {
+    const bytes = encoded.replace(/%([0-9A-F]{2})/g, (_, code) => String.fromCharCode(parseInt(code, 16)));
+    return { [`${name}_base64`]: btoa(bytes) };
   }
 }
 

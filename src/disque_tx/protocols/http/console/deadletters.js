@@ -1,6 +1,6 @@
 // Jobs of a queue that workers gave up on, by reason: put back, or dropped, with progress.
 
-import { at, get, key, post } from "/console/api.js";
+import { at, get, key, plain, post } from "/console/api.js";
 import { confirm } from "/console/dialog.js";
 import { button, card, empty, h, put } from "/console/dom.js";
 import { count, distance, many, moment } from "/console/format.js";
@@ -24,7 +24,7 @@ export function letters(app, name) {
   ], { key: (row) => row.reason });
   const none = empty("No dead letters", "Jobs come here when workers have given up on them.");
   const everything = app.writes && [
-    button("Requeue all", () => run("requeue", { all: true }, total), { class: "small" }),
+    button("Requeue all…", everyOne, { class: "small" }),
     button("Drop all…", () => drop({ all: true }, total), { class: "small danger" }),
   ];
   const node = card("Dead letters", everything, progress, groups.node, none);
@@ -51,8 +51,15 @@ export function letters(app, name) {
       button("Drop…", () => drop(choice, cell.row.count), { class: "small danger", "aria-label": `Drop: ${row.reason}` }));
   }
 
+  async function everyOne() {
+    const expected = total;
+    const sure = await confirm(`Requeue ${many(expected, "job")}?`, `All dead letters of ${plain(name)} at this node become jobs of their queue again, and workers get them at once.`, "Requeue", { safe: true });
+    if (sure) await run("requeue", { all: true }, expected);
+  }
+
   async function drop(choice, expected) {
-    const sure = await confirm(`Drop ${many(expected, "dead letter")}?`, "The jobs in them are lost. This cannot be undone.", "Drop");
+    const which = choice.all ? "Of all reasons." : `Reason: ${choice.reason || "(none given)"}.`;
+    const sure = await confirm(`Drop ${many(expected, "dead letter")} of ${plain(name)}?`, `${which} The jobs in them are lost. This cannot be undone.`, "Drop");
     if (sure) await run("drop", choice, expected);
   }
 

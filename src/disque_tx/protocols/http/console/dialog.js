@@ -12,13 +12,13 @@ function ask(title, content, end) {
 }
 
 /**
- * Ask before something is destroyed. `typed`: a name that must be typed first; `checks`: texts of boxes. Resolves to
- * the states of the boxes, or to `null` if the user does not want it.
+ * Ask before something is destroyed, or, if it is `safe`, before much is changed. `typed`: a name that must be typed first;
+ * `checks`: texts of boxes. Resolves to the states of the boxes, or to `null` if the user does not want it.
  */
-export function confirm(title, text, verb, { typed, checks = [] } = {}) {
+export function confirm(title, text, verb, { typed, checks = [], safe = false } = {}) {
   return new Promise((resolve) => {
     const boxes = checks.map((words) => [h("input", { type: "checkbox" }), words]);
-    const go = h("button", { class: "main", value: "yes" }, verb);
+    const go = h("button", { class: safe ? "main" : "danger", value: "yes" }, verb);
     const field = typed !== undefined && h("input", { type: "text", autocomplete: "off", spellcheck: "false" });
     if (field) {
       go.disabled = true;
@@ -26,9 +26,10 @@ export function confirm(title, text, verb, { typed, checks = [] } = {}) {
     }
     const content = [h("p", {}, text), boxes.map(([box, words]) => h("label", { class: "check" }, box, words)),
       field && h("label", {}, `Type ${typed} to go on`, field)];
-    const dialog = ask(title, content, [button("Cancel", () => dialog.close()), go]);
+    const cancel = button("Cancel", () => dialog.close());
+    const dialog = ask(title, content, [cancel, go]);
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes" ? boxes.map(([box]) => box.checked) : null));
-    (field || go).focus();
+    (field || (safe ? go : cancel)).focus(); // so that Enter alone destroys nothing
   });
 }
 

@@ -1,6 +1,6 @@
 // One job: its body, its life, and what can be done with it.
 
-import { at, get, plain, post, query, remove } from "/console/api.js";
+import { at, get, plain, post, query, remove, segment } from "/console/api.js";
 import { confirm } from "/console/dialog.js";
 import { button, card, empty, h, put, segments } from "/console/dom.js";
 import { bodyBytes, bytes, count, distance, duration, hex, hour, many, moment } from "/console/format.js";
@@ -16,6 +16,22 @@ const BAD = new Set(["nacked", "expired", "evicted", "dead", "dropped"]);
 const SIGNS = { queued: "accent", active: "good", acked: "", "wait-repl": "warn" };
 const JSON_MAX = 262144;
 const EVENTS_MAX = 200;
+// Queues of dead letters begin so.
+const DEAD = "dead:";
+
+/** What a dead letter is about: the task in its job, or the job. */
+function dead(body) {
+  let what = "What is in it";
+  try {
+    const letter = JSON.parse(body);
+    what = `Its job, ${letter.id},`;
+    const { task } = JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(letter.body), (one) => one.charCodeAt(0))));
+    if (typeof task === "string") what = `Its task, ${task},`;
+  } catch {
+    // Not a letter, or its job is no task.
+  }
+  return what;
+}
 
 /** A pattern that matches this text only. */
 function literally(text) {
@@ -34,36 +50,67 @@ export default function job(app, id) {
   const text = h("pre", { class: "body", tabindex: "0", "aria-label": "Body of the job" });
   const size = h("span", { class: "soft" });
   const forms = h("div", {});
-  const controls = app.writes && [
-    button("Acknowledge", () => act("ack", "The job is done."), { class: "main" }),
+  const ofJob = [
     button("Queue now", () => act("enqueue", "The job is queued.")),
     button("Take out of the queue", () => act("dequeue", "The job is not queued, until its RETRY.")),
+    button("Acknowledge…", acknowledge, { class: "danger" }),
     button("Delete…", erase, { class: "danger" }),
+  ];
+  const ofLetter = [
+    button("Requeue", requeue),
+    button("Drop…", drop, { class: "danger" }),
   ];
   const content = h("div", { class: "page" },
     h("div", { class: "grid2" }, card("Facts", null, h("div", { class: "body" }, facts)), card("Life", null, h("div", { class: "body" }, line, note))),
     card("Body", [size, forms], text));
   const gone = h("section", { class: "card" }, empty("This node does not know the job", "It has ended, or other nodes hold it. With the event log on, its life can be looked up there.", "disque config set eventlog yes"));
-  const end = h("div", { class: "end" }, controls);
+  const end = h("div", { class: "end" });
   const node = h("div", { class: "page" }, h("div", { class: "head" }, h("a", { href: "#/queues" }, "Queues"), crumb, h("span", { class: "soft" }, "/"), h("h1", { class: "mono" }, known), badge, end), content, gone);
   gone.hidden = content.hidden = true;
 
+  /** The job that is shown, whatever the address says. */
+  function shownAt(...rest) {
+    return at("jobs", segment(shown.id), ...rest);
+  }
+
   function act(verb, done) {
-    return app.act(() => post(`${path}/${verb}`), done);
+    return app.act(() => post(shownAt(verb)), done);
+  }
+
+  async function acknowledge() {
+    const sure = await confirm(`End this job of ${shown.queue}?`, `${shown.id} ends on all nodes, as if a worker had done it. This cannot be undone.`, "Acknowledge");
+    if (sure) await act("ack", "The job is done.");
   }
 
   async function erase() {
-    const sure = await confirm("Delete this job?", "It is deleted from this node, and lost if no other node has a copy.", "Delete");
-    if (sure) await app.act(() => remove(path), "The job is deleted from this node.");
+    const sure = await confirm(`Delete this job of ${shown.queue}?`, `${shown.id} is deleted from this node, and lost if no other node has a copy.`, "Delete");
+    if (sure) await app.act(() => remove(shownAt()), "The job is deleted from this node.");
+  }
+
+  function requeue() {
+    const queue = shown.queue.slice(DEAD.length);
+    return app.act(async () => {
+      const answer = await post(at("queues", segment(queue), "dead-letters", "requeue"), { ids: [shown.id] });
+      if (answer.failed_count) throw { title: "It was not requeued", detail: answer.failed[0].detail };
+      if (!answer.count) throw { title: "It was not requeued", detail: "The letter is not in its queue at this node. Open it at the node that has it." };
+    }, `The job is in ${queue} again.`);
+  }
+
+  async function drop() {
+    const queue = shown.queue.slice(DEAD.length);
+    const sure = await confirm(`Drop this dead letter of ${queue}?`, `${dead(shown.body)} is lost on all nodes. This cannot be undone.`, "Drop");
+    if (sure) await act("ack", "The dead letter is dropped.");
   }
 
   function show(values) {
     const queue = values.queue ?? "";
+    const choices = !app.writes ? [] : queue.startsWith(DEAD) ? ofLetter : ofJob;
+    if (end.firstChild !== (choices[0] ?? null)) end.replaceChildren(...choices);
     badge.className = `badge ${SIGNS[values.state] ?? ""}`;
     put(badge, values.state);
-    if (queue && crumb.textContent === "") crumb.append("/\u00a0\u00a0", link(queue, `#/queues/${encodeURIComponent(queue)}`));
+    if (queue && crumb.textContent === "") crumb.append("/\u00a0\u00a0", link(queue, `#/queues/${segment(queue)}`));
     const rows = [
-      ["Queue", queue && link(queue, `#/queues/${encodeURIComponent(queue)}`)],
+      ["Queue", queue && link(queue, `#/queues/${segment(queue)}`)],
       ["Created", moment(Number(BigInt(values.ctime) / 1000000n))],
       ["Lives for", `${duration(values.ttl)} more`],
       ["Delivered again after", values.retry ? `${duration(values.retry)} without acknowledgement` : "never (at most once)"],

@@ -1,8 +1,8 @@
 // The frame around the pages: routes, the session, regular refreshing, keys.
 
-import { get, post } from "/console/api.js";
+import { get, part, post } from "/console/api.js";
 import { shortcuts } from "/console/dialog.js";
-import { h, put } from "/console/dom.js";
+import { empty, h, put } from "/console/dom.js";
 import { duration } from "/console/format.js";
 
 const PAGES = [
@@ -128,18 +128,32 @@ document.addEventListener("visibilitychange", () => {
 
 // -- pages --------------------------------------------------------------------------------------
 
+/** What an address shows that is none of ours. */
+function nowhere() {
+  const text = empty("There is no such page", "The address may be incomplete, or made by somebody who wants you to click. Nothing was done.");
+  const node = h("div", { class: "page" }, h("div", { class: "head" }, h("h1", {}, "No such page")), h("section", { class: "card" }, text));
+  return { title: "No such page", node, refresh: async () => {}, every_s: 60 };
+}
+
+async function load(name, rest) {
+  const parts = rest.map(part);
+  if (parts.length > 1 || parts.includes(null) || (parts.length && !DETAILS[name])) return nowhere;
+  const entry = PAGES.find(([word]) => word === name);
+  const module = parts.length ? DETAILS[name] : entry?.[2] || "overview";
+  const { default: make } = await import(`/console/${module}.js`);
+  return (frame) => make(frame, ...parts);
+}
+
 async function show() {
   if (state.role === "none") return;
   const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
-  const entry = PAGES.find(([word]) => word === name);
-  const module = (rest.length && DETAILS[name]) || entry?.[2] || "overview";
   clearTimeout(state.timer);
   state.abort?.abort();
   state.page?.end?.();
   const turn = (state.began += 1);
-  const { default: make } = await import(`/console/${module}.js`);
+  const make = await load(name, rest);
   if (turn !== state.began) return;
-  const page = make(app, ...rest);
+  const page = make(app);
   state.page = page;
   for (const link of $("nav").children) {
     const here = link.dataset.name === name || (name === "jobs" && link.dataset.name === "queues");

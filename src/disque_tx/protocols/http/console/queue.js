@@ -1,6 +1,6 @@
 // One queue.
 
-import { at, get, key, plain, post, query } from "/console/api.js";
+import { at, get, key, member, plain, post, query } from "/console/api.js";
 import { LineChart } from "/console/charts.js";
 import { letters } from "/console/deadletters.js";
 import { confirm } from "/console/dialog.js";
@@ -16,7 +16,8 @@ const SAMPLES_MAX = 200;
 
 export default function queue(app, name) {
   const path = (...rest) => at("queues", name, ...rest);
-  let [title, edge, dead, known] = [plain(name), "oldest", -1, false];
+  let [title, edge, dead, rules, paused] = [plain(name), "oldest", -1, null, "none"];
+  let shown = null;
   const samples = { times: [], queued: [], held: [], in: [], out: [] };
   const heading = h("h1", {}, title);
   const badge = h("span", { class: "badge warn" });
@@ -39,11 +40,12 @@ export default function queue(app, name) {
   const scanned = h("span", { class: "soft" });
   const mail = letters(app, name);
   const pausing = h("select", { id: "pausing", onchange: () => pause(pausing.value) }, Object.entries(STATES).map(([value, text]) => h("option", { value }, text)));
-  const controls = app.writes && [h("label", { class: "field" }, "Pause", pausing), button("Flush…", flush, { class: "danger" })];
+  const controls = app.writes && [h("label", { class: "field", title: "At every node of the cluster, also at those that join later" }, "Pause on all nodes", pausing), button("Flush…", flush, { class: "danger" })];
   const content = h("div", { class: "page" }, figures.node, h("div", { class: "grid2" }, stock.node, flow.node),
     card("Jobs", [scanned, which], jobs.node, nojobs), mail.node, card("Policy", null, policy.node, nopolicy));
-  const node = h("div", { class: "page" }, h("div", { class: "head" }, h("a", { href: "#/queues" }, "Queues"), h("span", { class: "soft" }, "/"), heading, badge, h("div", { class: "end" }, controls)), content);
-  badge.hidden = true;
+  const end = h("div", { class: "end" }, controls);
+  const node = h("div", { class: "page" }, h("div", { class: "head" }, h("a", { href: "#/queues" }, "Queues"), h("span", { class: "soft" }, "/"), heading, badge, end), content);
+  badge.hidden = end.hidden = true;
 
   function state(row) {
     if (row.state === undefined) return "queued";
@@ -64,7 +66,16 @@ export default function queue(app, name) {
   }
 
   function pause(value) {
-    return app.act(() => post(path("pause"), { pause: value }), value === "none" ? "The queue goes on." : `Paused: ${STATES[value].toLowerCase()}.`);
+    rules = null;
+    return app.act(() => post(path("pause"), { pause: value, kept: true }), value === "none" ? "The queue goes on at all nodes." : `Paused on all nodes: ${STATES[value].toLowerCase()}.`);
+  }
+
+  /** Where the queue is paused, and by what. */
+  function where() {
+    const { value, pattern } = rules.settings.pause ?? { value: "none" };
+    if (value === "none") return "at this node, by PAUSE";
+    const everywhere = pattern === title ? "on all nodes" : `on all nodes by the policy of ${pattern}`;
+    return value === paused || value === "all" ? everywhere : `${everywhere}, and at this node by PAUSE`;
   }
 
   async function flush() {
@@ -72,7 +83,7 @@ export default function queue(app, name) {
       typed: title, checks: ["Also jobs that are delayed, in backoff or in hand", "On all nodes"] });
     if (!chosen) return;
     const [any, everywhere] = chosen;
-    await app.act(() => post(path("flush"), { states: [any ? "any" : "queued"], everywhere }), (done) => `${many(done.count, "job")} ended.`);
+    await app.act(() => post(path("flush"), { ...member("queue", name), states: [any ? "any" : "queued"], everywhere }), (done) => `${many(done.count, "job")} ended.`);
   }
 
   function keep(counts) {
@@ -87,11 +98,12 @@ export default function queue(app, name) {
   }
 
   async function refresh(signal) {
-    const [counts, peeked, rules] = await Promise.all([
+    const [counts, peeked, found] = await Promise.all([
       get(at("counts", name), signal),
       edge === "others" ? others(signal) : get(query(path("peek"), { count: PEEK, from: edge }), signal),
-      known ? null : get(path("policy"), signal),
+      rules ? null : get(path("policy"), signal),
     ]);
+    end.hidden = false;
     title = counts.name;
     put(heading, title);
     page.title = title;
@@ -102,15 +114,17 @@ export default function queue(app, name) {
     figures.set("in", real(counts.in_per_s), "jobs/s");
     figures.set("out", real(counts.out_per_s), "jobs/s");
     keep(counts);
-    badge.hidden = counts.pause === "none";
-    put(badge, `Paused: ${STATES[counts.pause].toLowerCase()}`);
+    rules = found ?? (counts.pause === paused ? rules : await get(path("policy"), signal));
+    paused = counts.pause;
+    badge.hidden = paused === "none";
+    put(badge, `Paused ${where()}: ${STATES[paused].toLowerCase()}`);
     if (document.activeElement !== pausing) pausing.value = counts.pause;
     if (edge !== "others") put(scanned, "");
     jobs.update(peeked.jobs);
     jobs.node.hidden = !peeked.jobs.length;
     nojobs.hidden = !jobs.node.hidden;
-    if (rules) {
-      known = true;
+    if (rules !== shown) {
+      shown = rules;
       const rows = Object.entries(rules.settings).map(([setting, { value, pattern }]) => ({ name: setting, value, pattern }));
       policy.update(rows);
       policy.node.hidden = !rows.length;

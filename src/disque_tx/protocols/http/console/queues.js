@@ -72,13 +72,14 @@ export default function queues(app) {
     cell.row = row;
     const verb = row.pause === "none" ? "Pause" : "Resume";
     put(cell.firstChild, verb);
-    cell.firstChild.setAttribute("aria-label", `${verb} ${row.name}`);
+    cell.firstChild.setAttribute("aria-label", `${verb} ${row.name} on all nodes`);
+    cell.firstChild.title = `${verb} on all nodes`;
   }
 
   function toggle(row) {
     const pause = row.pause === "none" ? "all" : "none";
-    return app.act(() => post(at("queues", key(row.url), "pause"), { pause, everywhere: everywhere === 1 }),
-      `${row.name} ${pause === "all" ? "is paused: nothing comes in or goes out" : "goes on"}.`);
+    return app.act(() => post(at("queues", key(row.url), "pause"), { pause, kept: true }),
+      `${row.name} ${pause === "all" ? "is paused on all nodes: nothing comes in or goes out" : "goes on at all nodes"}.`);
   }
 
   async function refresh(signal) {

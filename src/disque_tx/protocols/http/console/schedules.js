@@ -1,6 +1,6 @@
 // Jobs that wait for their time, and jobs that recur.
 
-import { at, get, key, post, query, remove } from "/console/api.js";
+import { at, get, key, post, query, remove, segment } from "/console/api.js";
 import { confirm } from "/console/dialog.js";
 import { button, card, empty, h, put } from "/console/dom.js";
 import { count, distance, moment } from "/console/format.js";
@@ -12,7 +12,7 @@ export default function schedules(app) {
   const table = new Table("Recurring jobs", [
     { title: "Name", class: "name", text: (row) => row.name },
     { title: "When", fill: (cell, row) => cell.replaceChildren(h("code", {}, row.when), " ", h("span", { class: "unit" }, row.zone)) },
-    { title: "Queue", class: "name", fill: (cell, row) => cell.replaceChildren(link(row.queue, `#/queues/${encodeURIComponent(row.queue)}`)) },
+    { title: "Queue", class: "name", fill: (cell, row) => cell.replaceChildren(link(row.queue, `#/queues/${segment(row.queue)}`)) },
     { title: "Next", fill: (cell, row) => time(cell, row.paused ? null : row.next_s[0], "") },
     { title: "Last", minor: true, fill: (cell, row) => time(cell, row.last_s, "never") },
     { title: "State", minor: true, fill: state },

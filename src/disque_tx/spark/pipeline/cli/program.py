@@ -127,7 +127,7 @@ def compact_command(runner: Runner, table: str, kept_s: int, as_json: bool) -> N
     show_default=True,
     help="Length of the time windows of OUT/queues, in seconds.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace what is in OUT.")
+@click.option("--overwrite", is_flag=True, help="Replace what lifecycle wrote to OUT before.")
 @click.pass_obj
 def lifecycle_command(runner: Runner, /, table: str, out: str, **words: Any) -> None:
     """Make tables of what became of each job, and of queues and nodes over time."""

@@ -36,10 +36,11 @@ from pyspark.sql import functions as fn
 
 from disque_tx.spark.errors import Conflict, ForeignData
 from disque_tx.spark.pipeline.ingest import logs
-from disque_tx.spark.pipeline.storage import Entry
+from disque_tx.spark.pipeline.outputs import check_apart, resolved
+from disque_tx.spark.pipeline.storage import Entry, Storage
 from disque_tx.spark.pipeline.tables.commits import Commit, Span
 from disque_tx.spark.pipeline.tables.compaction import compact_if_due
-from disque_tx.spark.pipeline.tables.table import Table
+from disque_tx.spark.pipeline.tables.table import Table, is_table
 
 #: Starts of nodes in one batch; a log with more of them is not genuine.
 _SPANS_MAX: Final = 100_000
@@ -82,9 +83,13 @@ def ingest(
 
     :raises NothingToRead: when a path does not exist.
     :raises BadTable: when ``into`` is something else, or of another version.
+    :raises OutputOverlaps: when a new table would be in a path, or around one.
     :raises Conflict: when another process ingested at the same time.
     :raises ForeignData: when a batch contains more than 100,000 starts of nodes.
     """
+    paths = list(paths)
+    if not is_table(storage := Storage(spark), into):
+        check_apart(storage, resolved(storage, into), paths)
     table = Table(spark, into, create=True)
 
     def now_ms() -> int:

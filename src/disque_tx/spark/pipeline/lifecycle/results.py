@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
-from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.errors import OutputExists
 from disque_tx.spark.pipeline.lifecycle import nodes, queues
 from disque_tx.spark.pipeline.lifecycle.jobs import Extent, jobs
+from disque_tx.spark.pipeline.outputs import replacing
 from disque_tx.spark.pipeline.tables.table import Table
 
 #: Tables below OUT, in the order in which they are made.
@@ -37,23 +36,13 @@ def lifecycle(
     They appear together, when all of them are complete.
 
     :raises BadTable: when ``table`` is not a table, or of another version.
-    :raises OutputExists: when ``into`` exists and is not to be replaced.
+    :raises OutputExists: when ``into`` exists and is not to be replaced, or is no folder that this
+        made.
+    :raises OutputOverlaps: when ``into`` is the table, in it, or around it.
     """
     events = Table(spark, table)
-    storage, target = events.storage, events.storage.absolute(into)
-    if storage.find(target) is not None and not overwrite:
-        raise OutputExists(
-            f"{target} exists. Choose a new folder, or add --overwrite to replace it."
-        )
-    parent, _, name = target.rpartition("/")
-    work = f"{parent}/_{name}-{uuid4().hex}"
-    try:
+    with replacing(events.storage, into, [events.root], overwrite) as (target, work):
         _write(spark, events.events(), work, window_s)
-        if overwrite:
-            storage.remove(target)
-        storage.move(work, target)
-    finally:
-        storage.remove(work)
     return {part: f"{target}/{part}" for part in RESULTS}
 
 

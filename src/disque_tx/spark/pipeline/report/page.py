@@ -17,7 +17,7 @@ import click
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pyspark.sql import SparkSession
 
-from disque_tx.spark.errors import PipelineError
+from disque_tx.spark.errors import OutputExists, PipelineError
 from disque_tx.spark.pipeline import wording
 from disque_tx.spark.pipeline.report import plots
 from disque_tx.spark.pipeline.report.figures import Axis, Figures, measure
@@ -48,6 +48,8 @@ _FINDINGS: Final = {
     "clock-skew": "No clocks of nodes are known to differ by more than 100 ms.",
 }
 _FLOW_NODES_MAX: Final = 12
+#: The title of a page is within these.
+_HEAD_BYTES: Final = 1024
 _GAPS_MAX: Final = 20
 _US_IN_S: Final = 1_000_000
 
@@ -86,14 +88,16 @@ class Flow:
 def report(
     spark: SparkSession, out: str, html: Path, events: str | None = None, top: int = 20
 ) -> None:
-    """Write the page to the file ``html``, which is replaced if it exists.
+    """Write the page to the file ``html``; one of an earlier report is replaced.
 
     ``out``: what ``lifecycle`` made. ``events``: the table of events, for the audit. ``top``: how
     many queues and findings of a kind it shows.
 
     :raises BadTable: when ``out`` or ``events`` has not the expected tables.
+    :raises OutputExists: when the file is something else than a report.
     :raises CannotWrite: when the file cannot be written.
     """
+    _check_replaceable(html)
     page = rendered(measure(spark, out, events, top))
     temporary = html.with_name(f".{html.name}.{uuid4().hex}")
     try:
@@ -105,6 +109,22 @@ def report(
     except OSError as error:
         why = error.strerror or str(error)
         raise CannotWrite(f"{html} cannot be written: {why}. Choose another file.") from error
+
+
+def _check_replaceable(html: Path) -> None:
+    try:
+        with html.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise CannotWrite(f"{html} cannot be written: {why}. Choose another file.") from error
+    if f"<title>{TITLE}</title>".encode() not in head:
+        raise OutputExists(
+            f"{html} is not replaced, because it is not a report. Choose another file, or remove"
+            " it by hand."
+        )
 
 
 def rendered(figures: Figures) -> str:

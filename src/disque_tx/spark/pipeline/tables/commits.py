@@ -34,6 +34,10 @@ _READABLE: Final = (1, 2)
 _COMMIT: Final = re.compile(r"(\d{12})\.json")
 _CHECKPOINT: Final = re.compile(r"checkpoint-(\d{12})\.json")
 _ATTEMPTS: Final = 10
+#: A file of the table, by its path in there. Files that commits name are moved and removed, and a
+#: commit may have come from anywhere with the rest of its table.
+_FILE: Final = re.compile(r"dt=[^/]+/[^/]+\.parquet")
+_STAGED: Final = re.compile(r"[0-9a-f]*")
 
 
 @attrs.frozen
@@ -87,7 +91,17 @@ class Commit:
         spans = [Span(**span) for span in fields.pop("spans")]
         inputs = [(str(path), int(size), int(ms)) for path, size, ms in fields.pop("inputs")]
         replaced = [(str(name), int(ms)) for name, ms in fields.pop("replaced", [])]
-        return cls(spans=spans, inputs=inputs, replaced=replaced, **fields)
+        commit = cls(spans=spans, inputs=inputs, replaced=replaced, **fields)
+        commit._check_names()
+        return commit
+
+    def _check_names(self) -> None:
+        removed = (name for name, _ in self.replaced)
+        for name in (*self.files, *self.replaces, *removed):
+            if not _FILE.fullmatch(name):
+                raise ValueError(f"{name!r} is not the name of a file of a table")
+        if not _STAGED.fullmatch(self.staged):
+            raise ValueError(f"{self.staged!r} is not the name of a batch")
 
     def sized(self) -> Iterator[tuple[str, int]]:
         """Its files with their sizes, -1 if they were not recorded."""

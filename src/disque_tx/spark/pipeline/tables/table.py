@@ -3,6 +3,7 @@
 ::
 
     TABLE/
+      _disque-table                says that the folder was made for a table
       _commits/                    what each batch added, and where its files were staged
       _staging/<unique name>/      files of a batch that is not committed, or was not moved yet
       _rejected/<unique name>/     rejected lines and files
@@ -31,6 +32,8 @@ from disque_tx.spark.pipeline.tables.commits import Commit, CommitLog
 _COMMITS: Final = "_commits"
 _STAGING: Final = "_staging"
 _REJECTED: Final = "_rejected"
+#: Until the first commit nothing else says that what is staged may be removed.
+_MARKER: Final = "_disque-table"
 #: The columns of the table except ``dt``, by which it is partitioned.
 EVENT_COLUMNS: Final = """\
 node STRING, boot BIGINT, seq BIGINT, time TIMESTAMP, kind STRING, job_id STRING, queue STRING,
@@ -38,6 +41,11 @@ size BIGINT, nacks BIGINT, additional_deliveries BIGINT, wait_ms BIGINT, run_ms 
 client_id STRING, retry_s BIGINT, ttl_s BIGINT, delay_s BIGINT, replicate BIGINT, copies BIGINT,
 reason STRING, peer STRING, paused STRING, jobs BIGINT, body STRING, body_sha256 STRING"""
 _SCHEMA: Final = f"{EVENT_COLUMNS}, dt DATE"
+
+
+def is_table(storage: Storage, path: str) -> bool:
+    """Whether events were ingested into this folder."""
+    return storage.find(f"{path}/{_COMMITS}") is not None
 
 
 class Table:
@@ -62,7 +70,10 @@ class Table:
 
     def _check(self, create: bool) -> None:
         names = [entry.name for entry in self.storage.entries(self.root)]
-        if _COMMITS in names or (create and not set(names) - {_STAGING, _REJECTED}):
+        if _COMMITS in names or (create and _MARKER in names):
+            return
+        if create and not names:
+            self.storage.publish(f"{self.root}/{_MARKER}", "A table of 'disque-pipeline ingest'.\n")
             return
         what = "is not a table of events" if names else "does not exist or is empty"
         raise BadTable(

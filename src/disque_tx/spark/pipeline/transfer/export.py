@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
-from uuid import uuid4
 
 import attrs
 import click
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.spark.errors import OutputExists
+from disque_tx.spark.files.folders import roots
 from disque_tx.spark.pipeline import wording
+from disque_tx.spark.pipeline.outputs import replacing
 from disque_tx.spark.pipeline.storage import Storage
 
 if TYPE_CHECKING:
@@ -49,25 +50,17 @@ def export(
     columns of the format ``disque_aof`` and appears when it is complete.
 
     :raises BadOption: when there is no file at a path.
-    :raises OutputExists: when ``into`` exists and is not to be replaced.
+    :raises OutputExists: when ``into`` exists and is not to be replaced, or is no folder that this
+        made.
+    :raises OutputOverlaps: when ``into`` is one of the paths, in it, or around it.
     """
     storage = Storage(spark)
-    target = storage.absolute(into)
-    if storage.find(target) is not None and not overwrite:
-        raise OutputExists(
-            f"{target} exists. Choose a new folder, or add --overwrite to replace it."
-        )
-    parent, _, name = target.rpartition("/")
-    work = f"{parent}/_{name}-{uuid4().hex}"
-    try:
+    # Read where this runs, whatever file system Spark uses by itself.
+    inputs = [f"file://{os.path.abspath(root)}" for path in paths for root in roots(path)]
+    with replacing(storage, into, inputs, overwrite) as (_, work):
         jobs = _read(spark, paths, "jobs")
         jobs.write.option("compression", "zstd").parquet(work)
         exported = _counted(spark.read.parquet(work), _damages(spark, paths))
-        if overwrite:
-            storage.remove(target)
-        storage.move(work, target)
-    finally:
-        storage.remove(work)
     return exported
 
 
@@ -95,7 +88,7 @@ def _counted(jobs: DataFrame, damages: list[Damage]) -> Exported:
 @click.command("export")
 @click.argument("aof", nargs=-1, required=True)
 @click.option("--into", "table", required=True, help="A new folder for the table.")
-@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@click.option("--overwrite", is_flag=True, help="Replace what export wrote there before.")
 @click.pass_obj
 def export_command(runner: Runner, /, aof: tuple[str, ...], table: str, overwrite: bool) -> None:
     """Make a table of the jobs in append only files.

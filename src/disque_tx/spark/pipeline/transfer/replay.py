@@ -15,6 +15,7 @@ than losing or duplicating jobs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -44,6 +45,8 @@ _COMMITS: Final = "_commits"
 _EXPORTED: Final = frozenset(("id", "queue", "body", "state", "retry_s"))
 _DONE: Final = "run-"
 _OPEN: Final = "_open-"
+#: Names of its own: only these are ever removed, whatever else is in the folder.
+_NAME: Final = re.compile("(run-|_open-)[0-9a-f]{32}")
 #: What to do about replays that did not succeed.
 CHOICES: Final = ("stop", "skip", "again")
 
@@ -98,7 +101,8 @@ class Ledger:
 
     def _named(self, prefix: str) -> list[Entry]:
         entries = self._storage.entries(self.root)
-        return [entry for entry in entries if entry.name.startswith(prefix)]
+        own = (entry for entry in entries if _NAME.fullmatch(entry.name))
+        return [entry for entry in own if entry.name.startswith(prefix)]
 
 
 class NoBodies(PipelineError):

@@ -1,0 +1,183 @@
+"""What a channel of kombu asks of a node, and in which order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from kombu import Connection
+
+from disque_tx.client import ClientError
+from disque_tx.client.blocking import Disque, TakenJob
+from disque_tx.integrations.celery.channel import Channel
+from disque_tx.integrations.celery.fetcher import Fetcher
+from disque_tx.integrations.celery.messages import encoded
+from tests.client.scripted import HANG_UP
+from tests.integrations.nodes import JOB_ID, NOTHING, FrameworkCase, array, job
+
+_MESSAGE = {
+    "body": "eA==",
+    "content-type": "text/plain",
+    "content-encoding": "utf-8",
+    "headers": {},
+    "properties": {
+        "delivery_info": {"exchange": "", "routing_key": "q"},
+        "delivery_tag": "t",
+        "body_encoding": "base64",
+    },
+}
+
+
+class Loop:
+    """An event loop as the worker has it. ``readers``: by descriptor."""
+
+    def __init__(self) -> None:
+        self.readers: dict[int, Callable[[], None]] = {}
+        self.on_tick: set[Callable[[], None]] = set()
+
+    def add_reader(self, fd: int, callback: Callable[[], None]) -> None:
+        """Watch a descriptor."""
+        self.readers[fd] = callback
+
+    def remove(self, fd: int) -> None:
+        """Watch it no more; it is open still."""
+        os.fstat(fd)
+        del self.readers[fd]
+
+
+class ChannelTests(FrameworkCase):
+    """The end of a message."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.connection = Connection(
+            f"disque://{self.scripted.address}",
+            transport="disque_tx.integrations.celery.transport:Transport",
+        )
+        self.addCleanup(self.connection.release)
+        self.channel: Channel = self.connection.channel()
+        self.channel.basic_qos(0, 1, False)
+        broker = self.channel.broker
+        broker.leases = self.held = self.leases(broker.client.servers)
+
+    def got(self) -> Any:
+        """A message that is held."""
+        self.deliver(encoded(_MESSAGE))
+        message = self.channel.basic_get("q")
+        self.assertEqual(JOB_ID, message.delivery_tag)
+        self.assertTrue(self.held.holds(JOB_ID))
+        self.assertFalse(self.channel.qos.can_consume())
+        return message
+
+    def assert_settled(self, *words: str) -> None:
+        """Assert what was asked for the message, and that nothing of it is left."""
+        self.assertEqual([list(words)], self.asked())
+        self.assertFalse(self.held.holds(JOB_ID))
+        self.assertEqual({}, self.channel._taken)
+
+    def test_ack(self) -> None:
+        """A message is acknowledged once, and not held any more."""
+        self.got().ack()
+        self.assert_settled("ACKJOB", JOB_ID)
+        self.assertTrue(self.channel.qos.can_consume())
+
+    def test_requeue(self) -> None:
+        """A message that is given back is queued again, when no heartbeat can come after that."""
+        self.got().requeue()
+        self.assert_settled("NACK", JOB_ID)
+        self.assertEqual([(JOB_ID, [])], self.held.withdrawn)
+        self.assertTrue(self.channel.qos.can_consume())
+
+    def test_reject(self) -> None:
+        """A message that is rejected is done."""
+        self.got().reject()
+        self.assert_settled("ACKJOB", JOB_ID)
+        self.assertTrue(self.channel.qos.can_consume())
+
+    def test_closed(self) -> None:
+        """What is held at the end goes back to its queue; nothing of it is lost or acknowledged."""
+        self.got()
+        self.channel.close()
+        self.assert_settled("NACK", JOB_ID)
+        self.assertEqual([(JOB_ID, [])], self.held.withdrawn)
+
+    def test_unwanted(self) -> None:
+        """A message of a queue from which nobody consumes any more goes back to it."""
+        self.deliver(encoded(_MESSAGE))
+        self.channel._arrived(self.channel.broker.client.take("q"))
+        self.assertEqual(0, self.channel.deliver())
+        self.assert_settled("NACK", JOB_ID)
+        self.assertEqual([(JOB_ID, [])], self.held.withdrawn)
+
+    def test_damaged(self) -> None:
+        """A job that is no message becomes a dead letter before it is acknowledged: a crash in
+        between may double it, and never loses it."""
+        self.deliver(b"\xff")
+        (found,) = self.channel.broker.client.take("q")
+        self.channel._arrived([found])
+        self.connection.transport._callbacks["q"] = self.fail
+        self.assertEqual(0, self.channel.deliver())
+        self.assertEqual([["ADDJOB", "dead:q"], ["ACKJOB", JOB_ID]], [w[:2] for w in self.asked()])
+        self.assertFalse(self.held.holds(JOB_ID))
+
+    def test_damaged_and_away(self) -> None:
+        """One of which no dead letter can be made is not acknowledged."""
+        self.deliver(b"\xff")
+        self.scripted.answer("ADDJOB", HANG_UP)
+        self.assertRaises(ClientError, self.channel.basic_get, "q")
+        self.assertNotIn("ACKJOB", self.commands())
+
+    def test_descriptors(self) -> None:
+        """A worker that connects again and again keeps no descriptor of the connections before."""
+        transport, loop = self.connection.transport, Loop()
+        transport.register_with_event_loop(None, loop)
+        transport.register_with_event_loop(None, loop)
+        (fd,) = loop.readers
+        transport.wake()
+        self.assertEqual(1, os.eventfd_read(fd))
+        self.connection.release()
+        self.assertEqual(({}, set()), (loop.readers, loop.on_tick))
+        self.assertRaises(OSError, os.fstat, fd)
+
+
+class FetcherTests(FrameworkCase):
+    """The thread that fetches."""
+
+    def test_abandoned(self) -> None:
+        """Jobs that arrive when nobody wants them any more go back to their queue at once."""
+        found: list[object] = []
+
+        class Late(Disque):
+            """Is told meanwhile that the jobs are not wanted."""
+
+            def take_in_order(self, *queues: Any, **options: Any) -> list[TakenJob]:
+                jobs = super().take_in_order(*queues, **options)
+                fetcher.abandon()
+                return jobs
+
+        self.scripted.answer("GETJOB", array(job()), NOTHING)
+        client = Late(self.scripted.address)
+        self.addCleanup(client.close)
+        fetcher = Fetcher(client, found.append)
+        fetcher.want(["q"], 1)
+        thread = fetcher._thread
+        assert thread is not None
+        thread.join()
+        self.assertEqual(([], [["NACK", JOB_ID]]), (found, self.asked()))
+
+    def test_count(self) -> None:
+        """No more jobs are fetched than there is room for, and none without room."""
+        client = Disque(self.scripted.address)
+        self.addCleanup(client.close)
+        self.deliver(b"x")
+        fetcher = Fetcher(client, lambda jobs: fetcher.abandon())
+        fetcher.want(["q"], 0)
+        self.assertIsNone(fetcher._thread)
+        fetcher.want(["q"], 3)
+        thread = fetcher._thread
+        assert thread is not None
+        thread.join()
+        words = [word.decode() for word in self.scripted.requests[0]]
+        self.assertEqual("3", words[words.index("COUNT") + 1])
+        self.assertEqual(["q"], words[words.index("FROM") + 1 :])

@@ -1,0 +1,126 @@
+"""What dramatiq's broker asks of a node, and in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dramatiq import Consumer, Message, MessageProxy
+from dramatiq.errors import ConnectionFailed
+
+from disque_tx.client.errors import OutOfMemory
+from disque_tx.integrations.dramatiq import DisqueBroker
+from tests.client.scripted import HANG_UP
+from tests.integrations.nodes import JOB_ID, NOTHING, FrameworkCase, array, job
+
+_OOM = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+_DEAD = "dramatiq:default.XQ"
+
+
+class ConsumerTests(FrameworkCase):
+    """The end of a message."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.broker = DisqueBroker(self.scripted.address, middleware=[], dead_message_ttl_s=77)
+        self.addCleanup(self.broker.close)
+        self.broker.declare_queue("default")
+        self.broker.leases = self.held = self.leases(self.broker.client.servers)
+        self.message: Message[Any] = Message(
+            queue_name="default", actor_name="send", args=(1,), kwargs={}, options={}
+        )
+
+    def fetched(self) -> tuple[Consumer, MessageProxy]:
+        """A consumer of one message at a time, and the message it got."""
+        self.deliver(self.message.encode())
+        consumer = self.broker.consume("default", prefetch=1, timeout=1)
+        message = next(consumer)
+        assert message is not None
+        self.assertTrue(self.broker.leases.holds(JOB_ID))
+        return consumer, message
+
+    def assert_free(self, consumer: Consumer) -> None:
+        """Assert that nothing is held any more, and the next message is asked for."""
+        self.assertFalse(self.broker.leases.holds(JOB_ID))
+        before = len(self.counts())
+        self.assertIsNone(next(consumer))
+        self.assertEqual(["1"], self.counts()[before:][:1])
+
+    def test_ack(self) -> None:
+        """A message that is done is acknowledged, and makes room for the next one."""
+        consumer, message = self.fetched()
+        consumer.ack(message)
+        self.assertEqual([["ACKJOB", JOB_ID]], self.asked())
+        self.assert_free(consumer)
+
+    def test_nack(self) -> None:
+        """A message that failed for good is kept among the dead ones first and acknowledged then:
+        a crash in between may double it, and never loses it."""
+        consumer, message = self.fetched()
+        consumer.nack(message)
+        added, acknowledged = self.asked()
+        body = self.message.encode().decode()
+        self.assertEqual(["ADDJOB", _DEAD, body], added[:3])
+        self.assertEqual("77", added[added.index("TTL") + 1])
+        self.assertEqual(["ACKJOB", JOB_ID], acknowledged)
+        self.assert_free(consumer)
+
+    def test_nack_refused(self) -> None:
+        """A message that cannot be kept is not acknowledged; it comes back after its RETRY, and
+        does not take the place of others until then."""
+        consumer, message = self.fetched()
+        self.scripted.answer("ADDJOB", _OOM)
+        self.assertRaises(OutOfMemory, consumer.nack, message)
+        self.assertEqual(["ADDJOB"], self.commands())
+        self.assert_free(consumer)
+
+    def test_nack_without_answer(self) -> None:
+        """While it is not known whether the message is kept, it is not acknowledged, and stays
+        held, because dramatiq tries again."""
+        consumer, message = self.fetched()
+        self.scripted.answer("ADDJOB", HANG_UP)
+        self.assertRaises(ConnectionFailed, consumer.nack, message)
+        self.assertEqual({"ADDJOB"}, set(self.commands()))
+        self.assertTrue(self.broker.leases.holds(JOB_ID))
+
+    def test_damaged(self) -> None:
+        """A job that is no message is kept, too, before it is acknowledged."""
+        self.deliver(b"\xff")
+        consumer = self.broker.consume("default", prefetch=1, timeout=1)
+        self.assertIsNone(next(consumer))
+        added, acknowledged = self.asked()
+        self.assertEqual(["ADDJOB", _DEAD, "\\xff"], added[:3])
+        self.assertEqual(["ACKJOB", JOB_ID], acknowledged)
+        self.assert_free(consumer)
+
+    def test_requeue(self) -> None:
+        """A message that a worker gives back at its end is not acknowledged, but queued again, when
+        no heartbeat can come after that."""
+        consumer, message = self.fetched()
+        consumer.requeue([message])
+        self.assertEqual([["NACK", JOB_ID]], self.asked())
+        self.assertEqual([(JOB_ID, [])], self.held.withdrawn)
+        self.assert_free(consumer)
+
+    def test_closed(self) -> None:
+        """What was fetched and not begun is queued again; what was begun stays held."""
+        consumer, _ = self.fetched()
+        second = JOB_ID.replace("I7A", "X7A")
+        self.scripted.answer("GETJOB", array(job(second, self.message.encode())), NOTHING)
+        consumer._prefetch = 2
+        consumer._ready.append(consumer._fetched())
+        consumer.close()
+        self.assertEqual([["NACK", second]], self.asked())
+        self.assertEqual([(second, [])], self.held.withdrawn)
+        self.assertTrue(self.broker.leases.holds(JOB_ID))
+
+    def test_enqueue(self) -> None:
+        """A message is added with its terms; its delay is rounded up, and not part of its life."""
+        self.broker.enqueue(self.message, delay=1500)
+        ((command, queue, body, _timeout, *options),) = self.asked()
+        self.assertEqual(["ADDJOB", "dramatiq:default"], [command, queue])
+        self.assertEqual(self.message.encode().decode(), body)
+        found = dict(zip(options[::2], options[1::2], strict=False))
+        self.assertEqual(
+            {"DELAY": "2", "RETRY": "60", "TTL": str(10 * 86_400 + 2)},
+            {name: found[name] for name in ("DELAY", "RETRY", "TTL")},
+        )
