@@ -10,7 +10,7 @@ import hiredis
 
 from disque_tx.sim.clients import LOST, SimClient, Then
 from disque_tx.sim.history import Added, Delivered, JobRequest, SeenLetter, ShownCounters
-from disque_tx.sim.workloads import COPY_QUEUE, DEAD_QUEUE
+from disque_tx.sim.workloads import COPY_QUEUE, DEAD_QUEUE, SCHEDULE_QUEUE
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
@@ -146,6 +146,8 @@ class Consumer(Actor):
         words += [b"COUNT", b"%d" % random.choice(workload.count)]
         # Without patterns nothing is drawn for them, so that other workloads stay as they are.
         if workload.match > 0 and random.random() < workload.match:
+            if workload.schedules:
+                words += [b"EXCEPT", SCHEDULE_QUEUE]  # others take those, and acknowledge each
             words += random.choice(_BY_PATTERN)
         else:
             words.append(b"FROM")

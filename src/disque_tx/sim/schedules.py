@@ -10,13 +10,12 @@ import hiredis
 from disque_tx.core.recurring.definition import Definition
 from disque_tx.sim.actors import Actor
 from disque_tx.sim.clients import LOST
+from disque_tx.sim.workloads import SCHEDULE_QUEUE
 
 if TYPE_CHECKING:
     from disque_tx.sim.machine import Machine
     from disque_tx.sim.run import Run
 
-#: The queue of all jobs that schedules make.
-QUEUE: Final = b"occurrences"
 _NAMES: Final = (b"one", b"two", b"three")
 _REST_US: Final = 2_000_000
 _TAKEN: Final = 100
@@ -78,8 +77,8 @@ class ScheduleOperator(Actor):
             words.pop()
         elif word == b"SET":
             copies = min(REPLICATE, len(self.run.machines))
-            words += [b"EVERY", b"%d" % random.randint(1, 3), b"MISSED", b"all", b"QUEUE", QUEUE]
-            words += [name, b"RETRY", b"2", b"REPLICATE", b"%d" % copies]
+            words += [b"EVERY", b"%d" % random.randint(1, 3), b"MISSED", b"all"]
+            words += [b"QUEUE", SCHEDULE_QUEUE, name, b"RETRY", b"2", b"REPLICATE", b"%d" % copies]
         self._send(self._done, *words)
 
     def _send(self, then: Any, *words: bytes) -> None:
@@ -120,7 +119,7 @@ class Taker(Actor):
 
     def act(self) -> None:
         count = b"%d" % _TAKEN
-        self.client.ask(self._got, b"GETJOB", b"NOHANG", b"COUNT", count, b"FROM", QUEUE)
+        self.client.ask(self._got, b"GETJOB", b"NOHANG", b"COUNT", count, b"FROM", SCHEDULE_QUEUE)
 
     def _got(self, reply: Any) -> None:
         if not isinstance(reply, list) or not reply:

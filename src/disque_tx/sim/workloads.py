@@ -201,6 +201,29 @@ _RECURRING: Final[dict[str, Workload]] = {
     "schedules": Workload(schedules=True, delay_s=(0, 0, 1)),
 }
 
+#: The queue of the jobs that schedules make.
+SCHEDULE_QUEUE: Final = b"occurrences"
+_EVERYTHING: Final[dict[str, Workload]] = {
+    "everything": Workload(
+        actions=("ack",) * 10 + ("ack-elsewhere", "nack", "nack-later", "working", "ignore"),
+        count=(1, 1, 3),
+        match=0.3,
+        nohang=0.1,
+        leaves=True,
+        schedules=True,
+        waits=True,
+        key_pool=12,
+        policies=(
+            (b"*", b"max-deliveries", b"6"),
+            (b"*", b"dead-queue", DEAD_QUEUE),
+            (b"a", b"concurrency", b"4"),
+            (b"b", b"retry-delay", b"0.5"),
+            (b"b", b"rate", b"4"),
+            (b"b", b"rate-burst", b"1"),
+        ),
+    ),
+}
+
 
 #: What only nodes of ours do. Seeds from the number of a group on have its workloads, so that a new
 #: one changes the seeds of its own group alone.
@@ -212,6 +235,7 @@ GROUPS: Final[dict[int, dict[str, Workload]]] = {
     5_000_000: _OVERVIEW,
     6_000_000: _FANOUT,
     7_000_000: _REUSED_KEYS,
+    8_000_000: _EVERYTHING,
 }
 
 

@@ -77,6 +77,20 @@ class ReturningTests(KeyCase):
             self.cluster.run(10_000)
             self.check_kept(second, at)
 
+    def test_back_before_another_one_leaves(self) -> None:
+        """A node that leaves, and then stays after all, looks after keys again from then on: so the
+        others can leave."""
+        first = [node for node in self.members if node != B]
+        self.leave(B, True)
+        for node in first[1:]:
+            self.leave(node, True)
+        done = self.add_all(A, replicate=1, retry_s=300)
+        self.leave(B, False)
+        self.cluster.run(4_000)
+        self.leave(A, True)
+        self.cluster.run(4_000)
+        self.assertEqual([(one, 0) for one in done], [self.add(B, key) for key in _NAMES])
+
     def leave(self, leaver: bytes, leaving: bool) -> None:
         """CLUSTER LEAVING at one node, of which the others get to know."""
         self.cluster.up[leaver].membership.set_leaving(leaving)

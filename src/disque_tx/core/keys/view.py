@@ -57,6 +57,7 @@ class View:
         "_awaited",
         "_done_jobs",
         "_joining",
+        "_leaving",
         "_links",
         "_lost_ms",
         "_membership",
@@ -101,6 +102,8 @@ class View:
         # Whether members may not have been reached yet since the start.
         self._joining: bool = True
         self._started_ms: i64 = -1
+        # Whether this node was leaving at the last look.
+        self._leaving: bool = False
 
     def alone(self) -> bool:
         """Whether no other node looks after keys."""
@@ -121,8 +124,14 @@ class View:
                 link = entry.link
                 if link is not None and link.features & CAN_KEYS:
                     links[entry.id] = link
-        if links == self._links:
+        leaving = membership.leaving
+        if links == self._links and leaving == self._leaving:
             return
+        if self._leaving and not leaving:
+            self._asks.update(links)  # they have looked after keys without this node
+            for node_id in links:
+                self._awaited[node_id] = int(now_ms)
+        self._leaving = leaving
         for node_id, link in links.items():
             if self._links.get(node_id) is not link:
                 self._awaited[node_id] = int(now_ms)
@@ -137,7 +146,7 @@ class View:
         self._links = links
         mine = membership.myself.id
         # A leaving node looks after keys only while there is nobody else.
-        self.nodes = list(links) if membership.leaving and links else [mine, *links]
+        self.nodes = list(links) if leaving and links else [mine, *links]
         self.changes += 1
         self._pass_on()
 
