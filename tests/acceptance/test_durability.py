@@ -126,6 +126,29 @@ class OrderlyStopTests(DaemonTestCase):
         self.assertEqual(0, daemon.terminate())
         self.assertEqual(set(ids), job_ids(daemon.start().client()))
 
+    def test_plain_restart(self) -> None:
+        """After SIGTERM and a start every queue is as it was, at once; after kill -9 the jobs are
+        counted, and can be flushed."""
+        daemon = self.running("appendonly yes", "appendfsync everysec")
+        client = daemon.client()
+        often = add_many(client, 20, "often")
+        once = add_many(client, 20, "once", "RETRY", "0")
+        client.call("GETJOB", "COUNT", "2", "FROM", "once")
+        for _ in range(2):
+            self.assertEqual(0, daemon.terminate())
+            client = daemon.start().client()
+            for queue, ids in (("often", often), ("once", once[2:])):
+                peeked = [job[1].decode() for job in client.call("QPEEK", queue, 99)]
+                self.assertEqual(ids, peeked)
+        daemon.kill()
+        client = daemon.start().client()
+        for queue, loaded in (("often", 20), ("once", 20)):
+            counts = client.call("QCOUNT", queue)
+            counted = dict(zip(counts[::2], counts[1::2], strict=True))
+            self.assertEqual((0, loaded), (counted[b"queued"], counted[b"loaded"]))
+            self.assertEqual(loaded, client.call("QFLUSH", queue, "STATE", "loaded"))
+        self.assertEqual(set(), job_ids(client))
+
     def test_pipelined_before_shutdown(self) -> None:
         """Jobs added in the same write as SHUTDOWN are there after the restart."""
         daemon = self.running("appendonly yes", "appendfsync no")

@@ -115,7 +115,12 @@ ENTRIES: Final = (
     Entry(
         "queues",
         "QFLUSH",
-        ("queue", "[CLUSTER]", "[STATE queued|delayed|backoff|in-hand|any]", "[WITHDETAILS]"),
+        (
+            "queue",
+            "[CLUSTER]",
+            "[STATE queued|delayed|backoff|in-hand|loaded|any]",
+            "[WITHDETAILS]",
+        ),
         "End the jobs of a queue",
     ),
     Entry(

@@ -19,7 +19,7 @@ from mypy_extensions import i64
 from disque_tx import busmessages, events
 from disque_tx.busmessages import INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.core.client import BLOCKED_GETJOB, REPLY_OFF, Client
-from disque_tx.core.job import HOLD, QUEUE, Job
+from disque_tx.core.job import HOLD, QUEUE, RESUMING, Job
 from disque_tx.core.matching.selector import Selector
 from disque_tx.core.overview import endings
 from disque_tx.core.queues import PAUSE_IN, Queue
@@ -304,6 +304,9 @@ class Delivery:
             return
         self.announce(job, now_ms)
         if job.qtime_ms != 0 and job.qtime_ms <= now_ms:
+            if job.place == RESUMING:
+                self.enqueue_counted(job, events.BY_RESTART, now_ms)
+                return
             if job.state == QUEUED or (job.retry_s > 0 and self.is_paused_in(job)):
                 self.postpone(job, now_ms)
                 return

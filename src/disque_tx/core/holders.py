@@ -18,7 +18,7 @@ from disque_tx import busmessages, events
 from disque_tx.busmessages import ENQUEUE, WILLQUEUE, JobSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.delivery import Delivery
-from disque_tx.core.job import DELAYED, IN_HAND, NOWHERE, Job
+from disque_tx.core.job import DELAYED, IN_HAND, LOADED, NOWHERE, Job
 from disque_tx.core.redelivery.backoff import Backoff
 from disque_tx.core.state import State
 from disque_tx.messages import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL
@@ -87,6 +87,8 @@ class Holders:
             self._delivery.dequeue(job)
         if queued_there and (job.place == DELAYED or job.place == IN_HAND):
             self._jobs.count_as(job, NOWHERE)  # the sender counts it now
+        elif job.place >= LOADED:
+            self._jobs.count_as(job, NOWHERE)  # the sender has it in its queue, or in hand
         if job.retry_s > 0 and job.qtime_ms != 0:
             self._delivery.postpone(job, now_ms)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64, u8
 
-from disque_tx.core.job import ACK, BACKOFF, DELAYED, IN_HAND, NOWHERE, Job
+from disque_tx.core.job import ACK, BACKOFF, DELAYED, IN_HAND, LOADED, NOWHERE, Job
 from disque_tx.core.keys.bonds import Bonds
 from disque_tx.core.memory import Memory, job_bytes
 from disque_tx.core.notes import Note, Notes, checked
@@ -129,8 +129,8 @@ class JobStore:
         self.count_as(job, BACKOFF)
 
     def count_as(self, job: Job, place: i64) -> None:
-        """The job is delayed, in backoff, in hand, or nothing of these, from now on: the one place
-        where that is counted."""
+        """The job is delayed, in backoff, in hand, loaded, or nothing of these, from now on: the
+        one place where that is counted."""
         was = i64(job.place)
         if was == place:
             return
@@ -152,6 +152,10 @@ class JobStore:
             self.delayed -= 1
         elif place == DELAYED:
             self.delayed += 1
+        if was >= LOADED:
+            self._totals.loaded -= 1
+        if place >= LOADED:
+            self._totals.loaded += 1
         job.place = u8(place)
         if self.notes.by_job:
             self.notes.moved(job, was)
@@ -210,6 +214,7 @@ class JobStore:
         self.reasons.clear()
         self._totals.in_hand = 0
         self._totals.in_backoff = 0
+        self._totals.loaded = 0
 
 
 def reminder_ms(retry_s: i64) -> i64:

@@ -33,9 +33,12 @@ class _Entry:
 
 async def _entries(exchange: Exchange, count: int = LETTERS_MAX) -> list[_Entry]:
     name = b"dead:" + exchange.path["queue"]
-    jobs = await exchange.call(b"QPEEK", name, b"%d" % count)
+    peeked = await exchange.call(b"QPEEK", name, b"%d" % count)
+    jobs = [(job_id, body) for _queue, job_id, body in peeked]
+    if exchange.host.view.counts(name).loaded:
+        jobs += await _loaded(exchange, name, count - len(jobs))
     entries = []
-    for number, (_queue, job_id, body) in enumerate(jobs):
+    for number, (job_id, body) in enumerate(jobs):
         if number % _PER_SLICE == _PER_SLICE - 1:
             await pause(exchange.host)
         try:
@@ -44,6 +47,22 @@ async def _entries(exchange: Exchange, count: int = LETTERS_MAX) -> list[_Entry]
         except NotADeadLetter as error:
             entries.append(_Entry(job_id, None, str(error)[:_REASON_MAX]))
     return entries
+
+
+async def _loaded(exchange: Exchange, name: bytes, count: int) -> list[tuple[bytes, bytes]]:
+    """Letters that came from the log, and are not queued again yet: ID and body of each."""
+    found: dict[bytes, bytes] = {}
+    cursor = b"0"
+    while len(found) < count:
+        words = (b"QUEUE", name, b"STATE", b"active", b"REPLY", b"all")
+        cursor, jobs = await exchange.call(b"JSCAN", cursor, b"COUNT", b"100", *words)
+        for job in jobs:
+            fields = dict(zip(job[::2], job[1::2], strict=True))
+            found[fields[b"id"]] = fields[b"body"]
+        if cursor == b"0":
+            break
+        await pause(exchange.host)
+    return list(found.items())[: max(0, count)]
 
 
 async def list_letters(exchange: Exchange) -> dict[str, Any]:
