@@ -135,12 +135,16 @@ class Delivery:
             job.nacks = min(job.nacks + 1, _COUNTER_MAX)
         if why & INCR_DELIV:
             job.deliveries = min(job.deliveries + 1, _COUNTER_MAX)
+        if why & (INCR_NACKS | INCR_DELIV):
+            self._jobs.counters.changed(job)
 
     def merge_counters(self, job: Job, record: JobRecord) -> None:
         """Another node gives a job that is known here: its counters may include deliveries and
         NACKs by nodes that do not know that this one has the job, too."""
-        job.nacks = max(job.nacks, record.nacks)
-        job.deliveries = max(job.deliveries, record.deliveries)
+        if record.nacks > job.nacks or record.deliveries > job.deliveries:
+            job.nacks = max(job.nacks, record.nacks)
+            job.deliveries = max(job.deliveries, record.deliveries)
+            self._jobs.counters.changed(job)
 
     def send_queued(self, job: Job, why: i64) -> None:
         """Notify the other holders that this node has the job in its queue."""

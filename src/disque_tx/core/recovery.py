@@ -91,6 +91,12 @@ def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
     return known is None
 
 
+def load_counters(job: Job, nacks: i64, deliveries: i64) -> None:
+    """A job in the log came back so often; counters never decrease."""
+    job.nacks = max(job.nacks, nacks)
+    job.deliveries = max(job.deliveries, deliveries)
+
+
 def _counts_here(node: Node, job: Job) -> bool:
     """Whether this is the first of the holders that are in the node table."""
     membership = node.membership

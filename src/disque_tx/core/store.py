@@ -15,6 +15,7 @@ from disque_tx.core.notes import Note, Notes, checked
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.overview.endings import Endings
 from disque_tx.core.overview.tallies import Tallies
+from disque_tx.core.redelivery.counters import Counters
 from disque_tx.core.redelivery.reasons import Reasons
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.shared.policies import Policies
@@ -39,7 +40,7 @@ class JobStore:
     are acknowledged and wait until all holders know it. ``tallies``: how many are active, by queue.
     ``endings``: clients that wait for the end of jobs. ``reasons``: why consumers returned jobs.
     ``delayed``: how many wait for their DELAY. ``bonds``: which jobs have keys. ``notes``: what
-    protocols of listeners noted about jobs."""
+    protocols of listeners noted about jobs. ``counters``: how often jobs came back, for the log."""
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class JobStore:
         self.reasons = Reasons(memory)
         self.bonds = Bonds()
         self.notes = Notes(memory)
+        self.counters = Counters(self.table, outbox)
         self._memory = memory
         self._outbox = outbox
         self._totals = totals
@@ -212,6 +214,7 @@ class JobStore:
         self.acked = self.delayed = 0
         self._totals.queued = 0
         self.reasons.clear()
+        self.counters.clear()
         self._totals.in_hand = 0
         self._totals.in_backoff = 0
         self._totals.loaded = 0

@@ -62,8 +62,7 @@ class AppendOnlyLog(CommittedLog):
     @property
     def write_error(self) -> str:
         """Why the log does not hold what was recorded; empty when it does."""
-        writer = self._writer
-        return writer.trouble() if writer is not None else ""
+        return self._writer.trouble() if self._writer is not None else ""
 
     @property
     def size(self) -> int:
@@ -76,9 +75,8 @@ class AppendOnlyLog(CommittedLog):
 
     def is_behind(self) -> bool:
         """Something was recorded that the end of a turn must write before anything leaves."""
-        if self._node.outbox.log is not None and self._records.size:
-            return True
-        return self._writer is not None and self._writer.is_behind()
+        recorded = self._node.outbox.log is not None and self._records.size > 0
+        return recorded or (self._writer is not None and self._writer.is_behind())
 
     # -- every turn --------------------------------------------------------------------------
 
@@ -86,6 +84,7 @@ class AppendOnlyLog(CommittedLog):
         """Write, and by policy sync, what the turn recorded; returns :attr:`write_error`. Raises
         ``LocalError`` when the log failed under ``always``: nothing may be answered."""
         if self._records.size:
+            self._node.jobs.counters.record()
             data = self._records.take()
             if self._writer is not None:
                 self._writer.add(data)
@@ -100,6 +99,7 @@ class AppendOnlyLog(CommittedLog):
         """Ten times a second: syncs, retries, rewrites that are due."""
         if self.loading:
             return
+        self._node.jobs.counters.record_late(self._node.now_ms)
         if self._writer is not None:
             self._writer.tick()
             self._writer.look(self._path())
@@ -168,6 +168,7 @@ class AppendOnlyLog(CommittedLog):
 
     def flush_and_sync(self) -> None:
         """Everything recorded is on the disk afterwards; ``OSError`` when it cannot be."""
+        self._node.jobs.counters.record()
         self._distribute()
         writer = self._writer
         if self.state == "wait-rewrite" or (writer is not None and writer.distrusted()):
@@ -189,9 +190,8 @@ class AppendOnlyLog(CommittedLog):
         try:
             self.flush_and_sync()
         except OSError as error:
-            self._reports.warning(
-                f"The log could not be written at shutdown: {os_error_text(error)}"
-            )
+            text = f"The log could not be written at shutdown: {os_error_text(error)}"
+            self._reports.warning(text)
         self._rewrites.abandon()
         self._release()
 
