@@ -6,7 +6,9 @@ from itertools import product
 
 from disque_tx.busmessages import QUEUED as NOW_QUEUED
 from disque_tx.busmessages import SETACK, WILLQUEUE, WORKING
+from disque_tx.core.job import whole_life_s
 from disque_tx.core.recovery import RESUME_MS, load, resume
+from disque_tx.core.replication import life_s
 from disque_tx.errors import PeerError
 from disque_tx.messages import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL, JobRecord
 from tests.core.bench import ME, UNIX_S, MemoryLog, NodeCase, copied
@@ -342,6 +344,28 @@ class ResumeTests(PeerCase):
             self.assertEqual(1, self.loaded())
             self.receive_signal(B, kind, record.id)
             self.assertEqual(0, self.loaded())
+
+
+class LifeTests(PeerCase):
+    """How long a job was to live, as its dead letter says."""
+
+    def test_moved(self) -> None:
+        """A job with a TTL of 600 s has that on every node that it comes to."""
+        job = self.replicated(B, ttl_s=600)
+        for passed_ms in (0, 1_234, 0, 999):
+            self.pass_ms(passed_ms)
+            life = life_s(job, self.now_ms)
+            self.assertLessEqual(life, 600)
+            self.assertEqual(600, whole_life_s(job.id, life))
+
+    def test_loaded_copy(self) -> None:
+        """A copy that arrived in the next second has no longer TTL after a restart."""
+        record = peer_record(1, (B, ME))
+        record.id = record.id[:36] + b"000b"
+        record.ctime = UNIX_S * 1_000_000_000 + 990_000_000
+        record.etime_s = UNIX_S + 1 + 600
+        load(self.node, record, False)
+        self.assertEqual(600_000, self.job(record.id).life_ms)
 
 
 def peer_record(number: int, nodes: tuple[bytes, ...], retry_s: int = 60) -> JobRecord:

@@ -75,7 +75,7 @@ def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
     job.nacks = record.nacks
     job.deliveries = record.deliveries
     job.expire_ms = node.now_ms + left_ms
-    job.life_ms = whole_life_s(job.id, job.etime_s - job.ctime // 1_000_000_000) * 1000
+    job.life_ms = whole_life_s(job.id, _logged_life_s(node, job)) * 1000
     job.qtime_ms = _requeue_ms(node, job, i64(record.state), left_ms)
     again = enqueue and record.state == QUEUED
     if job.retry_s == 0 and job.qtime_ms == 0 and not again:
@@ -89,6 +89,14 @@ def load(node: Node, record: JobRecord, enqueue: bool) -> bool:
         job.flags &= ~BCAST_QUEUED  # it goes back where it was: that counts nothing
         node.delivery.enqueue(job, BY_RESTART, node.now_ms)
     return known is None
+
+
+def _logged_life_s(node: Node, job: Job) -> i64:
+    """How long the job was to live, by the clocks of who made it and of who wrote the record. Only
+    if both are this node, both were rounded down alike."""
+    if job.id[2:10] == node.id[:8]:
+        return job.etime_s - job.ctime // 1_000_000_000
+    return (job.etime_s * 1000 - job.ctime // 1_000_000) // 1000
 
 
 def load_counters(job: Job, nacks: i64, deliveries: i64) -> None:
