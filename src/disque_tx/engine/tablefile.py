@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 SIZE_BYTES_MAX: Final = 1024 * 1024 * 1024
 
 
+def table_path(nodes_path: str, content: bytes) -> str:
+    """Where the file of one table of a node is."""
+    return f"{nodes_path}.{content.lower().decode()}"
+
+
 class TableFile:
     """The file of one table of one node. ``content``: what it holds, in one word. ``nodes_path``:
     where the nodes file is; the name of that word is added to it, for it belongs to one node alone,
@@ -38,7 +43,7 @@ class TableFile:
     ) -> None:
         self._content = content
         self._what = content.lower().decode()
-        self.path = f"{nodes_path}.{self._what}"
+        self.path = table_path(nodes_path, content)
         self._node = node
         self._table = table
         self._files = files
