@@ -149,6 +149,21 @@ class OrderlyStopTests(DaemonTestCase):
             self.assertEqual(loaded, client.call("QFLUSH", queue, "STATE", "loaded"))
         self.assertEqual(set(), job_ids(client))
 
+    def test_paused(self) -> None:
+        """A queue that somebody paused stays paused over a crash, and it is known who did that."""
+        daemon = self.running("appendonly yes", in_file=True)
+        client = daemon.client()
+        client.call("CLIENT", "SETNAME", "ann")
+        self.assertEqual("in", client.call("PAUSE", "q", "in"))
+        daemon.kill()
+        client = daemon.start().client()
+        self.assertEqual("in", client.call("PAUSE", "q", "state"))
+        told = client.call("QSTAT", "q", "WITHPAUSE")
+        found = dict(zip(told[::2], told[1::2], strict=True))
+        self.assertTrue(found[b"paused-by"].endswith(b" ann"), found)
+        self.assertLess(found[b"age"], 100)
+        self.assertGreater(found[b"paused-at"], 1_700_000_000)
+
     def test_pipelined_before_shutdown(self) -> None:
         """Jobs added in the same write as SHUTDOWN are there after the restart."""
         daemon = self.running("appendonly yes", "appendfsync no")

@@ -159,7 +159,7 @@ class LeftoverTests(SynchronousTestCase):
         mine = share(self.settings, number, 1)
         os.makedirs(mine.dir, exist_ok=True)
         nodes, log = mine.cluster_config_file, f"{mine.dir}/disque.aof"
-        tables = (f"{nodes}.policies", f"{nodes}.schedules")
+        tables = (f"{nodes}.policies", f"{nodes}.schedules", f"{nodes}.pauses")
         for path in (nodes, *tables, f"{nodes}.leaving", log, f"{log}.queued"):
             Path(path).write_text("something")
 

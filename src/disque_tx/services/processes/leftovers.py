@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from disque_tx.config.paths import os_error_text
 from disque_tx.engine.aof.queued import path_of as queued_path
+from disque_tx.engine.pausesfile import pauses_path
 from disque_tx.engine.tablefile import table_path
 from disque_tx.services.processes.shares import log_path, numbers_found, own_path, share
 from disque_tx.wire.tablefile import POLICIES, SCHEDULES
@@ -58,7 +59,8 @@ def _files(settings: Settings, mine: Settings) -> list[str]:
     policies that were deleted since. The nodes file is the last but one: as long as that is there,
     the next start goes on with the rest."""
     nodes = mine.cluster_config_file
-    paths = [table_path(nodes, POLICIES), table_path(nodes, SCHEDULES), nodes, mark_path(mine)]
+    tables = [table_path(nodes, POLICIES), table_path(nodes, SCHEDULES), pauses_path(nodes)]
+    paths = [*tables, nodes, mark_path(mine)]
     if settings.appendonly:
         log = log_path(mine)
         paths = [log, queued_path(log), *paths]
