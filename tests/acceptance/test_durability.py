@@ -10,6 +10,7 @@ import threading
 import time
 
 from tests.acceptance.daemon import Daemon, DaemonTestCase, wait_for
+from tests.acceptance.disque import disque
 from tests.acceptance.load import GONE, Load, add_many, job_ids, shown
 from tests.acceptance.resp import Connection, encode
 
@@ -163,6 +164,25 @@ class OrderlyStopTests(DaemonTestCase):
         self.assertTrue(found[b"paused-by"].endswith(b" ann"), found)
         self.assertLess(found[b"age"], 100)
         self.assertGreater(found[b"paused-at"], 1_700_000_000)
+
+    def test_dead_letters(self) -> None:
+        """Dead letters are listed and requeued right after a crash, long before their RETRY."""
+        daemon = self.running("appendonly yes", "appendfsync always", in_file=True)
+        client = daemon.client()
+        client.call("QPOLICY", "SET", "q", "max-deliveries", "1")
+        (job_id,) = add_many(client, 1, "q")
+        client.call("GETJOB", "FROM", "q")
+        client.call("NACK", job_id)
+        daemon.kill()
+        client = daemon.start().client()
+        port = str(daemon.port)
+        self.assertEqual(0, client.call("QLEN", "dead:q"))
+        for words in (("dead", "list"), ("dead", "show", job_id, "--queue", "dead:q")):
+            status, output, _ = disque("-p", port, *words)
+            self.assertEqual((0, True), (status, job_id in output), output)
+        requeued = disque("-p", port, "dead", "requeue", "--all", "--yes")
+        self.assertEqual((0, "1 requeued\n"), requeued[:2])
+        self.assertEqual(1, client.call("QLEN", "q"))
 
     def test_pipelined_before_shutdown(self) -> None:
         """Jobs added in the same write as SHUTDOWN are there after the restart."""

@@ -31,8 +31,11 @@ Done = Callable[[Exception | None], object]
 class QueuedJobs(Protocol):
     """What is queued, from a clean stop to the next start."""
 
-    def resume(self) -> None:
-        """Queue what was queued when the node stopped."""
+    def resume(self) -> bool:
+        """Queue some of what was queued when the node stopped; whether there is more."""
+
+    def later(self, work: Callable[[], object]) -> None:
+        """Call this in another turn."""
 
     def save(self) -> None:
         """Write what is queued, for the next start."""
@@ -114,9 +117,15 @@ class Lifecycle:
         node = self._server.node
         node.recurring.begin(node.now_ms)
         self.nodes_changed()
+        self._resume()
+
+    def _resume(self) -> None:
         with self._turn():
-            self._log.queued.resume()
-        self._host.start_serving()
+            more = self._log.queued.resume()
+        if more:
+            self._log.queued.later(self._resume)
+        else:
+            self._host.start_serving()
 
     def nodes_changed(self) -> None:
         """Write the nodes file. A node that does not serve yet leaves it as it is."""

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from errno import EIO
+from itertools import count
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -33,12 +35,13 @@ class QueuedCase(SynchronousTestCase):
     def start(self) -> None:
         """The next start, and the moment at which it serves."""
         self.load()
-        self.bench.aof.queued.resume()
+        while self.bench.aof.queued.resume():
+            pass
 
-    def load(self, away_ms: int = 1_000) -> None:
+    def load(self, away_ms: int = 1_000, monotonic: Callable[[], float] | None = None) -> None:
         """The next start, until the log is loaded."""
         wall_us = self.bench.wall_us
-        self.bench = Bench(self.files, settings(), seed=2)
+        self.bench = Bench(self.files, settings(), monotonic, seed=2)
         self.bench.wall_us = wall_us + away_ms * 1_000
         self.bench.begin()
         self.bench.start()
@@ -67,6 +70,18 @@ class StopTests(QueuedCase):
         job = self.bench.node.jobs.get(ids[0])
         assert job is not None
         self.assertEqual((0, 0), (job.nacks, job.deliveries))
+
+    def test_slices(self) -> None:
+        """Many jobs are queued a part at a time, and a stop in between forgets none."""
+        ids: list[bytes] = []
+        self.bench.turn(lambda: ids.extend([self.bench.add() for _ in range(500)]))
+        self.stop()
+        self.load(monotonic=count().__next__)
+        self.assertTrue(self.bench.aof.queued.resume())
+        self.assertLess(len(self.queued()), 500)
+        self.stop()
+        self.start()
+        self.assertEqual(ids, self.queued(b"q"))
 
     def test_retry_0(self) -> None:
         """A job that may be delivered once only is back if it was not delivered, and only then."""

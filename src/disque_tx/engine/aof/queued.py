@@ -9,18 +9,22 @@ none, and a job with RETRY 0 is never delivered twice.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from disque_tx.config.paths import os_error_text
 from disque_tx.core import recovery
 from disque_tx.core.node import Node
 from disque_tx.engine.aof.environment import Environment
+from disque_tx.engine.aof.loader import SLICE_S
 from disque_tx.engine.interfaces import IFile
 from disque_tx.errors import PeerError
 from disque_tx.wire.queuedfile import TAIL_BYTES, QueuedJobs, digest, parse, render
 
 #: More than the largest node holds.
 _BYTES_MAX: Final = 16 * 1024 * 1024 * 1024
+#: Jobs between two looks at the clock.
+_PIECE: Final = 200
 _NOT_QUEUED: Final = (
     " Jobs that were queued wait for their RETRY after the start, and those with RETRY 0 stay out"
     " of their queues."
@@ -38,6 +42,9 @@ class QueuedFile:
         self._files = environment.files
         self._reports = environment.reports
         self._found: QueuedJobs | None = None
+        self._listed: list[bytes] = []
+        self._done = self._resumed = 0
+        self._away_ms = 0
 
     # -- start -------------------------------------------------------------------------------
 
@@ -86,11 +93,34 @@ class QueuedFile:
             kept = f"{self._path}, for it can't be renamed: {os_error_text(error)}"
         self._reports.warning(f"{text} It is kept as {kept}.{_NOT_QUEUED}")
 
-    def resume(self) -> None:
-        """The node begins to serve: remove the file, then queue what it lists."""
-        found, self._found = self._found, None
-        if found is None:
-            return
+    def resume(self) -> bool:
+        """The node is about to serve: remove the file, then queue what it lists, some of it in each
+        call; whether there is more."""
+        if self._found is not None:
+            self._take(self._found)
+            self._found = None
+        node, monotonic = self._environment.node, self._environment.monotonic
+        end_s = monotonic() + SLICE_S
+        while self._done < len(self._listed):
+            piece = self._listed[self._done : self._done + _PIECE]
+            self._done += len(piece)
+            self._resumed += sum([recovery.resume(node, job_id, self._away_ms) for job_id in piece])
+            if monotonic() >= end_s:
+                return True
+        if self._listed:
+            self._reports.notice(
+                f"{self._resumed} of {self._done} jobs that were queued when the node stopped are"
+                " queued again"
+            )
+        self._listed, self._done = [], 0
+        return False
+
+    def later(self, work: Callable[[], object]) -> None:
+        """Call this in another turn."""
+        self._environment.scheduler.soon(work)
+
+    def _take(self, found: QueuedJobs) -> None:
+        """Remove the file; only then its jobs may be queued."""
         try:
             self._files.remove(self._path)
             self._files.sync_folder(self._path)
@@ -100,13 +130,8 @@ class QueuedFile:
                 f" for they might be delivered twice.{_NOT_QUEUED}"
             )
             return
-        node = self._environment.node
-        away_ms = int(node.wall_us // 1000 - found.unix_ms)
-        resumed = sum([recovery.resume(node, job_id, away_ms) for job_id in found.ids])
-        self._reports.notice(
-            f"{resumed} of {len(found.ids)} jobs that were queued when the node stopped are queued"
-            " again"
-        )
+        self._away_ms = int(self._environment.node.wall_us // 1000 - found.unix_ms)
+        self._listed, self._done = found.ids, 0
 
     # -- stop --------------------------------------------------------------------------------
 
@@ -116,7 +141,7 @@ class QueuedFile:
             return
         path = path_of(self.log_path)
         node = self._environment.node
-        ids = _queued(node)
+        ids = [*_queued(node), *self._listed[self._done :]]
         try:
             if not ids:
                 self._files.remove(path)
