@@ -281,8 +281,8 @@ class LoadedTests(QuestionCase):
             self.assertEqual(missing, self.map_of(client)[b"nodes-missing"])
 
     def test_asked(self) -> None:
-        """An older node that asks finds loaded jobs among those in backoff, a newer one by
-        themselves."""
+        """An older node that asks finds loaded jobs among those in backoff, and flushes them with
+        these; a newer one finds them by themselves."""
         job = self.replicated(B)
         record = copied(job)
         record.state = ACTIVE
@@ -292,6 +292,13 @@ class LoadedTests(QuestionCase):
             self.receive(B, QueryMessage(QUERY, 9, [kind, b"q"]))
             words = self.asked(B).words
             self.assertEqual((backoff, loaded), (words[3], words[10:]))
+        for peer, left in ((C, 1), (B, 0)):
+            words = [b"FLUSH", b"q", b"4", b"%d" % (self.now_ms + 500)]
+            self.receive(peer, QueryMessage(QUERY, 9, words))
+            self.pass_ms(1)
+            self.pass_ms(1)
+            kept = self.node.jobs.get(job.id)
+            self.assertEqual(left, 0 if kept is None or kept.state == ACKED else 1)
 
 
 class AnsweringTests(QuestionCase):

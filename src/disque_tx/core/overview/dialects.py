@@ -5,7 +5,8 @@ section 21.5).
    ``LIST``: the rows of its answer have one number more.
 2. Whoever asks ``COUNT`` or ``LIST`` gets rows without it: loaded jobs are among those in backoff
    there, because they wait for another attempt, too.
-3. A node without the feature is told to flush the states that it knows.
+3. A node without the feature is told to flush the states that it knows. When it asks for jobs in
+   backoff to be flushed, loaded ones are, too, for it was told that they are among them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from disque_tx.core.overview.counts import NUMBERS, number_of
-from disque_tx.core.overview.flushing import FLUSH_LOADED
+from disque_tx.core.overview.flushing import FLUSH_BACKOFF, FLUSH_LOADED
 
 _SUFFIX: Final = b"-LOADED"
 _COUNTING: Final = (b"COUNT", b"LIST")
@@ -34,14 +35,18 @@ def question_for(words: list[bytes], knows_loaded: bool) -> list[bytes]:
     return words
 
 
-def understood(words: list[bytes]) -> tuple[list[bytes], bool]:
+def understood(words: list[bytes], older: bool) -> tuple[list[bytes], bool]:
     """A question of another node as this node asks itself, and whether the answer is to be
-    :func:`narrowed`."""
+    :func:`narrowed`. ``older``: it certainly does not count loaded jobs."""
     kind = words[0] if words else b""
     if kind in _COUNTING:
         return words, True
     if kind.endswith(_SUFFIX):
         return [kind.removesuffix(_SUFFIX), *words[1:]], False
+    if older and kind == b"FLUSH" and len(words) > 2:
+        states = number_of(words[2])
+        if states > 0 and states & FLUSH_BACKOFF:
+            return [words[0], words[1], b"%d" % (states | FLUSH_LOADED), *words[3:]], False
     return words, False
 
 

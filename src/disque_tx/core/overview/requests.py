@@ -16,7 +16,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.busmessages import QUERY, REPORT, QueryMessage
+from disque_tx.busmessages import CAN_LOADED, QUERY, REPORT, QueryMessage
 from disque_tx.core.acks import Acks
 from disque_tx.core.client import BLOCKED_TASK, REPLY_OFF, Client
 from disque_tx.core.overview.answers import Answer, CountAnswer, FlushAnswer, ListAnswer
@@ -142,7 +142,9 @@ class Overview:
         if message.type != QUERY:
             self._questions.answered(sender.id, message, now_ms)
         elif self._slices.count() < _TASKS_MAX:
-            words, narrow = understood(message.words)
+            link = sender.link
+            older = link is not None and link.features != 0 and not link.features & CAN_LOADED
+            words, narrow = understood(message.words, older)
             kind = words[0] if narrow else b""
             self._asked(words, _Reporting(self, sender.id, message.number, kind))
 
