@@ -71,6 +71,7 @@ CAN_BULK: Final = 2
 CAN_KEYS: Final = 4
 CAN_QUERY: Final = 8
 CAN_MATCH: Final = 16
+CAN_LOADED: Final = 128
 
 
 def type_name(kind: i64) -> str:

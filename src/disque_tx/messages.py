@@ -309,6 +309,10 @@ class LogSink:
         """A protocol of a listener, ``owner``, noted this about the job."""
         raise NotImplementedError
 
+    def count_job(self, job_id: bytes, nacks: i64, deliveries: i64) -> None:
+        """The job came back so often, by NACK and otherwise."""
+        raise NotImplementedError
+
     def hold_key(self, entry: KeyEntry) -> None:
         """A job has the key, as the entry says; its times are unix milliseconds."""
         raise NotImplementedError

@@ -10,6 +10,7 @@ import threading
 import time
 
 from tests.acceptance.daemon import Daemon, DaemonTestCase, wait_for
+from tests.acceptance.disque import disque
 from tests.acceptance.load import GONE, Load, add_many, job_ids, shown
 from tests.acceptance.resp import Connection, encode
 
@@ -125,6 +126,63 @@ class OrderlyStopTests(DaemonTestCase):
         ids = add_many(daemon.client(), 3000)
         self.assertEqual(0, daemon.terminate())
         self.assertEqual(set(ids), job_ids(daemon.start().client()))
+
+    def test_plain_restart(self) -> None:
+        """After SIGTERM and a start every queue is as it was, at once; after kill -9 the jobs are
+        counted, and can be flushed."""
+        daemon = self.running("appendonly yes", "appendfsync everysec")
+        client = daemon.client()
+        often = add_many(client, 20, "often")
+        once = add_many(client, 20, "once", "RETRY", "0")
+        client.call("GETJOB", "COUNT", "2", "FROM", "once")
+        for _ in range(2):
+            self.assertEqual(0, daemon.terminate())
+            client = daemon.start().client()
+            for queue, ids in (("often", often), ("once", once[2:])):
+                peeked = [job[1].decode() for job in client.call("QPEEK", queue, 99)]
+                self.assertEqual(ids, peeked)
+        daemon.kill()
+        client = daemon.start().client()
+        for queue, loaded in (("often", 20), ("once", 20)):
+            counts = client.call("QCOUNT", queue)
+            counted = dict(zip(counts[::2], counts[1::2], strict=True))
+            self.assertEqual((0, loaded), (counted[b"queued"], counted[b"loaded"]))
+            self.assertEqual(loaded, client.call("QFLUSH", queue, "STATE", "loaded"))
+        self.assertEqual(set(), job_ids(client))
+
+    def test_paused(self) -> None:
+        """A queue that somebody paused stays paused over a crash, and it is known who did that."""
+        daemon = self.running("appendonly yes", in_file=True)
+        client = daemon.client()
+        client.call("CLIENT", "SETNAME", "ann")
+        self.assertEqual("in", client.call("PAUSE", "q", "in"))
+        daemon.kill()
+        client = daemon.start().client()
+        self.assertEqual("in", client.call("PAUSE", "q", "state"))
+        told = client.call("QSTAT", "q", "WITHPAUSE")
+        found = dict(zip(told[::2], told[1::2], strict=True))
+        self.assertTrue(found[b"paused-by"].endswith(b" ann"), found)
+        self.assertLess(found[b"age"], 100)
+        self.assertGreater(found[b"paused-at"], 1_700_000_000)
+
+    def test_dead_letters(self) -> None:
+        """Dead letters are listed and requeued right after a crash, long before their RETRY."""
+        daemon = self.running("appendonly yes", "appendfsync always", in_file=True)
+        client = daemon.client()
+        client.call("QPOLICY", "SET", "q", "max-deliveries", "1")
+        (job_id,) = add_many(client, 1, "q")
+        client.call("GETJOB", "FROM", "q")
+        client.call("NACK", job_id)
+        daemon.kill()
+        client = daemon.start().client()
+        port = str(daemon.port)
+        self.assertEqual(0, client.call("QLEN", "dead:q"))
+        for words in (("dead", "list"), ("dead", "show", job_id, "--queue", "dead:q")):
+            status, output, _ = disque("-p", port, *words)
+            self.assertEqual((0, True), (status, job_id in output), output)
+        requeued = disque("-p", port, "dead", "requeue", "--all", "--yes")
+        self.assertEqual((0, "1 requeued\n"), requeued[:2])
+        self.assertEqual(1, client.call("QLEN", "q"))
 
     def test_pipelined_before_shutdown(self) -> None:
         """Jobs added in the same write as SHUTDOWN are there after the restart."""

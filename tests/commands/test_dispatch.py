@@ -131,16 +131,18 @@ class CheckTests(DispatchCase):
         self.assertEqual([Status(b"PONG")], self.do("PING"))
 
     def test_out_of_memory(self) -> None:
-        """Only commands that need memory are refused; every command tries to make room first."""
+        """Only commands that need memory are refused, and none that ends or returns jobs; every
+        command tries to make room first."""
         self.do("ADDJOB q b 0 RETRY 0")
         self.do("GETJOB FROM q")
         self.node.memory.limit = 1_000
         self.node.memory.used += 1_000
-        self.assertEqual([OOM], self.do("NACK"))
+        self.assertEqual([OOM], self.do("ADDJOB q b 0"))
         self.assertEqual(0, len(self.node.jobs))
-        self.assertEqual([0], self.do("ACKJOB"))
-        self.node.memory.used = 0
-        self.assertEqual([0], self.do("NACK"))
+        for word in ("ACKJOB", "FASTACK", "DELJOB", "NACK", "ENQUEUE", "DEQUEUE"):
+            self.assertEqual([0], self.do(word), word)
+        shown = {command.name: command.flags for command in self.server.registry.table}
+        self.assertIn("denyoom", shown[b"nack"])
 
     def test_room_is_made(self) -> None:
         """When eviction frees enough, the command runs."""

@@ -64,6 +64,7 @@ class CountTests(OverviewCase):
                 b"oldest-ms": 1_500,
                 b"in-per-s": b"0.500",
                 b"out-per-s": b"0.200",
+                b"loaded": 0,
                 b"nodes": 1,
                 b"nodes-missing": [],
             },
@@ -276,7 +277,7 @@ class FlushTests(OverviewCase):
 
     def test_errors(self) -> None:
         """What cannot be flushed is named."""
-        states = b"ERR STATE must be queued, delayed, backoff, in-hand or any"
+        states = b"ERR STATE must be queued, delayed, backoff, in-hand, loaded or any"
         self.assert_refused(states, overview.qflush, b"QFLUSH", b"q", b"STATE", b"acked")
         for words in ((b"STATE",), (b"x",)):
             self.assert_refused(SYNTAX, overview.qflush, b"QFLUSH", b"q", *words)

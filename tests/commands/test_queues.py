@@ -46,7 +46,8 @@ class LookTests(JobsCase):
             self.assert_refused(NOT_INTEGER, qpeek, b"QPEEK", b"q", b"%d" % number)
 
     def test_qstat(self) -> None:
-        """The twenty elements are those of the original, in its order."""
+        """The twenty elements are those of the original, in its order; WITHPAUSE adds who paused
+        the queue, and when."""
         self.assertIsNone(self.call(qstat, b"QSTAT", b"q"))
         self.add(b"q", b"b", b"0")
         self.add(b"q", b"b", b"0")
@@ -58,7 +59,15 @@ class LookTests(JobsCase):
         expected = [b"name", b"q", b"len", 1, b"age", 7, b"idle", 7, b"blocked", 1]
         expected += [b"import-from", [], b"import-rate", 0]
         expected += [b"jobs-in", 2, b"jobs-out", 1, b"pause", b"out"]
+        at_s = self.node.wall_us // 1_000_000
         self.assertEqual(expected, self.call(qstat, b"QSTAT", b"q"))
+        told = self.call(qstat, b"QSTAT", b"q", b"WITHPAUSE")
+        who = [b"paused-by", self.client.addr, b"paused-at", at_s]
+        self.assertEqual([*expected, *who], told)
+        self.call(pause, b"PAUSE", b"q", b"none")
+        told = self.call(qstat, b"QSTAT", b"q", b"WITHPAUSE")
+        nobody = [b"none", b"paused-by", b"", b"paused-at", 0]
+        self.assertEqual([*expected[:-1], *nobody], told)
 
 
 class FederationTests(JobsCase):

@@ -58,6 +58,9 @@ class MemoryLog(LogSink):
         self.keys[entry.key] = entry
         self.lines.append(("hold", entry.key))
 
+    def count_job(self, job_id: bytes, nacks: int, deliveries: int) -> None:
+        self.lines.append(("count", job_id))
+
     def free_key(self, key: bytes) -> None:
         del self.keys[key]
         self.lines.append(("free", key))

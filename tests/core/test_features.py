@@ -5,6 +5,7 @@ from __future__ import annotations
 from disque_tx.busmessages import (
     CAN_BULK,
     CAN_KEYS,
+    CAN_LOADED,
     CAN_MATCH,
     CAN_QUERY,
     CAN_TABLES,
@@ -39,7 +40,7 @@ class FeatureTests(PeerCase):
         self.node.cluster.tick(self.now_ms)
         self.begin_add(2)
         shown = [(isinstance(m, Gossip), m.features) for m in self.sent_to(B) + self.sent_to(C)]
-        features = CAN_TABLES | CAN_BULK | CAN_KEYS | CAN_QUERY | CAN_MATCH
+        features = CAN_TABLES | CAN_BULK | CAN_KEYS | CAN_QUERY | CAN_MATCH | CAN_LOADED
         self.assertIn((True, features), shown)
         self.assertEqual({(True, features), (False, 0)}, set(shown))
 

@@ -58,6 +58,17 @@ class AskTests(FederationCase):
         for peer in self.peers:
             self.assertEqual([(b"q", 1), (b"r", 1)], self.requests(peer))
 
+    def test_not_above_95_percent(self) -> None:
+        """A node without memory imports no jobs, and does again when it has some."""
+        memory = self.node.memory
+        memory.limit, memory.used = 1_000_000, 960_000
+        waiting = self.wait(b"q")
+        self.assertEqual([], self.requests(B))
+        memory.used = 0
+        self.pass_ms(60_000)
+        self.assertNotEqual([], self.requests(B))
+        self.assertEqual(BLOCKED_GETJOB, waiting.blocked)
+
     def test_not_while_there_are_jobs(self) -> None:
         """A queue that serves its clients sends no requests."""
         self.add(replicate=1)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from itertools import product
 
-from disque_tx.core.recovery import load
+from disque_tx.busmessages import QUEUED as NOW_QUEUED
+from disque_tx.busmessages import SETACK, WILLQUEUE, WORKING
+from disque_tx.core.job import whole_life_s
+from disque_tx.core.recovery import RESUME_MS, load, resume
+from disque_tx.core.replication import life_s
 from disque_tx.errors import PeerError
 from disque_tx.messages import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL, JobRecord
 from tests.core.bench import ME, UNIX_S, MemoryLog, NodeCase, copied
+from tests.core.peerbench import B, PeerCase, peer_job
 
 
 class LoadTests(NodeCase):
@@ -257,3 +262,115 @@ class LoadTests(NodeCase):
         self.assertEqual(QUEUED, self.log.records[job_id].state)
         self.restart()
         self.assertEqual(0, self.length())
+
+
+class ResumeTests(PeerCase):
+    """Jobs that were in this node's queue at a clean stop, and that other nodes hold, too."""
+
+    def reloaded(self, away_ms: int = 1_000, **options: int) -> bytes:
+        """A job with a copy at B, loaded from the log; whether it was in the queue is for
+        ``resume`` to say."""
+        job = self.replicated(B, **options)
+        load(self.node, copied(job), False)
+        self.clear_sent()
+        self.resumed = resume(self.node, job.id, away_ms)
+        return job.id
+
+    def loaded(self) -> int:
+        """How many jobs count as loaded."""
+        return self.node.overview.counts.of(b"q", self.now_ms).numbers[-1]
+
+    def test_asked_first(self) -> None:
+        """Other holders are asked whether they have the job, then it is queued, long before its
+        RETRY, and they are told; no delivery is counted."""
+        job_id = self.reloaded()
+        self.assertEqual((True, 1, 0), (self.resumed, self.loaded(), self.length()))
+        self.pass_ms(RESUME_MS - 400)
+        self.assertEqual(["WILLQUEUE"], self.sent_names(B))
+        self.pass_ms(400)
+        message = self.sent_signal(B)
+        self.assertEqual((NOW_QUEUED, 0), (message.type, message.mflags))
+        self.assertEqual((0, 1), (self.loaded(), self.length()))
+        self.assertEqual((0, 0), (self.job(job_id).nacks, self.job(job_id).deliveries))
+
+    def test_queued_elsewhere(self) -> None:
+        """A job that another holder has queued, or given to a client, meanwhile is left to it."""
+        for kind in (NOW_QUEUED, WORKING):
+            job_id = self.reloaded()
+            self.receive_signal(B, kind, job_id)
+            self.pass_ms(RESUME_MS)
+            self.assertEqual((0, 0), (self.loaded(), self.length()))
+            self.node.delete([job_id])
+
+    def test_done_elsewhere(self) -> None:
+        """A job that was acknowledged meanwhile is not delivered again."""
+        job_id = self.reloaded()
+        self.pass_ms(RESUME_MS - 400)
+        self.receive_signal(B, SETACK, job_id, aux=2)
+        self.pass_ms(RESUME_MS)
+        self.assertEqual(0, self.length())
+
+    def test_away_for_long(self) -> None:
+        """After a RETRY the job was queued elsewhere, and may be in hand there: RETRY decides, as
+        after a crash. So it does when the clock was set back."""
+        for away_ms in (60_000, -1):
+            self.reloaded(away_ms)
+            self.assertEqual((False, 0), (self.resumed, self.length()))
+            self.pass_ms(RESUME_MS)
+            self.assertEqual(0, self.length())
+            self.node.flush_all()
+
+    def test_once_only(self) -> None:
+        """A job that may be delivered once only is queued at once, however long that took: no other
+        node queues it by itself."""
+        record = peer_record(1, (ME, B), retry_s=0)
+        load(self.node, record, False)
+        self.assertTrue(resume(self.node, record.id, 1_000_000))
+        self.assertEqual([record.id], self.get(b"q"))
+
+    def test_counted_once(self) -> None:
+        """Of several holders that load a job, the first one counts it."""
+        load(self.node, peer_record(1, (ME, B)), False)
+        load(self.node, peer_record(2, (B, ME)), False)
+        load(self.node, peer_record(3, (b"x" * 40, ME)), False)
+        self.assertEqual(2, self.loaded())
+
+    def test_heard_of(self) -> None:
+        """A job that another node has queued, or in hand, is counted there, and not as loaded."""
+        for kind in (NOW_QUEUED, WORKING):
+            record = peer_record(1, (ME, B))
+            load(self.node, record, False)
+            self.receive_signal(B, WILLQUEUE, record.id)
+            self.assertEqual(1, self.loaded())
+            self.receive_signal(B, kind, record.id)
+            self.assertEqual(0, self.loaded())
+
+
+class LifeTests(PeerCase):
+    """How long a job was to live, as its dead letter says."""
+
+    def test_moved(self) -> None:
+        """A job with a TTL of 600 s has that on every node that it comes to."""
+        job = self.replicated(B, ttl_s=600)
+        for passed_ms in (0, 1_234, 0, 999):
+            self.pass_ms(passed_ms)
+            life = life_s(job, self.now_ms)
+            self.assertLessEqual(life, 600)
+            self.assertEqual(600, whole_life_s(job.id, life))
+
+    def test_loaded_copy(self) -> None:
+        """A copy that arrived in the next second has no longer TTL after a restart."""
+        record = peer_record(1, (B, ME))
+        record.id = record.id[:36] + b"000b"
+        record.ctime = UNIX_S * 1_000_000_000 + 990_000_000
+        record.etime_s = UNIX_S + 1 + 600
+        load(self.node, record, False)
+        self.assertEqual(600_000, self.job(record.id).life_ms)
+
+
+def peer_record(number: int, nodes: tuple[bytes, ...], retry_s: int = 60) -> JobRecord:
+    """A job in a log."""
+    record = peer_job(number, nodes, retry_s)
+    record.state = ACTIVE
+    record.etime_s = UNIX_S + 3_600
+    return record

@@ -48,6 +48,7 @@ from disque_tx.core.shared.exchange import Exchange
 from disque_tx.core.spread import Spread
 from disque_tx.core.store import JobStore
 from disque_tx.core.waiters import Waiters
+from disque_tx.engine.aof.queued import QueuedFile
 from disque_tx.engine.turns import Turns
 from disque_tx.messages import QUEUED
 from disque_tx.sim.control import SimControl
@@ -108,6 +109,7 @@ from tests.mutants.plants import (
     replies_first,
     requeue_at_most_once,
     resend_at_once,
+    resume_all,
     reverse,
     same_id,
     send_and_keep,
@@ -211,6 +213,13 @@ MUTANTS: Final = [
     ),
     Mutant("no-delay", "DELAY is ignored", Adding, "_keep", no_delay),
     Mutant("long-copy", "copies live an hour longer", Arrivals, "job", live_longer),
+    Mutant(
+        "resume-all",
+        "after a clean stop jobs that were delivered are queued again, too",
+        QueuedFile,
+        "_take",
+        resume_all,
+    ),
     Mutant("long-life", "jobs live a minute longer", JobStore, "add", hand_out_expired),
     Mutant("short-body", "copies lose a byte", Arrivals, "job", other_body),
     Mutant("wrong-queue", "copies go to another queue", Arrivals, "job", other_queue),

@@ -145,6 +145,14 @@ def live_longer(right: Any) -> Any:
     return job
 
 
+def resume_all(right: Any) -> Any:
+    def take(self: Any, found: Any) -> None:
+        found.ids = [job.id for job in self._environment.node.jobs.table.values()]
+        right(self, found)
+
+    return take
+
+
 def hand_out_expired(right: Any) -> Any:
     def add(self: Any, job: Any) -> None:
         job.expire_ms += _MINUTES

@@ -102,7 +102,7 @@ class ViewTests(NodeCase):
         self.turn(b"ADDJOB q d 0 DELAY 60", b"ADDJOB dead:q e 0")
         counts = self.view.counts(b"q")
         self.assertEqual((1, 0, 2, 1), attrs.astuple(counts)[:4])
-        self.assertEqual((0, 0, 0, 0, 0.0, 0.0), attrs.astuple(self.view.counts(b"nothing")))
+        self.assertEqual((0, 0, 0, 0, 0.0, 0.0, 0), attrs.astuple(self.view.counts(b"nothing")))
 
     def test_durations(self) -> None:
         """Waits and work are counted by their length from the first question on, and cost nothing

@@ -84,7 +84,7 @@ ENTRIES: Final = (
     Entry("cluster", "CLUSTER SAVECONFIG", (), "Write the nodes file now"),
     Entry("queues", "QLEN", ("queue",), "Count the jobs queued on this node"),
     Entry("queues", "QPEEK", ("queue", "count"), "Show queued jobs and leave them there"),
-    Entry("queues", "QSTAT", ("queue",), "Show figures and state of a queue"),
+    Entry("queues", "QSTAT", ("queue", "[WITHPAUSE]"), "Show figures and state of a queue"),
     Entry(
         "queues",
         "QSCAN",
@@ -115,7 +115,12 @@ ENTRIES: Final = (
     Entry(
         "queues",
         "QFLUSH",
-        ("queue", "[CLUSTER]", "[STATE queued|delayed|backoff|in-hand|any]", "[WITHDETAILS]"),
+        (
+            "queue",
+            "[CLUSTER]",
+            "[STATE queued|delayed|backoff|in-hand|loaded|any]",
+            "[WITHDETAILS]",
+        ),
         "End the jobs of a queue",
     ),
     Entry(

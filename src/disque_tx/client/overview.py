@@ -25,7 +25,8 @@ class QueueCounts:
 
     ``backoff``: waiting for another attempt. ``in_hand``: fetched and not acknowledged. ``dead``:
     dead letters. ``oldest_ms``: for how long the first job has been queued, 0 without one.
-    ``in_per_s``, ``out_per_s``: the mean of ten seconds.
+    ``in_per_s``, ``out_per_s``: the mean of ten seconds. ``loaded``: from the log, since a restart,
+    and not queued again yet; 0 from nodes that do not count them.
     """
 
     name: str
@@ -38,6 +39,7 @@ class QueueCounts:
     oldest_ms: int
     in_per_s: float
     out_per_s: float
+    loaded: int = 0
 
 
 @attrs.frozen
@@ -109,7 +111,8 @@ def list_queues(
 def flush_queue(queue: Name, states: Iterable[str] = (), cluster: bool = False) -> Request[Flushed]:
     """QFLUSH: end the jobs of a queue, as if they had been acknowledged.
 
-    ``states``: queued (if none is named), delayed, backoff, in-hand, any. ``cluster``: at all nodes
+    ``states``: queued (if none is named), delayed, backoff, in-hand, loaded,
+    any. ``cluster``: at all nodes
     that answer within a second.
     """
     words: list[Word] = ["QFLUSH", encoded(queue), "WITHDETAILS", *_cluster(cluster)]
@@ -183,6 +186,7 @@ def _counts(name: str, of: Named) -> QueueCounts:
         oldest_ms=of("oldest-ms", replies.integer),
         in_per_s=of("in-per-s", _rate),
         out_per_s=of("out-per-s", _rate),
+        loaded=of("loaded", replies.integer) if "loaded" in of else 0,
     )
 
 

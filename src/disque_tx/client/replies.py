@@ -260,6 +260,9 @@ class Named:
             raise MalformedReply(f"a field {name!r}", self._fields)
         return parse(self._fields[name])
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._fields
+
 
 def _text_or_nil(reply: Any) -> str | None:
     return optional(reply, text)

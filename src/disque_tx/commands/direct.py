@@ -135,9 +135,10 @@ class DirectNode:
         return self._node.jobs.tallies.get(name)
 
     def totals(self) -> tuple[i64, i64, i64]:
-        """Jobs in the hands of clients, jobs that wait for another attempt, delayed ones."""
+        """Jobs in the hands of clients; jobs that wait for another attempt, those from the log
+        among them; delayed ones."""
         totals = self._node.totals
-        return totals.in_hand, totals.in_backoff, self._node.jobs.delayed
+        return totals.in_hand, totals.in_backoff + totals.loaded, self._node.jobs.delayed
 
     # -- jobs --------------------------------------------------------------------------------
 

@@ -81,7 +81,7 @@ def _cursor(word: bytes) -> tuple[int, bytes] | None:
 
 
 def qflush(server: Server, client: Client, argv: list[bytes]) -> None:
-    """QFLUSH queue [CLUSTER] [STATE queued|delayed|backoff|in-hand|any]... [WITHDETAILS]"""
+    """QFLUSH queue [CLUSTER] [STATE queued|delayed|backoff|in-hand|loaded|any]... [WITHDETAILS]"""
     states: i64 = 0
     everywhere = False
     details = False
@@ -96,7 +96,7 @@ def qflush(server: Server, client: Client, argv: list[bytes]) -> None:
             at += 1
             bits = FLUSH_STATES.get(argv[at].lower())
             if bits is None:
-                text = "STATE must be queued, delayed, backoff, in-hand or any"
+                text = "STATE must be queued, delayed, backoff, in-hand, loaded or any"
                 raise CommandError("ERR", text)
             states |= bits
         else:

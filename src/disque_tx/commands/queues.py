@@ -11,9 +11,10 @@ from disque_tx.core.client import Client
 from disque_tx.core.job import Job
 from disque_tx.core.queues import PAUSE_ALL, PAUSE_IN, PAUSE_NAMES, PAUSE_NONE, PAUSE_OUT, Queue
 from disque_tx.core.redelivery.letters import letter_reason
+from disque_tx.core.rules.pausing import Pause
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.globs import glob_match
-from disque_tx.messages import STATE_NAMES
+from disque_tx.messages import STATE_NAMES, ReplySink
 from disque_tx.tablemessages import PATTERN_BYTES_MAX
 
 _PAUSE_OPTIONS: Final = {b"IN": PAUSE_IN, b"OUT": PAUSE_OUT, b"ALL": PAUSE_ALL}
@@ -45,14 +46,15 @@ def qpeek(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 def qstat(server: Server, client: Client, argv: list[bytes]) -> None:
-    """QSTAT queue"""
+    """QSTAT queue [WITHPAUSE]"""
+    told = len(argv) > 2
     queue = server.node.queues.get(argv[1])
     replies = client.replies
     if queue is None:
         replies.null_array()
         return
     now_ms = server.node.now_ms
-    replies.array(20)
+    replies.array(24 if told else 20)
     replies.bulk(b"name")
     replies.bulk(queue.name)
     numbers: list[tuple[bytes, int]] = [
@@ -81,6 +83,16 @@ def qstat(server: Server, client: Client, argv: list[bytes]) -> None:
         replies.integer(value)
     replies.bulk(b"pause")
     replies.bulk(PAUSE_NAMES[queue.paused])
+    if told:
+        _show_pause(replies, server.node.pausing.kept.get(queue.name))
+
+
+def _show_pause(replies: ReplySink, said: Pause | None) -> None:
+    """Who paused a queue by PAUSE, and when."""
+    replies.bulk(b"paused-by")
+    replies.bulk(b"" if said is None else said.who)
+    replies.bulk(b"paused-at")
+    replies.integer(0 if said is None else said.at_s)
 
 
 def pause(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -101,7 +113,8 @@ def pause(server: Server, client: Client, argv: list[bytes]) -> None:
         elif option != b"STATE":
             raise syntax_error()
     if change:
-        server.node.pause(argv[1], flags)
+        who = client.addr + b" " + client.name if client.name else client.addr
+        server.node.pause(argv[1], flags, who)
     queue = server.node.queues.get(argv[1])
     if everywhere:
         said = PAUSE_NONE if queue is None else queue.paused_by_command

@@ -52,7 +52,8 @@ class Command:
         self.flags: list[str] = [word for word in FLAG_ORDER if word in words]
         self.handler = handler
         self.write = "write" in words
-        self.denyoom = "denyoom" in words
+        # What returns a job to its queue needs no room. COMMAND shows the flags of the original.
+        self.denyoom = "denyoom" in words and "returns" not in words
         self.loading = "loading" in words
         self.fast = "fast" in words
         self.calls: i64 = 0

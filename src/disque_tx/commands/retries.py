@@ -101,6 +101,7 @@ def retry_fields(server: Server) -> list[tuple[str, str]]:
     totals = server.node.totals
     return [
         ("jobs_in_backoff", str(totals.in_backoff)),
+        ("jobs_loaded", str(totals.loaded)),
         ("total_backoffs", str(totals.backoffs)),
         ("total_dead_letters", str(totals.dead_letters)),
         ("total_letters_dropped", str(totals.letters_dropped)),

@@ -37,6 +37,13 @@ class HelloCommand(Command):
         return len(argv) > 1
 
 
+class QstatCommand(Command):
+    """QSTAT takes one word in the original, which tells nobody who paused a queue."""
+
+    def accepts(self, argv: list[bytes]) -> bool:
+        return len(argv) == 2 or (len(argv) == 3 and argv[2].upper() == b"WITHPAUSE")
+
+
 class AddJobCommand(Command):
     """The three commands of a job's life call their handlers by name, which is faster when
     compiled."""
@@ -87,11 +94,11 @@ def standard_registry() -> Registry:
             Command(b"bgrewriteaof", 1, "readonly admin", admin.bgrewriteaof),
             Command(b"qlen", 2, "readonly fast", queues.qlen),
             Command(b"qpeek", 3, "readonly", queues.qpeek),
-            Command(b"qstat", 2, "readonly fast", queues.qstat),
+            QstatCommand(b"qstat", 2, "readonly fast", queues.qstat),
             Command(b"qscan", -1, "readonly", queues.qscan),
             Command(b"jscan", -1, "readonly", queues.jscan),
-            Command(b"enqueue", -1, "write denyoom fast", jobs.enqueue),
-            Command(b"nack", -1, "write denyoom fast", retries.nack),
+            Command(b"enqueue", -1, "write denyoom fast returns", jobs.enqueue),
+            Command(b"nack", -1, "write denyoom fast returns", retries.nack),
             Command(b"dequeue", -1, "write fast", jobs.dequeue),
             Command(b"working", 2, "write fast", jobs.working),
             Command(b"pause", -3, "readonly fast", queues.pause),

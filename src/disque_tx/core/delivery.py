@@ -19,7 +19,7 @@ from mypy_extensions import i64
 from disque_tx import busmessages, events
 from disque_tx.busmessages import INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.core.client import BLOCKED_GETJOB, REPLY_OFF, Client
-from disque_tx.core.job import HOLD, QUEUE, Job
+from disque_tx.core.job import HOLD, QUEUE, RESUMING, Job
 from disque_tx.core.matching.selector import Selector
 from disque_tx.core.overview import endings
 from disque_tx.core.queues import PAUSE_IN, Queue
@@ -135,12 +135,16 @@ class Delivery:
             job.nacks = min(job.nacks + 1, _COUNTER_MAX)
         if why & INCR_DELIV:
             job.deliveries = min(job.deliveries + 1, _COUNTER_MAX)
+        if why & (INCR_NACKS | INCR_DELIV):
+            self._jobs.counters.changed(job)
 
     def merge_counters(self, job: Job, record: JobRecord) -> None:
         """Another node gives a job that is known here: its counters may include deliveries and
         NACKs by nodes that do not know that this one has the job, too."""
-        job.nacks = max(job.nacks, record.nacks)
-        job.deliveries = max(job.deliveries, record.deliveries)
+        if record.nacks > job.nacks or record.deliveries > job.deliveries:
+            job.nacks = max(job.nacks, record.nacks)
+            job.deliveries = max(job.deliveries, record.deliveries)
+            self._jobs.counters.changed(job)
 
     def send_queued(self, job: Job, why: i64) -> None:
         """Notify the other holders that this node has the job in its queue."""
@@ -304,6 +308,9 @@ class Delivery:
             return
         self.announce(job, now_ms)
         if job.qtime_ms != 0 and job.qtime_ms <= now_ms:
+            if job.place == RESUMING:
+                self.enqueue_counted(job, events.BY_RESTART, now_ms)
+                return
             if job.state == QUEUED or (job.retry_s > 0 and self.is_paused_in(job)):
                 self.postpone(job, now_ms)
                 return

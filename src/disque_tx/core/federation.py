@@ -5,7 +5,8 @@
 2. Nodes that gave lately are asked for more, often, and as many as would last about a second.
 3. Who is asked gives from the head of the queue, half of it at the most, unless it is importing
    itself. It keeps its copy as one of the holders, and the receiver becomes one.
-4. A job with RETRY 0 is not kept: it moves, and a message that moves it is taken once.
+4. A node above 95 % of its memory asks for nothing.
+5. A job with RETRY 0 is not kept: it moves, and a message that moves it is taken once.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class Federation:
         self._peers = state.peers
         self._received = state.received
         self._limits = state.limits
+        self._memory = state.memory
         self._matching = state.matching
 
     # -- asking ------------------------------------------------------------------------------
@@ -84,7 +86,7 @@ class Federation:
             self._again(queue, now_ms)
 
     def _ask(self, queue: Queue, now_ms: i64, emptied: bool) -> None:
-        if self._membership.leaving or queue.paused & PAUSE_OUT:
+        if self._membership.leaving or self._memory.is_full() or queue.paused & PAUSE_OUT:
             return
         if self._limits.hold_back(queue.name, now_ms):
             return

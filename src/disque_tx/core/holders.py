@@ -7,18 +7,22 @@
 4. ENQUEUE: the receiver is to queue it; sent once, to one node.
 5. A job that is held back here stays so, unless the sender holds it back, too, and wins (see
    ``backoff``).
-6. About an acknowledged job the answer is always that it is acknowledged.
+6. When RETRY is over at two holders in the same moment, both queue the job and count it. It is one
+   delivery more: a holder whose own RETRY has just begun again does not count the other's.
+7. About an acknowledged job the answer is always that it is acknowledged.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from disque_tx import busmessages, events
-from disque_tx.busmessages import ENQUEUE, WILLQUEUE, JobSignal
+from disque_tx.busmessages import ENQUEUE, INCR_DELIV, WILLQUEUE, JobSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.delivery import Delivery
-from disque_tx.core.job import DELAYED, IN_HAND, NOWHERE, Job
+from disque_tx.core.job import DELAYED, IN_HAND, LOADED, NOWHERE, Job
 from disque_tx.core.redelivery.backoff import Backoff
 from disque_tx.core.state import State
 from disque_tx.messages import ACKED, ACTIVE, BCAST_QUEUED, QUEUED, WAIT_REPL
@@ -33,6 +37,23 @@ def wins(sender: bytes, mine: bytes, job_id: bytes) -> bool:
         if theirs != ours:
             return theirs > ours
     return False
+
+
+#: Two holders queue a job for the same reason when the second one asked before the first one did:
+#: half a second before its RETRY is over, and by clocks with a jitter.
+_SAME_MS: Final = 750
+
+
+def _same_ms(job: Job) -> i64:
+    """How old the RETRY of a job is at most when another holder's is over in the same moment."""
+    return min(_SAME_MS, job.retry_s * 500)
+
+
+def _begun_ms(job: Job, now_ms: i64) -> i64:
+    """How long ago the RETRY of a job began here, give or take the jitter."""
+    if job.backoff or job.qtime_ms == 0:
+        return job.retry_s * 1000
+    return now_ms - job.qtime_ms + job.retry_s * 1000
 
 
 class Holders:
@@ -64,7 +85,8 @@ class Holders:
         """QUEUED, WORKING."""
         queued_there = message.type == busmessages.QUEUED
         if queued_there:
-            self._delivery.count(job, message.mflags)
+            if message.mflags != INCR_DELIV or _begun_ms(job, now_ms) >= _same_ms(job):
+                self._delivery.count(job, message.mflags)
         if job.state == WAIT_REPL:
             return
         if job.retry_s > 0:
@@ -87,6 +109,8 @@ class Holders:
             self._delivery.dequeue(job)
         if queued_there and (job.place == DELAYED or job.place == IN_HAND):
             self._jobs.count_as(job, NOWHERE)  # the sender counts it now
+        elif job.place >= LOADED:
+            self._jobs.count_as(job, NOWHERE)  # the sender has it in its queue, or in hand
         if job.retry_s > 0 and job.qtime_ms != 0:
             self._delivery.postpone(job, now_ms)
 

@@ -35,6 +35,7 @@ from disque_tx.core.matching.asking import Asking
 from disque_tx.core.overview.requests import Overview
 from disque_tx.core.queues import PAUSE_ALL
 from disque_tx.core.replication import Replication
+from disque_tx.core.rules.pausing import Pause
 from disque_tx.core.state import State
 from disque_tx.core.twins import is_replaced
 from disque_tx.keymessages import KeyMessage
@@ -96,7 +97,10 @@ class Inbox:
             if message.type == NEEDJOBS:
                 self._federation.give(sender, message, now_ms)
             else:
-                self._pausing.command(message.queue, message.aux & PAUSE_ALL, now_ms)
+                pause = Pause(message.aux & PAUSE_ALL, b"node " + sender.id, wall_us // 1_000_000)
+                self._pausing.command(message.queue, pause, now_ms)
+                if self._pausing.unsaved:
+                    self._membership.changed = True
         elif isinstance(message, TableChange | TableDigest | TablePull):
             self._exchanges.receive(sender, message, now_ms, wall_us // 1_000_000)
         elif isinstance(message, QueryMessage):

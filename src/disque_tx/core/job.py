@@ -34,6 +34,9 @@ NOWHERE: Final = 0
 DELAYED: Final = 1
 BACKOFF: Final = 2
 IN_HAND: Final = 3
+#: From here on: from the log, and nothing else is known of it yet.
+LOADED: Final = 4
+RESUMING: Final = 5
 _EVENT_NAMES: Final = ("queue", "hold", "ack")
 
 #: The priority of jobs that were added without one. Smaller numbers come first, as far as 2³² - 1.
@@ -71,9 +74,12 @@ class Job(JobRecord):
     counted as besides its state: ``DELAYED`` while this node waits for its DELAY, ``BACKOFF`` while
     it is held back here until ``qtime_ms`` (see :mod:`disque_tx.core.redelivery.backoff`),
     ``IN_HAND`` if a client of this node fetched it, and it is neither done nor queued here again,
-    else ``NOWHERE``; changed by :class:`JobStore` only. ``moved_ms``: when it was last queued or
-    delivered here; of one that is held back, when the other holders were last notified of that.
-    ``rank``: its priority at this node, less 2³¹; not changed while it is in a queue.
+    ``LOADED`` if it came from the log, and waits for its RETRY or for a message about it,
+    ``RESUMING`` if it also was in this node's queue when the node stopped, and goes back there soon
+    (see :mod:`disque_tx.core.recovery`), else ``NOWHERE``; changed by :class:`JobStore` only.
+    ``moved_ms``: when it was last queued or delivered here; of one that is held back, when the
+    other holders were last notified of that. ``rank``: its priority at this node, less 2³¹; not
+    changed while it is in a queue.
     """
 
     __slots__ = (

@@ -18,6 +18,8 @@ JOB_BYTES: Final = 248
 #: Bytes for an empty queue without its name.
 QUEUE_BYTES: Final = 600
 _NODE_BYTES: Final = 16
+#: The level above 95 %.
+FULL: Final = 2
 
 
 class Memory:
@@ -47,6 +49,10 @@ class Memory:
         if self.limit == 0 or self.used <= percent * 75:
             return 0
         return 1 if self.used <= percent * 95 else 2
+
+    def is_full(self) -> bool:
+        """Whether the level is 2."""
+        return self.limit != 0 and self.level() == FULL
 
 
 def job_bytes(job: Job) -> i64:

@@ -41,6 +41,7 @@ from disque_tx.core.releasing import Releasing, leaving
 from disque_tx.core.replication import Replication
 from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.core.rules.overflow import Overflow
+from disque_tx.core.rules.pausing import Pause
 from disque_tx.core.state import State
 from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
@@ -90,7 +91,7 @@ class Node:
         self.keys = Keys(state, self.delivery, self._adding)
         self._releasing = Releasing(state, self.delivery, self._moves, self.keys)
         self._overflow = Overflow(state, self.delivery, self.acks)
-        self._pausing = state.pausing
+        self.pausing = state.pausing
         self.slices = state.slices
         holders = Holders(state, self.delivery, backoff, self.acks)
         self.overview = Overview(state, self.acks)
@@ -233,9 +234,12 @@ class Node:
         """
         return self._retries.working(job_id, self.now_ms)
 
-    def pause(self, name: bytes, flags: i64) -> None:
-        """PAUSE (client protocol, section 19): set the flags of a queue, made if there are any."""
-        self._pausing.command(name, flags, self.now_ms)
+    def pause(self, name: bytes, flags: i64, who: bytes = b"") -> None:
+        """PAUSE (client protocol, section 19): set the flags of a queue, made if there are any.
+        ``who``: says that."""
+        self.pausing.command(name, Pause(flags, who, self.wall_us // 1_000_000), self.now_ms)
+        if self.pausing.unsaved:
+            self.membership.changed = True
 
     def pause_everywhere(self, name: bytes, flags: i64) -> None:
         """Ask all other nodes to set the pause flags of their queue."""
@@ -335,6 +339,9 @@ class Node:
         self.delivery.overfull.clear()
         self.jobs.clear()
         self.queues.clear()
+        self.pausing.forget_all()
+        if self.pausing.unsaved:
+            self.membership.changed = True
 
 
 def _earlier(due_ms: i64, other_ms: i64) -> i64:

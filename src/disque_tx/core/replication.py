@@ -56,8 +56,9 @@ _PATIENCE: Final = 2
 
 
 def life_s(job: Job, now_ms: i64) -> int:
-    """The life that a copy gets: whole seconds, up to one more than the job has (section 5)."""
-    return min(int(max(0, job.expire_ms - now_ms) // 1000 + 1), _LIFE_S_MAX)
+    """The life that a copy gets: whole seconds, rounded down, for a job must not get older by being
+    moved; but at least one (section 5)."""
+    return min(max(1, int(job.expire_ms - now_ms) // 1000), _LIFE_S_MAX)
 
 
 class Replication:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from mypy_extensions import i64, u8
 
-from disque_tx.core.job import ACK, BACKOFF, DELAYED, IN_HAND, NOWHERE, Job
+from disque_tx.core.job import ACK, BACKOFF, DELAYED, IN_HAND, LOADED, NOWHERE, Job
 from disque_tx.core.keys.bonds import Bonds
 from disque_tx.core.memory import Memory, job_bytes
 from disque_tx.core.notes import Note, Notes, checked
 from disque_tx.core.outbox import Outbox
 from disque_tx.core.overview.endings import Endings
 from disque_tx.core.overview.tallies import Tallies
+from disque_tx.core.redelivery.counters import Counters
 from disque_tx.core.redelivery.reasons import Reasons
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.shared.policies import Policies
@@ -39,7 +40,7 @@ class JobStore:
     are acknowledged and wait until all holders know it. ``tallies``: how many are active, by queue.
     ``endings``: clients that wait for the end of jobs. ``reasons``: why consumers returned jobs.
     ``delayed``: how many wait for their DELAY. ``bonds``: which jobs have keys. ``notes``: what
-    protocols of listeners noted about jobs."""
+    protocols of listeners noted about jobs. ``counters``: how often jobs came back, for the log."""
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class JobStore:
         self.reasons = Reasons(memory)
         self.bonds = Bonds()
         self.notes = Notes(memory)
+        self.counters = Counters(self.table, outbox)
         self._memory = memory
         self._outbox = outbox
         self._totals = totals
@@ -129,8 +131,8 @@ class JobStore:
         self.count_as(job, BACKOFF)
 
     def count_as(self, job: Job, place: i64) -> None:
-        """The job is delayed, in backoff, in hand, or nothing of these, from now on: the one place
-        where that is counted."""
+        """The job is delayed, in backoff, in hand, loaded, or nothing of these, from now on: the
+        one place where that is counted."""
         was = i64(job.place)
         if was == place:
             return
@@ -152,6 +154,10 @@ class JobStore:
             self.delayed -= 1
         elif place == DELAYED:
             self.delayed += 1
+        if was >= LOADED:
+            self._totals.loaded -= 1
+        if place >= LOADED:
+            self._totals.loaded += 1
         job.place = u8(place)
         if self.notes.by_job:
             self.notes.moved(job, was)
@@ -208,8 +214,10 @@ class JobStore:
         self.acked = self.delayed = 0
         self._totals.queued = 0
         self.reasons.clear()
+        self.counters.clear()
         self._totals.in_hand = 0
         self._totals.in_backoff = 0
+        self._totals.loaded = 0
 
 
 def reminder_ms(retry_s: i64) -> i64:

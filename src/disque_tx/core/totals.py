@@ -1,7 +1,7 @@
 """What became of the jobs of a node, counted: INFO's section Totals.
 
-``queued`` and ``in_hand`` are the numbers of the moment; the others count since the start, or since
-the last CONFIG RESETSTAT.
+``queued``, ``in_hand``, ``in_backoff`` and ``loaded`` are the numbers of the moment; the others
+count since the start, or since the last CONFIG RESETSTAT.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Totals:
 
     ``queued``: jobs in queues. ``in_hand``: jobs that a client of this node fetched and that are
     neither done nor queued here again. ``in_backoff``: jobs that wait here for the end of a
-    backoff.
+    backoff. ``loaded``: jobs that came from the log, and of which nothing else is known yet.
     """
 
     __slots__ = (
@@ -48,6 +48,7 @@ class Totals:
         "keys_dropped",
         "keys_refused",
         "letters_dropped",
+        "loaded",
         "moved",
         "nacked",
         "overflowed",
@@ -59,6 +60,7 @@ class Totals:
         self.queued: i64 = 0
         self.in_hand: i64 = 0
         self.in_backoff: i64 = 0
+        self.loaded: i64 = 0
         self.reset()
 
     def reset(self) -> None:

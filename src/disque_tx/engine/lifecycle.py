@@ -1,10 +1,11 @@
 """The order in which a node starts and stops (cluster protocol, section 16).
 
 Start: load the log, while clients get LOADING; prepare whatever else must be there; write the nodes
-file; only then start to serve. A node whose start fails before that leaves its files as they were.
+file; queue what was queued at the stop before; only then start to serve. A node whose start fails
+before that leaves its files as they were.
 
 Stop: accept no more connections; disconnect blocked clients; write and sync the log; close the
-connections; write the nodes file, and the policies file if it lacks anything.
+connections; write what is queued, the nodes file, and the policies file if it lacks anything.
 """
 
 from __future__ import annotations
@@ -27,8 +28,25 @@ _STOPPING: Final = "This node is shutting down, please connect to a different on
 Done = Callable[[Exception | None], object]
 
 
+class QueuedJobs(Protocol):
+    """What is queued, from a clean stop to the next start."""
+
+    def resume(self) -> bool:
+        """Queue some of what was queued when the node stopped; whether there is more."""
+
+    def later(self, work: Callable[[], object]) -> None:
+        """Call this in another turn."""
+
+    def save(self) -> None:
+        """Write what is queued, for the next start."""
+
+
 class SyncedLog(Protocol):
     """The log of the jobs."""
+
+    @property
+    def queued(self) -> QueuedJobs:
+        """What is queued, at a stop."""
 
     def flush_and_sync(self) -> None:
         """Everything recorded is on the disk afterwards; ``OSError`` when it cannot be."""
@@ -72,6 +90,7 @@ class Lifecycle:
         reports: Reports,
     ) -> None:
         self.member = False
+        self._written = False
         self._server = server
         self._log = log
         self._turn = turn
@@ -98,7 +117,15 @@ class Lifecycle:
         node = self._server.node
         node.recurring.begin(node.now_ms)
         self.nodes_changed()
-        self._host.start_serving()
+        self._resume()
+
+    def _resume(self) -> None:
+        with self._turn():
+            more = self._log.queued.resume()
+        if more:
+            self._log.queued.later(self._resume)
+        else:
+            self._host.start_serving()
 
     def nodes_changed(self) -> None:
         """Write the nodes file. A node that does not serve yet leaves it as it is."""
@@ -123,12 +150,16 @@ class Lifecycle:
             reason = os_error_text(error)
             self._reports.warning(f"The log could not be written at shutdown: {reason}")
             return False
+        self._written = True
         return True
 
     def finish(self) -> bool:
-        """The connections are closed: write the nodes file; whether that worked."""
+        """The connections are closed: write what is queued, and the nodes file; whether that
+        worked."""
         if not self.member:
             return True
+        if self._written:
+            self._log.queued.save()
         try:
             self._host.save_nodes()
         except OSError as error:

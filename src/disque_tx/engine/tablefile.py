@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from disque_tx.config.paths import os_error_text
 from disque_tx.core.shared.table import SharedTable
 from disque_tx.engine.interfaces import IFiles, Reports
+from disque_tx.engine.pausesfile import PausesFile
 from disque_tx.errors import PeerError
 from disque_tx.wire.tablefile import POLICIES, SCHEDULES, parse, render
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 #: More than the largest table takes.
 SIZE_BYTES_MAX: Final = 1024 * 1024 * 1024
+
+
+def table_path(nodes_path: str, content: bytes) -> str:
+    """Where the file of one table of a node is."""
+    return f"{nodes_path}.{content.lower().decode()}"
 
 
 class TableFile:
@@ -38,7 +44,7 @@ class TableFile:
     ) -> None:
         self._content = content
         self._what = content.lower().decode()
-        self.path = f"{nodes_path}.{self._what}"
+        self.path = table_path(nodes_path, content)
         self._node = node
         self._table = table
         self._files = files
@@ -106,14 +112,17 @@ class TableFile:
 
 
 class TableFiles:
-    """The files of all tables of one node. ``policies``, ``schedules``: one of them each."""
+    """The files of all tables of one node. ``policies``, ``schedules``: one of them each.
+    ``pauses``: which queues PAUSE paused, at this node alone."""
 
     def __init__(self, node: Node, files: IFiles, nodes_path: str, reports: Reports) -> None:
         places = (files, nodes_path, reports)
         self.policies = TableFile(node, node.policy_table, POLICIES, *places)
         self.schedules = TableFile(node, node.timetable, SCHEDULES, *places)
+        self.pauses = PausesFile(node, *places)
 
     def load(self) -> None:
         """Read those that are there."""
         self.policies.load()
         self.schedules.load()
+        self.pauses.load()

@@ -104,8 +104,8 @@ class QueueFigures:
     has waited, 0 for an empty queue. ``age_s``: since the queue exists. ``idle_s``: since it was
     used. ``blocked``: clients that wait for a job. ``jobs_in``, ``jobs_out``: jobs queued and
     fetched since it exists. ``import_rate``: jobs per second that come from other nodes.
-    ``pause``: none, in, out or all. ``delayed``, ``backoff``, ``in_hand``: its jobs that are not in
-    it, as in QCOUNT."""
+    ``pause``: none, in, out or all. ``delayed``, ``backoff``, ``in_hand``, ``loaded``: its jobs
+    that are not in it, as in QCOUNT."""
 
     name: bytes
     queued: int
@@ -120,6 +120,7 @@ class QueueFigures:
     delayed: int
     backoff: int
     in_hand: int
+    loaded: int
 
 
 @attrs.frozen
@@ -127,7 +128,7 @@ class QueueCounts:
     """Where jobs of a queue are, besides those in it, as in QCOUNT. ``delayed``: whose DELAY this
     node waits for. ``backoff``: waiting for another attempt. ``in_hand``: fetched and not
     acknowledged. ``dead``: dead letters. ``in_per_s``, ``out_per_s``: jobs that entered and left
-    the queue, the mean of ten seconds."""
+    the queue, the mean of ten seconds. ``loaded``: from the log, and not queued again yet."""
 
     delayed: int
     backoff: int
@@ -135,6 +136,7 @@ class QueueCounts:
     dead: int
     in_per_s: float
     out_per_s: float
+    loaded: int
 
 
 @attrs.frozen

@@ -278,6 +278,7 @@ class NodeRoot(MultiService, SingleProcess):
         entries = list(membership.nodes.values())
         self._nodes_file.save(entries, membership.unix_ms, sync or membership.must_sync)
         membership.saved()
+        self.table_files.pauses.save()
 
     def nodes_file_failed(self, error: OSError) -> None:
         """A node that cannot store its own ID must not go on (cluster protocol, section 9)."""

@@ -155,6 +155,7 @@ class NodeView:
             dead=of[b"dead"],
             in_per_s=of[b"in-per-s"] / 1000,
             out_per_s=of[b"out-per-s"] / 1000,
+            loaded=of[b"loaded"],
         )
 
     def protocols(self) -> list[ProtocolFigures]:

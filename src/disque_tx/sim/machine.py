@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.busmessages import CAN_BULK, CAN_MATCH, CAN_QUERY, CAN_TABLES
+from disque_tx.busmessages import CAN_BULK, CAN_LOADED, CAN_MATCH, CAN_QUERY, CAN_TABLES
 from disque_tx.core.addresses import BUS_PORT_OFFSET
 from disque_tx.events import EventSink
 from disque_tx.sim.disk import Disk, PowerLostError
@@ -33,7 +33,7 @@ class MachineSettings:
     node_timeout_ms: int = 3000
     maxmemory: int = 0
     password: bytes = b""
-    features: int = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH
+    features: int = CAN_TABLES | CAN_BULK | CAN_QUERY | CAN_MATCH | CAN_LOADED
     policies: tuple[tuple[bytes, bytes, bytes], ...] = ()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from disque_tx.core.job import BACKOFF, DELAYED, IN_HAND
+from disque_tx.core.job import BACKOFF, DELAYED, IN_HAND, LOADED, RESUMING
 from disque_tx.messages import QUEUED
 from disque_tx.sim.actors import QUEUES, Actor
 from disque_tx.sim.clients import LOST, SimClient
@@ -18,8 +18,14 @@ _FLUSH_REST_US: Final = 2_000_000
 _RECENT: Final = 20
 _TIMEOUTS_MS: Final = (200, 1_000, 4_000)
 _CLUSTER_US: Final = 1_500_000
-_STATES: Final = (b"queued", b"delayed", b"backoff", b"in-hand", b"any", b"any")
-_PLACES: Final = {DELAYED: b"delayed", BACKOFF: b"backoff", IN_HAND: b"in-hand"}
+_STATES: Final = (b"queued", b"delayed", b"backoff", b"in-hand", b"loaded", b"any", b"any")
+_PLACES: Final = {
+    DELAYED: b"delayed",
+    BACKOFF: b"backoff",
+    IN_HAND: b"in-hand",
+    LOADED: b"loaded",
+    RESUMING: b"loaded",
+}
 
 
 class EndingsWatcher(Actor):

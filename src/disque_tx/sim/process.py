@@ -197,6 +197,7 @@ class Process:
         if sync or membership.must_sync:
             self._disk.sync(NODES)
         membership.saved()
+        self.table_files.pauses.save()
 
     # -- turns -------------------------------------------------------------------------------
 

@@ -5,12 +5,15 @@ A sequence of RESP arrays, nothing between them: ``LOADJOB <record>`` and ``DELJ
 are in use there are two more, which the original cannot read: ``HOLDKEY <entry>`` and
 ``FREEKEY <key>``. The entry is that of the bus (:mod:`disque_tx.wire.keys`), but its times are unix
 milliseconds. Where protocols of listeners note something about jobs there is one more: ``NOTEJOB``,
-with the ID of the job, the length of the protocol's name in one byte, the name, and the note.
+with the ID of the job, the length of the protocol's name in one byte, the name, and the note. Where
+jobs came back there is ``COUNTJOB``: the ID of the job, and in two bytes each, in network order,
+how often it came back by NACK, and otherwise.
 """
 
 from __future__ import annotations
 
 import re
+import struct
 from typing import Final
 
 from librt.strings import BytesWriter
@@ -33,6 +36,7 @@ _DELETE: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n"
 _LOAD: Final = b"*2\r\n$7\r\nLOADJOB\r\n$%d\r\n"
 _LOADS: Final = [_LOAD % n for n in range(1024)]
 _END: Final = b"\r\n"
+_COUNTERS: Final = struct.Struct(">HH")
 _MAX_ARGS: Final = 16
 _MAX_ARGUMENT: Final = 600 * 1024 * 1024
 _MAX_HEADER: Final = 64
@@ -58,6 +62,12 @@ def note_record(job_id: bytes, owner: bytes, data: bytes) -> bytes:
     """The record that brings a note about a job back at the next start."""
     size = JOB_ID_LENGTH + 1 + len(owner) + len(data)
     return b"*2\r\n$7\r\nNOTEJOB\r\n$%d\r\n%s%c%s%s\r\n" % (size, job_id, len(owner), owner, data)
+
+
+def count_record(job_id: bytes, nacks: i64, deliveries: i64) -> bytes:
+    """The record that brings the counters of a job back at the next start."""
+    data = job_id + _COUNTERS.pack(nacks, deliveries)
+    return b"*2\r\n$8\r\nCOUNTJOB\r\n$%d\r\n%s\r\n" % (len(data), data)
 
 
 class LogEncoder(LogSink):
@@ -89,6 +99,9 @@ class LogEncoder(LogSink):
 
     def note_job(self, job_id: bytes, owner: bytes, data: bytes) -> None:
         self._add(note_record(job_id, owner, data))
+
+    def count_job(self, job_id: bytes, nacks: i64, deliveries: i64) -> None:
+        self._add(count_record(job_id, nacks, deliveries))
 
     def hold_key(self, entry: KeyEntry) -> None:
         self._add(key_record(entry))
@@ -126,6 +139,17 @@ class JobNote:
         self.job_id: bytes = job_id
         self.owner: bytes = owner
         self.data: bytes = data
+
+
+class JobCounters:
+    """How often a job came back, by NACK and otherwise."""
+
+    __slots__ = ("deliveries", "job_id", "nacks")
+
+    def __init__(self, job_id: bytes, nacks: i64, deliveries: i64) -> None:
+        self.job_id: bytes = job_id
+        self.nacks: i64 = nacks
+        self.deliveries: i64 = deliveries
 
 
 class LogDecoder:
@@ -198,18 +222,22 @@ class LogDecoder:
 
 
 _RECORD_START: Final = re.compile(
-    rb"\n(?=\*2\r\n\$(?:7\r\n(?:LOADJOB|HOLDKEY|FREEKEY|NOTEJOB)|6\r\nDELJOB)\r\n)"
+    rb"\n(?=\*2\r\n\$(?:7\r\n(?:LOADJOB|HOLDKEY|FREEKEY|NOTEJOB)|8\r\nCOUNTJOB|6\r\nDELJOB)\r\n)"
 )
-_COMMANDS: Final = (b"LOADJOB", b"DELJOB", b"HOLDKEY", b"FREEKEY", b"NOTEJOB")
+_COMMANDS: Final = (b"LOADJOB", b"DELJOB", b"HOLDKEY", b"FREEKEY", b"NOTEJOB", b"COUNTJOB")
 _JOB_ID: Final = re.compile(rb"D-.{8}-.{24}-.{4}", re.DOTALL)
 #: A body may contain what looks like the start of a record: so many are tried, so far each.
 _STARTS_TRIED: Final = 100
 _PIECE_BYTES: Final = 1024 * 1024
 
 
-def parse_record(words: list[bytes]) -> JobRecord | KeyEntry | FreedKey | JobNote | bytes:
+#: What a record of the log says; bytes are the ID of a job that is gone.
+Record = JobRecord | KeyEntry | FreedKey | JobNote | JobCounters | bytes
+
+
+def parse_record(words: list[bytes]) -> Record:
     """The job of a LOADJOB record, the ID in a DELJOB record, the key of a HOLDKEY record, that
-    of a FREEKEY record, or the note of a NOTEJOB record.
+    of a FREEKEY record, the note of a NOTEJOB record, or the counters of a COUNTJOB record.
 
     Raises ``PeerError`` for any other record.
     """
@@ -229,6 +257,8 @@ def parse_record(words: list[bytes]) -> JobRecord | KeyEntry | FreedKey | JobNot
         return FreedKey(data)
     if command == b"NOTEJOB":
         return read_note(data)
+    if command == b"COUNTJOB":
+        return read_counters(data)
     entry = read_entry(data, 0, len(data))
     if entry is None or not entry.key or len(entry_bytes(entry)) != len(data):
         raise PeerError(f"{len(data)} bytes that are no key")
@@ -242,6 +272,14 @@ def read_note(data: bytes) -> JobNote:
     if not at < end <= min(len(data), at + OWNER_BYTES_MAX) or len(data) - end > NOTE_BYTES_MAX:
         raise PeerError(f"{len(data)} bytes that are no note about a job")
     return JobNote(data[:JOB_ID_LENGTH], data[at:end], data[end:])
+
+
+def read_counters(data: bytes) -> JobCounters:
+    """The counters in a COUNTJOB record; raises ``PeerError`` if it is none."""
+    if len(data) != JOB_ID_LENGTH + _COUNTERS.size:
+        raise PeerError(f"{len(data)} bytes that are no counters of a job")
+    nacks, deliveries = _COUNTERS.unpack_from(data, JOB_ID_LENGTH)
+    return JobCounters(data[:JOB_ID_LENGTH], nacks, deliveries)
 
 
 def holds_records(tail: bytes) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.client import CannotConnect, ClientError, Job, Refused
+from disque_tx.client import CannotConnect, ClientError, Refused
 from disque_tx.client.blocking import Disque
 from disque_tx.client.moving import BACK
 from disque_tx.client.options import AddOptions, options_from_id
@@ -187,10 +187,14 @@ class DeadLetters:
         ``prefix``."""
         found: dict[tuple[str, str], DeadJob] = {}
         for node in self._nodes():
-            names = [queue] if queue is not None else self._names(node, prefix)
-            for name in names:
+            loaded = _loaded_queues(node, queue if queue is not None else prefix, queue is not None)
+            names = {queue} if queue is not None else self._names(node, prefix) | loaded
+            for name in sorted(names):
                 for job in node.queue_peek(name, LETTERS_MAX):
-                    _merge(found, _entry(job, name, str(node.address())))
+                    _merge(found, _entry(job.id, job.body, name, str(node.address())))
+                for details in node.job_scan(name, ("active",)) if name in loaded else ():
+                    if details.body is not None:
+                        _merge(found, _entry(details.id, details.body, name, str(node.address())))
         return list(found.values())
 
     def requeue(self, entry: DeadJob, letter: Letter, replicate: int | None = None) -> None:
@@ -246,16 +250,39 @@ class DeadLetters:
             except ClientError:
                 self.unseen.append(address)
 
-    def _names(self, node: Disque, prefix: str) -> list[str]:
-        return sorted({name for name in node.queue_scan() if name.startswith(prefix)})
+    def _names(self, node: Disque, prefix: str) -> set[str]:
+        return {name for name in node.queue_scan() if name.startswith(prefix)}
 
 
-def _entry(job: Job, queue: str, address: str) -> DeadJob:
-    letters = {job.id: address}
+def _loaded_queues(node: Disque, start: str, whole: bool) -> set[str]:
+    """The queues whose names begin with ``start``, or are that, that hold letters which came from
+    the log and are not queued again yet. An original has none."""
     try:
-        letter = Letter.decoded(job.body)
+        if whole:
+            return {start} if node.queue_counts(start).counts.loaded else set()
+        found: set[str] = set()
+        cursor = None
+        while True:
+            page = node.list_queues(_escaped(start) + "*", "name", 1_000, cursor)
+            found |= {row.name for row in page.queues if row.loaded}
+            cursor = page.cursor
+            if cursor is None:
+                return found
+    except Refused:
+        return set()
+
+
+def _escaped(text: str) -> str:
+    """A glob for exactly this text."""
+    return "".join(f"\\{char}" if char in "*?[]\\" else char for char in text)
+
+
+def _entry(job_id: str, body: bytes, queue: str, address: str) -> DeadJob:
+    letters = {job_id: address}
+    try:
+        letter = Letter.decoded(body)
     except NotADeadLetter as error:
-        return DeadJob(job.id, queue, letters, None, str(error))
+        return DeadJob(job_id, queue, letters, None, str(error))
     return DeadJob(letter.id, queue, letters, letter)
 
 

@@ -49,6 +49,12 @@ class Node(Daemon):
         self._hang_up()
         super().kill()
 
+    def stop(self) -> None:
+        """End the process in an orderly way."""
+        self.alive = False
+        self._hang_up()
+        self.terminate()
+
     def suspend(self) -> None:
         """Suspend the process, with its connections open."""
         self.alive = False

@@ -62,9 +62,10 @@ class CheckAofTests(SynchronousTestCase):
         encoder.hold_key(KeyEntry(b"k", b"D-" + b"0" * 38, HELD, 1, 0, 1))
         encoder.free_key(b"k")
         encoder.note_job(b"D-" + b"0" * 38, b"line", b"a note")
+        encoder.count_job(b"D-" + b"0" * 38, 1, 2)
         keys = encoder.take()
         done = self.check(keys + NODE0 + keys, "--original")
-        self.assertIn(b"which originals refuse: 6\n", done.stdout)
+        self.assertIn(b"which originals refuse: 8\n", done.stdout)
         self.assertEqual(0, done.returncode)
         self.assertEqual(NODE0, (self.directory / "x.aof.original").read_bytes())
         self.assertEqual(keys + NODE0 + keys, self.file.read_bytes())
@@ -94,6 +95,12 @@ class CheckAofTests(SynchronousTestCase):
             done = self.check(NODE0 + b"*2\r\n$7\r\nNOTEJOB\r\n$%d\r\n%s\r\n" % (len(note), note))
             self.assertIn(b"bytes that are no note about a job", done.stdout)
             self.assertEqual(1, done.returncode)
+
+    def test_damaged_counters(self) -> None:
+        """Counters that no server would load are damage."""
+        done = self.check(NODE0 + b"*2\r\n$8\r\nCOUNTJOB\r\n$1\r\nx\r\n")
+        self.assertIn(b"1 bytes that are no counters of a job", done.stdout)
+        self.assertEqual(1, done.returncode)
 
     def test_like_the_original(self) -> None:
         """Faults in the framing are reported with the text and status of the original."""

@@ -43,13 +43,13 @@ class FiguresTests(SynchronousTestCase):
     def test_counted(self) -> None:
         """What nodes of disque-tx count is summed over them; without any of these it is unknown,
         and not zero."""
-        counts = QueueCounts("q", 3, 1, 2, 4, 5, 0, 0, 1.5, 2.5)
+        counts = QueueCounts("q", 3, 1, 2, 4, 5, 0, 0, 1.5, 2.5, 6)
         figures = total("q", [(STAT, counts), (None, counts), (STAT, None)])
         counted = (figures.delayed, figures.backoff, figures.in_hand, figures.dead)
-        self.assertEqual((2, 4, 8, 10), counted)
+        self.assertEqual((2, 4, 8, 10, 12), (*counted, figures.loaded))
         self.assertEqual(Rates(3.0, 5.0), rates(None, figures, 0))
-        self.assertEqual(("2", "4", "8", "10"), cells(figures, Rates())[-4:])
-        self.assertEqual(("-",) * 4, cells(Figures("q"), Rates())[-4:])
+        self.assertEqual(("2", "4", "8", "10", "12"), cells(figures, Rates())[-5:])
+        self.assertEqual(("-",) * 5, cells(Figures("q"), Rates())[-5:])
 
     def test_rates(self) -> None:
         """Rates are per second, never negative when a node was restarted, and unknown at first."""

@@ -106,6 +106,14 @@ class AskTests(AskingCase):
         self.receive_jobs(B, YOURJOBS, peer_job(1, (B, ME)))
         self.assertEqual(b"q", self.queue_of(client))
 
+    def test_above_95_percent(self) -> None:
+        """A node without memory asks for nothing."""
+        memory = self.node.memory
+        memory.limit, memory.used = 1_000_000, 960_000
+        self.wait(b"m*")
+        for peer in self.peers:
+            self.assertEqual([], self.sent_to(peer))
+
     def test_leaving(self) -> None:
         """A node that leaves asks for nothing."""
         client = self.block(b"*")

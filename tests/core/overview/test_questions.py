@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.busmessages import (
+    CAN_LOADED,
     CAN_QUERY,
     DELJOB,
     NEEDJOBS,
@@ -15,10 +16,12 @@ from disque_tx.busmessages import (
     QueueSignal,
 )
 from disque_tx.commands.values import Error, Status, Value
+from disque_tx.core import recovery
 from disque_tx.core.client import Client
-from disque_tx.core.overview.flushing import FLUSH_ANY, FLUSH_QUEUED
+from disque_tx.core.overview.flushing import FLUSH_ANY, FLUSH_LOADED, FLUSH_QUEUED
 from disque_tx.core.overview.listing import BY_NAME, BY_QUEUED, ListRequest
-from disque_tx.messages import ACKED
+from disque_tx.messages import ACKED, ACTIVE
+from tests.core.bench import copied
 from tests.core.peerbench import B, C, D, PeerCase
 
 
@@ -33,11 +36,11 @@ class QuestionCase(PeerCase):
         for peer in self.able:
             self.show(peer)
 
-    def show(self, peer: bytes) -> None:
-        """The peer answers PONG on this node's link: it knows QUERY."""
+    def show(self, peer: bytes, features: int = CAN_QUERY) -> None:
+        """The peer answers PONG on this node's link: it knows QUERY, or what is named."""
         message = Gossip(PONG, [])
         message.sender, message.port = peer, 7711
-        message.features, message.epoch = CAN_QUERY, 7
+        message.features, message.epoch = features, 7
         link = self.node.membership.nodes[peer].link
         assert link is not None
         self.node.receive(link, message)
@@ -226,6 +229,78 @@ class MixedTests(QuestionCase):
         self.assertEqual([C], self.map_of(client)[b"nodes-missing"])
 
 
+class LoadedTests(QuestionCase):
+    """Jobs that came from the log, in a cluster in which some nodes do not count them."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.show(C, CAN_QUERY | CAN_LOADED)
+
+    def test_counted(self) -> None:
+        """Each node is asked in the form that it understands, and the answers are added up."""
+        client = self.connect()
+        self.node.overview.count_jobs(client, b"q", True, self.now_ms)
+        older, newer = self.asked(B), self.asked(C)
+        self.assertEqual(([b"COUNT", b"q"], [b"COUNT-LOADED", b"q"]), (older.words, newer.words))
+        self.report(B, older.number, *self.row(b"q", 5))
+        self.report(C, newer.number, *self.row(b"q", 6), b"7")
+        found = self.map_of(client)
+        self.assertEqual((11, 7, []), (found[b"queued"], found[b"loaded"], found[b"nodes-missing"]))
+
+    def test_listed(self) -> None:
+        """Pages of both forms become one."""
+        client = self.connect()
+        request = ListRequest(b"", BY_NAME, 10, None)
+        self.node.overview.list_queues(client, request, True, self.now_ms)
+        self.report(B, self.asked(B).number, b"0", *self.row(b"a", 5), *self.row(b"b", 1))
+        self.report(
+            C, self.asked(C).number, b"0", *self.row(b"a", 6), b"7", *self.row(b"c", 1), b"1"
+        )
+        self.pass_ms(1)
+        self.pass_ms(1)
+        self.assertEqual([(b"a", 11), (b"b", 1), (b"c", 1)], rows(self.map_of(client)))
+
+    def test_flushed(self) -> None:
+        """A node that does not know loaded jobs flushes what it knows, and counts as missing when
+        that is nothing."""
+        for states, form, missing in (
+            (FLUSH_ANY, [b"FLUSH", b"q", b"15"], []),
+            (FLUSH_LOADED, None, [B]),
+        ):
+            client = self.connect()
+            self.node.overview.flush_queue(client, b"q", states, True, True, self.now_ms)
+            sent = [m.words for m in self.sent_to(B) if isinstance(m, QueryMessage)]
+            self.assertEqual([form] if form else [], sent)
+            newer = self.asked(C)
+            self.assertEqual([b"FLUSH", b"q", b"%d" % states], newer.words)
+            if form:
+                self.report(B, newer.number, b"2")
+            self.report(C, newer.number, b"1")
+            self.pass_ms(1)
+            self.pass_ms(1)
+            self.assertEqual(missing, self.map_of(client)[b"nodes-missing"])
+
+    def test_asked(self) -> None:
+        """An older node that asks finds loaded jobs among those in backoff, and flushes them with
+        these; a newer one finds them by themselves."""
+        job = self.replicated(B)
+        record = copied(job)
+        record.state = ACTIVE
+        recovery.load(self.node, record, False)
+        self.clear_sent()
+        for kind, backoff, loaded in ((b"COUNT", b"1", []), (b"COUNT-LOADED", b"0", [b"1"])):
+            self.receive(B, QueryMessage(QUERY, 9, [kind, b"q"]))
+            words = self.asked(B).words
+            self.assertEqual((backoff, loaded), (words[3], words[10:]))
+        for peer, left in ((C, 1), (B, 0)):
+            words = [b"FLUSH", b"q", b"4", b"%d" % (self.now_ms + 500)]
+            self.receive(peer, QueryMessage(QUERY, 9, words))
+            self.pass_ms(1)
+            self.pass_ms(1)
+            kept = self.node.jobs.get(job.id)
+            self.assertEqual(left, 0 if kept is None or kept.state == ACKED else 1)
+
+
 class AnsweringTests(QuestionCase):
     """This node is asked."""
 
@@ -288,7 +363,7 @@ class AnsweringTests(QuestionCase):
             (b"LIST", b"", b"0", b"1", b"9" * 30, b""),
             (b"LIST", b"x" * 1_025, b"0", b"1"),
             (b"FLUSH", b"q", b"0", b"9" * 18),
-            (b"FLUSH", b"q", b"16", b"9" * 18),
+            (b"FLUSH", b"q", b"32", b"9" * 18),
             (b"FLUSH", b"q", b"x", b"9" * 18),
             (b"FLUSH", b"q", b"1", b"x"),
             (b"FLUSH", b"q", b"1", b"9" * 19),

@@ -158,7 +158,9 @@ class LeftoverTests(SynchronousTestCase):
         """The files of a process."""
         mine = share(self.settings, number, 1)
         os.makedirs(mine.dir, exist_ok=True)
-        for path in (mine.cluster_config_file, f"{mine.dir}/disque.aof"):
+        nodes, log = mine.cluster_config_file, f"{mine.dir}/disque.aof"
+        tables = (f"{nodes}.policies", f"{nodes}.schedules", f"{nodes}.pauses")
+        for path in (nodes, *tables, f"{nodes}.leaving", log, f"{log}.queued"):
             Path(path).write_text("something")
 
     def test_found(self) -> None:
@@ -175,7 +177,8 @@ class LeftoverTests(SynchronousTestCase):
         self.assertEqual([], numbers_found(settings("/no/such/folder")))
 
     def test_removed(self) -> None:
-        """An empty process leaves nothing that would be found again."""
+        """An empty process leaves nothing that would be found again: no jobs, and no policies and
+        schedules that were deleted since."""
         for number in (0, 2):
             self.make(number)
             leftovers.remove(self.settings, number, DaemonLog())
@@ -187,7 +190,8 @@ class LeftoverTests(SynchronousTestCase):
         self.settings.appendonly = False
         leftovers.remove(self.settings, 2, DaemonLog())
         self.assertEqual(
-            ["disque.aof"], [path.name for path in (self.folder / "process-2").iterdir()]
+            ["disque.aof", "disque.aof.queued"],
+            sorted(path.name for path in (self.folder / "process-2").iterdir()),
         )
 
     def test_emptying(self) -> None:

@@ -12,15 +12,15 @@ from typing import BinaryIO, Final
 
 from disque_tx.errors import PeerError
 from disque_tx.keymessages import KEY_BYTES_MAX
-from disque_tx.wire.aoflog import read_note
+from disque_tx.wire.aoflog import read_counters, read_note
 from disque_tx.wire.keys import read_entry
 
 _LINE_LIMIT: Final = 127
 _NUMBER: Final = re.compile(rb"[+-]?[0-9]+")
 _RECORD_START: Final = re.compile(
-    rb"\*2\r\n\$(?:7\r\n(?:LOADJOB|HOLDKEY|FREEKEY|NOTEJOB)|6\r\nDELJOB)\r\n"
+    rb"\*2\r\n\$(?:7\r\n(?:LOADJOB|HOLDKEY|FREEKEY|NOTEJOB)|8\r\nCOUNTJOB|6\r\nDELJOB)\r\n"
 )
-_RECORD_START_LENGTH: Final = 17
+_RECORD_START_LENGTH: Final = 18
 _CHUNK: Final = 1024 * 1024
 _PROGRESS_STEP: Final = 4 * 1024 * 1024
 
@@ -29,7 +29,7 @@ _LE32: Final = Struct("<I")
 _QUEUE_LENGTH_AT: Final = 72
 _JOB_SIZE_MIN: Final = 84
 _ID_LENGTH: Final = 40
-_NAME_LENGTH_MAX: Final = len(b"LOADJOB")
+_NAME_LENGTH_MAX: Final = len(b"COUNTJOB")
 _ENTRY_BYTES_MAX: Final = 1_024
 
 
@@ -229,14 +229,26 @@ def _check_note(source: Source, record: Record) -> str:
     return ""
 
 
+def _check_counters(source: Source, record: Record) -> str:
+    if record.argc != 2:
+        return f"COUNTJOB has {record.argc - 1} arguments instead of one"
+    start, length = record.spans[1]
+    try:
+        read_counters(source.at(start, min(length, _ENTRY_BYTES_MAX)))
+    except PeerError as error:
+        return str(error)
+    return ""
+
+
 #: Commands that originals refuse.
-OWN_COMMANDS: Final = (b"HOLDKEY", b"FREEKEY", b"NOTEJOB")
+OWN_COMMANDS: Final = (b"HOLDKEY", b"FREEKEY", b"NOTEJOB", b"COUNTJOB")
 _CHECKS: Final[dict[bytes, Callable[[Source, Record], str]]] = {
     b"LOADJOB": _check_load,
     b"DELJOB": _check_delete,
     b"HOLDKEY": _check_hold,
     b"FREEKEY": _check_free,
     b"NOTEJOB": _check_note,
+    b"COUNTJOB": _check_counters,
 }
 
 

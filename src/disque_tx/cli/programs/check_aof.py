@@ -73,7 +73,10 @@ def _without_own(path: str) -> int:
             _write_durably(copy, pieces_for_original(file, size), file)
         except OSError as error:
             raise Refusal(f"Failed to write {copy}: {error}") from error
-    print(f"A copy without these records is in {copy}: its jobs are the same, without their keys")
+    print(
+        f"A copy without these records is in {copy}: its jobs are the same, without their keys,"
+        " notes and latest counters"
+    )
     return 0
 
 
@@ -119,7 +122,7 @@ def _print_analysis(report: Report) -> None:
         print(f"Damaged record at offset {report.damage_at}: {report.damage}")
         print(f"Records that servers refuse to load: {report.damaged}")
     if report.own:
-        print(f"Records of keys (HOLDKEY, FREEKEY), which originals refuse: {report.own}")
+        print(f"Records of keys, notes and counters, which originals refuse: {report.own}")
     if report.foreign:
         _note(f"records of other kinds, which servers refuse: {report.foreign}")
 

@@ -26,9 +26,9 @@ class Rates:
 class Figures:
     """The figures of a queue, over all nodes that know it. ``age_s``: the oldest.
     ``jobs_in``, ``jobs_out``: since the nodes know the queue. ``pause``: none, in, out or all; the
-    states of all nodes if they differ. ``delayed``, ``backoff``, ``in_hand``, ``dead``: what QCOUNT
-    of nodes of disque-tx counts, ``None`` if there is none; ``mean``: their rates over the last ten
-    seconds."""
+    states of all nodes if they differ. ``delayed``, ``backoff``, ``in_hand``, ``dead``,
+    ``loaded``: what QCOUNT of nodes of disque-tx counts, ``None`` if there is none; ``mean``: their
+    rates over the last ten seconds."""
 
     name: str
     length: int = 0
@@ -41,6 +41,7 @@ class Figures:
     backoff: int | None = None
     in_hand: int | None = None
     dead: int | None = None
+    loaded: int | None = None
     mean: Rates | None = None
 
 
@@ -81,6 +82,7 @@ def total(name: str, samples: Iterable[Sample]) -> Figures:
         backoff=sum(one.backoff for one in counts),
         in_hand=sum(one.in_hand for one in counts),
         dead=sum(one.dead for one in counts),
+        loaded=sum(one.loaded for one in counts),
         mean=Rates(sum(one.in_per_s for one in counts), sum(one.out_per_s for one in counts)),
     )
 
@@ -120,13 +122,14 @@ def values(figures: Figures, speed: Rates) -> dict[str, object]:
         "backoff": figures.backoff,
         "in_hand": figures.in_hand,
         "dead": figures.dead,
+        "loaded": figures.loaded,
     }
 
 
 #: The columns of a table of queues.
 COLUMNS: Final = (
     *("queue", "length", "age s", "in/s", "out/s", "blocked", "pause"),
-    *("delayed", "backoff", "in hand", "dead"),
+    *("delayed", "backoff", "in hand", "dead", "loaded"),
 )
 
 
@@ -141,4 +144,5 @@ def cells(figures: Figures, speed: Rates) -> tuple[str, ...]:
         str(figures.blocked),
         printable(figures.pause),
         *[_count(one) for one in (figures.delayed, figures.backoff, figures.in_hand, figures.dead)],
+        _count(figures.loaded),
     )

@@ -7,7 +7,7 @@ import click
 from disque_tx.cli.options import Options
 from disque_tx.cli.verbs.members import Members
 
-_STATES = ("queued", "delayed", "backoff", "in-hand", "any")
+_STATES = ("queued", "delayed", "backoff", "in-hand", "loaded", "any")
 
 
 @click.command("flush")
@@ -35,7 +35,8 @@ def command(
             where = "all nodes" if everywhere else f"the node at {client.address()}"
             click.echo(
                 f"{queue} on {where}: {counts.queued} queued, {counts.delayed} delayed,"
-                f" {counts.backoff} in backoff, {counts.in_hand} in hand",
+                f" {counts.backoff} in backoff, {counts.in_hand} in hand,"
+                f" {counts.loaded} loaded from the log",
                 err=True,
             )
             shown = ", ".join(states) or "queued"

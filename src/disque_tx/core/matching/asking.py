@@ -49,6 +49,7 @@ class Asking:
 
     def __init__(self, state: State, federation: Federation) -> None:
         self.wanting: Schedule[Selector] = Schedule()
+        self._memory = state.memory
         self._membership = state.membership
         self._peers = state.peers
         self._queues = state.queues
@@ -65,7 +66,7 @@ class Asking:
         self._again(selector, now_ms)
 
     def _ask(self, selector: Selector, now_ms: i64) -> None:
-        if self._membership.leaving:
+        if self._membership.leaving or self._memory.is_full():
             return
         imports = selector.imports
         if imports is None:
@@ -121,6 +122,8 @@ class Asking:
     def some_by_name(self, selector: Selector, nodes: list[bytes], cursor: int) -> tuple[int, int]:
         """Ask these nodes for jobs of known queues, some of those that match; the next cursor, 0 at
         the end, and for how many queues."""
+        if self._memory.is_full():
+            return 0, 0
         seen = asked = 0
         while True:
             cursor, queues = self._queues.table.scan(cursor)

@@ -10,7 +10,7 @@ from disque_tx.core.overview.counts import NUMBERS, QueueCounts, number_of, rows
 from disque_tx.core.overview.listing import BY_NAME, ListRequest, key_of
 from disque_tx.messages import ReplySink
 
-_RATES: Final = 7
+_RATES: Final = (7, 8)
 
 
 class Answer:
@@ -147,10 +147,10 @@ def _write_numbers(replies: ReplySink, counts: QueueCounts) -> None:
     for place in range(len(NUMBERS)):
         number = counts.numbers[place]
         replies.bulk(NUMBERS[place])
-        if place < _RATES:
-            replies.integer(number)
-        else:
+        if place in _RATES:
             replies.bulk(b"%d.%03d" % (number // 1000, number % 1000))
+        else:
+            replies.integer(number)
 
 
 def _write_nodes(replies: ReplySink, nodes: i64, missing: list[bytes]) -> None:

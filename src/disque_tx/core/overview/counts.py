@@ -11,7 +11,7 @@ from disque_tx.core.state import State
 #: The numbers of a row, behind its name.
 NUMBERS: Final = (
     *(b"queued", b"delayed", b"backoff", b"in-hand", b"dead", b"blocked-clients"),
-    *(b"oldest-ms", b"in-per-s", b"out-per-s"),
+    *(b"oldest-ms", b"in-per-s", b"out-per-s", b"loaded"),
 )
 #: The number that is no sum over nodes.
 _OLDEST: Final = 6
@@ -24,6 +24,7 @@ class QueueCounts:
     jobs per 1,000 seconds.
 
     ``dead`` is how many dead letters are queued in the queue that the policy names for them.
+    ``loaded`` is how many jobs came from the log, and are in none of these places yet.
     ``oldest-ms`` is for how long the first job of the queue has been queued, 0 without one.
     """
 
@@ -35,7 +36,7 @@ class QueueCounts:
 
     def add(self, numbers: list[int]) -> None:
         """Add what another node counts: each job is counted by the one node that has it in its
-        queue, waits for its delay or backoff, or gave it to a client."""
+        queue, waits for its delay or backoff, gave it to a client, or loaded it."""
         for place in range(len(NUMBERS)):
             mine, other = self.numbers[place], numbers[place]
             self.numbers[place] = max(mine, other) if place == _OLDEST else mine + other
@@ -90,19 +91,20 @@ class Counts:
             first = queue.jobs.first()
             if first is not None:
                 oldest_ms = now_ms - first.moved_ms
-        delayed, backoff, in_hand = self.elsewhere(name)
+        delayed, backoff, in_hand, loaded = self.elsewhere(name)
         numbers: list[int] = [
             *(queued, delayed, backoff, in_hand, self._dead(name), blocked),
-            *(oldest_ms, in_milli, out_milli),
+            *(oldest_ms, in_milli, out_milli, loaded),
         ]
         return QueueCounts(name, numbers)
 
-    def elsewhere(self, name: bytes) -> tuple[i64, i64, i64]:
-        """The jobs of a queue that are not in it: delayed, in backoff, in the hands of clients."""
+    def elsewhere(self, name: bytes) -> tuple[i64, i64, i64, i64]:
+        """The jobs of a queue that are not in it: delayed, in backoff, in the hands of clients,
+        loaded from the log."""
         tally = self._tallies.get(name)
         if tally is None:
-            return 0, 0, 0
-        return tally.delayed, tally.backoff, tally.in_hand
+            return 0, 0, 0, 0
+        return tally.delayed, tally.backoff, tally.in_hand, tally.loaded
 
     def _dead(self, name: bytes) -> i64:
         policy = self._policies.of(name)

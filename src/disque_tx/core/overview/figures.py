@@ -11,7 +11,7 @@ from disque_tx.core.queues import PAUSE_NAMES, Queue, Queues
 
 _PAUSES: Final = [name.decode() for name in PAUSE_NAMES]
 #: A row of figures: see :func:`queue_figures`.
-Figures = tuple[bytes, int, float, int, int, int, int, int, int, str, int, int, int]
+Figures = tuple[bytes, int, float, int, int, int, int, int, int, str, int, int, int, int]
 
 
 def scan_figures(
@@ -31,8 +31,8 @@ def queue_figures(queue: Queue, counts: Counts, now_ms: i64) -> Figures:
     """In the order of ``QueueFigures``, whose members they are: name, jobs in it, seconds that the
     first one has waited, seconds since it exists and since it was used, clients that wait, jobs
     queued and fetched, jobs per second from other nodes, pause; its jobs that are delayed, in
-    backoff, and in the hands of clients."""
-    delayed, backoff, in_hand = counts.elsewhere(queue.name)
+    backoff, in the hands of clients, and loaded from the log."""
+    delayed, backoff, in_hand, loaded = counts.elsewhere(queue.name)
     first = queue.jobs.first()
     return (
         queue.name,
@@ -48,4 +48,5 @@ def queue_figures(queue: Queue, counts: Counts, now_ms: i64) -> Figures:
         int(delayed),
         int(backoff),
         int(in_hand),
+        int(loaded),
     )

@@ -3,7 +3,8 @@
 1. Copies on other nodes end, too, as they do after ACKJOB.
 2. Queued jobs: as many as there were when the request came, oldest first.
 3. Others are looked for among all jobs of the node, unless the tally of the queue has none of them.
-4. Copies of jobs that are queued, delayed or in hand at another node are that node's to end.
+4. Copies of jobs that are queued, delayed or in hand at another node are that node's to end; of
+   jobs that came from the log, the node that counts them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from mypy_extensions import i64
 
 from disque_tx import events
 from disque_tx.core.acks import Acks
-from disque_tx.core.job import BACKOFF, DELAYED, IN_HAND, NOWHERE, Job
+from disque_tx.core.job import BACKOFF, DELAYED, IN_HAND, LOADED, NOWHERE, RESUMING, Job
 from disque_tx.core.overview.endings import DELETED
 from disque_tx.core.overview.task import Receiver, ResultTask
 from disque_tx.core.state import State
@@ -25,15 +26,23 @@ FLUSH_QUEUED: Final = 1
 FLUSH_DELAYED: Final = 2
 FLUSH_BACKOFF: Final = 4
 FLUSH_IN_HAND: Final = 8
-FLUSH_ANY: Final = 15
+FLUSH_LOADED: Final = 16
+FLUSH_ANY: Final = 31
 FLUSH_STATES: Final = {
     b"queued": FLUSH_QUEUED,
     b"delayed": FLUSH_DELAYED,
     b"backoff": FLUSH_BACKOFF,
     b"in-hand": FLUSH_IN_HAND,
+    b"loaded": FLUSH_LOADED,
     b"any": FLUSH_ANY,
 }
-_BITS: Final = {DELAYED: FLUSH_DELAYED, BACKOFF: FLUSH_BACKOFF, IN_HAND: FLUSH_IN_HAND}
+_BITS: Final = {
+    DELAYED: FLUSH_DELAYED,
+    BACKOFF: FLUSH_BACKOFF,
+    IN_HAND: FLUSH_IN_HAND,
+    LOADED: FLUSH_LOADED,
+    RESUMING: FLUSH_LOADED,
+}
 #: Jobs ended, and jobs looked at, per slice.
 _ENDED_PER_SLICE: Final = 250
 _SEEN_PER_SLICE: Final = 2_000
@@ -97,7 +106,7 @@ class Flushing(ResultTask):
         tally = self._jobs.tallies.get(self._name)
         if tally is None:
             return False
-        for place in (DELAYED, BACKOFF, IN_HAND):
+        for place in (DELAYED, BACKOFF, IN_HAND, LOADED):
             if self._states & _BITS[place] and tally.of(place) > 0:
                 return True
         return False

@@ -15,8 +15,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.busmessages import CAN_QUERY, QUERY, QueryMessage
+from disque_tx.busmessages import CAN_LOADED, CAN_QUERY, QUERY, QueryMessage
 from disque_tx.core.overview.counts import number_of
+from disque_tx.core.overview.dialects import question_for, widened
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.state import State
 from disque_tx.messages import Linked
@@ -44,9 +45,10 @@ class Asker:
 
 class Question(Linked):
     """One that is under way. ``waiting``: nodes that have not answered; ``missing``: those that
-    cannot, or answered nonsense; ``limited``: those that know until when it holds."""
+    cannot, or answered nonsense; ``limited``: those that know until when it holds;
+    ``older``: those that do not count loaded jobs."""
 
-    __slots__ = ("asker", "end_ms", "limited", "missing", "number", "waiting", "words")
+    __slots__ = ("asker", "end_ms", "limited", "missing", "number", "older", "waiting", "words")
 
     def __init__(self, number: i64, words: list[bytes], asker: Asker, end_ms: i64) -> None:
         super().__init__()
@@ -55,6 +57,7 @@ class Question(Linked):
         self.asker: Asker = asker
         self.end_ms: i64 = end_ms
         self.limited: set[bytes] = set()
+        self.older: set[bytes] = set()
         self.waiting: set[bytes] = set()
         self.missing: list[bytes] = []
 
@@ -76,22 +79,27 @@ class Questions:
         for entry in self._membership.nodes.values():
             if entry is self._membership.myself or entry.flags & HANDSHAKE:
                 continue
-            if self._can_answer(entry):
-                question.waiting.add(entry.id)
-                self._peers.send(entry.id, QueryMessage(QUERY, question.number, words))
-            else:
+            shared = self._shared_features(entry)
+            form: list[bytes] = []
+            if shared & CAN_QUERY:
+                form = question_for(words, shared & CAN_LOADED != 0)
+            if not form:
                 question.missing.append(entry.id)
+                continue
+            question.waiting.add(entry.id)
+            if not shared & CAN_LOADED:
+                question.older.add(entry.id)
+            self._peers.send(entry.id, QueryMessage(QUERY, question.number, form))
         if question.waiting:
             self._open[int(question.number)] = question
             self._timeouts.add(question, question.end_ms)
         else:
             asker.all_answered(sorted(question.missing))
 
-    def _can_answer(self, entry: NodeEntry) -> bool:
-        """Whether there is a link to the node, on which both ends have shown that they know
-        QUERY."""
+    def _shared_features(self, entry: NodeEntry) -> i64:
+        """What this node can do, and the other one has shown on the link to it."""
         link = entry.link
-        return link is not None and link.features & self._membership.features & CAN_QUERY != 0
+        return 0 if link is None else link.features & self._membership.features
 
     def answered(self, sender: bytes, message: QueryMessage, now_ms: i64) -> None:
         """REPORT: the answer of one node."""
@@ -101,7 +109,10 @@ class Questions:
         if self._asked_for_time(question, sender, message.words, now_ms):
             return
         question.waiting.remove(sender)
-        if not question.asker.answer(message.words):
+        words = message.words
+        if sender in question.older:
+            words = widened(question.words[0], words)
+        if not question.asker.answer(words):
             question.missing.append(sender)
         if not question.waiting:
             self._timeouts.remove(question)
@@ -118,7 +129,8 @@ class Questions:
             return False
         question.limited.add(sender)
         until_ms = there_ms + question.end_ms - now_ms
-        again = [*question.words, b"%d" % until_ms]
+        form = question_for(question.words, sender not in question.older)
+        again = [*form, b"%d" % until_ms]
         self._peers.send(sender, QueryMessage(QUERY, question.number, again))
         return True
 

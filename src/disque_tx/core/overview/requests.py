@@ -5,6 +5,9 @@ A question is a list of words, the same for this node and for others:
 1. ``COUNT`` name …: the numbers of these queues.
 2. ``LIST`` pattern, order, number of rows, key and name of the row before (empty: none).
 3. ``FLUSH`` name, bits of states; from another node with the time until which it may begin.
+
+What nodes that do not count loaded jobs understand instead is in
+:mod:`disque_tx.core.overview.dialects`.
 """
 
 from __future__ import annotations
@@ -13,11 +16,12 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.busmessages import QUERY, REPORT, QueryMessage
+from disque_tx.busmessages import CAN_LOADED, QUERY, REPORT, QueryMessage
 from disque_tx.core.acks import Acks
 from disque_tx.core.client import BLOCKED_TASK, REPLY_OFF, Client
 from disque_tx.core.overview.answers import Answer, CountAnswer, FlushAnswer, ListAnswer
 from disque_tx.core.overview.counts import Counts, number_of
+from disque_tx.core.overview.dialects import narrowed, understood
 from disque_tx.core.overview.flushing import FLUSH_ANY, Flushing
 from disque_tx.core.overview.listing import SORTS, Listing, ListRequest
 from disque_tx.core.overview.questions import TIME, Asker, Questions
@@ -138,7 +142,11 @@ class Overview:
         if message.type != QUERY:
             self._questions.answered(sender.id, message, now_ms)
         elif self._slices.count() < _TASKS_MAX:
-            self._asked(message.words, _Reporting(self, sender.id, message.number))
+            link = sender.link
+            older = link is not None and link.features != 0 and not link.features & CAN_LOADED
+            words, narrow = understood(message.words, older)
+            kind = words[0] if narrow else b""
+            self._asked(words, _Reporting(self, sender.id, message.number, kind))
 
     def _asked(self, words: list[bytes], receiver: Receiver) -> None:
         """A question of another node. One that changes something needs a time."""
@@ -192,16 +200,20 @@ def _number(word: bytes, most: i64) -> i64:
 
 
 class _Reporting(Receiver):
-    """Sends the result to the node that asked."""
+    """Sends the result to the node that asked. ``narrow``: the kind of the question, if the rows
+    must have no number of loaded jobs."""
 
-    __slots__ = ("_node", "_number", "_overview")
+    __slots__ = ("_narrow", "_node", "_number", "_overview")
 
-    def __init__(self, overview: Overview, node: bytes, number: i64) -> None:
+    def __init__(self, overview: Overview, node: bytes, number: i64, narrow: bytes) -> None:
+        self._narrow = narrow
         self._overview = overview
         self._node = node
         self._number = number
 
     def result(self, words: list[bytes]) -> None:
+        if self._narrow:
+            words = narrowed(self._narrow, words)
         self._overview.report(self._node, self._number, words)
 
     def gone(self) -> bool:

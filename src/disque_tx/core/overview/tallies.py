@@ -12,7 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.job import BACKOFF, DELAYED, IN_HAND
+from disque_tx.core.job import BACKOFF, DELAYED, IN_HAND, LOADED
 from disque_tx.core.table import Table
 from disque_tx.messages import Keyed
 
@@ -23,28 +23,34 @@ _EMPTY_MAX: Final = 1_000
 class Tally(Keyed):
     """One queue. ``delayed``: jobs whose DELAY this node waits for. ``backoff``: jobs that wait
     here for another attempt. ``in_hand``: jobs that a client of this node fetched, and that are
-    neither done nor queued here again. ``listed``: stands among the tallies of nothing."""
+    neither done nor queued here again. ``loaded``: jobs that came from the log, and of which
+    nothing else is known yet. ``listed``: stands among the tallies of nothing."""
 
-    __slots__ = ("backoff", "delayed", "in_hand", "listed")
+    __slots__ = ("backoff", "delayed", "in_hand", "listed", "loaded")
 
     def __init__(self, name: bytes) -> None:
         super().__init__(name)
         self.delayed: i64 = 0
         self.backoff: i64 = 0
         self.in_hand: i64 = 0
+        self.loaded: i64 = 0
         self.listed: bool = False
 
     def of(self, place: i64) -> i64:
-        """How many jobs are in one of the places of :mod:`disque_tx.core.job`."""
+        """How many jobs are in one of the places of :mod:`disque_tx.core.job`; those that are
+        resuming are among the loaded ones."""
         if place == IN_HAND:
             return self.in_hand
         if place == DELAYED:
             return self.delayed
-        return self.backoff if place == BACKOFF else 0
+        if place == BACKOFF:
+            return self.backoff
+        return self.loaded if place == LOADED else 0
 
     def is_empty(self) -> bool:
         """Whether there is nothing to count."""
-        return self.in_hand == 0 and self.delayed == 0 and self.backoff == 0
+        held = self.in_hand + self.delayed + self.backoff + self.loaded
+        return held == 0
 
 
 class Tallies:
@@ -72,6 +78,8 @@ class Tallies:
             tally.delayed += by
         elif place == BACKOFF:
             tally.backoff += by
+        elif place >= LOADED:
+            tally.loaded += by
         if by < 0 and not tally.listed and tally.is_empty():
             self._keep_empty(tally)
 

@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from disque_tx import busmessages, events
 from disque_tx.busmessages import INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.core.delivery import Delivery, worked_ms
-from disque_tx.core.job import Job
+from disque_tx.core.job import RESUMING, Job
 from disque_tx.core.redelivery.backoff import Backoff, wait_ms
 from disque_tx.core.redelivery.deadletters import DeadLetters
 from disque_tx.core.redelivery.successors import Successors
@@ -131,6 +131,7 @@ class Retries:
         """Whether the RETRY of the job is over, and it would be queued again."""
         return (
             job.retry_s > 0
+            and job.place != RESUMING
             and job.flags & BCAST_QUEUED != 0
             and self._delivery.may_queue(job)
             and not self._delivery.is_paused_in(job)

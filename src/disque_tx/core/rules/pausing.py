@@ -2,8 +2,8 @@
 
 1. A queue is paused in a direction if PAUSE or the policy says so: PAUSE with ``none`` ends what
    PAUSE began, and nothing else.
-2. What PAUSE said is forgotten with the node, or with the queue. What a policy says is in force for
-   every queue that it matches, from the moment in which the queue comes to be.
+2. What PAUSE said, who and when, is kept over restarts. What a policy says is in force for every
+   queue that it matches, from the moment in which the queue comes to be.
 3. When a policy changes, the queue of that exact name follows at once, others in slices. What waits
    in a queue that is no longer paused is delivered then, and so is what a limit held up.
 """
@@ -25,8 +25,27 @@ from disque_tx.core.waiters import Waiters
 _QUEUES_PER_SLICE: Final = 500
 
 
+#: Pauses that are kept over restarts; names of queues in them, and who said it, in bytes.
+_KEPT_MAX: Final = 10_000
+_NAME_BYTES_MAX: Final = 4_096
+_WHO_BYTES_MAX: Final = 300
+
+
+class Pause:
+    """What PAUSE said about a queue. ``who``: address and name of the client, or the node that
+    passed it on. ``at_s``: seconds since 1970."""
+
+    __slots__ = ("at_s", "flags", "who")
+
+    def __init__(self, flags: i64, who: bytes, at_s: i64) -> None:
+        self.flags: i64 = flags
+        self.who: bytes = who[:_WHO_BYTES_MAX]
+        self.at_s: i64 = at_s
+
+
 class Pausing(PolicyWatcher):
-    """Sets the pause flags of queues."""
+    """Sets the pause flags of queues. ``kept``: what PAUSE said, by the name of the queue;
+    ``unsaved``: it is different in the file."""
 
     def __init__(
         self,
@@ -36,6 +55,8 @@ class Pausing(PolicyWatcher):
         outbox: Outbox,
         slices: Slices,
     ) -> None:
+        self.kept: dict[bytes, Pause] = {}
+        self.unsaved: bool = False
         self._queues = queues
         self._waiters = waiters
         self._outbox = outbox
@@ -43,8 +64,32 @@ class Pausing(PolicyWatcher):
         self._walk: _Walk = _Walk(self)
         policies.watcher = self
 
-    def command(self, name: bytes, flags: i64, now_ms: i64) -> None:
+    def command(self, name: bytes, pause: Pause, now_ms: i64) -> None:
         """PAUSE: set what it says about a queue, which is made if there is anything."""
+        self._keep(name, pause)
+        self._command(name, pause.flags, now_ms)
+
+    def _keep(self, name: bytes, pause: Pause) -> None:
+        if pause.flags == 0:
+            if self.kept.pop(name, None) is not None:
+                self.unsaved = True
+        elif name in self.kept or (len(self.kept) < _KEPT_MAX and len(name) <= _NAME_BYTES_MAX):
+            self.kept[name] = pause
+            self.unsaved = True
+
+    def load(self, pauses: dict[bytes, Pause], now_ms: i64) -> None:
+        """The node starts: pause these queues again."""
+        self.kept = pauses
+        for name, pause in pauses.items():
+            self._command(name, pause.flags, now_ms)
+
+    def forget_all(self) -> None:
+        """All queues are forgotten, and that they were paused."""
+        if self.kept:
+            self.kept.clear()
+            self.unsaved = True
+
+    def _command(self, name: bytes, flags: i64, now_ms: i64) -> None:
         queue = self._queues.get(name)
         if queue is None:
             if flags == 0:

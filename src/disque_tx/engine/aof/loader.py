@@ -1,7 +1,7 @@
 """Reading the log back, in slices, so that clients get LOADING meanwhile (cluster protocol, 14.6).
 
-1. Only LOADJOB, DELJOB, HOLDKEY, FREEKEY and NOTEJOB are accepted, in any letter case; the original
-   would execute any command.
+1. Only LOADJOB, DELJOB, HOLDKEY, FREEKEY, NOTEJOB and COUNTJOB are accepted, in any letter case;
+   the original would execute any command.
 2. The file ends within a record: a write was cut short. With ``aof-load-truncated`` the rest is cut
    off and kept in a file beside the log.
 3. Anything else that is malformed is damage, and refused: also a last record that seems incomplete
@@ -20,7 +20,15 @@ from disque_tx.engine.interfaces import IFile, IFiles
 from disque_tx.engine.ownership import claim
 from disque_tx.errors import CommandError, ConfigError, PeerError
 from disque_tx.messages import JobRecord, KeyEntry
-from disque_tx.wire.aoflog import FreedKey, JobNote, LogDecoder, holds_records, parse_record
+from disque_tx.wire.aoflog import (
+    FreedKey,
+    JobCounters,
+    JobNote,
+    LogDecoder,
+    Record,
+    holds_records,
+    parse_record,
+)
 
 SLICE_S: Final = 0.010
 _PIECE_BYTES: Final = 1024 * 1024
@@ -133,7 +141,7 @@ class Loader:
         self._decoder.feed(data)
         return bool(data)
 
-    def _apply(self, record: JobRecord | KeyEntry | FreedKey | JobNote | bytes) -> None:
+    def _apply(self, record: Record) -> None:
         node = self._environment.node
         if isinstance(record, KeyEntry):
             node.keys.load(record, node.now_ms)
@@ -144,11 +152,13 @@ class Loader:
         if isinstance(record, JobRecord):
             self.jobs += recovery.load(node, record, self.enqueue)
             return
-        job = node.jobs.get(record.job_id if isinstance(record, JobNote) else record)
+        job = node.jobs.get(record if isinstance(record, bytes) else record.job_id)
         if job is None:
             return
         if isinstance(record, JobNote):
             node.jobs.notes.load(job, record.owner, record.data)
+        elif isinstance(record, JobCounters):
+            recovery.load_counters(job, record.nacks, record.deliveries)
         else:
             node.delivery.remove(job)
 

@@ -17,6 +17,7 @@ from disque_tx.config.paths import os_error_text
 from disque_tx.engine.aof import status
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.loader import Loader, open_log, reload_log
+from disque_tx.engine.aof.queued import QueuedFile
 from disque_tx.engine.aof.rewrite import write_snapshot
 from disque_tx.engine.aof.rewrites import Rewrites
 from disque_tx.engine.aof.syncs import Syncs
@@ -30,11 +31,12 @@ from disque_tx.wire.aoflog import LogEncoder
 
 class AppendOnlyLog(CommittedLog):
     """The log. ``state``: see above. ``loaded_once``: it was loaded on behalf of
-    ``aof-enqueue-jobs-once``, which must be turned off now."""
+    ``aof-enqueue-jobs-once``, which must be turned off now. ``queued``: the file beside it."""
 
     def __init__(self, environment: Environment) -> None:
         self.state = "off"
         self.loaded_once = False
+        self.queued = QueuedFile(environment)
         self._environment = environment
         self._node = environment.node
         self._settings = environment.settings
@@ -60,8 +62,7 @@ class AppendOnlyLog(CommittedLog):
     @property
     def write_error(self) -> str:
         """Why the log does not hold what was recorded; empty when it does."""
-        writer = self._writer
-        return writer.trouble() if writer is not None else ""
+        return self._writer.trouble() if self._writer is not None else ""
 
     @property
     def size(self) -> int:
@@ -74,9 +75,8 @@ class AppendOnlyLog(CommittedLog):
 
     def is_behind(self) -> bool:
         """Something was recorded that the end of a turn must write before anything leaves."""
-        if self._node.outbox.log is not None and self._records.size:
-            return True
-        return self._writer is not None and self._writer.is_behind()
+        recorded = self._node.outbox.log is not None and self._records.size > 0
+        return recorded or (self._writer is not None and self._writer.is_behind())
 
     # -- every turn --------------------------------------------------------------------------
 
@@ -84,6 +84,7 @@ class AppendOnlyLog(CommittedLog):
         """Write, and by policy sync, what the turn recorded; returns :attr:`write_error`. Raises
         ``LocalError`` when the log failed under ``always``: nothing may be answered."""
         if self._records.size:
+            self._node.jobs.counters.record()
             data = self._records.take()
             if self._writer is not None:
                 self._writer.add(data)
@@ -98,6 +99,7 @@ class AppendOnlyLog(CommittedLog):
         """Ten times a second: syncs, retries, rewrites that are due."""
         if self.loading:
             return
+        self._node.jobs.counters.record_late(self._node.now_ms)
         if self._writer is not None:
             self._writer.tick()
             self._writer.look(self._path())
@@ -158,6 +160,7 @@ class AppendOnlyLog(CommittedLog):
         self._loader = None
         if error is None:
             self.loaded_once = loader.enqueue
+            self.queued.read(loader.file, self._path())
         if error is None and self._settings.appendonly:
             self._use(loader.file)
         else:
@@ -165,12 +168,14 @@ class AppendOnlyLog(CommittedLog):
 
     def flush_and_sync(self) -> None:
         """Everything recorded is on the disk afterwards; ``OSError`` when it cannot be."""
+        self._node.jobs.counters.record()
         self._distribute()
         writer = self._writer
         if self.state == "wait-rewrite" or (writer is not None and writer.distrusted()):
             self.rewrite_now()
         elif writer is not None:
             writer.flush_and_sync()
+        self.queued.log_path = self._path() if self.state != "off" else ""
 
     def _distribute(self) -> None:
         try:
@@ -185,9 +190,8 @@ class AppendOnlyLog(CommittedLog):
         try:
             self.flush_and_sync()
         except OSError as error:
-            self._reports.warning(
-                f"The log could not be written at shutdown: {os_error_text(error)}"
-            )
+            text = f"The log could not be written at shutdown: {os_error_text(error)}"
+            self._reports.warning(text)
         self._rewrites.abandon()
         self._release()
 
@@ -252,9 +256,8 @@ class AppendOnlyLog(CommittedLog):
         try:
             self._rewrites.begin(self._path(), self._claim_name)
         except OSError as error:
-            raise CommandError(
-                "ERR", f"Can't write the append only file: {os_error_text(error)}"
-            ) from error
+            text = f"Can't write the append only file: {os_error_text(error)}"
+            raise CommandError("ERR", text) from error
 
     def rewrite_now(self) -> None:
         """Write a complete log before anything else happens, with the log on or off.
@@ -317,10 +320,8 @@ class AppendOnlyLog(CommittedLog):
             if self._writer is not None:
                 self._writer.flush_and_sync()
         except OSError as error:
-            reason = os_error_text(error)
-            raise CommandError(
-                "ERR", f"The last records are missing in the log: {reason}"
-            ) from error
+            text = f"The last records are missing in the log: {os_error_text(error)}"
+            raise CommandError("ERR", text) from error
         try:
             reload_log(self._environment, self._path(), self._writer is None, self._forget)
         finally:
@@ -341,8 +342,7 @@ class AppendOnlyLog(CommittedLog):
     def info(self) -> list[tuple[str, str]]:
         """The Persistence fields of INFO, in order (client protocol, section 10)."""
         fields = status.state_fields(self.state, self.loading)
-        fields += status.rewrite_fields(self._rewrites)
-        fields.append(("aof_last_write_status", "err" if self.write_error else "ok"))
+        fields += status.rewrite_fields(self._rewrites, self.write_error)
         if self.state != "off":
             fields += status.log_fields(self._writer, self._rewrites, self._syncs)
         if self._loader is not None:

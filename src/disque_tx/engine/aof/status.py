@@ -19,14 +19,15 @@ def state_fields(state: str, loading: bool) -> Fields:
     ]
 
 
-def rewrite_fields(rewrites: Rewrites) -> Fields:
-    """About the rewrite under way, and the last one."""
+def rewrite_fields(rewrites: Rewrites, write_error: str) -> Fields:
+    """About the rewrite under way, and the last one; whether the last write worked."""
     return [
         ("aof_rewrite_in_progress", flag(rewrites.current is not None)),
         ("aof_rewrite_scheduled", flag(rewrites.scheduled)),
         ("aof_last_rewrite_time_sec", str(rewrites.took_s)),
         ("aof_current_rewrite_time_sec", str(rewrites.running_s)),
         ("aof_last_bgrewrite_status", "ok" if rewrites.ok else "err"),
+        ("aof_last_write_status", "err" if write_error else "ok"),
     ]
 
 

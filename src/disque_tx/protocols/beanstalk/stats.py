@@ -84,7 +84,7 @@ def tube_stats(tubes: Tubes, name: bytes) -> bytes:
     tube = tubes.by_name.get(name) or Tube(name)
     node = tubes.node
     queue, tally = node.queue(name), node.tally(name)
-    held = 0 if tally is None else tally.delayed + tally.backoff
+    held = 0 if tally is None else tally.delayed + tally.backoff + tally.loaded
     left_ms = tube.paused_until_ms - node.now_ms() if tube.paused_until_ms else 0
     fields: Fields = [
         ("name", name.decode("latin-1")),

@@ -11,7 +11,11 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from disque_tx.config.paths import os_error_text
+from disque_tx.engine.aof.queued import path_of as queued_path
+from disque_tx.engine.pausesfile import pauses_path
+from disque_tx.engine.tablefile import table_path
 from disque_tx.services.processes.shares import log_path, numbers_found, own_path, share
+from disque_tx.wire.tablefile import POLICIES, SCHEDULES
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
@@ -50,13 +54,22 @@ class Emptying:
         return self._empty >= _EMPTY_REPORTS and (known or now_s - self._since_s > _TEACHING_S)
 
 
+def _files(settings: Settings, mine: Settings) -> list[str]:
+    """All that a process has written and that a later one of this number must not find, such as
+    policies that were deleted since. The nodes file is the last but one: as long as that is there,
+    the next start goes on with the rest."""
+    nodes = mine.cluster_config_file
+    tables = [table_path(nodes, POLICIES), table_path(nodes, SCHEDULES), pauses_path(nodes)]
+    paths = [*tables, nodes, mark_path(mine)]
+    if settings.appendonly:
+        log = log_path(mine)
+        paths = [log, queued_path(log), *paths]
+    return paths
+
+
 def remove(settings: Settings, number: int, log: DaemonLog) -> None:
     """Remove the files of a process that has ended empty; a log that was not in use stays."""
-    mine = share(settings, number, 1)
-    paths = [mine.cluster_config_file, mark_path(mine)]
-    if settings.appendonly:
-        paths.insert(0, log_path(mine))
-    for path in paths:
+    for path in _files(settings, share(settings, number, 1)):
         try:
             os.unlink(path)
         except FileNotFoundError:
@@ -64,6 +77,7 @@ def remove(settings: Settings, number: int, log: DaemonLog) -> None:
         except OSError as error:
             log.warning(f"{path} could not be removed: {os_error_text(error)}")
     if number:
+        mine = share(settings, number, 1)
         for folder in {mine.dir, os.path.dirname(own_path(settings.cluster_config_file, number))}:
             try:
                 os.rmdir(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.core.job import BACKOFF, DELAYED, IN_HAND, NOWHERE
+from disque_tx.core.job import BACKOFF, DELAYED, IN_HAND, LOADED, NOWHERE
 from disque_tx.core.keys.done import DONE_BYTES
 from disque_tx.core.keys.reservation import KEY_BYTES
 from disque_tx.core.memory import QUEUE_BYTES, job_bytes
@@ -137,12 +137,12 @@ class TotalsMatch(Checker):
         walked: dict[tuple[bytes, int], int] = {}
         for job in node.jobs.table.values():
             if job.place != NOWHERE:
-                key = (job.queue, int(job.place))
+                key = (job.queue, min(int(job.place), LOADED))
                 walked[key] = walked.get(key, 0) + 1
         kept = {
             (tally.id, place): int(tally.of(place))
             for tally in node.jobs.tallies.table.values()
-            for place in (DELAYED, BACKOFF, IN_HAND)
+            for place in (DELAYED, BACKOFF, IN_HAND, LOADED)
             if tally.of(place)
         }
         if kept != walked:

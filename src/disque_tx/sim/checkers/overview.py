@@ -20,6 +20,9 @@ _SLACK_US: Final = 2_000_000
 _LIFE_US: Final = 1_000_000
 _ENDINGS: Final = (b"ACKED", b"DELETED")
 
+#: The numbers of QCOUNT that are jobs of the queue.
+_STATES: Final = (b"queued", b"delayed", b"backoff", b"in-hand", b"loaded")
+
 
 class EndingsTrue(Checker):
     """WAITJOB answers how a job has ended, once it has, and not before.
@@ -160,7 +163,7 @@ class CountsTrue(Checker):
             if not counted.values or not counted.everywhere:
                 continue
             values = counted.values
-            jobs = sum(values[name] for name in (b"queued", b"delayed", b"backoff", b"in-hand"))
+            jobs = sum(values[name] for name in _STATES)
             least, most = _bounds(run, counted)
             nodes = values[b"nodes"]
             if not least <= jobs <= most or nodes != len(run.machines):

@@ -195,7 +195,7 @@ class CostlyTests(SlicedCase):
         self.hang_up(running[0][0])
         self.assertFalse(self.refused())
         self.let_answer(running[1][1], complete=True)
-        self.assertEqual(15_000, running[1][1].value().count(b"\ndisque_queue"))
+        self.assertEqual(16_500, running[1][1].value().count(b"\ndisque_queue"))
         self.assertFalse(self.refused())
 
     def test_not_taken(self) -> None:

@@ -32,7 +32,7 @@ class EmptyingTests(SlicedCase):
         self.add(1)
         refused: list[Any] = [
             {"states": []}, {"states": "any"}, {"states": ["all"]}, {"states": [[]]},
-            {"everywhere": 1}, {"state": ["any"]}, {"states": ["any"] * 6}, {"states": [None]},
+            {"everywhere": 1}, {"state": ["any"]}, {"states": ["any"] * 7}, {"states": [None]},
         ]  # fmt: skip
         for bad in refused:
             answer = self.slow("POST", f"{_QUEUE}/flush", {"queue": "mail", **bad})

@@ -7,6 +7,7 @@ from typing import Any
 
 from twisted.internet.testing import StringTransport
 
+from disque_tx.core.job import LOADED
 from disque_tx.protocols.http.api.events import STALLED_S, STREAMS_MAX, WAITING_MAX
 from disque_tx.protocols.http.channel import Channel
 from disque_tx.worker.deadletters import Letter
@@ -190,6 +191,19 @@ class DeadLetterTests(SlicedCase):
         self.assertEqual([("timeout", 40), ("refused", 20)], counts[:2])
         self.assertEqual((61, 1), (listed["total"], counts[2][1]))
         self.assertEqual("w", listed["reasons"][0]["letters"][0]["worker"])
+
+    def test_loaded(self) -> None:
+        """Letters that came from the log are listed, and dropped, before their RETRY is over."""
+        ids = [job[1] for job in self.call(b"QPEEK", b"dead:mail", b"61")]
+        self.assertEqual(61, self.call(b"DEQUEUE", *ids))
+        node = self.root.server.node
+        for job_id in ids:
+            job = node.jobs.get(job_id)
+            assert job is not None
+            node.jobs.count_as(job, LOADED)
+        self.assertEqual(61, self.slow("GET", self.letters).json["total"])
+        self.assertEqual(61, self.slow("POST", f"{self.letters}/drop", {"all": True}).json["count"])
+        self.assertEqual(0, self.slow("GET", self.letters).json["total"])
 
     def test_requeue(self) -> None:
         """All jobs with one reason are added again, with their options, and their letters go."""

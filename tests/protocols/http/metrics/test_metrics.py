@@ -95,7 +95,7 @@ class DetailedTests(SlicedCase):
         for number in range(300):
             self.call(b"ADDJOB", b"q%d" % number, b"x", b"0")
         found = self.scrape()
-        self.assertEqual(300 * 10, len(found))
+        self.assertEqual(300 * 11, len(found))
         self.assertEqual(1, found["disque_queue_jobs,queue=q7,state=queued"])
         self.assertEqual(1, found["disque_queue_jobs_in_total,queue=q7"])
 
@@ -108,9 +108,9 @@ class DetailedTests(SlicedCase):
         found = self.scrape("?family=disque_queue_jobs")
         states = [
             found[f"disque_queue_jobs,queue=q,state={state}"]
-            for state in ("queued", "in_hand", "delayed", "backoff")
+            for state in ("queued", "in_hand", "delayed", "backoff", "loaded")
         ]
-        self.assertEqual([1, 2, 1, 0], states)
+        self.assertEqual([1, 2, 1, 0, 0], states)
 
     def test_chosen(self) -> None:
         """A scraper takes only what it needs."""
@@ -121,7 +121,7 @@ class DetailedTests(SlicedCase):
             {
                 f"disque_queue_jobs,queue={name},state={state}"
                 for name in ("mail", "mail.eu")
-                for state in ("queued", "in_hand", "delayed", "backoff")
+                for state in ("queued", "in_hand", "delayed", "backoff", "loaded")
             },
             set(found),
         )

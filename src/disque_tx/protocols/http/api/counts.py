@@ -30,6 +30,7 @@ _CLUSTER: Final = Parameter(
 _COUNTS: Final = {
     "queued": NUMBER, "delayed": NUMBER, "backoff": NUMBER, "in_hand": NUMBER, "dead": NUMBER,
     "blocked_clients": NUMBER, "oldest_ms": NUMBER, "in_per_s": REAL, "out_per_s": REAL,
+    "loaded": NUMBER,
 }  # fmt: skip
 #: Which nodes are counted, in every answer.
 NODES: Final = {"nodes": NUMBER, "nodes_missing": array(TEXT)}

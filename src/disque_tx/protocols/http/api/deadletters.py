@@ -48,13 +48,28 @@ async def _entries(
     """Letters and their sizes, oldest first; each is read when it is asked for, and not if it has
     more than ``longest`` bytes."""
     view, share = exchange.host.view, Share(exchange.slices)
-    for job_id in view.queued(b"dead:" + exchange.path["queue"], count):
+    for job_id in await _letter_ids(exchange, count):
         known = view.body(job_id, 0)
         size = known[1] if known is not None else 0
         await share.spend(_READING * min(size, longest))
         found = view.body(job_id, size if size <= longest else 0)
         if found is not None:
             yield (_entry(job_id, found[0]) if size <= longest else _long(job_id)), size
+
+
+async def _letter_ids(exchange: Exchange, count: int) -> list[bytes]:
+    """IDs of letters in their queue, then of those that came from the log and are not queued again
+    yet."""
+    name, view = b"dead:" + exchange.path["queue"], exchange.host.view
+    found = dict.fromkeys(view.queued(name, count))
+    cursor = b"0" if view.counts(name).loaded else b""
+    while cursor and len(found) < count:
+        words = (b"COUNT", b"100", b"QUEUE", name, b"STATE", b"active")
+        cursor, ids = await exchange.call(b"JSCAN", cursor, *words)
+        found.update(dict.fromkeys([one.text for one in ids]))
+        if cursor == b"0":
+            break
+    return list(found)[:count]
 
 
 def _long(job_id: bytes) -> _Entry:

@@ -20,7 +20,7 @@ from disque_tx.protocols.http.exchange import Exchange, whole
 from disque_tx.protocols.http.problems import bad_request
 from disque_tx.protocols.http.routes import IDS_BODY_BYTES, Route
 
-_STATES: Final = ("queued", "delayed", "backoff", "in-hand", "any")
+_STATES: Final = ("queued", "delayed", "backoff", "in-hand", "loaded", "any")
 _COUNT_MAX: Final = 2**53 - 1
 
 

@@ -40,8 +40,13 @@ _SORTS: Final = ("name", "queued", "oldest_s", "blocked", "jobs_in", "jobs_out")
 _QUEUE: Final = schema(
     name=TEXT, url=TEXT, queued=NUMBER, oldest_s=REAL, age_s=NUMBER, idle_s=NUMBER, blocked=NUMBER,
     jobs_in=NUMBER, jobs_out=NUMBER, import_rate=NUMBER, pause=TEXT, delayed=NUMBER, backoff=NUMBER,
-    in_hand=NUMBER, dead=NUMBER, in_per_s=REAL, out_per_s=REAL,
+    in_hand=NUMBER, dead=NUMBER, in_per_s=REAL, out_per_s=REAL, loaded=NUMBER,
 )  # fmt: skip
+_ONE: Final = schema(
+    **_QUEUE["properties"],
+    paused_by={"type": ["string", "null"]},
+    paused_at_s={"type": ["number", "null"]},
+)
 
 
 def queue_value(host: IHost, queue: QueueFigures) -> dict[str, Any]:
@@ -110,9 +115,17 @@ def _queue(exchange: Exchange) -> QueueFigures:
     return queue
 
 
-def one_queue(exchange: Exchange) -> dict[str, Any]:
-    """One queue."""
-    return queue_value(exchange.host, _queue(exchange))
+async def one_queue(exchange: Exchange) -> dict[str, Any]:
+    """One queue, and who paused it."""
+    queue = _queue(exchange)
+    words = await exchange.call(b"QSTAT", queue.name, b"WITHPAUSE")
+    said = dict(zip(words[::2], words[1::2], strict=True)) if words else {}
+    who = said.get(b"paused-by")
+    return {
+        **queue_value(exchange.host, queue),
+        "paused_by": text(who) if who else None,
+        "paused_at_s": said[b"paused-at"] if who else None,
+    }
 
 
 def peek(exchange: Exchange) -> Reply:
@@ -151,7 +164,7 @@ def queue_routes() -> list[Route]:
             ),
             answer=schema(total=NUMBER, queues=array(_QUEUE)),
         ),
-        Route("GET", queue, one_queue, "A queue on this node", answer=_QUEUE, errors=(404,)),
+        Route("GET", queue, one_queue, "A queue on this node", answer=_ONE, errors=(404,)),
         Route(
             "GET", f"{queue}/peek", peek, "Look at queued jobs without fetching them",
             (

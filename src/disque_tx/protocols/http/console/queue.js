@@ -21,7 +21,7 @@ export default function queue(app, name) {
   const samples = { times: [], queued: [], held: [], in: [], out: [] };
   const heading = h("h1", {}, title);
   const badge = h("span", { class: "badge warn" });
-  const figures = tiles({ queued: "Queued", in_hand: "In hand", delayed: "Delayed", backoff: "In backoff", dead: "Dead", blocked: "Waiting clients", oldest: "Oldest waits", in: "In", out: "Out" });
+  const figures = tiles({ queued: "Queued", in_hand: "In hand", delayed: "Delayed", backoff: "In backoff", loaded: "From the log", dead: "Dead", blocked: "Waiting clients", oldest: "Oldest waits", in: "In", out: "Out" });
   const stock = new LineChart("Jobs", ["queued", "in hand"], real, 4);
   const flow = new LineChart("Jobs/s", ["in", "out"], real);
   const policy = new Table("Policy", [
@@ -80,7 +80,7 @@ export default function queue(app, name) {
 
   async function flush() {
     const chosen = await confirm(`Flush ${title}`, "This ends the jobs that are queued. It cannot be undone.", "End the jobs", {
-      typed: title, checks: ["Also jobs that are delayed, in backoff or in hand", "On all nodes"] });
+      typed: title, checks: ["Also jobs that are delayed, in backoff, in hand or from the log", "On all nodes"] });
     if (!chosen) return;
     const [any, everywhere] = chosen;
     await app.act(() => post(path("flush"), { ...member("queue", name), states: [any ? "any" : "queued"], everywhere }), (done) => `${many(done.count, "job")} ended.`);
@@ -108,7 +108,7 @@ export default function queue(app, name) {
     put(heading, title);
     page.title = title;
     const jobsOf = (value) => [count(value), Number(value) === 1 ? "job" : "jobs"];
-    for (const state of ["queued", "in_hand", "delayed", "backoff", "dead"]) figures.set(state, ...jobsOf(counts[state]));
+    for (const state of ["queued", "in_hand", "delayed", "backoff", "loaded", "dead"]) figures.set(state, ...jobsOf(counts[state]));
     figures.set("blocked", count(counts.blocked_clients), counts.blocked_clients === 1 ? "client" : "clients");
     figures.set("oldest", duration(counts.oldest_ms / 1000));
     figures.set("in", real(counts.in_per_s), "jobs/s");
