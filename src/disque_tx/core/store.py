@@ -60,7 +60,7 @@ class JobStore:
         self.reasons = Reasons(memory)
         self.bonds = Bonds()
         self.notes = Notes(memory)
-        self.counters = Counters(self.table, outbox)
+        self.counters = Counters(self.table, outbox, policies)
         self._memory = memory
         self._outbox = outbox
         self._totals = totals

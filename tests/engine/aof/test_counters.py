@@ -16,7 +16,14 @@ class CountersTests(SynchronousTestCase):
         self.files = MemoryFiles()
         self.bench = Bench(self.files, settings())
         self.bench.start()
+        self.set_policy(b"max-deliveries", b"9")
         self.bench.turn(self.bench.add)
+
+    def set_policy(self, name: bytes, value: bytes) -> None:
+        """All queues have this setting."""
+        node = self.bench.node
+        table = node.policy_table
+        table.apply(table.plan_set(b"*", [(name, value)], node.id), 1)
 
     def come_back(self) -> None:
         """The job is delivered and returned, and delivered again after its RETRY."""
@@ -42,6 +49,15 @@ class CountersTests(SynchronousTestCase):
         self.come_back()
         self.bench.pass_ms(1_200)
         self.assertEqual((1, 1), self.counted(self.content()))
+
+    def test_without_policies(self) -> None:
+        """Where no policy counts, the log of jobs that came back stays one that originals load."""
+        table = self.bench.node.policy_table
+        table.apply(table.plan_del(b"*", [], self.bench.node.id, 2), 2)
+        self.come_back()
+        self.bench.pass_ms(1_200)
+        self.bench.aof.flush_and_sync()
+        self.assertNotIn(b"COUNTJOB", self.content())
 
     def test_not_by_itself(self) -> None:
         """A NACK by itself costs no write and no sync; what is recorded next takes it along."""

@@ -2,7 +2,9 @@
 
 1. A change alone is not worth a write, nor a sync: it goes to the log with what is recorded next,
    or after a second.
-2. So a crash loses the changes of the last second at most, and a job is delivered once or twice
+2. They are recorded only where a policy makes something of them (``max-deliveries``,
+   ``retry-delay``): an original does not load a log with such records.
+3. So a crash loses the changes of the last second at most, and a job is delivered once or twice
    more than ``max-deliveries`` allows, but not for ever.
 """
 
@@ -14,6 +16,7 @@ from mypy_extensions import i64
 
 from disque_tx.core.job import Job
 from disque_tx.core.outbox import Outbox
+from disque_tx.core.shared.policies import Policies
 from disque_tx.core.table import Table
 from disque_tx.messages import ACTIVE, QUEUED
 
@@ -24,17 +27,21 @@ _LATE_MS: Final = 1_000
 class Counters:
     """The changes that are not recorded yet. ``table``: the jobs of the node."""
 
-    __slots__ = ("_changed", "_due_ms", "_outbox", "_table")
+    __slots__ = ("_changed", "_due_ms", "_outbox", "_policies", "_table")
 
-    def __init__(self, table: Table[Job], outbox: Outbox) -> None:
+    def __init__(self, table: Table[Job], outbox: Outbox, policies: Policies) -> None:
         self._changed: set[bytes] = set()
         self._due_ms: i64 = -1
+        self._policies = policies
         self._table = table
         self._outbox = outbox
 
     def changed(self, job: Job) -> None:
         """A counter of the job is another one."""
-        if self._outbox.log is not None:
+        if self._outbox.log is None:
+            return
+        policy = self._policies.of(job.queue)
+        if policy is not None and (policy.max_deliveries > 0 or policy.retry_delay_ms > 0):
             self._changed.add(job.id)
 
     def record(self) -> None:
