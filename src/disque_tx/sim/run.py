@@ -239,9 +239,7 @@ def waits_for_copies(run: Run, node: Node) -> bool:
 
 
 def _without_place(run: Run, node: Node, job: Job) -> bool:
-    """Whether no client waits for the job's copies on a leaving node, and too few nodes stay."""
+    """Whether no client waits for the job's copies, and too few nodes stay in the cluster."""
     wait = node.waiters.copies.get(job.id)
     staying = sum(not other.membership.leaving for _, other in run.nodes())
-    return (
-        node.membership.leaving and wait is not None and wait.client is None and staying < job.repl
-    )
+    return wait is not None and wait.client is None and staying < job.repl

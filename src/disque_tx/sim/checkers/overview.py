@@ -55,6 +55,8 @@ def _untrue(run: Run, waited: Waited, added: Added) -> Iterator[str]:
     ends = run.history.asked(b"ACKJOB", b"FASTACK", b"DELJOB").get(added.job_id, [])
     if waited.answer in _ENDINGS:
         asked = any(end.asked_us <= waited.answered_us for end in ends)
+        # Holders other than the one that made the dead letter get to know that the job is done.
+        asked |= any(letter.about == added.job_id for letter in run.history.letters)
         if not asked and not flushed_since(run, added, waited.answered_us):
             if not run.evicts and not added.asynchronous:
                 yield "which nobody asked for"
