@@ -65,6 +65,9 @@ NOREPLY: Final = 1
 INCR_NACKS: Final = 2
 INCR_DELIV: Final = 4
 
+#: Why a job is queued, in the aux of QUEUED: its RETRY was over. Originals send and see 0.
+BY_RETRY: Final = 1
+
 # Feature bits (section 21.1).
 CAN_TABLES: Final = 1
 CAN_BULK: Final = 2
@@ -199,7 +202,8 @@ class JobSignal(Message):
     """GOTJOB, ENQUEUE, QUEUED, SETACK, WILLQUEUE, GOTACK, DELJOB, WORKING.
 
     ``aux``: ENQUEUE: delay in seconds; SETACK: how many nodes the sender knows to hold the job, 0
-    for a dummy acknowledgement; GOTACK: 1 when the sender knows the job.
+    for a dummy acknowledgement; GOTACK: 1 when the sender knows the job; QUEUED: ``BY_RETRY`` when
+    its RETRY was over (originals send and see 0).
     """
 
     __slots__ = ("aux", "job_id")

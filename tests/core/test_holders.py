@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from disque_tx import busmessages
 from disque_tx.busmessages import (
+    BY_RETRY,
     ENQUEUE,
     INCR_DELIV,
     INCR_NACKS,
@@ -85,14 +86,14 @@ class SameMomentTests(HolderCase):
         job = self.queued()
         self.assertEqual(1, job.deliveries)
         self.pass_ms(300)
-        self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+        self.receive_signal(B, busmessages.QUEUED, job.id, BY_RETRY, INCR_DELIV)
         self.assertEqual(1, job.deliveries)
 
     def test_delivered(self) -> None:
         """So it does when a client of this node was faster than the message."""
         job = self.queued()
         self.assertEqual([job.id], self.get(b"q"))
-        self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+        self.receive_signal(B, busmessages.QUEUED, job.id, BY_RETRY, INCR_DELIV)
         self.assertEqual(1, job.deliveries)
 
     def test_third(self) -> None:
@@ -100,7 +101,7 @@ class SameMomentTests(HolderCase):
         job = self.copy()
         self.pass_ms(9_400)
         for sender in (B, C):
-            self.receive_signal(sender, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+            self.receive_signal(sender, busmessages.QUEUED, job.id, BY_RETRY, INCR_DELIV)
             self.pass_ms(200)
         self.assertEqual(1, job.deliveries)
 
@@ -110,8 +111,14 @@ class SameMomentTests(HolderCase):
         job = self.copy(retry_s=1)
         for number in range(5):
             self.pass_ms(800)
-            self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+            self.receive_signal(B, busmessages.QUEUED, job.id, BY_RETRY, INCR_DELIV)
             self.assertEqual(number + 1, job.deliveries)
+
+    def test_by_command(self) -> None:
+        """A job that a client queues at another node then is delivered once more."""
+        job = self.queued()
+        self.receive_signal(B, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+        self.assertEqual(2, job.deliveries)
 
     def test_nack(self) -> None:
         """A NACK right behind the delivery is a return of its own."""
@@ -189,9 +196,9 @@ class RequeueTests(HolderCase):
         for peer in (winner, loser):
             if peer not in self.node.membership.nodes:
                 self.join(peer)
-        self.receive_signal(loser, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+        self.receive_signal(loser, busmessages.QUEUED, job.id, BY_RETRY, INCR_DELIV)
         self.assertEqual((QUEUED, 1), (job.state, job.deliveries))
-        self.receive_signal(winner, busmessages.QUEUED, job.id, mflags=INCR_DELIV)
+        self.receive_signal(winner, busmessages.QUEUED, job.id, BY_RETRY, INCR_DELIV)
         self.assertEqual((ACTIVE, 10_000, 1), (job.state, self.left_ms(job), job.deliveries))
         self.assertEqual([], self.get(b"q"))
 

@@ -17,7 +17,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx import busmessages, events
-from disque_tx.busmessages import INCR_DELIV, INCR_NACKS, JobSignal
+from disque_tx.busmessages import BY_RETRY, INCR_DELIV, INCR_NACKS, JobSignal
 from disque_tx.core.client import BLOCKED_GETJOB, REPLY_OFF, Client
 from disque_tx.core.job import HOLD, QUEUE, RESUMING, Job
 from disque_tx.core.matching.selector import Selector
@@ -104,7 +104,7 @@ class Delivery:
         elif job.flags & BCAST_QUEUED:
             self._totals.requeued += 1
             self.count(job, INCR_DELIV)
-            self.send_queued(job, INCR_DELIV)
+            self.send_queued(job, INCR_DELIV, cause == events.BY_RETRY)
         else:
             job.flags |= BCAST_QUEUED
         self._put(job, now_ms)
@@ -146,9 +146,9 @@ class Delivery:
             job.deliveries = max(job.deliveries, record.deliveries)
             self._jobs.counters.changed(job)
 
-    def send_queued(self, job: Job, why: i64) -> None:
+    def send_queued(self, job: Job, why: i64, by_retry: bool = False) -> None:
         """Notify the other holders that this node has the job in its queue."""
-        message = JobSignal(busmessages.QUEUED, job.id)
+        message = JobSignal(busmessages.QUEUED, job.id, BY_RETRY if by_retry else 0)
         message.mflags = why
         self._peers.send_to_holders(job, message)
 

@@ -19,7 +19,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx import busmessages, events
-from disque_tx.busmessages import ENQUEUE, INCR_DELIV, WILLQUEUE, JobSignal
+from disque_tx.busmessages import BY_RETRY, ENQUEUE, INCR_DELIV, WILLQUEUE, JobSignal
 from disque_tx.core.acks import Acks
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.job import DELAYED, IN_HAND, LOADED, NOWHERE, Job
@@ -85,7 +85,8 @@ class Holders:
         """QUEUED, WORKING."""
         queued_there = message.type == busmessages.QUEUED
         if queued_there:
-            if message.mflags != INCR_DELIV or _begun_ms(job, now_ms) >= _same_ms(job):
+            by_retry = message.mflags == INCR_DELIV and message.aux == BY_RETRY
+            if not by_retry or _begun_ms(job, now_ms) >= _same_ms(job):
                 self._delivery.count(job, message.mflags)
         if job.state == WAIT_REPL:
             return

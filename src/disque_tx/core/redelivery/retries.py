@@ -147,7 +147,7 @@ class Retries:
         if policy.retry_on_timeout:
             delay_ms = self._wait_ms(job, policy)
         self._delivery.announce(job, now_ms)
-        self._delivery.send_queued(job, INCR_DELIV)
+        self._delivery.send_queued(job, INCR_DELIV, by_retry=True)
         self._return(job, policy, events.BY_RETRY, delay_ms, now_ms, wall_us)
         return True
 
