@@ -148,9 +148,11 @@ class Delivery:
 
     def send_queued(self, job: Job, why: i64, by_retry: bool = False) -> None:
         """Notify the other holders that this node has the job in its queue."""
-        message = JobSignal(busmessages.QUEUED, job.id, BY_RETRY if by_retry else 0)
-        message.mflags = why
-        self._peers.send_to_holders(job, message)
+        for node_id in job.nodes:
+            reason = BY_RETRY if by_retry and self._peers.is_ours(node_id) else 0
+            message = JobSignal(busmessages.QUEUED, job.id, reason)
+            message.mflags = why
+            self._peers.send(node_id, message)
 
     def _put(self, job: Job, now_ms: i64) -> None:
         job.step(QUEUE)

@@ -42,6 +42,7 @@ from disque_tx.core.replication import Replication
 from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.core.rules.overflow import Overflow
 from disque_tx.core.rules.pausing import Pause
+from disque_tx.core.schedule import earlier
 from disque_tx.core.state import State
 from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
@@ -300,14 +301,14 @@ class Node:
 
     def next_due_ms(self) -> i64:
         """When :meth:`run_due` has something to do next, -1 for never."""
-        due_ms = _earlier(self.jobs.schedule.next_ms(), self.waiters.timeouts.next_ms())
-        due_ms = _earlier(due_ms, self.replication.resends.next_ms())
-        due_ms = _earlier(due_ms, self._fanout.next_due_ms())
-        due_ms = _earlier(due_ms, self.getting.next_due_ms())
-        due_ms = _earlier(due_ms, self._moves.next_due_ms(self.now_ms))
-        due_ms = _earlier(due_ms, self.recurring.next_due_ms(self.now_ms, self.wall_us))
-        due_ms = _earlier(due_ms, self.keys.next_due_ms(self.now_ms))
-        return _earlier(due_ms, self.overview.next_due_ms(self.now_ms))
+        due_ms = earlier(self.jobs.schedule.next_ms(), self.waiters.timeouts.next_ms())
+        due_ms = earlier(due_ms, self.replication.resends.next_ms())
+        due_ms = earlier(due_ms, self._fanout.next_due_ms())
+        due_ms = earlier(due_ms, self.getting.next_due_ms())
+        due_ms = earlier(due_ms, self._moves.next_due_ms(self.now_ms))
+        due_ms = earlier(due_ms, self.recurring.next_due_ms(self.now_ms, self.wall_us))
+        due_ms = earlier(due_ms, self.keys.next_due_ms(self.now_ms))
+        return earlier(due_ms, self.overview.next_due_ms(self.now_ms))
 
     def release_leaving(self) -> None:
         """Send the clients that wait for jobs elsewhere, once this node is leaving."""
@@ -342,8 +343,3 @@ class Node:
         self.pausing.forget_all()
         if self.pausing.unsaved:
             self.membership.changed = True
-
-
-def _earlier(due_ms: i64, other_ms: i64) -> i64:
-    """The earlier of two times, of which each may be -1 for never."""
-    return other_ms if due_ms < 0 or 0 <= other_ms < due_ms else due_ms

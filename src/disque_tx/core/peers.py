@@ -58,6 +58,12 @@ class Peers:
         entry = self._membership.nodes.get(node_id)
         return entry is not None and entry.link is not None and not failing(entry)
 
+    def is_ours(self, node_id: bytes) -> bool:
+        """Whether this node has shown that it is none of the original."""
+        entry = self._membership.nodes.get(node_id)
+        link = entry.link if entry is not None else None
+        return link is not None and link.features != 0
+
     def answer(self, link: Link, message: Message) -> None:
         """Send a message on ``link``, whichever node is at the other end."""
         membership = self._membership

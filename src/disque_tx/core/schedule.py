@@ -116,3 +116,8 @@ def _open(ring: Linked) -> None:
     """An empty ring holds itself; let go of it."""
     ring.prev = None
     ring.next = None
+
+
+def earlier(due_ms: i64, other_ms: i64) -> i64:
+    """The earlier of two times, of which each may be -1 for never."""
+    return other_ms if due_ms < 0 or 0 <= other_ms < due_ms else due_ms

@@ -27,6 +27,7 @@ from disque_tx.core.keys.receivers import KeyClient, KeyReceiver
 from disque_tx.core.keys.reservation import Reservations
 from disque_tx.core.keys.view import View
 from disque_tx.core.rules.addrequest import AddRequest, Unique
+from disque_tx.core.schedule import earlier
 from disque_tx.core.state import State
 from disque_tx.core.twins import standing_aside
 from disque_tx.errors import CommandError
@@ -182,16 +183,10 @@ class Keys:
         """When :meth:`run_due` has something to do next, -1 for never."""
         if self._bonds.ended:
             return now_ms
-        due_ms: i64 = -1
-        for next_ms in (
-            self.reservations.next_due_ms(),
-            self._claims.next_due_ms(),
-            self._existence.next_due_ms(),
-            self._conflicts.next_due_ms(),
-        ):
-            if next_ms >= 0 and (due_ms < 0 or next_ms < due_ms):
-                due_ms = next_ms
-        return due_ms
+        due_ms = self.reservations.next_due_ms()
+        due_ms = earlier(due_ms, self._claims.next_due_ms())
+        due_ms = earlier(due_ms, self._existence.next_due_ms())
+        return earlier(due_ms, self._conflicts.next_due_ms())
 
     def run_due(self, now_ms: i64, wall_us: i64) -> None:
         """Handle what is due by now, a bounded part of it; the rest stays due."""
