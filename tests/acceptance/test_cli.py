@@ -103,10 +103,10 @@ class LookingTests(VerbTestCase):
         status, output, _ = self.run_here("watch", "q", "none", "--count", 2, "-i", 0.05)
         rows = [line.split("\t")[1:] for line in output.splitlines()]
         shown = ["queue", "length", "age s", "in/s", "out/s", "blocked", "pause"]
-        self.assertEqual([*shown, "delayed", "backoff", "in hand", "dead"], rows[0])
+        self.assertEqual([*shown, "delayed", "backoff", "in hand", "dead", "loaded"], rows[0])
         self.assertEqual((0, 5), (status, len(rows)))
         self.assertEqual(["q", "2"], rows[1][:2])
-        self.assertEqual(["0.0", "0.0", "0", "out", "0", "0", "0", "0"], rows[3][3:])
+        self.assertEqual(["0.0", "0.0", "0", "out", *["0"] * 5], rows[3][3:])
         self.assertEqual(["none", "0"], rows[4][:2])
 
     def test_watch_on_a_terminal(self) -> None:
