@@ -211,6 +211,6 @@ class WatchedEvents(EventSink):
             return
         try:
             self._watcher(JobEvent(kind, self.wall_us, queue, job_id, reason, elapsed_ms))
-        except Exception:
+        except BaseException:
             self._ended = True
             self._failed(self)
