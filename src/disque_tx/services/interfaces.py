@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -302,9 +302,18 @@ class IHost(Interface):
     def lookup(job_id: bytes) -> ILookup | None:
         """Look for the events of a job in the files of the event log; ``None`` if that is off."""
 
-    def watch(watcher: Callable[[JobEvent], None]) -> Callable[[], None]:
-        """Call ``watcher`` with every event of a job, within the turn; it must be quick. Returns a
-        function that ends this."""
+    def watch(
+        watcher: Callable[[JobEvent], None],
+        kinds: Collection[int] = (),
+        wants: Callable[[bytes], bool] | None = None,
+    ) -> Callable[[], None]:
+        """Call ``watcher`` with every event of a job, at the end of the turn; it must be quick.
+        Returns a function that ends this.
+
+        ``kinds``: of events (``KIND_NAMES`` has their names), all if there are none. ``wants``:
+        whether a queue is of interest, all without it; its answers are remembered. What others
+        want costs a watcher nothing.
+        """
 
     def direct_clients(
         name: str, make: Callable[[DirectNode], DirectProtocol], refusal: bytes

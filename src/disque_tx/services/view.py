@@ -1,4 +1,4 @@
-"""What plugins can read of a node's state, and the events that they can watch."""
+"""What plugins can read of a node's state."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from disque_tx.commands.info import info_text
 from disque_tx.commands.protocols import protocol_stats
 from disque_tx.core.overview.counts import NUMBERS
 from disque_tx.core.overview.figures import queue_figures, scan_figures
-from disque_tx.events import ADDED, QUEUED, EventSink
-from disque_tx.messages import JOB_ID_LENGTH, JobRecord
+from disque_tx.messages import JOB_ID_LENGTH
 from disque_tx.nodetable import FAIL, HANDSHAKE, MYSELF, PFAIL
 from disque_tx.services.events.durations import BOUNDS_MS, DurationSink, Histogram
 from disque_tx.services.events.sinks import EventSinks
@@ -21,7 +20,6 @@ from disque_tx.services.interfaces import (
     Durations,
     Health,
     INodeView,
-    JobEvent,
     ProtocolFigures,
     QueueCounts,
     QueueFigures,
@@ -175,42 +173,3 @@ class NodeView:
 
 def _durations(histogram: Histogram) -> Durations:
     return Durations(_BOUNDS_S, tuple(histogram.counts()), histogram.sum_ms / 1000)
-
-
-class WatchedEvents(EventSink):
-    """Hands the events of jobs to a function. ``failed``: called when it raises; it gets no more
-    events then."""
-
-    def __init__(
-        self, watcher: Callable[[JobEvent], None], failed: Callable[[WatchedEvents], None]
-    ) -> None:
-        super().__init__()
-        self._watcher = watcher
-        self._failed = failed
-        self._ended = False
-
-    def added(self, job: JobRecord, ttl_s: int, reason: int, client_id: int, queued: bool) -> None:
-        self._report(ADDED, job.queue, job.id, reason, -1)
-        if queued:
-            self._report(QUEUED, job.queue, job.id, 0, -1)
-
-    def job(self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int) -> None:
-        self._report(kind, job.queue, job.id, reason, elapsed_ms)
-
-    def moved(self, kind: int, job: JobRecord, node_id: bytes) -> None:
-        self._report(kind, job.queue, job.id, 0, -1)
-
-    def paused(self, queue: bytes, flags: int) -> None:
-        """Not an event of a job."""
-
-    def flushed(self, jobs: int) -> None:
-        """Not an event of one job."""
-
-    def _report(self, kind: int, queue: bytes, job_id: bytes, reason: int, elapsed_ms: int) -> None:
-        if self._ended:
-            return
-        try:
-            self._watcher(JobEvent(kind, self.wall_us, queue, job_id, reason, elapsed_ms))
-        except BaseException:
-            self._ended = True
-            self._failed(self)
