@@ -76,7 +76,12 @@ class WatchTests(NodeCase):
     def test_not_asked(self) -> None:
         """Events of kinds that nobody wants are not even looked at."""
         asked: list[bytes] = []
-        self.watch([ACKED], lambda queue: bool(asked.append(queue)))
+
+        def wants(queue: bytes) -> bool:
+            asked.append(queue)
+            return True
+
+        self.watch([ACKED], wants)
         self.turn(b"ADDJOB q b 0", b"GETJOB FROM q")
         self.assertEqual([], asked)
 
@@ -113,7 +118,7 @@ class WatchTests(NodeCase):
         self.assertEqual([], self.events)
 
     def test_failing(self) -> None:
-        """A plugin that fails, at an event or at the name of a queue, costs nobody else anything."""
+        """A plugin that fails, at an event or at a queue, costs nobody else anything."""
 
         def fail(_: object) -> bool:
             raise SystemExit("broken plugin")

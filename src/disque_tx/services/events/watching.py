@@ -1,5 +1,5 @@
-"""Plugins' watchers of events, in compiled code: an event that interests none of them costs the same
-however many there are, and reaches no interpreted code.
+"""Plugins' watchers of events, in compiled code: an event that interests none of them costs the
+same however many there are, and reaches no interpreted code.
 
 Events are collected while the node acts, and handed over at the end of the turn.
 """

@@ -30,8 +30,8 @@ STALLED_S: Final = 30.0
 
 @implementer(IPushProducer)
 class Stream:
-    """One reader. ``kinds``, ``wants``: what of (``IHost.watch``). ``ended``: called once, with this
-    stream."""
+    """One reader. ``kinds``, ``wants``: of ``IHost.watch``. ``ended``: called once, with
+    this stream."""
 
     def __init__(
         self,
