@@ -220,6 +220,9 @@ class INodeView(Interface):
     def queue(name: bytes) -> QueueFigures | None:
         """One queue; ``None`` if it does not exist."""
 
+    def pause(name: bytes) -> str:
+        """Whether a queue, which need not exist, is paused: none, in, out or all."""
+
     def queued(name: bytes, count: int) -> list[bytes]:
         """The IDs of up to ``count`` jobs in a queue, oldest first; with a negative count newest
         first."""

@@ -12,6 +12,7 @@ from disque_tx.commands.info import info_text
 from disque_tx.commands.protocols import protocol_stats
 from disque_tx.core.overview.counts import NUMBERS
 from disque_tx.core.overview.figures import queue_figures, scan_figures
+from disque_tx.core.queues import PAUSE_NAMES
 from disque_tx.messages import JOB_ID_LENGTH
 from disque_tx.nodetable import FAIL, HANDSHAKE, MYSELF, PFAIL
 from disque_tx.services.events.durations import BOUNDS_MS, DurationSink, Histogram
@@ -116,6 +117,10 @@ class NodeView:
         if queue is None:
             return None
         return QueueFigures(*queue_figures(queue, node.overview.counts, node.now_ms))
+
+    def pause(self, name: bytes) -> str:
+        """Whether a queue is paused."""
+        return PAUSE_NAMES[self._node.queues.paused(name)].decode()
 
     def queued(self, name: bytes, count: int) -> list[bytes]:
         """The IDs of jobs in a queue, from either end."""

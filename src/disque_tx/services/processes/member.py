@@ -138,6 +138,9 @@ class MemberRoot(NodeRoot):
 
     def _learn(self, host_ip: str, processes: list[dict[str, Any]]) -> None:
         self._processes = processes
+        membership = self.runtime.node.membership
+        ids = [one["id"].encode() for one in processes if one["id"]]
+        membership.siblings = [node_id for node_id in ids if node_id != membership.myself.id]
         if host_ip and not self._announced:
             self._announced = True
             self.settings.cluster_announce_ip = host_ip
