@@ -22,7 +22,6 @@ from disque_tx.core.overview.questions import PROCESSES
 from disque_tx.messages import ACKED
 from tests.core.peerbench import B, C, D, PeerCase
 
-
 _SOURCES = (b"queued", b"nodes", b"nodes-missing")
 
 
