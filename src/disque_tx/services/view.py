@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
+import attrs
 from zope.interface import implementer
 
 from disque_tx.commands.context import Server
@@ -174,6 +175,20 @@ class NodeView:
             )
             for name, of in protocol_stats(self._server)
         ]
+
+    def figures(self) -> dict[str, Any]:
+        """What the methods above say of the node as a whole."""
+        health, (wait, run) = self.health(), self.durations()
+        return {
+            "info": self.info(),
+            "commands": self.commands(),
+            "protocols": [attrs.asdict(of) for of in self.protocols()],
+            "nodes": self.nodes(),
+            "leaving": health.leaving,
+            "write_ok": not health.write_error,
+            "wait": attrs.asdict(wait),
+            "run": attrs.asdict(run),
+        }
 
 
 def _durations(histogram: Histogram) -> Durations:

@@ -19,7 +19,7 @@ from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.clients.roles import Passwords
 from disque_tx.services.events.lookup import Lookup
 from disque_tx.services.events.watching import Watch
-from disque_tx.services.interfaces import IHost, JobEvent, Role
+from disque_tx.services.interfaces import IHost, IProcesses, JobEvent, Role
 from disque_tx.services.view import NodeView
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class PluginHost:
         self.reactor: Any = platform.reactor
         self.node_service = service
         self.view = NodeView(runtime.server, sinks, started)
+        self.processes: IProcesses | None = None
         self._runtime = runtime
         self._admission = Admission(runtime, settings, platform.log)
         self._sinks = sinks

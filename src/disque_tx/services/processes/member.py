@@ -31,6 +31,7 @@ from disque_tx.services.processes.channel import Channel, Message
 from disque_tx.services.processes.children import Start
 from disque_tx.services.processes.entrances import MemberListeners
 from disque_tx.services.processes.figures import fields, figures
+from disque_tx.services.processes.gathering import Gathering
 from disque_tx.services.processes.leftovers import mark_path
 from disque_tx.services.processes.shares import share
 from disque_tx.services.root import NodeRoot
@@ -56,6 +57,10 @@ class MemberRoot(NodeRoot):
         self._channel = Channel(reactor, sock, self._receive, self._orphaned)
         super().__init__(start.settings, log, reactor, die)
         self.common = start.common
+        self._gathering = Gathering(
+            start.number, self.plugin_host.view, reactor, self._channel.send
+        )
+        self.plugin_host.processes = self._gathering
         self._announced = bool(start.settings.cluster_announce_ip)
         self._loop = LoopingCall(self._report)
         self._loop.clock = reactor
@@ -129,6 +134,10 @@ class MemberRoot(NodeRoot):
             self._entrances.adopt(rest[0], sock)
         elif kind == "status":
             self._learn(rest[0], rest[1])
+        elif kind == "asked":
+            self._gathering.asked(*rest)
+        elif kind == "answered":
+            self._gathering.answered(*rest)
         elif kind == "set":
             self._apply(rest[0].encode("latin-1"), rest[1].encode("latin-1"))
         elif kind == "forget":
@@ -138,6 +147,11 @@ class MemberRoot(NodeRoot):
 
     def _learn(self, host_ip: str, processes: list[dict[str, Any]]) -> None:
         self._processes = processes
+        self._gathering.others = [
+            one["number"]
+            for one in processes
+            if one["state"] == "ready" and one["number"] != self._start.number
+        ]
         membership = self.runtime.node.membership
         ids = [one["id"].encode() for one in processes if one["id"]]
         membership.siblings = [node_id for node_id in ids if node_id != membership.myself.id]

@@ -166,6 +166,14 @@ class Parent(MultiService):
             supervision.has_failed(number, rest[0])
         elif kind == "report":
             self._reported(number, rest[0])
+        elif kind == "ask":
+            for other, member in supervision.members.items():
+                if member.child is not None and other != number:
+                    member.child.send(["asked", number, *rest])
+        elif kind == "answer":
+            asker = supervision.members.get(rest[0])
+            if asker is not None and asker.child is not None:
+                asker.child.send(["answered", number, *rest[1:]])
         elif kind == "set":
             self._set(rest[0], rest[1])
         elif kind == "shutdown":
