@@ -28,7 +28,7 @@ class GatheringTests(NodeCase):
 
     def test_all(self) -> None:
         """The answer has the figures of every process, in order."""
-        done = self.gathering.gather()
+        done: Any = self.gathering.gather()
         self.assertEqual([["ask", 1]], self.sent)
         self.gathering.answered(3, 1, {"three": 3})
         self.assertNoResult(done)
@@ -39,7 +39,7 @@ class GatheringTests(NodeCase):
 
     def test_silent(self) -> None:
         """A process that is stuck does not keep monitoring from the others."""
-        done = self.gathering.gather()
+        done: Any = self.gathering.gather()
         self.gathering.answered(2, 1, {})
         self.gathering.answered(2, 1, {"again": 1})
         self.reactor.advance(TIMEOUT_S)
@@ -49,7 +49,8 @@ class GatheringTests(NodeCase):
     def test_alone(self) -> None:
         """While there are no others, the answer is there at once."""
         self.gathering.others = []
-        self.assertEqual([1], list(self.successResultOf(self.gathering.gather())))
+        done: Any = self.gathering.gather()
+        self.assertEqual([1], list(self.successResultOf(done)))
         self.assertEqual([], self.sent)
 
     def test_cancelled(self) -> None:

@@ -52,7 +52,7 @@ class Gathering:
         """The figures of all processes that answer in time."""
         self._last += 1
         token = self._last
-        done: Deferred[Found] = Deferred(lambda _: self._forget(token))
+        done: Deferred[Found] = Deferred(lambda _: self._cancelled(token))
         question = _Question(set(self.others), {self._number: self._view.figures()}, done)
         self._open[token] = question
         if question.left:
@@ -79,6 +79,9 @@ class Gathering:
         question = self._forget(token)
         if question is not None:
             question.done.callback(dict(sorted(question.found.items())))
+
+    def _cancelled(self, token: int) -> None:
+        self._forget(token)
 
     def _forget(self, token: int) -> _Question | None:
         question = self._open.pop(token, None)

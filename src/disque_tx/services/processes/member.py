@@ -21,7 +21,7 @@ from disque_tx.config.paths import os_error_text
 from disque_tx.core.addresses import is_loopback, plain_ip
 from disque_tx.core.node import Node
 from disque_tx.errors import CommandError, LocalError
-from disque_tx.nodetable import HANDSHAKE
+from disque_tx.nodetable import FAIL, HANDSHAKE, PFAIL
 from disque_tx.services.applied import APPLY
 from disque_tx.services.clients.listeners import Listeners
 from disque_tx.services.control import NodeControl
@@ -37,6 +37,8 @@ from disque_tx.services.processes.shares import share
 from disque_tx.services.root import NodeRoot
 
 REPORT_S: Final = 1.0
+#: As long as the parent waits for this process to reach the others.
+_JOINING_REPORT_S: Final = 0.05
 
 
 class MemberRoot(NodeRoot):
@@ -54,6 +56,7 @@ class MemberRoot(NodeRoot):
         self._end: Callable[[str], object] = log.warning
         self._processes: list[dict[str, Any]] = []
         self._received = 0
+        self._joined = False
         self._channel = Channel(reactor, sock, self._receive, self._orphaned)
         super().__init__(start.settings, log, reactor, die)
         self.common = start.common
@@ -102,6 +105,17 @@ class MemberRoot(NodeRoot):
         super().start_serving()
         self._channel.send(["ready"])
         self._meet()
+        self._join()
+
+    def _join(self) -> None:
+        """Report often, until the parent knows that this process reaches the others."""
+        if not self._joined and self._loop.running:
+            self._report()
+            self._reactor.callLater(_JOINING_REPORT_S, self._join)
+
+    def _is_serving(self) -> bool:
+        """Whether the start is complete: before that, jobs could get too few copies."""
+        return self._joined and super()._is_serving()
 
     def _leave(self) -> None:
         with self.runtime.turn() as node:
@@ -134,6 +148,8 @@ class MemberRoot(NodeRoot):
             self._entrances.adopt(rest[0], sock)
         elif kind == "status":
             self._learn(rest[0], rest[1])
+        elif kind == "joined":
+            self._joined = True
         elif kind == "asked":
             self._gathering.asked(*rest)
         elif kind == "answered":
@@ -210,6 +226,7 @@ class MemberRoot(NodeRoot):
             "figures": figures(self.server),
             "received": self._received,
             "work": len(node.jobs) + len(node.waiters.copies),
+            "reached": [one.decode() for one in membership.siblings if _reaches(node, one)],
             "nodes": sum(not one.flags & HANDSHAKE for one in membership.nodes.values()),
             "ip": "" if is_loopback(ip) else ip.decode(),
         }
@@ -261,6 +278,16 @@ class MemberRoot(NodeRoot):
         self._report()
         self._channel.close()
         return result
+
+
+def _reaches(node: Node, node_id: bytes) -> bool:
+    """Whether jobs and questions may be sent there."""
+    membership = node.membership
+    entry = membership.nodes.get(node_id)
+    if entry is None or entry.flags & (HANDSHAKE | PFAIL | FAIL):
+        return False
+    link = entry.link
+    return link is not None and (link.features != 0 or membership.features == 0)
 
 
 def _knows(node: Node, node_id: bytes) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
@@ -46,7 +47,7 @@ def _info(processes: list[dict[str, str]]) -> dict[str, str]:
             values = [float(one[name]) for one in processes if name in one]
         except ValueError:
             continue  # no number
-        number = max(values, key=abs) if name in _GREATEST else sum(values)
+        number = max(values, key=abs) if name in _GREATEST else math.fsum(values)
         total[name] = str(int(number)) if number.is_integer() else repr(number)
     return total
 
