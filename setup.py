@@ -48,6 +48,7 @@ COMPILED = [
     "services/clock.py",
     "services/events/durations.py",
     "services/events/sinks.py",
+    "services/events/watching.py",
     "services/pump.py",
     "services/rounds.py",
 ]

@@ -7,6 +7,7 @@ from disque_tx.commands.values import Error, Status, Value
 from disque_tx.core.client import NOT_BLOCKED
 from tests.commands.desk import DeskCase
 
+_SOURCES = (b"queued", b"nodes", b"nodes-missing")
 SYNTAX = b"ERR syntax error"
 
 
@@ -44,6 +45,18 @@ class CountTests(OverviewCase):
         reply = self.call(overview.qcount, b"QCOUNT", name)
         assert isinstance(reply, dict)
         return {key: value for key, value in reply.items() if isinstance(key, bytes)}
+
+    def test_processes(self) -> None:
+        """A daemon of one process may be asked about all its processes, too."""
+        self.add(b"q")
+        reply = self.call(overview.qcount, b"QCOUNT", b"q", b"PROCESSES")
+        assert isinstance(reply, dict)
+        self.assertEqual((1, 1, []), tuple(reply[n] for n in _SOURCES))
+        words = (b"QLIST", b"CURSOR", b"5:q", b"PROCESSES")
+        self.assertEqual([], self.answers(overview.qlist, *words))
+        self.node.membership.siblings = [bytes(40)]
+        error = b"ERR CURSOR with PROCESSES needs SORT name"
+        self.assert_refused(error, overview.qlist, *words)
 
     def test_map(self) -> None:
         """One look shows where the jobs of a queue are."""

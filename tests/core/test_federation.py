@@ -405,6 +405,13 @@ class PauseTests(FederationCase):
         for peer in self.peers:
             self.assertEqual([(b"q", 3)], self.requests(peer))
 
+    def test_processes(self) -> None:
+        """In a daemon of several processes its own are asked, and no other daemon."""
+        self.node.membership.siblings = [B]
+        self.node.pause_processes(b"q", PAUSE_ALL)
+        asked = [peer for peer in self.peers if self.requests(peer)]
+        self.assertEqual([B], asked)
+
     def test_received(self) -> None:
         """The queue is paused, and created if necessary; when the pause ends, waiting clients are
         served."""

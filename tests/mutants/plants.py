@@ -443,7 +443,7 @@ def answer_twice(right: Any) -> Any:
 def ask_nobody(right: Any) -> Any:
     """Other nodes are not asked, and not missed."""
 
-    def ask_others(self: Any, words: list[bytes], asker: Any) -> None:
+    def ask_others(self: Any, words: list[bytes], asker: Any, scope: int) -> None:
         asker.all_answered([])
 
     return ask_others

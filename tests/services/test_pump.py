@@ -209,12 +209,13 @@ class EndTests(PumpCase):
         """An exception in a command closes its client's connection and affects no other."""
 
         def faulty(server: Server, client: Client, argv: list[bytes]) -> None:
-            raise ZeroDivisionError
+            raise SystemExit if argv[1] == b"exit" else ZeroDivisionError
 
         self.server.registry.by_name[b"qlen"].handler = faulty
-        victim, other = self.dial(), self.dial()
-        self.assertEqual(b"<end>", self.ask(victim, b"QLEN q"))
-        self.assertEqual(b"+PONG\r\n", self.ask(other, b"PING"))
+        other = self.dial()
+        for name in (b"q", b"exit"):
+            self.assertEqual(b"<end>", self.ask(self.dial(), b"QLEN " + name))
+            self.assertEqual(b"+PONG\r\n", self.ask(other, b"PING"))
         self.assertIn("last command: qlen", Path(self.log_path).read_text())
 
     def test_protocol_error(self) -> None:

@@ -1,4 +1,4 @@
-"""What plugins read of a node, and the events they watch."""
+"""What plugins read of a node."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import math
 import attrs
 from zope.interface.verify import verifyObject
 
-from disque_tx.events import ACKED, ADDED, DELIVERED, QUEUED
 from disque_tx.nodetable import NodeEntry
 from disque_tx.services.events.sinks import EventSinks
-from disque_tx.services.interfaces import Durations, Health, INodeView, JobEvent
-from disque_tx.services.view import NodeView, WatchedEvents
-from disque_tx.wire.eventrecords import EventRecorder
+from disque_tx.services.interfaces import Durations, Health, INodeView
+from disque_tx.services.view import NodeView
 from tests.services.nodebench import FIRST_ID, NodeCase
 
 
@@ -139,51 +137,3 @@ def _counted(durations: Durations) -> tuple[float, ...]:
     """The upper bound of every duration that was counted."""
     pairs = zip((*durations.bounds_s, math.inf), durations.counts, strict=True)
     return tuple(bound_s for bound_s, count in pairs for _ in range(count))
-
-
-class WatchTests(NodeCase):
-    """Events of jobs for plugins."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.sinks = EventSinks(self.node)
-        self.events: list[JobEvent] = []
-        self.failed: list[WatchedEvents] = []
-
-    def test_life(self) -> None:
-        """A job's life is reported in order, with the times that people ask for."""
-        sink = WatchedEvents(self.events.append, self.failed.append)
-        self.sinks.add(sink)
-        self.turn(b"ADDJOB q b 0")
-        self.reactor.advance(3)
-        self.turn(b"GETJOB FROM q")
-        self.reactor.advance(2)
-        self.turn(b"ACKJOB " + FIRST_ID)
-        told = [(event.kind, event.elapsed_ms) for event in self.events]
-        self.assertEqual([(ADDED, -1), (QUEUED, -1), (DELIVERED, 3000), (ACKED, 2000)], told)
-        self.assertEqual({(b"q", FIRST_ID)}, {(e.queue, e.job_id) for e in self.events})
-
-    def test_several(self) -> None:
-        """The event log and watchers do not disturb each other; without any, nothing is done."""
-        recorder = EventRecorder()
-        sink = WatchedEvents(self.events.append, self.failed.append)
-        self.sinks.add(recorder)
-        self.assertIs(recorder, self.node.outbox.events)
-        self.sinks.add(sink)
-        self.turn(b"ADDJOB q b 0", b"PAUSE q in", b"DEBUG FLUSHALL")
-        self.assertEqual(2, len(self.events))
-        self.sinks.remove(recorder)
-        self.assertIs(sink, self.node.outbox.events)
-        self.sinks.remove(sink)
-        self.sinks.remove(sink)
-        self.assertIsNone(self.node.outbox.events)
-
-    def test_failing(self) -> None:
-        """A plugin that fails at an event costs nobody else anything."""
-
-        def fail(event: JobEvent) -> None:
-            raise ValueError("broken plugin")
-
-        self.sinks.add(WatchedEvents(fail, self.failed.append))
-        self.assertIn(FIRST_ID, self.turn(b"ADDJOB q b 0"))
-        self.assertEqual(1, len(self.failed))

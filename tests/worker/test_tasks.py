@@ -224,10 +224,11 @@ class TaskTests(SynchronousTestCase):
 
         class Odd(JSON):
             def loads(self, body: bytes) -> object:
-                raise ZeroDivisionError
+                raise {b"0": ZeroDivisionError, b"1": SystemExit}[body]
 
         queue = Queue("q", serializer=Odd())
-        self.assertRaises(Undecodable, queue.call, context(b"1"))
+        for body in (b"0", b"1"):
+            self.assertRaises(Undecodable, queue.call, context(body))
 
 
 class ResultTests(WorkerTestCase):

@@ -94,11 +94,14 @@ ENTRIES: Final = (
     Entry(
         "queues",
         "PAUSE",
-        ("queue", "[none|in|out|all|state|bcast ...]"),
+        ("queue", "[none|in|out|all|state|bcast|processes ...]"),
         "Stop jobs from coming into or going out of a queue, or resume it",
     ),
     Entry(
-        "queues", "QCOUNT", ("queue", "[CLUSTER]"), "Count the jobs of a queue by where they are"
+        "queues",
+        "QCOUNT",
+        ("queue", "[CLUSTER|PROCESSES]"),
+        "Count the jobs of a queue by where they are",
     ),
     Entry(
         "queues",
@@ -108,7 +111,7 @@ ENTRIES: Final = (
             "[SORT queued|oldest|name|rate]",
             "[COUNT n]",
             "[CURSOR cursor]",
-            "[CLUSTER]",
+            "[CLUSTER|PROCESSES]",
         ),
         "List queues with their counts, in order, page by page",
     ),
@@ -117,7 +120,7 @@ ENTRIES: Final = (
         "QFLUSH",
         (
             "queue",
-            "[CLUSTER]",
+            "[CLUSTER|PROCESSES]",
             "[STATE queued|delayed|backoff|in-hand|loaded|any]",
             "[WITHDETAILS]",
         ),

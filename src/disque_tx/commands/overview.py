@@ -12,6 +12,7 @@ from disque_tx.commands.context import Server
 from disque_tx.core.client import Client
 from disque_tx.core.overview.flushing import FLUSH_QUEUED, FLUSH_STATES
 from disque_tx.core.overview.listing import BY_QUEUED, SORTS, ListRequest
+from disque_tx.core.overview.questions import EVERYWHERE, HERE, PROCESSES
 from disque_tx.core.overview.requests import ROWS_MAX
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.tablemessages import PATTERN_BYTES_MAX
@@ -20,33 +21,48 @@ _DEFAULT_ROWS: Final = 100
 
 
 def qcount(server: Server, client: Client, argv: list[bytes]) -> None:
-    """QCOUNT queue [CLUSTER]"""
-    everywhere = len(argv) == 3 and argv[2].upper() == b"CLUSTER"
-    if len(argv) > 2 and not everywhere:
-        raise syntax_error()
+    """QCOUNT queue [CLUSTER|PROCESSES]"""
+    scope: i64 = HERE
+    if len(argv) > 2:
+        scope = _scope(server, argv[2].upper())
+        if len(argv) > 3 or scope < 0:
+            raise syntax_error()
     node = server.node
-    node.overview.count_jobs(client, argv[1], everywhere, node.now_ms)
+    node.overview.count_jobs(client, argv[1], scope, node.now_ms)
+
+
+def _scope(server: Server, word: bytes) -> i64:
+    """Who is asked besides this node; -1 for any other word. A daemon of one process asks nobody
+    about its processes."""
+    if word == b"CLUSTER":
+        return EVERYWHERE
+    if word == b"PROCESSES":
+        return PROCESSES if server.node.membership.siblings else HERE
+    return -1
 
 
 def qlist(server: Server, client: Client, argv: list[bytes]) -> None:
-    """QLIST [MATCH glob] [SORT queued|oldest|name|rate] [COUNT n] [CURSOR c] [CLUSTER]"""
+    """QLIST [MATCH glob] [SORT queued|oldest|name|rate] [COUNT n] [CURSOR c]
+    [CLUSTER|PROCESSES]"""
     request = ListRequest(b"", BY_QUEUED, _DEFAULT_ROWS, None)
-    everywhere = False
+    scope: i64 = HERE
     at = 1
     while at < len(argv):
         word = argv[at].upper()
         at += 1
-        if word == b"CLUSTER":
-            everywhere = True
+        asked = _scope(server, word)
+        if asked >= 0:
+            scope = asked
             continue
         if at >= len(argv):
             raise syntax_error()
         _set_option(request, word, argv[at])
         at += 1
-    if everywhere and request.after is not None and SORTS[request.sort] != b"name":
-        raise CommandError("ERR", "CURSOR with CLUSTER needs SORT name")
+    if scope != HERE and request.after is not None and SORTS[request.sort] != b"name":
+        word = b"CLUSTER" if scope == EVERYWHERE else b"PROCESSES"
+        raise CommandError("ERR", f"CURSOR with {word.decode()} needs SORT name")
     node = server.node
-    node.overview.list_queues(client, request, everywhere, node.now_ms)
+    node.overview.list_queues(client, request, scope, node.now_ms)
 
 
 def _set_option(request: ListRequest, word: bytes, value: bytes) -> None:
@@ -81,15 +97,17 @@ def _cursor(word: bytes) -> tuple[int, bytes] | None:
 
 
 def qflush(server: Server, client: Client, argv: list[bytes]) -> None:
-    """QFLUSH queue [CLUSTER] [STATE queued|delayed|backoff|in-hand|loaded|any]... [WITHDETAILS]"""
+    """QFLUSH queue [CLUSTER|PROCESSES] [STATE queued|delayed|backoff|in-hand|loaded|any]...
+    [WITHDETAILS]"""
     states: i64 = 0
-    everywhere = False
+    scope: i64 = HERE
     details = False
     at = 2
     while at < len(argv):
         word = argv[at].upper()
-        if word == b"CLUSTER":
-            everywhere = True
+        asked = _scope(server, word)
+        if asked >= 0:
+            scope = asked
         elif word == b"WITHDETAILS":
             details = True
         elif word == b"STATE" and at + 1 < len(argv):
@@ -104,7 +122,7 @@ def qflush(server: Server, client: Client, argv: list[bytes]) -> None:
         at += 1
     node = server.node
     states = states if states else FLUSH_QUEUED
-    node.overview.flush_queue(client, argv[1], states, everywhere, details, node.now_ms)
+    node.overview.flush_queue(client, argv[1], states, scope, details, node.now_ms)
 
 
 def waitjob(server: Server, client: Client, argv: list[bytes]) -> None:

@@ -100,6 +100,7 @@ def pause(server: Server, client: Client, argv: list[bytes]) -> None:
     flags = PAUSE_NONE
     change = False
     everywhere = False
+    processes = False
     for word in argv[2:]:
         option = word.upper()
         if option == b"NONE":
@@ -110,15 +111,20 @@ def pause(server: Server, client: Client, argv: list[bytes]) -> None:
             change = True
         elif option == b"BCAST":
             everywhere = True
+        elif option == b"PROCESSES":
+            processes = True
         elif option != b"STATE":
             raise syntax_error()
     if change:
         who = client.addr + b" " + client.name if client.name else client.addr
         server.node.pause(argv[1], flags, who)
     queue = server.node.queues.get(argv[1])
-    if everywhere:
+    if everywhere or processes:
         said = PAUSE_NONE if queue is None else queue.paused_by_command
-        server.node.pause_everywhere(argv[1], said)
+        if everywhere:
+            server.node.pause_everywhere(argv[1], said)
+        else:
+            server.node.pause_processes(argv[1], said)
     client.replies.status(PAUSE_NAMES[server.node.queues.paused(argv[1])])
 
 

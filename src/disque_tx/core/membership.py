@@ -59,6 +59,7 @@ class Membership:
     that others may show. ``wall_ms``: the wall clock at the beginning of the turn.
     ``changed``: the nodes file is out of date; ``must_sync``: it must reach the disk before any
     message about the change leaves; after saving, :meth:`saved` is called.
+    ``siblings``: IDs of the nodes that are the other processes of this daemon.
     ``messages_sent``, ``messages_received``, ``messages_ignored``: counted by the bus;
     ``meets_refused``: introductions that were too many or not allowed. ``standing``: whether
     another process has this node's ID. ``features``: what this node can do besides what the
@@ -80,6 +81,7 @@ class Membership:
         "wall_ms",
         "changed",
         "must_sync",
+        "siblings",
         "messages_sent",
         "messages_received",
         "messages_ignored",
@@ -104,6 +106,7 @@ class Membership:
         self.wall_ms: i64 = 0
         self.changed: bool = False
         self.must_sync: bool = False
+        self.siblings: list[bytes] = []
         self.messages_sent: i64 = 0
         self.messages_received: i64 = 0
         self.messages_ignored: i64 = 0

@@ -246,6 +246,12 @@ class Node:
         """Ask all other nodes to set the pause flags of their queue."""
         self.peers.broadcast(QueueSignal(busmessages.PAUSE, name, flags))
 
+    def pause_processes(self, name: bytes, flags: i64) -> None:
+        """Ask the other processes of this daemon to do that."""
+        signal = QueueSignal(busmessages.PAUSE, name, flags)
+        for node_id in self.membership.siblings:
+            self.peers.send(node_id, signal)
+
     # -- clients and time --------------------------------------------------------------------
 
     def client_gone(self, client: Client) -> None:

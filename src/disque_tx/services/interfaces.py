@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IAddress, IProtocolFactory, IReactorTime
 from zope.interface import Attribute, Interface
@@ -16,6 +14,15 @@ from zope.interface import Attribute, Interface
 from disque_tx.commands.direct import DirectNode, DirectProtocol
 from disque_tx.errors import CommandError
 from disque_tx.events import KIND_NAMES, REASON_NAMES
+from disque_tx.services.nodevalues import (
+    Durations,
+    Health,
+    JobEvent,
+    ProtocolFigures,
+    QueueCounts,
+    QueueFigures,
+    Role,
+)
 
 if TYPE_CHECKING:
     import select
@@ -36,6 +43,7 @@ __all__ = [
     "IHost",
     "ILookup",
     "INodeView",
+    "IProcesses",
     "IRoundsReactor",
     "ITurn",
     "JobEvent",
@@ -75,109 +83,6 @@ class IRoundsReactor(Interface):
 
     def detach(rounds: Rounds) -> None:
         """Wait as any other reactor again."""
-
-
-class Role(IntEnum):
-    """What a client may do. ``READER``: read everything and change nothing."""
-
-    NONE = 0
-    READER = 1
-    FULL = 2
-
-
-@attrs.frozen
-class Health:
-    """Whether a node can serve. ``started``: its start is complete. ``leaving``: it is to be taken
-    out of the cluster. ``memory_full``: 95 % of ``maxmemory`` is used. ``write_error``: why its log
-    cannot be written; empty when it can."""
-
-    started: bool
-    loading: bool
-    leaving: bool
-    memory_full: bool
-    write_error: str
-
-
-@attrs.define  # and not frozen, which takes three times as long: there may be 100,000
-class QueueFigures:
-    """A queue on one node. ``queued``: jobs in it. ``oldest_s``: seconds that the job at its front
-    has waited, 0 for an empty queue. ``age_s``: since the queue exists. ``idle_s``: since it was
-    used. ``blocked``: clients that wait for a job. ``jobs_in``, ``jobs_out``: jobs queued and
-    fetched since it exists. ``import_rate``: jobs per second that come from other nodes.
-    ``pause``: none, in, out or all. ``delayed``, ``backoff``, ``in_hand``, ``loaded``: its jobs
-    that are not in it, as in QCOUNT."""
-
-    name: bytes
-    queued: int
-    oldest_s: float
-    age_s: int
-    idle_s: int
-    blocked: int
-    jobs_in: int
-    jobs_out: int
-    import_rate: int
-    pause: str
-    delayed: int
-    backoff: int
-    in_hand: int
-    loaded: int
-
-
-@attrs.frozen
-class QueueCounts:
-    """Where jobs of a queue are, besides those in it, as in QCOUNT. ``delayed``: whose DELAY this
-    node waits for. ``backoff``: waiting for another attempt. ``in_hand``: fetched and not
-    acknowledged. ``dead``: dead letters. ``in_per_s``, ``out_per_s``: jobs that entered and left
-    the queue, the mean of ten seconds. ``loaded``: from the log, and not queued again yet."""
-
-    delayed: int
-    backoff: int
-    in_hand: int
-    dead: int
-    in_per_s: float
-    out_per_s: float
-    loaded: int
-
-
-@attrs.frozen
-class JobEvent:
-    """Something that happened to a job, as in the event log (``disque_tx.events``).
-
-    ``kind``, ``reason``: numbers for ``KIND_NAMES`` and ``REASON_NAMES``. ``elapsed_ms``: since it
-    was queued, of a delivery; since it was delivered, of its end; -1 where that is not known.
-    """
-
-    kind: int
-    wall_us: int
-    queue: bytes
-    job_id: bytes
-    reason: int
-    elapsed_ms: int
-
-
-@attrs.frozen
-class Durations:
-    """How long something took, as a histogram. ``bounds_s``: upper bounds. ``counts``: of durations
-    up to each bound and above the one before, and of those above all. ``sum_s``: of all."""
-
-    bounds_s: tuple[float, ...]
-    counts: tuple[int, ...]
-    sum_s: float
-
-
-@attrs.frozen
-class ProtocolFigures:
-    """What the clients of a protocol did. ``connected``: connections that are open;
-    ``connections``: since the counters began. ``commands``: executed; ``errors``: requests that
-    were refused at once. Bytes are those that the protocol reports."""
-
-    name: str
-    connected: int
-    connections: int
-    commands: int
-    errors: int
-    input_bytes: int
-    output_bytes: int
 
 
 class ILookup(Interface):
@@ -222,6 +127,9 @@ class INodeView(Interface):
     def queue(name: bytes) -> QueueFigures | None:
         """One queue; ``None`` if it does not exist."""
 
+    def pause(name: bytes) -> str:
+        """Whether a queue, which need not exist, is paused: none, in, out or all."""
+
     def queued(name: bytes, count: int) -> list[bytes]:
         """The IDs of up to ``count`` jobs in a queue, oldest first; with a negative count newest
         first."""
@@ -242,6 +150,11 @@ class INodeView(Interface):
 
     def protocols() -> list[ProtocolFigures]:
         """What the clients of each protocol did, RESP first; as in INFO's section Protocols."""
+
+    def figures() -> dict[str, Any]:
+        """What the other methods say of the node as a whole, in values of JSON: ``info``,
+        ``commands``, ``protocols``, ``nodes``, ``leaving``, ``write_ok``, and ``wait`` and ``run``
+        of the durations."""
 
 
 class IConnection(Interface):
@@ -276,6 +189,14 @@ class IConnection(Interface):
         """The transport is gone: the client's calls are cancelled."""
 
 
+class IProcesses(Interface):
+    """The processes of a daemon."""
+
+    def gather() -> Deferred[dict[int, dict[str, Any]]]:
+        """The figures (:meth:`INodeView.figures`) of the processes, by their numbers, which are 1
+        and up; of those that answer within a second."""
+
+
 class IHost(Interface):
     """The node, as the protocols of its listeners see it.
 
@@ -288,6 +209,9 @@ class IHost(Interface):
     node_service = Attribute("``call(*words)``: any command of the node, as a Deferred.")
     reactor: IReactorTime = Attribute("For timers.")
     view: INodeView = Attribute("The state of the node.")
+    processes: IProcesses | None = Attribute(
+        "The processes of the daemon, this one among them; None if it is the only one."
+    )
 
     def disque_clients() -> IProtocolFactory:
         """A factory of the protocol of Disque's clients."""
@@ -304,9 +228,18 @@ class IHost(Interface):
     def lookup(job_id: bytes) -> ILookup | None:
         """Look for the events of a job in the files of the event log; ``None`` if that is off."""
 
-    def watch(watcher: Callable[[JobEvent], None]) -> Callable[[], None]:
-        """Call ``watcher`` with every event of a job, within the turn; it must be quick. Returns a
-        function that ends this."""
+    def watch(
+        watcher: Callable[[JobEvent], None],
+        kinds: Collection[int] = (),
+        wants: Callable[[bytes], bool] | None = None,
+    ) -> Callable[[], None]:
+        """Call ``watcher`` with every event of a job, at the end of the turn; it must be quick.
+        Returns a function that ends this.
+
+        ``kinds``: of events (``KIND_NAMES`` has their names), all if there are none. ``wants``:
+        whether a queue is of interest, all without it; its answers are remembered. What others
+        want costs a watcher nothing.
+        """
 
     def direct_clients(
         name: str, make: Callable[[DirectNode], DirectProtocol], refusal: bytes

@@ -164,7 +164,7 @@ class Pump(Clients):
                 self.again.append(event)
             try:
                 self.receive(session, data)
-            except Exception as fault:
+            except BaseException as fault:
                 self._fail(session, fault)
         return unusual
 
@@ -207,7 +207,7 @@ class Pump(Clients):
             else:
                 session.replies.error(CommandError("ERR", str(error)).reply())
                 session.closing = True
-        except Exception as fault:
+        except BaseException as fault:
             self._fail(session, fault)
         if session.late != was_late and session.recv is None:
             session.connection.hold(session.late)
@@ -252,7 +252,7 @@ class Pump(Clients):
         session.late = True
         self.late.append(session)
 
-    def _fail(self, session: Session, fault: Exception) -> None:
+    def _fail(self, session: Session, fault: BaseException) -> None:
         """A fault of this program: only the connection of this client ends."""
         session.connection.failed(fault)
         session.doomed = True
@@ -270,7 +270,7 @@ class Pump(Clients):
             if isinstance(client, Session):
                 try:
                     self._send(client)
-                except Exception as fault:
+                except BaseException as fault:
                     self._fail(client, fault)
             else:
                 call = self.calls.get(client.id)

@@ -1,10 +1,11 @@
-"""What plugins can read of a node's state, and the events that they can watch."""
+"""What plugins can read of a node's state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
+import attrs
 from zope.interface import implementer
 
 from disque_tx.commands.context import Server
@@ -12,8 +13,8 @@ from disque_tx.commands.info import info_text
 from disque_tx.commands.protocols import protocol_stats
 from disque_tx.core.overview.counts import NUMBERS
 from disque_tx.core.overview.figures import queue_figures, scan_figures
-from disque_tx.events import ADDED, QUEUED, EventSink
-from disque_tx.messages import JOB_ID_LENGTH, JobRecord
+from disque_tx.core.queues import PAUSE_NAMES
+from disque_tx.messages import JOB_ID_LENGTH
 from disque_tx.nodetable import FAIL, HANDSHAKE, MYSELF, PFAIL
 from disque_tx.services.events.durations import BOUNDS_MS, DurationSink, Histogram
 from disque_tx.services.events.sinks import EventSinks
@@ -21,7 +22,6 @@ from disque_tx.services.interfaces import (
     Durations,
     Health,
     INodeView,
-    JobEvent,
     ProtocolFigures,
     QueueCounts,
     QueueFigures,
@@ -119,6 +119,10 @@ class NodeView:
             return None
         return QueueFigures(*queue_figures(queue, node.overview.counts, node.now_ms))
 
+    def pause(self, name: bytes) -> str:
+        """Whether a queue is paused."""
+        return PAUSE_NAMES[self._node.queues.paused(name)].decode()
+
     def queued(self, name: bytes, count: int) -> list[bytes]:
         """The IDs of jobs in a queue, from either end."""
         queue = self._node.queues.get(name)
@@ -173,45 +177,20 @@ class NodeView:
             for name, of in protocol_stats(self._server)
         ]
 
+    def figures(self) -> dict[str, Any]:
+        """What the methods above say of the node as a whole."""
+        health, (wait, run) = self.health(), self.durations()
+        return {
+            "info": self.info(),
+            "commands": self.commands(),
+            "protocols": [attrs.asdict(of) for of in self.protocols()],
+            "nodes": self.nodes(),
+            "leaving": health.leaving,
+            "write_ok": not health.write_error,
+            "wait": attrs.asdict(wait),
+            "run": attrs.asdict(run),
+        }
+
 
 def _durations(histogram: Histogram) -> Durations:
     return Durations(_BOUNDS_S, tuple(histogram.counts()), histogram.sum_ms / 1000)
-
-
-class WatchedEvents(EventSink):
-    """Hands the events of jobs to a function. ``failed``: called when it raises; it gets no more
-    events then."""
-
-    def __init__(
-        self, watcher: Callable[[JobEvent], None], failed: Callable[[WatchedEvents], None]
-    ) -> None:
-        super().__init__()
-        self._watcher = watcher
-        self._failed = failed
-        self._ended = False
-
-    def added(self, job: JobRecord, ttl_s: int, reason: int, client_id: int, queued: bool) -> None:
-        self._report(ADDED, job.queue, job.id, reason, -1)
-        if queued:
-            self._report(QUEUED, job.queue, job.id, 0, -1)
-
-    def job(self, kind: int, job: JobRecord, reason: int, number: int, elapsed_ms: int) -> None:
-        self._report(kind, job.queue, job.id, reason, elapsed_ms)
-
-    def moved(self, kind: int, job: JobRecord, node_id: bytes) -> None:
-        self._report(kind, job.queue, job.id, 0, -1)
-
-    def paused(self, queue: bytes, flags: int) -> None:
-        """Not an event of a job."""
-
-    def flushed(self, jobs: int) -> None:
-        """Not an event of one job."""
-
-    def _report(self, kind: int, queue: bytes, job_id: bytes, reason: int, elapsed_ms: int) -> None:
-        if self._ended:
-            return
-        try:
-            self._watcher(JobEvent(kind, self.wall_us, queue, job_id, reason, elapsed_ms))
-        except Exception:
-            self._ended = True
-            self._failed(self)

@@ -35,7 +35,7 @@ class JobFailure:
         try:
             reason = f"{name}: {error}" if str(error) else name
             trace = "".join(traceback.format_exception(error))
-        except Exception:
+        except BaseException:
             # The __str__ of an exception is code of its author, which may fail as well.
             reason, trace = name, ""
         hopeless = isinstance(error, Hopeless | NotSerializable)

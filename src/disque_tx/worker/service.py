@@ -267,7 +267,7 @@ class Worker(Service):
             return
         try:
             call = self._routes.route(held.context.queue).call(held.context)
-        except Exception as error:
+        except BaseException as error:  # what a body makes of itself may raise SystemExit, too
             held.reply = error.reply if isinstance(error, UnknownTask) else None
             self._active -= 1
             self._failures.failed(held, JobFailure.of(error))

@@ -214,7 +214,7 @@ class Queue:
             value = self.serializer.loads(body)
         except Hopeless:
             raise
-        except Exception as error:
+        except BaseException as error:
             what = f"{type(error).__name__}: {error}"
             raise Undecodable(f"The body cannot be deserialized: {what}") from error
         if not isinstance(value, dict):

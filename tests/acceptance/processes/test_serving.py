@@ -149,7 +149,8 @@ class ServingTests(GroupTestCase):
             folder = group.folder / f"process-{number}"
             names = {path.name for path in folder.iterdir()}
             self.assertLessEqual({"disque.aof", "nodes.conf", "disque.log"}, names)
-        self.assertIn("All 2 processes serve clients", (group.folder / "disque.log").read_text())
+        log = group.folder / "disque.log"
+        wait_for(lambda: "All 2 processes serve clients" in log.read_text(), "they are ready")
 
 
 def tls_id(port: int) -> bytes:

@@ -20,9 +20,12 @@ from disque_tx.core import recovery
 from disque_tx.core.client import Client
 from disque_tx.core.overview.flushing import FLUSH_ANY, FLUSH_LOADED, FLUSH_QUEUED
 from disque_tx.core.overview.listing import BY_NAME, BY_QUEUED, ListRequest
+from disque_tx.core.overview.questions import PROCESSES
 from disque_tx.messages import ACKED, ACTIVE
 from tests.core.bench import copied
 from tests.core.peerbench import B, C, D, PeerCase
+
+_SOURCES = (b"queued", b"nodes", b"nodes-missing")
 
 
 class QuestionCase(PeerCase):
@@ -102,6 +105,21 @@ class AskingTests(QuestionCase):
                 )
             ),
         )
+
+    def test_processes(self) -> None:
+        """What is asked of a daemon of several processes is asked of these, and not of the rest
+        of the cluster; one that this process does not know yet is named as missing."""
+        client = self.connect()
+        self.node.membership.siblings = [B]
+        self.node.overview.count_jobs(client, b"q", PROCESSES, self.now_ms)
+        self.assertEqual([], [m for m in self.sent_to(C) if isinstance(m, QueryMessage)])
+        self.report(B, self.asked(B).number, *self.row(b"q", 5))
+        found = self.map_of(client)
+        self.assertEqual((5, 2, []), tuple(found[n] for n in _SOURCES))
+        self.node.membership.siblings = [D]
+        self.node.overview.count_jobs(client, b"q", PROCESSES, self.now_ms)
+        found = self.map_of(client)
+        self.assertEqual((0, 1, [D]), tuple(found[n] for n in _SOURCES))
 
     def test_silent_node(self) -> None:
         """After a second the answer is what is there, and names who is missing."""

@@ -57,7 +57,7 @@ class GopherPlugin:
 
     def factory(self, host: IHost) -> IProtocolFactory:
         self.host = host
-        if self.deed is refuse:
+        if self.deed in (refuse, resign):
             self.deed(None)
         made: Any = Factory.forProtocol(lambda: self.protocol(host, self.deed))
         return made  # type: ignore[no-any-return]
@@ -68,9 +68,28 @@ def fall_over(_: object) -> None:
     raise ZeroDivisionError("no\ngopher")
 
 
+class Sneaky(BaseException):
+    """No ``Exception``, as ``asyncio.CancelledError``."""
+
+
+def sneak(_: object) -> None:
+    """As :func:`fall_over`."""
+    raise Sneaky("no gopher")
+
+
+def leave(_: object) -> None:
+    """As :func:`fall_over`."""
+    raise SystemExit(3)
+
+
 def refuse(_: object) -> None:
     """A plugin that cannot be used at all."""
     raise ValueError("no gopher today")
+
+
+def resign(_: object) -> None:
+    """Another one, which calls ``sys.exit()``."""
+    raise SystemExit(1)
 
 
 class GuardCase(RootCase):
@@ -131,6 +150,19 @@ class RaiseTests(GuardCase):
         )
         self.check_alive()
 
+    def test_other_kinds(self) -> None:
+        """What is no ``Exception``, such as ``SystemExit``, ends no more than the connection."""
+        for deed in (sneak, leave):
+            self.listen(deed)
+            guarded, transport = self.connect()
+            guarded.dataReceived(b"x")
+            self.assertTrue(transport.disconnected)
+        self.assertEqual(2, len(self.lines()))
+        self.assertIn("gopher failed in dataReceived; the connection is closed", self.lines()[1])
+        self.listen(leave, lambda _host, deed: deed(None))
+        self.assertIsNone(self.connect()[0])
+        self.check_alive()
+
     def test_making(self) -> None:
         """A plugin that cannot even make a protocol serves nobody, and harms nobody."""
         self.listen(fall_over, lambda _host, deed: deed(None))
@@ -142,6 +174,8 @@ class RaiseTests(GuardCase):
         """A plugin that fails at the start is named in the error that ends the start."""
         with self.assertRaisesRegex(ConfigError, "listen gopher: the plugin failed: ValueError"):
             self.listen(refuse)
+        with self.assertRaisesRegex(ConfigError, "listen gopher: the plugin failed: SystemExit"):
+            self.listen(resign)
 
     def test_resp(self) -> None:
         """Disque's own protocol is served as on the main port, without a guard in between."""
@@ -188,12 +222,25 @@ class RaiseTests(GuardCase):
         self.assertIn("gopher failed in a watcher; it gets no more events", self.lines()[0])
         self.assertEqual(4, len(seen))
 
+    def test_watcher_of_other_kinds(self) -> None:
+        """Whatever a watcher raises, clients get the answers to their requests."""
+        plugin = self.listen(lambda _: None)
+        plugin.host.watch(sneak)
+        plugin.host.watch(leave)
+        client = self.dial()
+        answers = self.ask(client, "ADDJOB q b 0", "ADDJOB q b 0")
+        self.assertEqual(2, answers.count(b"D-"))
+        self.assertEqual(2, len(self.lines()))
+
     def test_timer(self) -> None:
         """A timer that raises is a line of the log."""
         plugin = self.listen(lambda _: None)
         plugin.host.reactor.callLater(1, fall_over, None)
         self.reactor.advance(1)
         self.assertIn("gopher failed in a timer", self.lines()[0])
+        plugin.host.reactor.callLater(1, leave, None)
+        self.reactor.advance(1)
+        self.assertEqual(2, len(self.lines()))
 
 
 class BusyTests(GuardCase):

@@ -25,6 +25,10 @@ from disque_tx.nodetable import HANDSHAKE, NodeEntry
 
 #: For how long answers are waited for.
 TIMEOUT_MS: Final = 1_000
+#: Who is asked: nobody else, all other nodes, the other processes of this daemon.
+HERE: Final = 0
+EVERYWHERE: Final = 1
+PROCESSES: Final = 2
 #: The answer of a node that wants to know how long the question holds: this and a time.
 TIME: Final = b"TIME"
 
@@ -72,12 +76,15 @@ class Questions:
         self._timeouts: Schedule[Question] = Schedule()
         self._last: i64 = 0
 
-    def ask(self, words: list[bytes], asker: Asker, now_ms: i64) -> None:
-        """Ask all other nodes that can answer."""
+    def ask(self, words: list[bytes], asker: Asker, scope: i64, now_ms: i64) -> None:
+        """Ask the other nodes of this scope that can answer."""
         self._last += 1
         question = Question(self._last, words, asker, now_ms + TIMEOUT_MS)
+        siblings = self._membership.siblings
         for entry in self._membership.nodes.values():
             if entry is self._membership.myself or entry.flags & HANDSHAKE:
+                continue
+            if scope == PROCESSES and entry.id not in siblings:
                 continue
             shared = self._shared_features(entry)
             form: list[bytes] = []
@@ -90,6 +97,9 @@ class Questions:
             if not shared & CAN_LOADED:
                 question.older.add(entry.id)
             self._peers.send(entry.id, QueryMessage(QUERY, question.number, form))
+        if scope == PROCESSES:
+            nodes = self._membership.nodes
+            question.missing += [one for one in siblings if one not in nodes]
         if question.waiting:
             self._open[int(question.number)] = question
             self._timeouts.add(question, question.end_ms)

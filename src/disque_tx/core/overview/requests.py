@@ -24,7 +24,7 @@ from disque_tx.core.overview.counts import Counts, number_of
 from disque_tx.core.overview.dialects import narrowed, understood
 from disque_tx.core.overview.flushing import FLUSH_ANY, Flushing
 from disque_tx.core.overview.listing import SORTS, Listing, ListRequest
-from disque_tx.core.overview.questions import TIME, Asker, Questions
+from disque_tx.core.overview.questions import HERE, TIME, Asker, Questions
 from disque_tx.core.overview.task import Receiver
 from disque_tx.core.state import State
 from disque_tx.core.waiters import Waiters
@@ -57,25 +57,23 @@ class Overview:
 
     # -- commands ----------------------------------------------------------------------------
 
-    def count_jobs(self, client: Client, name: bytes, everywhere: bool, now_ms: i64) -> None:
+    def count_jobs(self, client: Client, name: bytes, scope: i64, now_ms: i64) -> None:
         """QCOUNT: how many jobs of a queue there are, and where they stand."""
-        self._begin(client, CountAnswer(name), [b"COUNT", name], everywhere, now_ms)
+        self._begin(client, CountAnswer(name), [b"COUNT", name], scope, now_ms)
 
-    def list_queues(
-        self, client: Client, request: ListRequest, everywhere: bool, now_ms: i64
-    ) -> None:
+    def list_queues(self, client: Client, request: ListRequest, scope: i64, now_ms: i64) -> None:
         """QLIST: the queues, a page of them."""
         words = [b"LIST", request.pattern, b"%d" % request.sort, b"%d" % request.count]
         if request.after is not None:
             words += [b"%d" % request.after[0], request.after[1]]
-        self._begin(client, ListAnswer(request, everywhere), words, everywhere, now_ms)
+        self._begin(client, ListAnswer(request, scope != HERE), words, scope, now_ms)
 
     def flush_queue(
-        self, client: Client, name: bytes, states: i64, everywhere: bool, details: bool, now_ms: i64
+        self, client: Client, name: bytes, states: i64, scope: i64, details: bool, now_ms: i64
     ) -> None:
         """QFLUSH: end the jobs of a queue."""
         words = [b"FLUSH", name, b"%d" % states]
-        self._begin(client, FlushAnswer(details), words, everywhere, now_ms)
+        self._begin(client, FlushAnswer(details), words, scope, now_ms)
 
     def wait_for_job(self, client: Client, job_id: bytes, timeout_ms: i64, now_ms: i64) -> None:
         """WAITJOB: answer once a job has ended. Raises ``CommandError`` NOJOB for one that is not
@@ -94,18 +92,18 @@ class Overview:
             self._waiters.wait_for_ending(client, job_id, timeout_ms, now_ms)
 
     def _begin(
-        self, client: Client, answer: Answer, words: list[bytes], everywhere: bool, now_ms: i64
+        self, client: Client, answer: Answer, words: list[bytes], scope: i64, now_ms: i64
     ) -> None:
         if self._slices.count() >= _TASKS_MAX:
             raise CommandError("ERR", "Too many long requests are under way, try again later")
         self._now_ms = now_ms
-        Gathering(self, self._waiters, client, answer, everywhere).begin(words)
+        Gathering(self, self._waiters, client, answer, scope).begin(words)
 
     # -- work --------------------------------------------------------------------------------
 
-    def ask_others(self, words: list[bytes], asker: Asker) -> None:
-        """Ask all other nodes."""
-        self._questions.ask(words, asker, self._now_ms)
+    def ask_others(self, words: list[bytes], asker: Asker, scope: i64) -> None:
+        """Ask the other nodes of this scope."""
+        self._questions.ask(words, asker, scope, self._now_ms)
 
     def perform(self, words: list[bytes], receiver: Receiver) -> bool:
         """Answer a question of this node or of another one; ``False`` if it is none."""
@@ -242,12 +240,12 @@ class Gathering(Receiver):
     __slots__ = (
         "_answer",
         "_client",
-        "_everywhere",
         "_here",
         "_missing",
         "_nodes",
         "_others",
         "_overview",
+        "_scope",
         "_wait",
         "_waiters",
     )
@@ -258,13 +256,13 @@ class Gathering(Receiver):
         waiters: Waiters,
         client: Client,
         answer: Answer,
-        everywhere: bool,
+        scope: i64,
     ) -> None:
         self._overview = overview
         self._waiters = waiters
         self._client = client
         self._answer = answer
-        self._everywhere: bool = everywhere
+        self._scope: i64 = scope
         self._wait: i64 = 0
         self._nodes: i64 = 0
         self._missing: list[bytes] = []
@@ -282,9 +280,9 @@ class Gathering(Receiver):
         self._nodes = 0
         self._missing = []
         self._here = True
-        self._others = self._everywhere
-        if self._everywhere:
-            self._overview.ask_others(words, _Others(self))
+        self._others = self._scope != HERE
+        if self._others:
+            self._overview.ask_others(words, _Others(self), self._scope)
         self._overview.perform(words, self)
 
     def result(self, words: list[bytes]) -> None:

@@ -71,7 +71,7 @@ def standard_routes(host: IHost, sessions: Sessions) -> Routes:
     routes.add(*adding_routes(), *job_routes(), *scanning_routes())
     routes.add(*queue_routes(), *count_routes(), *emptying_routes(), *deadletter_routes())
     routes.add(*policy_routes(), *schedule_routes())
-    routes.add(*metrics_routes(host))
+    routes.add(*metrics_routes())
     routes.add(*node_routes(), *history_routes(host))
     routes.add(*event_routes(host), *life_routes(), *openapi_routes(routes))
     return routes

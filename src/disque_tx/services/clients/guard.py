@@ -1,7 +1,9 @@
 """Keeps faults in the code of a plugin away from everybody else.
 
 What a plugin's code raises ends the connection that it was about, and is one line of the log; what
-keeps the reactor busy is one line as well. Every line names the plugin.
+keeps the reactor busy is one line as well. Every line names the plugin. ``SystemExit``,
+``GeneratorExit`` and their like, which are no ``Exception``, end no more than that either: Twisted
+handles the signals that stop the daemon, so none of them comes from elsewhere.
 """
 
 from __future__ import annotations
@@ -122,7 +124,7 @@ class GuardedProtocol:
         outer, guard.connection = guard.connection, self
         try:
             guard.run(what, work, *args)
-        except Exception:
+        except BaseException:
             guard.failed(what, Failure(), "the connection is closed")
             self._broken = True
             self._transport.abortConnection()
@@ -146,7 +148,7 @@ class GuardedFactory:
         guard = self._guard
         try:
             protocol = guard.run("buildProtocol", self._wrapped.buildProtocol, addr)
-        except Exception:
+        except BaseException:
             guard.failed("buildProtocol", Failure(), "the connection is closed")
             return None
         return None if protocol is None else GuardedProtocol(guard, protocol)
@@ -171,5 +173,5 @@ class GuardedReactor:
     def _run(self, work: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         try:
             self._guard.run("a timer", lambda: work(*args, **named))
-        except Exception:
+        except BaseException:
             self._guard.failed("a timer", Failure(), "the timer is over")

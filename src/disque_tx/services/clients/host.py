@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,9 @@ from disque_tx.services.clients.guests import Guest, Guests, network_of_peer
 from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.clients.roles import Passwords
 from disque_tx.services.events.lookup import Lookup
-from disque_tx.services.interfaces import IHost, JobEvent, Role
-from disque_tx.services.view import NodeView, WatchedEvents
+from disque_tx.services.events.watching import Watch
+from disque_tx.services.interfaces import IHost, IProcesses, JobEvent, Role
+from disque_tx.services.view import NodeView
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
@@ -47,6 +48,7 @@ class PluginHost:
         self.reactor: Any = platform.reactor
         self.node_service = service
         self.view = NodeView(runtime.server, sinks, started)
+        self.processes: IProcesses | None = None
         self._runtime = runtime
         self._admission = Admission(runtime, settings, platform.log)
         self._sinks = sinks
@@ -107,15 +109,28 @@ class PluginHost:
         settings = self.settings
         return Lookup(settings.eventlog_dir, job_id) if settings.eventlog else None
 
-    def watch(self, watcher: Callable[[JobEvent], None]) -> Callable[[], None]:
+    def watch(
+        self,
+        watcher: Callable[[JobEvent], None],
+        kinds: Collection[int] = (),
+        wants: Callable[[bytes], bool] | None = None,
+    ) -> Callable[[], None]:
         """Report the events of jobs to ``watcher``, until the returned function is called, or it
         raises."""
+        guard, sinks = self._guard, self._sinks
 
-        def failed(sink: WatchedEvents) -> None:
+        def failed(watch: Watch) -> None:
             guard.failed("a watcher", Failure(), "it gets no more events")
-            self._sinks.remove(sink)
+            sinks.unwatch(watch)
 
-        guard = self._guard
-        sink = WatchedEvents(lambda event: guard.run("a watcher", watcher, event), failed)
-        self._sinks.add(sink)
-        return lambda: self._sinks.remove(sink)
+        def tell(events: list[JobEvent]) -> None:
+            for event in events:
+                if not watch.ended:
+                    watcher(event)
+
+        asked = None if wants is None else lambda queue: guard.run("a watcher", wants, queue)
+        watch = Watch(
+            list(kinds), asked, lambda events: guard.run("a watcher", tell, events), failed
+        )
+        sinks.watch(watch)
+        return lambda: sinks.unwatch(watch)

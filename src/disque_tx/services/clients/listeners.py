@@ -220,7 +220,9 @@ class Listeners(Service):
             factory: IProtocolFactory = plugin.factory(host)
         except ConfigError:
             raise
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise ConfigError(
                 f"listen {protocol}: the plugin failed: {type(error).__name__}: {error}"
             ) from error

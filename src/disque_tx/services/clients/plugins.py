@@ -47,7 +47,9 @@ def installed(interface: type[Interface]) -> Iterator[Any]:
     for module in getModule("twisted.plugins").iterModules():
         try:
             found = vars(module.load())
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # a program that calls sys.exit() is no reason to end
             _log.failure("The plugin {name} cannot be used", name=module.name)
             continue
         for plugin in found.values():

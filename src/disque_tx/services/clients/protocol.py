@@ -92,7 +92,7 @@ class RespProtocol(Protocol):
         transport: Any = self.transport
         transport.broken(error)
 
-    def failed(self, error: Exception) -> None:
+    def failed(self, error: BaseException) -> None:
         """A request met a fault of this program."""
         if self.session is not None:
             self._admission.report(self.session, Failure(error))

@@ -154,7 +154,8 @@ class EventLog(Service):
             self._submit(lambda: self._writer.rotate_old(now_s))
 
     def turn_ended(self) -> None:
-        """Write the events collected so far, if there are many."""
+        """Write the events collected so far, if there are many; watchers get theirs."""
+        self.sinks.turn_ended()
         if self.recorder.size() >= FLUSH_BYTES:
             self.flush()
 

@@ -7,6 +7,7 @@ from mypy_extensions import i64
 from disque_tx.core.node import Node
 from disque_tx.events import EventSink
 from disque_tx.messages import JobRecord
+from disque_tx.services.events.watching import Watch, Watchers
 
 
 class EventSinks:
@@ -15,6 +16,7 @@ class EventSinks:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._sinks: tuple[EventSink, ...] = ()
+        self._watchers = Watchers()
 
     def add(self, sink: EventSink) -> None:
         """Report events to this one, too."""
@@ -24,6 +26,25 @@ class EventSinks:
     def remove(self, sink: EventSink) -> None:
         """Report nothing to it any more; it may be gone already."""
         self._change(tuple(other for other in self._sinks if other is not sink))
+
+    def watch(self, watch: Watch) -> None:
+        """Report events to this watcher, too."""
+        watchers = self._watchers
+        if not watchers.watches:
+            self.add(watchers)
+        watchers.change([*watchers.watches, watch])
+
+    def unwatch(self, watch: Watch) -> None:
+        """Report nothing to it any more; it may be gone already."""
+        watch.ended = True
+        watchers = self._watchers
+        watchers.change([other for other in watchers.watches if other is not watch])
+        if not watchers.watches:
+            self.remove(watchers)
+
+    def turn_ended(self) -> None:
+        """Hand over what watchers want of this turn."""
+        self._watchers.hand_over()
 
     def _change(self, sinks: tuple[EventSink, ...]) -> None:
         self._sinks = sinks

@@ -82,15 +82,18 @@ class Hub:
         self._epoll.register(transport.fd, _WATCHED)
         try:
             protocol.makeConnection(transport)
-        except Exception:
+        except BaseException:
             self._give_up(transport)
         return True
 
     def _give_up(self, transport: FastTransport) -> None:
         """A protocol failed: its connection ends, the error is logged, and all others go on."""
-        failure = Failure()
-        self._reactor.callLater(0, failure.raiseException)
+        self._report()
         transport.abortConnection()
+
+    def _report(self) -> None:
+        """Let the reactor log the error that is being handled."""
+        self._reactor.callLater(0, Failure().raiseException)
 
     def want_writes(self, transport: FastTransport, wanted: bool) -> None:
         """Watch for the socket to take bytes, or no longer."""
@@ -113,7 +116,10 @@ class Hub:
         transport.shut()
         producer, transport.producer = transport.producer, None
         if producer is not None:
-            producer.stopProducing()
+            try:
+                producer.stopProducing()
+            except BaseException:  # the protocol is notified all the same
+                self._report()
         protocol, transport.protocol = transport.protocol, None
         protocol.connectionLost(reason)
 
@@ -150,7 +156,7 @@ class Hub:
                 transport.writable()
             if event & _READABLE and not transport.disconnected:
                 self._read(transport, event)
-        except Exception:
+        except BaseException:
             self._give_up(transport)
 
     def _read(self, transport: FastTransport, event: int) -> None:

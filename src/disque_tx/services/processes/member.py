@@ -21,7 +21,7 @@ from disque_tx.config.paths import os_error_text
 from disque_tx.core.addresses import is_loopback, plain_ip
 from disque_tx.core.node import Node
 from disque_tx.errors import CommandError, LocalError
-from disque_tx.nodetable import HANDSHAKE
+from disque_tx.nodetable import FAIL, HANDSHAKE, PFAIL
 from disque_tx.services.applied import APPLY
 from disque_tx.services.clients.listeners import Listeners
 from disque_tx.services.control import NodeControl
@@ -31,11 +31,14 @@ from disque_tx.services.processes.channel import Channel, Message
 from disque_tx.services.processes.children import Start
 from disque_tx.services.processes.entrances import MemberListeners
 from disque_tx.services.processes.figures import fields, figures
+from disque_tx.services.processes.gathering import Gathering
 from disque_tx.services.processes.leftovers import mark_path
 from disque_tx.services.processes.shares import share
 from disque_tx.services.root import NodeRoot
 
 REPORT_S: Final = 1.0
+#: As long as the parent waits for this process to reach the others.
+_JOINING_REPORT_S: Final = 0.05
 
 
 class MemberRoot(NodeRoot):
@@ -53,9 +56,14 @@ class MemberRoot(NodeRoot):
         self._end: Callable[[str], object] = log.warning
         self._processes: list[dict[str, Any]] = []
         self._received = 0
+        self._joined = False
         self._channel = Channel(reactor, sock, self._receive, self._orphaned)
         super().__init__(start.settings, log, reactor, die)
         self.common = start.common
+        self._gathering = Gathering(
+            start.number, self.plugin_host.view, reactor, self._channel.send
+        )
+        self.plugin_host.processes = self._gathering
         self._announced = bool(start.settings.cluster_announce_ip)
         self._loop = LoopingCall(self._report)
         self._loop.clock = reactor
@@ -97,6 +105,17 @@ class MemberRoot(NodeRoot):
         super().start_serving()
         self._channel.send(["ready"])
         self._meet()
+        self._join()
+
+    def _join(self) -> None:
+        """Report often, until the parent knows that this process reaches the others."""
+        if not self._joined and self._loop.running:
+            self._report()
+            self._reactor.callLater(_JOINING_REPORT_S, self._join)
+
+    def _is_serving(self) -> bool:
+        """Whether the start is complete: before that, jobs could get too few copies."""
+        return self._joined and super()._is_serving()
 
     def _leave(self) -> None:
         with self.runtime.turn() as node:
@@ -129,6 +148,12 @@ class MemberRoot(NodeRoot):
             self._entrances.adopt(rest[0], sock)
         elif kind == "status":
             self._learn(rest[0], rest[1])
+        elif kind == "joined":
+            self._joined = True
+        elif kind == "asked":
+            self._gathering.asked(*rest)
+        elif kind == "answered":
+            self._gathering.answered(*rest)
         elif kind == "set":
             self._apply(rest[0].encode("latin-1"), rest[1].encode("latin-1"))
         elif kind == "forget":
@@ -138,6 +163,14 @@ class MemberRoot(NodeRoot):
 
     def _learn(self, host_ip: str, processes: list[dict[str, Any]]) -> None:
         self._processes = processes
+        self._gathering.others = [
+            one["number"]
+            for one in processes
+            if one["state"] == "ready" and one["number"] != self._start.number
+        ]
+        membership = self.runtime.node.membership
+        ids = [one["id"].encode() for one in processes if one["id"]]
+        membership.siblings = [node_id for node_id in ids if node_id != membership.myself.id]
         if host_ip and not self._announced:
             self._announced = True
             self.settings.cluster_announce_ip = host_ip
@@ -193,6 +226,7 @@ class MemberRoot(NodeRoot):
             "figures": figures(self.server),
             "received": self._received,
             "work": len(node.jobs) + len(node.waiters.copies),
+            "reached": [one.decode() for one in membership.siblings if _reaches(node, one)],
             "nodes": sum(not one.flags & HANDSHAKE for one in membership.nodes.values()),
             "ip": "" if is_loopback(ip) else ip.decode(),
         }
@@ -244,6 +278,16 @@ class MemberRoot(NodeRoot):
         self._report()
         self._channel.close()
         return result
+
+
+def _reaches(node: Node, node_id: bytes) -> bool:
+    """Whether jobs and questions may be sent there."""
+    membership = node.membership
+    entry = membership.nodes.get(node_id)
+    if entry is None or entry.flags & (HANDSHAKE | PFAIL | FAIL):
+        return False
+    link = entry.link
+    return link is not None and (link.features != 0 or membership.features == 0)
 
 
 def _knows(node: Node, node_id: bytes) -> bool:

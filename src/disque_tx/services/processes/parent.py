@@ -27,6 +27,7 @@ from disque_tx.services.processes.balance import Balance
 from disque_tx.services.processes.channel import Message
 from disque_tx.services.processes.children import ChildProcess, Start, environment_of_children
 from disque_tx.services.processes.entrances import FrontListeners
+from disque_tx.services.processes.joining import Joining
 from disque_tx.services.processes.reports import Reports
 from disque_tx.services.processes.supervision import Supervision
 
@@ -64,6 +65,8 @@ class Parent(MultiService):
         self._reports = Reports(settings, self._supervision.members)
         self._listening = False
         self._serving = False
+        self._all_serve = False
+        self._joining = Joining(self._reports, self._supervision.members)
         self._count = shares.processes(settings)
         self._wanted = list(range(1, self._count + 1)) if self._count > 1 else [0]
         self._surplus = leftovers.surplus(settings, self._wanted)
@@ -158,14 +161,19 @@ class Parent(MultiService):
             supervision.has_opened(number)
             self._spread_reports()
         elif kind == "ready":
+            self._joining.begin(number, self._reactor.seconds())
             supervision.is_ready(number)
-            if self._listening:
-                self._take_connections([number])
             self._spread_reports()
         elif kind == "failed":
             supervision.has_failed(number, rest[0])
         elif kind == "report":
             self._reported(number, rest[0])
+        elif kind == "ask":
+            for other, member in supervision.members.items():
+                if member.child is not None and other != number:
+                    member.child.send(["asked", number, *rest])
+        elif kind == "answer":
+            self._send(rest[0], ["answered", number, *rest[1:]])
         elif kind == "set":
             self._set(rest[0], rest[1])
         elif kind == "shutdown":
@@ -174,6 +182,11 @@ class Parent(MultiService):
 
     def _reported(self, number: int, report: dict[str, Any]) -> None:
         self._reports.take(number, report)
+        if self._all_serve and self._joining.is_over(number, self._reactor.seconds()):
+            self._send(number, ["joined"])
+            if self._listening:
+                self._take_connections([number])
+            self._check_ready()
         figures = report["figures"]
         self._balance.report(number, figures["connected_clients"], report["received"])
         emptying = self._emptying.get(number)
@@ -196,6 +209,11 @@ class Parent(MultiService):
         self._log.level = self._settings.loglevel
         self._send_all(["set", name, value])
 
+    def _send(self, number: int, message: Message) -> None:
+        member = self._supervision.members.get(number)
+        if member is not None and member.child is not None:
+            member.child.send(message)
+
     def _send_all(self, message: Message) -> None:
         for member in self._supervision.members.values():
             if member.child is not None:
@@ -213,6 +231,7 @@ class Parent(MultiService):
 
     def _ended(self, number: int, how: str) -> None:
         self._balance.remove(number)
+        self._joining.end(number)
         self._reports.ended(number)
         self._supervision.ended(number, how)
 
@@ -226,7 +245,14 @@ class Parent(MultiService):
         self._started("")
 
     def ready(self) -> None:
-        """All serve clients."""
+        """All serve clients; the daemon is ready once they reach each other as well."""
+        self._all_serve = True
+        for number in self._supervision.members:
+            self._joining.begin(number, self._reactor.seconds())
+
+    def _check_ready(self) -> None:
+        if self._serving or not self._all_serve or self._joining.busy:
+            return
         self._serving = True
         self._settings.aof_enqueue_jobs_once = False  # each process has used it
         count = len(self._supervision.members)

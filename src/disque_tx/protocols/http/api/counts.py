@@ -37,8 +37,8 @@ NODES: Final = {"nodes": NUMBER, "nodes_missing": array(TEXT)}
 
 
 def cluster_words(exchange: Exchange) -> list[bytes]:
-    """The word of the request when all nodes are asked."""
-    return [b"CLUSTER"] if exchange.number(_CLUSTER.name) else []
+    """Who is asked: all nodes, or all processes of this daemon."""
+    return [b"CLUSTER" if exchange.number(_CLUSTER.name) else b"PROCESSES"]
 
 
 def nodes_value(reply: dict[bytes, Any]) -> dict[str, Any]:
@@ -55,8 +55,7 @@ def _counts(reply: dict[bytes, Any]) -> dict[str, Any]:
 
 
 def _row(exchange: Exchange, name: bytes, reply: dict[bytes, Any]) -> dict[str, Any]:
-    queue = exchange.host.view.queue(name)
-    pause = "none" if queue is None else queue.pause
+    pause = exchange.host.view.pause(name)
     return {"name": text(name), "url": url("counts", name), **_counts(reply), "pause": pause}
 
 

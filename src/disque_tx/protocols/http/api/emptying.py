@@ -42,8 +42,7 @@ async def flush(exchange: Exchange) -> dict[str, Any]:
         if state not in _STATES:
             raise bad_request(f"A state must be one of {', '.join(_STATES)}.")
         words += [b"STATE", state.encode()]
-    if take_flag(values, "everywhere"):
-        words.append(b"CLUSTER")
+    words.append(b"CLUSTER" if take_flag(values, "everywhere") else b"PROCESSES")
     reply = await exchange.call(*words)
     return {"count": reply[b"flushed"], **nodes_value(reply)}
 

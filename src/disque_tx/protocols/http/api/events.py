@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from twisted.internet.interfaces import IDelayedCall, IPushProducer
@@ -30,19 +30,22 @@ STALLED_S: Final = 30.0
 
 @implementer(IPushProducer)
 class Stream:
-    """One reader. ``ended``: called once, with this stream."""
+    """One reader. ``kinds``, ``wants``: of ``IHost.watch``. ``ended``: called once, with
+    this stream."""
 
     def __init__(
         self,
         exchange: Exchange,
-        wanted: Callable[[JobEvent], bool],
+        kinds: Collection[int],
+        wants: Callable[[bytes], bool] | None,
         ended: Callable[[Stream], None],
     ) -> None:
         self._host = exchange.host
         self._request = exchange.request
         self._may_go_on = exchange.may_go_on
         self._connection = exchange.connection
-        self._wanted = wanted
+        self._kinds = kinds
+        self._wants = wants
         self._ended = ended
         self._waiting: deque[JobEvent] = deque()
         self._dropped = 0
@@ -57,12 +60,10 @@ class Stream:
         request.notifyFinish().addBoth(lambda _: self._end())
         request.registerProducer(self, True)
         self._write(b": events of this node\n\n")
-        self._watch_ends = self._host.watch(self._happened)
+        self._watch_ends = self._host.watch(self._happened, self._kinds, self._wants)
         self._again(_KEEP_ALIVE_S)
 
     def _happened(self, event: JobEvent) -> None:
-        if not self._wanted(event):
-            return
         if len(self._waiting) >= WAITING_MAX:
             self._dropped += 1
             return
@@ -145,16 +146,14 @@ class Streams:
         if unknown:
             raise bad_request(f"There is no kind of event {unknown[0][:50]!r}.")
         numbers = {KIND_NAMES.index(kind) for kind in kinds}
-        matches = Pattern(exchange.word("queue") or "*").matches
+        pattern = exchange.word("queue") or "*"
+        wants = None if pattern == "*" else Pattern(pattern).matches
         if len(self._open) >= STREAMS_MAX:
             raise Problem(503, "STREAMS", f"At most {STREAMS_MAX} streams of events are open.")
 
-        def wanted(event: JobEvent) -> bool:
-            return (not numbers or event.kind in numbers) and bool(matches(event.queue))
-
         if exchange.request.method == b"HEAD":
             return Reply(content_type=_CONTENT_TYPE)
-        stream = Stream(exchange, wanted, self._open.discard)
+        stream = Stream(exchange, numbers, wants, self._open.discard)
         self._open.add(stream)
         stream.begin()
         return None

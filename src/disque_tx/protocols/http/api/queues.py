@@ -141,7 +141,7 @@ async def pause_queue(exchange: Exchange) -> dict[str, Any]:
     wanted = values.get("pause")
     if wanted not in _PAUSES:
         raise bad_request(f"pause must be one of {', '.join(_PAUSES)}.")
-    words = [wanted.encode(), *([b"BCAST"] if take_flag(values, "everywhere") else [])]
+    words = [wanted.encode(), b"BCAST" if take_flag(values, "everywhere") else b"PROCESSES"]
     if take_flag(values, "kept"):
         await keep_pause(exchange, queue, wanted.encode())
         words = [b"STATE"]

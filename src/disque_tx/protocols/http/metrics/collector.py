@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -15,7 +15,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from disque_tx.services.interfaces import Durations, INodeView
+from disque_tx.protocols.http.metrics.sums import Figures
 
 #: Name, help and field of INFO.
 _COUNTERS: Final = (
@@ -37,6 +37,7 @@ _COUNTERS: Final = (
     ("disque_aof_delayed_syncs", "Syncs of the log that were late", "aof_delayed_fsync"),
 )  # fmt: skip
 _GAUGES: Final = (
+    ("disque_processes", "Processes of the daemon that are in these figures", "processes_counted"),
     ("disque_jobs_registered", "Jobs known to this node, copies included", "registered_jobs"),
     ("disque_jobs_queued", "Jobs in queues", "queued_jobs"),
     ("disque_jobs_in_hand", "Jobs in the hands of clients", "jobs_in_hand"),
@@ -65,10 +66,10 @@ _CPU: Final = (("user", "used_cpu_user"), ("system", "used_cpu_sys"))
 
 
 class NodeCollector(Collector):
-    """Reads the node's plain counters whenever it is asked."""
+    """Makes metrics of the figures of a node, or of the sums of several."""
 
-    def __init__(self, view: INodeView) -> None:
-        self._view = view
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
 
     def describe(self) -> list[Metric]:
         """Nothing: names are not checked by collecting everything once."""
@@ -76,7 +77,7 @@ class NodeCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All families."""
-        info = self._view.info()
+        info = self._figures["info"]
         yield InfoMetricFamily(
             "disque_build",
             "The program",
@@ -95,7 +96,7 @@ class NodeCollector(Collector):
         yield from self._commands()
         yield from self._protocols()
         yield from self._states()
-        wait, run = self._view.durations()
+        wait, run = self._figures["wait"], self._figures["run"]
         yield _histogram(
             "disque_job_wait_seconds", "From queueing, after any DELAY, to delivery", wait
         )
@@ -108,41 +109,42 @@ class NodeCollector(Collector):
         times = CounterMetricFamily(
             "disque_command_seconds", "Time spent on it", labels=["command"]
         )
-        for name, count, spent_us in self._view.commands():
+        for name, count, spent_us in self._figures["commands"]:
             calls.add_metric([name], count)
             times.add_metric([name], spent_us / 1_000_000)
         yield calls
         yield times
 
     def _protocols(self) -> Iterator[Metric]:
-        figures = self._view.protocols()
+        figures = self._figures["protocols"]
         connected = GaugeMetricFamily(
             "disque_protocol_clients", "Connected clients of a protocol", labels=["protocol"]
         )
         for of in figures:
-            connected.add_metric([of.name], of.connected)
+            connected.add_metric([of["name"]], of["connected"])
         yield connected
         for name, text, field in _PROTOCOLS:
             family = CounterMetricFamily(f"disque_protocol_{name}", text, labels=["protocol"])
             for of in figures:
-                family.add_metric([of.name], getattr(of, field))
+                family.add_metric([of["name"]], of[field])
             yield family
 
     def _states(self) -> Iterator[Metric]:
         nodes = GaugeMetricFamily(
             "disque_cluster_nodes", "Nodes that this one knows", labels=["state"]
         )
-        for state, count in self._view.nodes().items():
+        for state, count in self._figures["nodes"].items():
             nodes.add_metric([state], count)
         yield nodes
-        health = self._view.health()
-        yield GaugeMetricFamily("disque_leaving", "The node is leaving", int(health.leaving))
         yield GaugeMetricFamily(
-            "disque_aof_write_ok", "The log can be written", int(not health.write_error)
+            "disque_leaving", "The node is leaving", int(self._figures["leaving"])
+        )
+        yield GaugeMetricFamily(
+            "disque_aof_write_ok", "The log can be written", int(self._figures["write_ok"])
         )
 
 
-def _histogram(name: str, text: str, durations: Durations) -> Metric:
-    bounds = (*map(str, durations.bounds_s), "+Inf")
-    buckets = zip(bounds, map(float, accumulate(durations.counts)), strict=True)
-    return HistogramMetricFamily(name, text, list(buckets), durations.sum_s)
+def _histogram(name: str, text: str, durations: dict[str, Any]) -> Metric:
+    bounds = (*map(str, durations["bounds_s"]), "+Inf")
+    buckets = zip(bounds, map(float, accumulate(durations["counts"])), strict=True)
+    return HistogramMetricFamily(name, text, list(buckets), durations["sum_s"])

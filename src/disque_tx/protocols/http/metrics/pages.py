@@ -10,25 +10,36 @@ from prometheus_client.exposition import choose_encoder
 from disque_tx.protocols.http.exchange import Exchange, Reply
 from disque_tx.protocols.http.metrics.collector import NodeCollector
 from disque_tx.protocols.http.metrics.perqueue import FAMILIES, NameFilter, queue_metrics
-from disque_tx.protocols.http.problems import bad_request
+from disque_tx.protocols.http.metrics.sums import Figures, summed
+from disque_tx.protocols.http.problems import Problem, bad_request
 from disque_tx.protocols.http.routes import LIST_BYTES, Parameter, Route
 from disque_tx.services.interfaces import IHost
 
+_PROCESSES_MAX: Final = 128
 _PLAIN: Final = "text/plain"
 _OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0"
 
 
+async def _figures(host: IHost, number: int) -> Figures:
+    """The sums over the processes of the daemon, or the figures of the one with this number."""
+    found = {1: host.view.figures()} if host.processes is None else await host.processes.gather()
+    if not number:
+        return summed(list(found.values()))
+    if number not in found:
+        raise Problem(404, "NOPROCESS", "There is no process with this number, or it is away.")
+    return summed([found[number]])
+
+
 class Pages:
-    """The metrics of one node."""
+    """The metrics of one daemon."""
 
-    def __init__(self, host: IHost) -> None:
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(NodeCollector(host.view))
-
-    def summary(self, exchange: Exchange) -> Reply:
-        """The node as a whole: always a few hundred lines."""
+    async def summary(self, exchange: Exchange) -> Reply:
+        """The daemon as a whole: always a few hundred lines."""
         encode, content_type = choose_encoder(_accepted(exchange))
-        return Reply(encode(self._registry), content_type=content_type)
+        figures = await _figures(exchange.host, exchange.number("process"))
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(NodeCollector(figures))
+        return Reply(encode(registry), content_type=content_type)
 
     def detailed(self, exchange: Exchange) -> Reply:
         """Figures of every queue that is asked for."""
@@ -49,11 +60,16 @@ def _accepted(exchange: Exchange) -> str:
     return _OPENMETRICS if "application/openmetrics-text" in exchange.accept else ""
 
 
-def metrics_routes(host: IHost) -> list[Route]:
+def metrics_routes() -> list[Route]:
     """Both pages."""
-    pages = Pages(host)
+    pages = Pages()
     return [
-        Route("GET", "/metrics", pages.summary, "Metrics of the node", content_type=_PLAIN),
+        Route(
+            "GET", "/metrics", pages.summary,
+            "Metrics of the daemon: the sums over its processes, or those of one",
+            (Parameter("process", "Its number; 0 for all", "integer", 0, 0, _PROCESSES_MAX),),
+            content_type=_PLAIN, errors=(404,),
+        ),
         Route(
             "GET", "/metrics/detailed", pages.detailed, "Metrics of its queues",
             (

@@ -1,0 +1,92 @@
+"""HTTP of a daemon of several processes: it is about the daemon, whichever process answers."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from tests.acceptance.daemon import Daemon, free_port, wait_for
+from tests.acceptance.processes.group import Group, GroupTestCase
+
+_SCRAPES = 6
+
+
+class HttpTests(GroupTestCase):
+    """Three processes, each asked many times, for connections go to one after the other."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.http = free_port()
+        self.processes = self.group(3, f"listen http tcp:{self.http}:interface=127.0.0.1")
+
+    def fetch(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """The answer to one request, on a connection of its own."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        request = Request(f"http://127.0.0.1:{self.http}{path}", data, headers)
+        with urlopen(request) as answer:
+            text = answer.read().decode()
+        return json.loads(text) if path.startswith("/api") else text
+
+    def metric(self, name: str, query: str = "") -> float:
+        """One sample of the metrics."""
+        lines = self.fetch(f"/metrics{query}").splitlines()
+        (value,) = [line.split()[1] for line in lines if line.split()[0] == name]
+        return float(value)
+
+    def add(self, daemon: Group, number: int, queue: str, count: int) -> None:
+        """Jobs, added at one process."""
+        for _ in range(count):
+            daemon.ask(daemon.own_port(number), "ADDJOB", queue, "b", 0, "REPLICATE", 1)
+
+    def test_sums(self) -> None:
+        """Metrics and counts are the same at every request, and those of the daemon."""
+        self.processes.start()
+        for number in (1, 2, 3):
+            self.add(self.processes, number, f"q{number}", number)
+        added = {self.metric("disque_jobs_added_total") for _ in range(_SCRAPES)}
+        self.assertEqual({6.0}, added)
+        single = [
+            self.metric("disque_jobs_added_total", f"?process={number}") for number in (1, 2, 3)
+        ]
+        self.assertEqual([1.0, 2.0, 3.0], single)
+        self.assertEqual(3, self.metric("disque_processes"))
+        with self.assertRaises(HTTPError) as caught:
+            self.fetch("/metrics?process=4")
+        self.assertEqual(404, caught.exception.code)
+        for _ in range(_SCRAPES):
+            listed = self.fetch("/api/v1/counts?sort=name")
+            self.assertEqual(
+                [("q1", 1), ("q2", 2), ("q3", 3)],
+                [(row["name"], row["queued"]) for row in listed["queues"]],
+            )
+            self.assertEqual((3, []), (listed["nodes"], listed["nodes_missing"]))
+            self.assertEqual(3, self.fetch("/api/v1/counts/q3")["queued"])
+        self.assertEqual(3, self.fetch("/api/v1/queues/q3/flush", {"queue": "q3"})["count"])
+
+    def all_say(self, pause: str) -> bool:
+        """Whether the queue has this state in every process."""
+        ports = [self.processes.own_port(number) for number in (1, 2, 3)]
+        return {self.processes.ask(port, "PAUSE", "q", "state") for port in ports} == {pause}
+
+    def test_pause(self) -> None:
+        """A pause holds in every process, and ends in every process."""
+        self.processes.start()
+        for wanted in ("in", "none"):
+            self.assertEqual(
+                {"pause": wanted}, self.fetch("/api/v1/queues/q/pause", {"pause": wanted})
+            )
+            wait_for(partial(self.all_say, wanted), f"the queue is {wanted} in all processes")
+
+    def test_ready(self) -> None:
+        """Once the daemon is ready, jobs get their copies: its processes know each other."""
+        Daemon.start(self.processes)
+        wait_for(lambda: "processes serve clients" in self.processes.log(), "the daemon is ready")
+        for number in (1, 2, 3):
+            answer = self.processes.ask(
+                self.processes.own_port(number), "ADDJOB", "q", "b", 0, "REPLICATE", 3
+            )
+            self.assertTrue(str(answer).startswith("D-"), answer)
