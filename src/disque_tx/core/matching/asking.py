@@ -121,11 +121,13 @@ class Asking:
     def some_by_name(self, selector: Selector, nodes: list[bytes], cursor: int) -> tuple[int, int]:
         """Ask these nodes for jobs of known queues, some of those that match; the next cursor, 0 at
         the end, and for how many queues."""
-        seen = asked = 0
+        asked = 0
+        seen: i64 = 0
         while True:
             cursor, queues = self._queues.table.scan(cursor)
-            seen += len(queues) + 1
+            seen += 1
             for queue in queues:
+                seen += selector.price(queue.name)
                 if self._is_wanted(selector, queue):
                     asked += 1
                     for node in nodes:
