@@ -322,5 +322,5 @@ class CreationTests(ScanCase):
             reply = self.call(jscan, b"JSCAN", b"0", b"BUSYLOOP", b"REASON", pattern)
             assert isinstance(reply, list) and isinstance(reply[1], list)
             self.assertEqual(expected, set(reply[1]), pattern)
-        line = b"ERR REASON longer than 1024 bytes"
-        self.assert_refused(line, jscan, b"JSCAN", b"0", b"REASON", b"*" * 1025)
+        line = b"ERR REASON longer than 256 bytes"
+        self.assert_refused(line, jscan, b"JSCAN", b"0", b"REASON", b"*" * 257)

@@ -7,6 +7,7 @@ from typing import Final
 from disque_tx.commands.arguments import cursor, required_integer
 from disque_tx.commands.context import Server
 from disque_tx.commands.jobs import show_job
+from disque_tx.core.bounds import check_glob
 from disque_tx.core.client import Client
 from disque_tx.core.job import Job
 from disque_tx.core.queues import PAUSE_ALL, PAUSE_IN, PAUSE_NAMES, PAUSE_NONE, PAUSE_OUT, Queue
@@ -14,7 +15,6 @@ from disque_tx.core.redelivery.letters import letter_reason
 from disque_tx.errors import CommandError, syntax_error
 from disque_tx.globs import glob_match
 from disque_tx.messages import STATE_NAMES
-from disque_tx.tablemessages import PATTERN_BYTES_MAX
 
 _PAUSE_OPTIONS: Final = {b"IN": PAUSE_IN, b"OUT": PAUSE_OUT, b"ALL": PAUSE_ALL}
 #: Parts of the table looked at per item wanted, when few items match.
@@ -85,6 +85,7 @@ def qstat(server: Server, client: Client, argv: list[bytes]) -> None:
 
 def pause(server: Server, client: Client, argv: list[bytes]) -> None:
     """PAUSE queue option [option ...]"""
+    server.node.queues.check(argv[1])
     flags = PAUSE_NONE
     change = False
     everywhere = False
@@ -148,8 +149,7 @@ class _Scan:
                 raise CommandError("ERR", "Invalid REPLY type, try ID or ALL")
             value = value.upper()
         elif word == b"REASON":
-            if len(value) > PATTERN_BYTES_MAX:
-                raise CommandError("ERR", f"REASON longer than {PATTERN_BYTES_MAX} bytes")
+            check_glob("REASON", value)
         elif word != b"QUEUE":
             required_integer(value)
         self.options.append((word, value))
