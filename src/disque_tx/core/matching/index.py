@@ -118,6 +118,10 @@ class Matching:
             self._rest(selector)
         return selector
 
+    def knows(self, patterns: list[bytes], excepts: list[bytes]) -> bool:
+        """Whether there is a selector for these globs."""
+        return (tuple(patterns), tuple(excepts)) in self._by_key
+
     def of_client(self, client: Client) -> Selector:
         """The selector with which a client is blocked."""
         return self._by_number[int(client.blocked_selector)]

@@ -32,6 +32,8 @@ from disque_tx.messages import QUEUED
 #: Jobs looked at per turn, and bytes of their bodies.
 SLICE: Final = 100
 SLICE_BYTES: Final = 4 * 1024 * 1024
+#: A letter is read and decoded: that takes longer than to copy it.
+_LETTER_PRICE: Final = 4
 #: Jobs of one request that wait for their copies at a time.
 WINDOW: Final = 200
 _NO_LIMIT: Final = 1 << 62
@@ -196,7 +198,7 @@ class Moves:
                 if move.request.ids is None:
                     move.seen = 0
                 continue
-            self._bytes_left -= job.body_bytes
+            self._bytes_left -= job.body_bytes * (_LETTER_PRICE if move.request.dead else 1)
             request = _new_job(job, move.request, now_ms)
             if request is None:
                 continue
