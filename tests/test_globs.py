@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.globs import escaped, glob_match, is_glob
+from disque_tx.globs import escaped, glob_match, is_glob, is_plain
 from tests import profiles  # noqa: F401
 
 
@@ -57,9 +57,29 @@ class GlobTests(SynchronousTestCase):
         expected = re.fullmatch(same, text) is not None
         self.assertEqual(expected, glob_match(pattern.encode(), text.encode()))
 
+    @settings(deadline=None)
+    @given(
+        st.text("ab*?[]^-\\", max_size=10).map(str.encode),
+        st.text("ab*?[]^-\\", max_size=8).map(str.encode),
+    )
+    @example(b"[a-]b]*", b"]b]")
+    @example(b"*[^", b"a")
+    @example(b"[a\\", b"\\")
+    @example(b"*a?*?b", b"aab")
+    def test_agrees_with_simple_matcher(self, pattern: bytes, text: bytes) -> None:
+        """Patterns mean what they always meant, damaged ones as well: policies rest on them."""
+        self.assertEqual(simple_match(pattern, text), glob_match(pattern, text))
+
     def test_many_stars(self) -> None:
-        """A hostile pattern cannot block the node: with simple backtracking this would not end."""
+        """A hostile pattern cannot block the node: with backtracking these would not end."""
         self.assertFalse(glob_match(b"*a" * 500 + b"b", b"a" * 1000))
+        self.assertFalse(glob_match(b"*" + b"a" * 10_000 + b"b", b"a" * 1_000_000))
+        self.assertFalse(glob_match(b"*" + b"[a-z]" * 5_000 + b"[0-9]*", b"a" * 20_000))
+
+    def test_is_plain(self) -> None:
+        """A pattern without special characters is a name, and may be as long as one."""
+        plain = [text for text in (b"a", b"a*", b"a?", b"[a]", b"a]", b"\\a") if is_plain(text)]
+        self.assertEqual([b"a", b"a]"], plain)
 
     @given(st.binary(max_size=12), st.binary(max_size=12))
     def test_escaped(self, text: bytes, other: bytes) -> None:
@@ -71,3 +91,38 @@ class GlobTests(SynchronousTestCase):
         """A name without special characters is no pattern."""
         globs = [text for text in (b"a", b"a*", b"a?", b"[a]", b"a]", b"") if is_glob(text)]
         self.assertEqual([b"a*", b"a?", b"[a]"], globs)
+
+
+def simple_match(pattern: bytes, text: bytes) -> bool:
+    """The definition of a match, byte by byte, with every way that a star can go."""
+    if not pattern:
+        return not text
+    if pattern[:1] == b"*":
+        return any(simple_match(pattern[1:], text[at:]) for at in range(len(text) + 1))
+    if not text:
+        return False
+    used = 1
+    fits = pattern[:1] in (b"?", text[:1])
+    if pattern[:1] == b"[":
+        fits, used = simple_class(pattern, text[0])
+    elif pattern[:1] == b"\\" and len(pattern) > 1:
+        fits, used = pattern[1] == text[0], 2
+    return fits and simple_match(pattern[used:], text[1:])
+
+
+def simple_class(pattern: bytes, byte: int) -> tuple[bool, int]:
+    """Whether the byte is in the class that the pattern begins with, and how long the class is."""
+    negated = pattern[1:2] == b"^"
+    at = 2 if negated else 1
+    found = False
+    while at < len(pattern) and pattern[at : at + 1] != b"]":
+        low = high = pattern[at]
+        if pattern[at : at + 1] == b"\\" and at + 1 < len(pattern):
+            at += 1
+            low = high = pattern[at]
+        elif pattern[at + 1 : at + 2] == b"-" and at + 2 < len(pattern):
+            low, high = sorted((pattern[at], pattern[at + 2]))
+            at += 2
+        found = found or low <= byte <= high
+        at += 1
+    return found != negated, min(at + 1, len(pattern))

@@ -331,7 +331,7 @@ class GetMatchTests(JobsCase):
 
     def test_bounds(self) -> None:
         """A megabyte of pattern, and very many of them, are refused by name."""
-        line = b"ERR Pattern longer than 1024 bytes"
+        line = b"ERR Pattern longer than 256 bytes"
         self.assert_refused(line, getjob, b"GETJOB", b"MATCH", b"*" * 1_048_576)
         line = b"ERR More than 100 patterns in one GETJOB"
         self.assert_refused(line, getjob, b"GETJOB", b"MATCH", *[b"*"] * 101)

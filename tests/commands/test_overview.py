@@ -170,7 +170,18 @@ class ListTests(OverviewCase):
     def test_hostile_pattern(self) -> None:
         """A pattern of many stars ends as fast as any."""
         self.add(b"a" * 200)
-        self.assertEqual([], self.page(b"MATCH", b"a*" * 400 + b"b")[0])
+        self.assertEqual([], self.page(b"MATCH", b"a*" * 127 + b"b")[0])
+
+    def test_long_names(self) -> None:
+        """Names that take long to match are looked at over more turns than short ones."""
+        for number in range(150):
+            self.node.queues.obtain(b"%03d" % number + b"a" * 1_000, self.node.now_ms)
+        pattern = b"*" + b"[a-z]" * 40 + b"0*"
+        self.assertEqual([], self.answers(overview.qlist, b"QLIST", b"MATCH", pattern))
+        self.turns(5)
+        self.assertTrue(self.client.blocked)
+        self.turns(50)
+        self.assertEqual({b"cursor", b"queues"}, set(self.answer()) & {b"cursor", b"queues"})  # type: ignore[arg-type]
 
     def test_queues_without_queue(self) -> None:
         """A queue of which all jobs are delayed is in the list, whether it exists or not."""

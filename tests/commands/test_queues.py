@@ -274,6 +274,26 @@ class JscanTests(ScanCase):
         self.assertEqual((30, job_id), (len(items[0]), items[0][1]))
         self.assertEqual((b"0", [Status(job_id)]), self.step(jscan, b"reply", b"ID"))
 
+    def test_large_jobs(self) -> None:
+        """What one answer describes is bounded; the cursor leads to all others, also from a busy
+        loop, so that no client takes the memory of a node."""
+        ids = {self.add(b"q", b"b" * 1_048_576, b"0") for _ in range(40)}
+        for words in ((b"COUNT", b"100"), (b"BUSYLOOP",), (b"COUNT", b"-1")):
+            cursor, some = self.step(jscan, *words, b"REPLY", b"all")
+            self.assertNotEqual(b"0", cursor)
+            self.assertTrue(8 <= len(some) <= 16, len(some))
+        found = self.all(jscan, b"COUNT", b"100", b"REPLY", b"all")
+        self.assertEqual(ids, {item[1] for item in found if isinstance(item, list)})
+
+    def test_letters_in_parts(self) -> None:
+        """A look for a reason reads so many letters at a time, and finds all of them."""
+        letter = letter_body(make_job(1), b"timeout " * 1_000, ME, True, 0)
+        ids = {Status(self.add(b"dead:q", letter, b"0")) for _ in range(100)}
+        cursor, some = self.step(jscan, b"COUNT", b"1000", b"REASON", b"timeout*")
+        self.assertNotEqual(b"0", cursor)
+        self.assertLess(len(some), 90)
+        self.assertEqual(ids, set(self.all(jscan, b"COUNT", b"1000", b"REASON", b"timeout*")))
+
     def test_dummies_are_hidden(self) -> None:
         """Records of acknowledgements without a job are not listed; a job without nodes is."""
         first, second = self.add(b"q", b"b", b"0"), self.add(b"q", b"b", b"0")
@@ -331,5 +351,35 @@ class CreationTests(ScanCase):
             reply = self.call(jscan, b"JSCAN", b"0", b"BUSYLOOP", b"REASON", pattern)
             assert isinstance(reply, list) and isinstance(reply[1], list)
             self.assertEqual(expected, set(reply[1]), pattern)
-        line = b"ERR REASON longer than 1024 bytes"
-        self.assert_refused(line, jscan, b"JSCAN", b"0", b"REASON", b"*" * 1025)
+        line = b"ERR REASON longer than 256 bytes"
+        self.assert_refused(line, jscan, b"JSCAN", b"0", b"REASON", b"*" * 257)
+
+
+class ReaderTests(JobsCase):
+    """What a client with the read-only password may ask for at once."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for number in range(3):
+            self.add(b"q", b"%d" % number * 5_000_000, b"0")
+        self.client.reader = True
+
+    def test_counts(self) -> None:
+        """A reader cannot ask for everything in one step, by any number."""
+        line = b"ERR COUNT must be between 1 and 10000 with the read-only password"
+        for count in (b"0", b"-1", b"10001", b"9000000000000000000"):
+            for handler, name in ((qscan, b"QSCAN"), (jscan, b"JSCAN")):
+                self.assert_refused(line, handler, name, b"0", b"COUNT", count)
+        line = b"ERR count must be between -10000 and 10000 with the read-only password"
+        for count in (b"10001", b"-10001"):
+            self.assert_refused(line, qpeek, b"QPEEK", b"q", count)
+        for count in (b"1", b"10000"):
+            self.call(qscan, b"QSCAN", b"0", b"COUNT", count)
+
+    def test_peek(self) -> None:
+        """Of large jobs a reader sees as many as fit into an answer, at least one."""
+        for count, bodies in ((b"3", [b"0"]), (b"-10000", [b"2"]), (b"1", [b"0"])):
+            reply = self.call(qpeek, b"QPEEK", b"q", count)
+            assert isinstance(reply, list)
+            seen = [item[2] for item in reply if isinstance(item, list)]
+            self.assertEqual([body * 5_000_000 for body in bodies], seen)

@@ -9,13 +9,13 @@ from mypy_extensions import i64
 
 from disque_tx.commands.arguments import NOT_A_NUMBER, integer, job_ids, timeout_ms
 from disque_tx.commands.context import Server
+from disque_tx.core.bounds import check_glob
 from disque_tx.core.client import Client
 from disque_tx.core.overview.flushing import FLUSH_QUEUED, FLUSH_STATES
 from disque_tx.core.overview.listing import BY_QUEUED, SORTS, ListRequest
 from disque_tx.core.overview.questions import EVERYWHERE, HERE, PROCESSES
 from disque_tx.core.overview.requests import ROWS_MAX
 from disque_tx.errors import CommandError, syntax_error
-from disque_tx.tablemessages import PATTERN_BYTES_MAX
 
 _DEFAULT_ROWS: Final = 100
 
@@ -67,8 +67,7 @@ def qlist(server: Server, client: Client, argv: list[bytes]) -> None:
 
 def _set_option(request: ListRequest, word: bytes, value: bytes) -> None:
     if word == b"MATCH":
-        if len(value) > PATTERN_BYTES_MAX:
-            raise CommandError("ERR", f"MATCH pattern longer than {PATTERN_BYTES_MAX} bytes")
+        check_glob("MATCH pattern", value)
         request.pattern = value
     elif word == b"SORT":
         if value.lower() not in SORTS:

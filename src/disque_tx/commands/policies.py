@@ -64,6 +64,7 @@ def _list(server: Server, client: Client, argv: list[bytes]) -> None:
 
 def _get(server: Server, client: Client, argv: list[bytes]) -> None:
     """GET queue"""
+    server.node.queues.check(argv[2])
     sources = server.node.policies.sources(argv[2])
     replies = client.replies
     replies.array(len(sources))

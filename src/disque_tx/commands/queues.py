@@ -4,23 +4,36 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from disque_tx.commands.arguments import cursor, required_integer
 from disque_tx.commands.context import Server
 from disque_tx.commands.jobs import show_job
+from disque_tx.core.bounds import check_glob
 from disque_tx.core.client import Client
 from disque_tx.core.job import Job
 from disque_tx.core.queues import PAUSE_ALL, PAUSE_IN, PAUSE_NAMES, PAUSE_NONE, PAUSE_OUT, Queue
-from disque_tx.core.redelivery.letters import letter_reason
+from disque_tx.core.redelivery.letters import letter_outline, letter_reason
 from disque_tx.core.rules.pausing import Pause
 from disque_tx.errors import CommandError, syntax_error
-from disque_tx.globs import glob_match
+from disque_tx.globs import Glob
 from disque_tx.messages import STATE_NAMES, ReplySink
-from disque_tx.tablemessages import PATTERN_BYTES_MAX
 
 _PAUSE_OPTIONS: Final = {b"IN": PAUSE_IN, b"OUT": PAUSE_OUT, b"ALL": PAUSE_ALL}
 #: Parts of the table looked at per item wanted, when few items match.
 _PARTS_PER_ITEM: Final = 10
 _DEFAULT_COUNT: Final = 100
+#: What one call returns at the most without BUSYLOOP, and the buckets that it looks at.
+SCANNED_MAX: Final = 10_000
+_PARTS_MAX: Final = 20_000
+#: Bytes of jobs that one call describes, and of letters that it reads. A job counts as some more
+#: bytes than its body has, a letter as a part of them: most of it is skipped.
+REPLY_BYTES_MAX: Final = 8 * 1024 * 1024
+_SHOWN_BYTES: Final = 16 * 1024
+READ_BYTES_MAX: Final = 512 * 1024
+_LOOKED_BYTES: Final = 256
+_SKIPPED: Final = 64
+_FOR_READERS: Final = "with the read-only password"
 _NO_FILTER: Final = -1
 _NS_PER_MS: Final = 1_000_000
 
@@ -36,13 +49,27 @@ def qpeek(server: Server, client: Client, argv: list[bytes]) -> None:
     count = required_integer(argv[2])
     queue = server.node.queues.get(argv[1])
     jobs: list[Job] = []
+    if client.reader and abs(count) > SCANNED_MAX:
+        raise CommandError(
+            "ERR", f"count must be between -{SCANNED_MAX} and {SCANNED_MAX} {_FOR_READERS}"
+        )
     if queue is not None and count != 0:
         # Never more than are there: what follows computes in the machine's words. The comparison
         # does not, since the count without its sign may be 2 ** 63.
         held: int = queue.jobs.size
         wanted = min(abs(count), held)
         jobs = queue.jobs.oldest(wanted) if count > 0 else queue.jobs.newest(wanted)
-    client.replies.jobs(list(jobs), False)
+    client.replies.jobs(list(_first_bytes(jobs) if client.reader else jobs), False)
+
+
+def _first_bytes(jobs: list[Job]) -> list[Job]:
+    """As many jobs as one answer to a reader describes; at least the first."""
+    size: i64 = 0
+    for place in range(len(jobs)):
+        size += jobs[place].body_bytes
+        if place and size > REPLY_BYTES_MAX:
+            return jobs[:place]
+    return jobs
 
 
 def qstat(server: Server, client: Client, argv: list[bytes]) -> None:
@@ -97,6 +124,7 @@ def _show_pause(replies: ReplySink, said: Pause | None) -> None:
 
 def pause(server: Server, client: Client, argv: list[bytes]) -> None:
     """PAUSE queue option [option ...]"""
+    server.node.queues.check(argv[1])
     flags = PAUSE_NONE
     change = False
     everywhere = False
@@ -129,9 +157,12 @@ def pause(server: Server, client: Client, argv: list[bytes]) -> None:
 
 
 class _Scan:
-    """The words of a QSCAN or JSCAN: cursor, COUNT, BUSYLOOP, and its filters."""
+    """The words of a QSCAN or JSCAN: cursor, COUNT, BUSYLOOP, and its filters. ``read``,
+    ``shown``: bytes so far."""
 
-    def __init__(self, argv: list[bytes], valued: tuple[bytes, ...]) -> None:
+    def __init__(self, client: Client, argv: list[bytes], valued: tuple[bytes, ...]) -> None:
+        self.read = 0
+        self.shown = 0
         self.cursor = 0
         self.count = _DEFAULT_COUNT
         self.busy_loop = False
@@ -155,6 +186,8 @@ class _Scan:
                 self.cursor = cursor(argv[at])
                 seen_cursor = True
             at += 1
+        if client.reader and not 1 <= self.count <= SCANNED_MAX:
+            raise CommandError("ERR", f"COUNT must be between 1 and {SCANNED_MAX} {_FOR_READERS}")
 
     def _filter(self, word: bytes, value: bytes) -> None:
         """Check a filter where it occurs: the first malformed word determines the error."""
@@ -167,8 +200,7 @@ class _Scan:
                 raise CommandError("ERR", "Invalid REPLY type, try ID or ALL")
             value = value.upper()
         elif word == b"REASON":
-            if len(value) > PATTERN_BYTES_MAX:
-                raise CommandError("ERR", f"REASON longer than {PATTERN_BYTES_MAX} bytes")
+            check_glob("REASON", value)
         elif word != b"QUEUE":
             required_integer(value)
         self.options.append((word, value))
@@ -182,15 +214,20 @@ class _Scan:
         return result
 
     def finished(self, items: int, parts: int) -> bool:
-        """Whether this call has returned, or scanned, as much as it was asked for."""
+        """Whether this call has returned, or scanned, as much as it was asked for, or may."""
+        if self.shown >= REPLY_BYTES_MAX:
+            return True
         if self.busy_loop or self.count < 0:
             return False
-        return items >= self.count or parts >= self.count * _PARTS_PER_ITEM
+        if self.read >= READ_BYTES_MAX:
+            return True
+        count = min(self.count, SCANNED_MAX)
+        return items >= count or parts >= min(count * _PARTS_PER_ITEM, _PARTS_MAX)
 
 
 def qscan(server: Server, client: Client, argv: list[bytes]) -> None:
     """QSCAN [cursor] [COUNT n] [BUSYLOOP] [MINLEN n] [MAXLEN n] [IMPORTRATE n]"""
-    scan = _Scan(argv, (b"MINLEN", b"MAXLEN", b"IMPORTRATE"))
+    scan = _Scan(client, argv, (b"MINLEN", b"MAXLEN", b"IMPORTRATE"))
     least = scan.number(b"MINLEN")
     most = scan.number(b"MAXLEN")
     rate = scan.number(b"IMPORTRATE")
@@ -222,10 +259,10 @@ def qscan(server: Server, client: Client, argv: list[bytes]) -> None:
 def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
     """JSCAN [cursor] [COUNT n] [BUSYLOOP] [QUEUE name] [STATE s]... [REPLY id|all] [SINCE ms]
     [UNTIL ms] [REASON glob]"""
-    scan = _Scan(argv, (b"QUEUE", b"STATE", b"REPLY", b"SINCE", b"UNTIL", b"REASON"))
+    scan = _Scan(client, argv, (b"QUEUE", b"STATE", b"REPLY", b"SINCE", b"UNTIL", b"REASON"))
     since_ms, until_ms = scan.number(b"SINCE"), scan.number(b"UNTIL")
     queue: bytes | None = None
-    reason: bytes | None = None
+    reason: Glob | None = None
     states: list[int] = []
     everything = False
     for word, value in scan.options:
@@ -236,7 +273,7 @@ def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
         elif word == b"REPLY":
             everything = value == b"ALL"
         elif word == b"REASON":
-            reason = value
+            reason = Glob(value)
     found: list[Job] = []
     position = scan.cursor
     parts = 0
@@ -250,9 +287,11 @@ def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
                 and (not states or job.state in states)
                 and (since_ms == _NO_FILTER or job.ctime // _NS_PER_MS >= since_ms)
                 and (until_ms == _NO_FILTER or job.ctime // _NS_PER_MS < until_ms)
-                and (reason is None or _came_back_for(server, job, reason))
+                and (reason is None or _came_back_for(server, job, reason, scan))
             ):
                 found.append(job)
+                if everything:
+                    scan.shown += job.body_bytes + _SHOWN_BYTES
         if position == 0 or scan.finished(len(found), parts):
             break
     replies = client.replies
@@ -266,8 +305,12 @@ def jscan(server: Server, client: Client, argv: list[bytes]) -> None:
             replies.status(job.id)
 
 
-def _came_back_for(server: Server, job: Job, pattern: bytes) -> bool:
+def _came_back_for(server: Server, job: Job, pattern: Glob, scan: _Scan) -> bool:
     """Whether a consumer returned the job for a reason like this, or it is a letter that names
     one."""
-    reason = server.node.jobs.reasons.get(job.id) or letter_reason(job.body)
-    return reason != b"" and glob_match(pattern, reason)
+    reason = server.node.jobs.reasons.get(job.id)
+    if not reason:
+        outline = letter_outline(job.body)
+        scan.read += _LOOKED_BYTES + len(outline) + job.body_bytes // _SKIPPED
+        reason = letter_reason(outline)
+    return reason != b"" and pattern.matches(reason)

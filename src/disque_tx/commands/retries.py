@@ -8,6 +8,7 @@ from mypy_extensions import i64
 
 from disque_tx.commands.arguments import integer, job_ids
 from disque_tx.commands.context import Server
+from disque_tx.core.bounds import check_queue
 from disque_tx.core.client import Client
 from disque_tx.core.job import valid_id
 from disque_tx.core.redelivery.moves import MoveRequest
@@ -78,6 +79,7 @@ def qmove(server: Server, client: Client, argv: list[bytes]) -> None:
         raise CommandError("ERR", "QMOVE needs the name of a queue to move jobs to")
     if request.source == request.target:
         raise CommandError("ERR", "QMOVE needs two different queues")
+    check_queue(request.target)
     server.node.move(client, request)
 
 

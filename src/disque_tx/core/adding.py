@@ -14,6 +14,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.core.arrival import ETIME_MAX
+from disque_tx.core.bounds import check_queue
 from disque_tx.core.client import Client
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.job import DELAYED, HOLD, Job
@@ -77,7 +78,9 @@ class Adding:
         return jobs
 
     def draw_id(self, request: AddRequest) -> bytes:
-        """The ID of the job that is asked for; TTL and RETRY, which it tells, are fixed by that."""
+        """The ID of the job that is asked for; TTL and RETRY, which it tells, are fixed by that.
+        Raises ``CommandError`` for a queue that gets no new jobs."""
+        check_queue(request.queue)
         policy = self._policies.of(request.queue) if self._policies.active else None
         request.ttl_s, request.retry_s = request.life(policy)
         return self._ids.next_id(self._membership.myself.id, request.ttl_s, request.retry_s)
@@ -125,6 +128,7 @@ class Adding:
 
     def _new(self, request: AddRequest, now_ms: i64, wall_us: i64, id_start: bytes = b"") -> Job:
         """The job that is asked for, registered nowhere."""
+        check_queue(request.queue)
         membership = self._membership
         policies = self._policies
         policy = policies.of(request.queue) if policies.active else None

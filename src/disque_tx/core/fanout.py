@@ -19,6 +19,7 @@ from mypy_extensions import i64
 from disque_tx import events
 from disque_tx.busmessages import DELJOB
 from disque_tx.core.adding import Adding
+from disque_tx.core.bounds import check_queue
 from disque_tx.core.client import BLOCKED_TASK, REPLY_OFF, Client
 from disque_tx.core.delivery import REMOVED, Delivery
 from disque_tx.core.job import Job
@@ -66,6 +67,7 @@ class Fanout(CopiesWatcher):
     def add(self, client: Client, request: AddRequest, now_ms: i64, wall_us: i64) -> bool:
         """Add the job, and those in other queues; ``False`` if the policy names none, and nothing
         is done. Raises ``CommandError`` as ADDJOB does, for any of them."""
+        check_queue(request.queue)
         policy = self._policies.of(request.queue)
         if policy is None or not policy.copy_to:
             return False

@@ -18,6 +18,7 @@ from disque_tx.core.delivery import Delivery
 from disque_tx.core.federation import Federation
 from disque_tx.core.matching.asking import Asking
 from disque_tx.core.matching.filling import fill
+from disque_tx.core.matching.index import check_globs
 from disque_tx.core.queues import PAUSE_OUT
 from disque_tx.core.releasing import leaving
 from disque_tx.core.state import State
@@ -70,9 +71,12 @@ class Getting:
         *,
         now_ms: i64,
     ) -> None:
-        """Answer with jobs of these queues, or block the client."""
+        """Answer with jobs of these queues, or block the client. Raises ``CommandError`` for names
+        that are too long."""
         if self._membership.standing.aside:
             raise standing_aside()
+        for name in names:
+            self._queues.check(name)
         jobs: list[JobRecord] = []
         self._take_named(client, names, count, jobs, now_ms)
         if jobs:
@@ -88,9 +92,13 @@ class Getting:
 
     def get_matching(self, client: Client, request: GetRequest, now_ms: i64) -> None:
         """Answer with jobs of the queues that are named or match, or block the client. Raises
-        ``CommandError`` for patterns that cannot be used."""
+        ``CommandError`` for names and patterns that cannot be used."""
         if self._membership.standing.aside:
             raise standing_aside()
+        for name in request.names:
+            self._queues.check(name)
+        check_globs(request.patterns)
+        check_globs(request.excepts)
         matching = self._matching
         selector = matching.obtain(request.patterns, request.excepts, now_ms)
         fill(selector, self._queues, self._waiters, self._slices, now_ms)

@@ -90,6 +90,8 @@ class Leases:
         :meth:`renew`."""
         if self._membership.leaving:
             raise leaving()
+        for name in names:
+            self._queues.check(name)
         self._waiters.wait_for_jobs(client, names, False, timeout_ms, now_ms)
 
     def take_this(self, client: Client, job: Job, now_ms: i64) -> bool:

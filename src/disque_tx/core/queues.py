@@ -7,6 +7,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.bounds import QUEUE_BYTES_MAX, check_queue
 from disque_tx.core.client import Client
 from disque_tx.core.importschedule import ImportSchedule
 from disque_tx.core.matching.selector import Selector
@@ -159,6 +160,11 @@ class Queues:
             self.table.put(queue)
             self._memory.take(QUEUE_BYTES + len(name))
         return queue
+
+    def check(self, name: bytes) -> None:
+        """Raise ``CommandError`` for a name that is too long, unless there is such a queue."""
+        if len(name) > QUEUE_BYTES_MAX and self.get(name) is None:
+            check_queue(name)
 
     def paused(self, name: bytes) -> i64:
         """The pause flags in force for a queue, which need not exist."""

@@ -52,8 +52,8 @@ class State:
         self.peers = Peers(membership)
         self.timetable = Timetable()
         self.exchanges = Exchanges(
-            Exchange(membership, self.peers, self.policy_table),
-            Exchange(membership, self.peers, self.timetable),
+            Exchange(membership, self.peers, self.policy_table, self.slices),
+            Exchange(membership, self.peers, self.timetable, self.slices),
         )
         self.received = Received()
         self.reservations = Reservations(membership, self.memory, self.outbox, self.jobs.bonds)

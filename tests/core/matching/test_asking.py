@@ -13,6 +13,7 @@ from disque_tx.busmessages import (
     QueryMessage,
     QueueSignal,
 )
+from disque_tx.core.matching.asking import NEW_AT_ONCE, WAITING_MAX
 from disque_tx.core.matching.index import GLOBS_MAX
 from disque_tx.core.queues import PAUSE_OUT
 from disque_tx.nodetable import LEAVING
@@ -136,6 +137,22 @@ class GiveTests(AskingCase):
         given = self.ask(9, b"+mail:*")
         self.assertEqual([b"mail:a", b"mail:a", b"mail:b", b"mail:c"], sorted(given))
         self.assertEqual(3, self.length(b"sms"))
+
+    def test_many_patterns(self) -> None:
+        """A member that asks with ever new patterns is answered some at a time, and what it asks
+        beyond is not kept without end."""
+        words = [b"+%04d*" % number for number in range(2 * WAITING_MAX)]
+        for number in range(2 * WAITING_MAX):
+            self.add(b"%04d" % number, replicate=1)
+        given = [queue for word in words for queue in self.ask(1, word)]
+        self.assertEqual(NEW_AT_ONCE, len(given))
+        for _ in range(WAITING_MAX // NEW_AT_ONCE):
+            self.pass_ms(1)
+        sent = [m for m in self.sent_to(B) if isinstance(m, JobsMessage)]
+        given += [job.queue for m in sent for job in m.jobs]
+        self.assertEqual([word[1:5] for word in words[: NEW_AT_ONCE + WAITING_MAX]], given)
+        self.pass_ms(1)
+        self.assertEqual([b"0399"], self.ask(1, words[-1]))
 
     def test_except(self) -> None:
         """A queue that is excepted keeps its jobs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.busmessages import CAN_BULK, CAN_TABLES, PONG, Gossip
-from disque_tx.core.shared.exchange import PULL_MS_MAX
+from disque_tx.core.shared.exchange import ANSWERS_AT_ONCE, PULL_MS_MAX
 from disque_tx.tablemessages import (
     CHANGES_MAX,
     Register,
@@ -219,6 +219,22 @@ class DigestTests(ExchangeCase):
         (nothing,) = self.sent_to(B)
         assert isinstance(nothing, TableChange)
         self.assertEqual((0, True, True), shape(nothing))
+
+    def test_many_pulls(self) -> None:
+        """A member that pulls without waiting for answers gets a few of them at a time, and the
+        other members are answered meanwhile."""
+        self.receive(C, TableChange([register(b"1")]))
+        for _ in range(1_000):
+            self.receive(B, TablePull(b"", b""))
+        self.assertEqual(ANSWERS_AT_ONCE, len(self.sent_to(B)))
+        self.receive(C, TablePull(b"", b""))
+        self.assertEqual(1, len(self.sent_to(C)))
+        self.pass_ms(1)
+        self.assertEqual(1, len(self.sent_to(B)))
+        self.pass_ms(1)
+        self.assertEqual([], self.sent_to(B))
+        self.receive(B, TablePull(b"", b""))
+        self.assertEqual(1, len(self.sent_to(B)))
 
 
 def shape(message: TableChange) -> tuple[int, bool, bool]:

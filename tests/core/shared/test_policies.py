@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.shared.policies import Policies, check_pattern, literal_prefix
+from disque_tx.core.shared.patterns import literal_prefix
+from disque_tx.core.shared.policies import Policies, check_pattern
 from disque_tx.errors import CommandError
 from disque_tx.globs import glob_match
 from tests import profiles  # noqa: F401

@@ -161,7 +161,7 @@ class BoundTests(SynchronousTestCase):
     def test_credible(self) -> None:
         """A register with impossible fields is not taken."""
         registers = Registers()
-        self.assertTrue(registers.is_credible(register()))
+        self.assertTrue(registers.is_credible(register(), NOW_S))
         for wrong in (
             Register(b"", b"ttl", b"1", 1, A),
             Register(b"x" * 1025, b"ttl", b"1", 1, A),
@@ -173,16 +173,38 @@ class BoundTests(SynchronousTestCase):
             Register(b"q", b"ttl", b"1", 1, A, NOW_S),
             Register(b"q", b"ttl", b"", 1, A, 1 << 50),
         ):
-            self.assertFalse(registers.is_credible(wrong), wrong.fields())
+            self.assertFalse(registers.is_credible(wrong, NOW_S), wrong.fields())
 
     def test_counter_ahead(self) -> None:
-        """One broken node cannot use up all counters at once."""
+        """One broken node cannot use up the counters, at once or step by step: others can change
+        the table a moment later."""
+        registers, now_s = Registers(), 1_795_176_084
+        most = now_s * 1000 + table.COUNTER_AHEAD_MAX
+        self.assertTrue(registers.is_credible(register(counter=most), now_s))
+        registers.put(register(counter=most), now_s)
+        self.assertFalse(registers.is_credible(register(counter=most + 1), now_s))
+        self.assertTrue(registers.is_credible(register(counter=most + 1), now_s + 1))
+
+    def test_counter_ahead_of_slow_clock(self) -> None:
+        """A node without a clock takes what others with one have."""
+        counter = table.CLOCK_S_MIN * 1000
+        self.assertTrue(Registers().is_credible(register(counter=counter), 0))
+
+    def test_counters_run_up_before(self) -> None:
+        """A table that was run up before this was checked can be changed by all that have it."""
         registers = Registers()
-        lead = table.COUNTER_LEAD_MAX
-        self.assertTrue(registers.is_credible(register(counter=lead)))
-        self.assertFalse(registers.is_credible(register(counter=lead + 1)))
-        registers.greatest = table.COUNTER_MAX
-        self.assertFalse(registers.is_credible(register(counter=table.COUNTER_MAX + 1)))
+        registers.loaded = registers.greatest = 1 << 55
+        counter = registers.next_counter()
+        self.assertTrue(registers.is_credible(register(counter=counter), NOW_S))
+        wrong = register(counter=counter + table.COUNTER_STEP_MAX)
+        self.assertFalse(registers.is_credible(wrong, NOW_S))
+
+    def test_no_counter_left(self) -> None:
+        """At the end of all counters nothing is set, rather than something that others refuse."""
+        registers = Registers()
+        registers.loaded = registers.greatest = table.COUNTER_MAX
+        wrong = register(counter=table.COUNTER_MAX + 1)
+        self.assertFalse(registers.is_credible(wrong, NOW_S))
         self.assertRaises(CommandError, registers.next_counter)
 
     def test_slices(self) -> None:

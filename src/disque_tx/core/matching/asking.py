@@ -5,6 +5,8 @@
 2. Other nodes are asked by NEEDJOBS for queues that are known here, in slices.
 3. Who is asked gives as its own clients would be served, from each queue half of it at the most,
    and nothing from a queue that it is importing itself. Jobs come by YOURJOBS.
+4. A node that asks with many patterns that are new here at once is answered some at a time; what is
+   too much is not answered, and asked again.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from disque_tx.core.matching.filling import fill
 from disque_tx.core.matching.selector import Selector
 from disque_tx.core.queues import PAUSE_OUT, Queue
 from disque_tx.core.schedule import Schedule
+from disque_tx.core.shared.shares import Shares
 from disque_tx.core.slices import Task
 from disque_tx.core.state import State
 from disque_tx.errors import CommandError
@@ -33,6 +36,9 @@ _ASIDE_MAX: Final = 200
 #: Queues looked at per slice, and those that originals are asked for in one round.
 _QUEUES_PER_SLICE: Final = 500
 _NAMES_MAX: Final = 10_000
+#: Requests of one node with new patterns that are answered in a millisecond, and that wait.
+NEW_AT_ONCE: Final = 4
+WAITING_MAX: Final = 200
 _MATCH: Final = b"+"
 _EXCEPT: Final = b"-"
 
@@ -57,6 +63,9 @@ class Asking:
         self._matching = state.matching
         self._slices = state.slices
         self.federation = federation
+        self._shares = Shares(NEW_AT_ONCE)
+        # By node: requests that wait.
+        self._waiting: dict[bytes, list[QueryMessage]] = {}
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -124,11 +133,13 @@ class Asking:
         the end, and for how many queues."""
         if self._memory.is_full():
             return 0, 0
-        seen = asked = 0
+        asked = 0
+        seen: i64 = 0
         while True:
             cursor, queues = self._queues.table.scan(cursor)
-            seen += len(queues) + 1
+            seen += 1
             for queue in queues:
+                seen += selector.price(queue.name)
                 if self._is_wanted(selector, queue):
                     asked += 1
                     for node in nodes:
@@ -147,6 +158,36 @@ class Asking:
         """NEEDMATCH: give some jobs, if there are any and the sender can be reached."""
         if sender.link is None or not self._membership.features & CAN_MATCH:
             return
+        waiting = self._waiting.get(sender.id)
+        patterns, excepts = _globs(message.words)
+        if not patterns or len(patterns) + len(excepts) != len(message.words):
+            return
+        if waiting is not None or (
+            not self._matching.knows(patterns, excepts) and not self._shares.take(sender.id, now_ms)
+        ):
+            if not self._waiting:
+                self._slices.add(_Answering(self))
+            if waiting is None:
+                waiting = self._waiting[sender.id] = []
+            if len(waiting) < WAITING_MAX:
+                waiting.append(message)
+            return
+        self._give(sender, message, now_ms)
+
+    def give_waiting(self, now_ms: i64) -> bool:
+        """Answer some of the requests that wait; whether none waits any more."""
+        for node_id in list(self._waiting):
+            waiting = self._waiting[node_id]
+            sender = self._membership.nodes.get(node_id)
+            if sender is None or sender.link is None:
+                waiting.clear()
+            while waiting and sender is not None and self._shares.take(node_id, now_ms):
+                self._give(sender, waiting.pop(0), now_ms)
+            if not waiting:
+                del self._waiting[node_id]
+        return not self._waiting
+
+    def _give(self, sender: NodeEntry, message: QueryMessage, now_ms: i64) -> None:
         selector = self._selector(message.words, now_ms)
         if selector is None:
             return
@@ -173,10 +214,7 @@ class Asking:
 
     def _selector(self, words: list[bytes], now_ms: i64) -> Selector | None:
         """The selector that another node asks with; ``None`` if it makes no sense."""
-        patterns = [word[1:] for word in words if word[:1] == _MATCH]
-        excepts = [word[1:] for word in words if word[:1] == _EXCEPT]
-        if not patterns or len(patterns) + len(excepts) != len(words):
-            return None
+        patterns, excepts = _globs(words)
         try:
             return self._matching.obtain(patterns, excepts, now_ms)
         except CommandError:
@@ -188,6 +226,24 @@ class Asking:
             return False
         self._matching.note_served(queue)
         return True
+
+
+def _globs(words: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """The patterns, and those that are excepted."""
+    patterns = [word[1:] for word in words if word[:1] == _MATCH]
+    return patterns, [word[1:] for word in words if word[:1] == _EXCEPT]
+
+
+class _Answering(Task):
+    """Answers requests that had to wait."""
+
+    __slots__ = ("_asking",)
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking: Asking = asking
+
+    def step(self, now_ms: i64) -> bool:
+        return self._asking.give_waiting(now_ms)
 
 
 class _Giving:

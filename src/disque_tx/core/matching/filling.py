@@ -12,9 +12,9 @@ from disque_tx.core.queues import Queues
 from disque_tx.core.slices import Slices, Task
 from disque_tx.core.waiters import Waiters
 
-#: Queues looked at per part, and how many parts a request may take at once.
+#: Queues with short names looked at per part, and by a request at once.
 QUEUES_PER_PART: Final = 500
-_PARTS_AT_ONCE: Final = 4
+_QUEUES_AT_ONCE: Final = 2_000
 
 
 class Filling(Task):
@@ -34,7 +34,7 @@ class Filling(Task):
         if selector.dropped:
             return True
         if not selector.filled:
-            selector.filled = self._look()
+            self.look(QUEUES_PER_PART)
             # Whoever only waits for this may get a job that was found just now.
             return selector.filled and not selector.passing
         for client in list(selector.passing):
@@ -43,18 +43,23 @@ class Filling(Task):
             self._waiters.answered(client)
         return True
 
-    def _look(self) -> bool:
-        """Look at some queues; ``True`` when all were looked at."""
-        seen = 0
-        while seen < QUEUES_PER_PART:
+    def look(self, count: i64) -> None:
+        """Look at about so many queues with short names, at fewer with longer ones."""
+        selector = self._selector
+        seen: i64 = 0
+        while seen < count:
             self._cursor, queues = self._queues.table.scan(self._cursor)
-            seen += len(queues) + 1
+            seen += 1
             for queue in queues:
-                if queue.jobs.size > 0 and self._selector.matches(queue.name):
+                if queue.jobs.size == 0:
+                    seen += 1
+                    continue
+                seen += selector.price(queue.name)
+                if selector.matches(queue.name):
                     self._waiters.note_ready(queue)
             if self._cursor == 0:
-                return True
-        return False
+                selector.filled = True
+                return
 
 
 def fill(selector: Selector, queues: Queues, waiters: Waiters, slices: Slices, now_ms: i64) -> None:
@@ -63,7 +68,6 @@ def fill(selector: Selector, queues: Queues, waiters: Waiters, slices: Slices, n
         return
     selector.filling = True
     task = Filling(queues, waiters, selector)
-    for _ in range(_PARTS_AT_ONCE):
-        if task.step(now_ms):
-            return
-    slices.add(task)
+    task.look(_QUEUES_AT_ONCE)
+    if not selector.filled:
+        slices.add(task)

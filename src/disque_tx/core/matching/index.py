@@ -14,6 +14,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.bounds import check_glob
 from disque_tx.core.client import Client
 from disque_tx.core.matching.selector import Selector
 from disque_tx.core.overview.tallies import Tallies
@@ -33,8 +34,19 @@ IDLE_MS: Final = 60_000
 
 def check_globs(globs: list[bytes]) -> None:
     """Raise ``CommandError`` for patterns that no GETJOB can have."""
+    _check_number(globs)
+    for glob in globs:
+        check_glob("Pattern", glob)
+
+
+def _check_number(globs: list[bytes]) -> None:
     if len(globs) > GLOBS_MAX:
         raise CommandError("ERR", f"More than {GLOBS_MAX} patterns in one GETJOB")
+
+
+def _check_foreign(globs: list[bytes]) -> None:
+    """The same for patterns of another node, whose version may allow longer ones."""
+    _check_number(globs)
     for glob in globs:
         if len(glob) > PATTERN_BYTES_MAX:
             raise CommandError("ERR", f"Pattern longer than {PATTERN_BYTES_MAX} bytes")
@@ -91,8 +103,8 @@ class Matching:
         key = (tuple(patterns), tuple(excepts))
         selector = self._by_key.get(key)
         if selector is None:
-            check_globs(patterns)
-            check_globs(excepts)
+            _check_foreign(patterns)
+            _check_foreign(excepts)
             if len(self._by_key) - len(self._idle) >= SELECTORS_MAX:
                 raise CommandError(
                     "ERR", f"Blocked clients use {SELECTORS_MAX} different lists of patterns"
@@ -105,6 +117,10 @@ class Matching:
         if not selector.clients:
             self._rest(selector)
         return selector
+
+    def knows(self, patterns: list[bytes], excepts: list[bytes]) -> bool:
+        """Whether there is a selector for these globs."""
+        return (tuple(patterns), tuple(excepts)) in self._by_key
 
     def of_client(self, client: Client) -> Selector:
         """The selector with which a client is blocked."""

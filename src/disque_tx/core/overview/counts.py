@@ -6,6 +6,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.bounds import QUEUE_BYTES_MAX
+from disque_tx.core.shared.settings import dead_queue
 from disque_tx.core.state import State
 
 #: The numbers of a row, behind its name.
@@ -107,6 +109,8 @@ class Counts:
         return tally.delayed, tally.backoff, tally.in_hand, tally.loaded
 
     def _dead(self, name: bytes) -> i64:
+        if len(name) > QUEUE_BYTES_MAX and self._tallies.get(name) is None:
+            return 0  # no policy is looked for; of names that were made up there is no end
         policy = self._policies.of(name)
-        queue = self._queues.get(b"dead:" + name if policy is None else policy.dead_queue)
+        queue = self._queues.get(dead_queue(name) if policy is None else policy.dead_queue)
         return 0 if queue is None else queue.jobs.size

@@ -16,7 +16,7 @@ from disque_tx.core.overview.counts import Counts, QueueCounts
 from disque_tx.core.overview.task import Receiver, ResultTask
 from disque_tx.core.queues import Queue
 from disque_tx.core.state import State
-from disque_tx.globs import glob_match
+from disque_tx.globs import Glob
 
 BY_NAME: Final = 0
 BY_QUEUED: Final = 1
@@ -24,7 +24,7 @@ BY_OLDEST: Final = 2
 BY_RATE: Final = 3
 SORTS: Final = (b"name", b"queued", b"oldest", b"rate")
 
-#: Names looked at per slice.
+#: Short names looked at per slice.
 _NAMES_PER_SLICE: Final = 400
 #: The key of a queue without jobs, behind every time.
 _NEVER: Final = 1 << 62
@@ -60,7 +60,16 @@ def key_of(sort: i64, counts: QueueCounts, now_ms: i64) -> Key:
 class Listing(ResultTask):
     """One page. Its result: whether more follows, then the rows."""
 
-    __slots__ = ("_counts", "_cursor", "_found", "_in_tallies", "_queues", "_request", "_tallies")
+    __slots__ = (
+        "_counts",
+        "_cursor",
+        "_found",
+        "_glob",
+        "_in_tallies",
+        "_queues",
+        "_request",
+        "_tallies",
+    )
 
     def __init__(
         self, state: State, counts: Counts, request: ListRequest, receiver: Receiver
@@ -70,6 +79,7 @@ class Listing(ResultTask):
         self._tallies = state.jobs.tallies
         self._counts = counts
         self._request = request
+        self._glob: Glob | None = Glob(request.pattern) if request.pattern else None
         self._cursor: int = 0
         self._in_tallies: bool = False
         self._found: list[Key] = []
@@ -77,19 +87,21 @@ class Listing(ResultTask):
     def step(self, now_ms: i64) -> bool:
         if self.receiver.gone():
             return True
-        seen = 0
+        seen: i64 = 0
         while seen < _NAMES_PER_SLICE:
             if self._in_tallies:
                 self._cursor, tallies = self._tallies.table.scan(self._cursor)
                 for tally in tallies:
                     if not tally.is_empty() and self._queues.get(tally.id) is None:
+                        seen += self._price(tally.id)
                         self._look(tally.id, None, now_ms)
                 seen += len(tallies) + 1
             else:
                 self._cursor, queues = self._queues.table.scan(self._cursor)
                 for queue in queues:
+                    seen += self._price(queue.name)
                     self._look(queue.name, queue, now_ms)
-                seen += len(queues) + 1
+                seen += 1
             if self._cursor == 0:
                 if self._in_tallies:
                     self._finish(now_ms)
@@ -97,9 +109,14 @@ class Listing(ResultTask):
                 self._in_tallies = True
         return False
 
+    def _price(self, name: bytes) -> i64:
+        """What it takes to look at this name, in short names."""
+        return 1 if self._glob is None else self._glob.price(len(name))
+
     def _look(self, name: bytes, queue: Queue | None, now_ms: i64) -> None:
         request = self._request
-        if request.pattern and not glob_match(request.pattern, name):
+        glob = self._glob
+        if glob is not None and not glob.matches(name):
             return
         key = (self._key(queue, now_ms), name)
         if request.after is not None and key <= request.after:

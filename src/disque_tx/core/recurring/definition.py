@@ -14,15 +14,15 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.bounds import QUEUE_BYTES_MAX
 from disque_tx.core.recurring.calendar import EVERY, EVERY_S_MAX, Recurrence
 from disque_tx.core.rules.addrequest import AddRequest
 from disque_tx.errors import CommandError
 from disque_tx.quoting import quote, split
 from disque_tx.tablemessages import SCHEDULE_BYTES_MAX, Register
 
-#: Names of schedules, of their queues, expressions with their zones, and bodies, in bytes.
+#: Names of schedules, expressions with their zones, and bodies, in bytes.
 NAME_BYTES_MAX: Final = 256
-QUEUE_BYTES_MAX: Final = 1_024
 TEXT_BYTES_MAX: Final = 256
 BODY_BYTES_MAX: Final = 16 * 1024
 #: The registers of a schedule: what it is, and when it was last made.

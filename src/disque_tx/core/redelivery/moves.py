@@ -3,7 +3,7 @@
 1. Each becomes a new job, which takes the place of the old one as soon as it has its copies (see
    ``successors``). It keeps body, RETRY, REPLICATE and the rest of its TTL; DELAY is over.
 2. A dead letter can be unwrapped instead: the job in it is added as it once was, with its whole
-   TTL. What is no letter stays.
+   TTL. What is no letter stays, and so does one whose queue has too long a name.
 3. The client is blocked while jobs are under way. Some are begun per turn, and only so many are
    under way at a time. If the client goes away no more are begun.
 4. Jobs come from the queue as it was at the beginning, or are named by ID; those in the hands of a
@@ -17,6 +17,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx import events
+from disque_tx.core.bounds import QUEUE_BYTES_MAX
 from disque_tx.core.client import REPLY_OFF, Client
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.job import Job
@@ -31,6 +32,8 @@ from disque_tx.messages import QUEUED
 #: Jobs looked at per turn, and bytes of their bodies.
 SLICE: Final = 100
 SLICE_BYTES: Final = 4 * 1024 * 1024
+#: A letter is read and decoded: that takes longer than to copy it.
+_LETTER_PRICE: Final = 4
 #: Jobs of one request that wait for their copies at a time.
 WINDOW: Final = 200
 _NO_LIMIT: Final = 1 << 62
@@ -195,7 +198,7 @@ class Moves:
                 if move.request.ids is None:
                     move.seen = 0
                 continue
-            self._bytes_left -= job.body_bytes
+            self._bytes_left -= job.body_bytes * (_LETTER_PRICE if move.request.dead else 1)
             request = _new_job(job, move.request, now_ms)
             if request is None:
                 continue
@@ -244,7 +247,10 @@ def _new_job(job: Job, request: MoveRequest, now_ms: i64) -> AddRequest | None:
     letter = read_letter(job.body)
     if letter is None:
         return None
-    new = AddRequest(request.target if request.target else letter.queue, letter.body)
+    target = request.target if request.target else letter.queue
+    if len(target) > QUEUE_BYTES_MAX:
+        return None  # it must not be in the way of the others
+    new = AddRequest(target, letter.body)
     new.ttl_s = letter.ttl_s if letter.ttl_s > 0 else left_s
     new.retry_s = letter.retry_s
     new.replicate = letter.replicate if letter.replicate > 0 else i64(job.repl)

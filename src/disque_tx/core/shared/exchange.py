@@ -6,7 +6,9 @@
    link to it is up.
 3. A node that gets another digest than its own pulls the table of the sender, a message at a time,
    and merges it. As both do so, both have the same in the end.
-4. It pulls from one node at a time. After a pull that brought nothing new, it waits for longer and
+4. A node answers so many pulls of another at once; of those beyond, the last one waits. Who waits
+   for each answer before the next pull notices nothing of it.
+5. It pulls from one node at a time. After a pull that brought nothing new, it waits for longer and
    longer before the next one from the same node: the difference is what the other side lacks.
 
 Nothing is sent to a node that has not shown ``CAN_TABLES``, on any link.
@@ -22,7 +24,9 @@ from disque_tx.busmessages import CAN_TABLES, Message
 from disque_tx.core.membership import Membership
 from disque_tx.core.peers import Peers
 from disque_tx.core.shared.registers import Registers
+from disque_tx.core.shared.shares import Shares
 from disque_tx.core.shared.table import SharedTable
+from disque_tx.core.slices import Slices, Task
 from disque_tx.nodetable import HANDSHAKE, Link, NodeEntry
 from disque_tx.tablemessages import (
     CHANGES_BYTES_MAX,
@@ -39,6 +43,8 @@ PULL_MS_MAX: Final = 5_000
 #: How long to wait after a pull that brought nothing, at first and in the end.
 _WAIT_MS: Final = 1_000
 _WAIT_MS_MAX: Final = 64_000
+#: Pulls of one node that are answered in a millisecond.
+ANSWERS_AT_ONCE: Final = 4
 
 
 class Exchange:
@@ -53,11 +59,16 @@ class Exchange:
         "_pull_news",
         "_pulled_from",
         "_registers",
+        "_shares",
+        "_slices",
         "_table",
         "_wait_ms",
+        "_waiting",
     )
 
-    def __init__(self, membership: Membership, peers: Peers, table: SharedTable) -> None:
+    def __init__(
+        self, membership: Membership, peers: Peers, table: SharedTable, slices: Slices
+    ) -> None:
         self._membership: Membership = membership
         self._peers: Peers = peers
         self._table: SharedTable = table
@@ -67,6 +78,10 @@ class Exchange:
         self._pulled_from: bytes = b""
         self._pull_ms: i64 = 0
         self._pull_news: bool = False
+        # By node: the pull that waits for its answer.
+        self._waiting: dict[bytes, TablePull] = {}
+        self._shares: Shares = Shares(ANSWERS_AT_ONCE)
+        self._slices: Slices = slices
         # By node: when it may be pulled from again, and how long it was waited.
         self._next_ms: dict[bytes, int] = {}
         self._wait_ms: dict[bytes, int] = {}
@@ -99,7 +114,7 @@ class Exchange:
                 self._compare(sender, message, now_ms)
         elif isinstance(message, TablePull):
             if message.table == self._number:
-                self._answer(sender, message)
+                self._pulled(sender, message, now_ms)
 
     def _changed(self, sender: NodeEntry, message: TableChange, now_ms: i64, wall_s: i64) -> None:
         news = self._table.merge(message.registers, wall_s)
@@ -150,6 +165,26 @@ class Exchange:
         self._wait_ms[node_id] = wait_ms
         self._next_ms[node_id] = int(now_ms) + wait_ms
 
+    def _pulled(self, sender: NodeEntry, message: TablePull, now_ms: i64) -> None:
+        """Answer a pull, now or in one of the next turns."""
+        if self._shares.take(sender.id, now_ms):
+            self._answer(sender, message)
+            return
+        if not self._waiting:
+            self._slices.add(_Answering(self))
+        self._waiting[sender.id] = message
+
+    def answer_waiting(self, now_ms: i64) -> bool:
+        """Answer the pulls that wait, one of each node; whether none waits any more."""
+        waiting, self._waiting = self._waiting, {}
+        for node_id, message in waiting.items():
+            sender = self._membership.nodes.get(node_id)
+            if sender is not None and self._shares.take(node_id, now_ms):
+                self._answer(sender, message)
+            elif sender is not None:
+                self._waiting[node_id] = message
+        return not self._waiting
+
     def _answer(self, sender: NodeEntry, message: TablePull) -> None:
         link = sender.link
         if link is None or not self._has_tables(link):
@@ -160,6 +195,18 @@ class Exchange:
             behind = found[-1]
             last = not self._registers.after(behind.pattern, behind.name, 1, CHANGES_BYTES_MAX)
         self._peers.answer(link, TableChange(found, True, last, self._number))
+
+
+class _Answering(Task):
+    """Answers pulls that had to wait."""
+
+    __slots__ = ("_exchange",)
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange: Exchange = exchange
+
+    def step(self, now_ms: i64) -> bool:
+        return self._exchange.answer_waiting(now_ms)
 
 
 class Exchanges:

@@ -5,16 +5,16 @@
    then the longest literal prefix, then the greater pattern in byte order.
 3. What the configuration file of a node says is weaker than anything in the table of the cluster.
 4. No request walks the patterns: what was found for a queue is remembered until a policy changes,
-   and what is not an exact name is looked for by its literal prefix.
+   and what is not an exact name is found by its literal prefix, and by what else it must have.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.shared.patterns import PatternIndex, literal_prefix
 from disque_tx.core.shared.settings import (
     COPY_TO,
     LIMITS,
@@ -25,25 +25,21 @@ from disque_tx.core.shared.settings import (
     set_value,
 )
 from disque_tx.errors import CommandError
-from disque_tx.globs import glob_match
 from disque_tx.tablemessages import PATTERN_BYTES_MAX
 
 #: Patterns in the table.
 PATTERNS_MAX: Final = 10_000
-#: Queues whose policy is remembered.
+#: Queues whose policy is remembered, and bytes of their names.
 REMEMBERED_MAX: Final = 100_000
-_SPECIAL: Final = b"*?[\\"
+_REMEMBERED_BYTES_MAX: Final = 16 * 1024 * 1024
 
 Values = dict[bytes, bytes]
 _NONE: Final = QueuePolicy(b"")
 
 
-def literal_prefix(pattern: bytes) -> bytes:
-    """What every matching name begins with."""
-    at: i64 = 0
-    while at < len(pattern) and pattern[at] not in _SPECIAL:
-        at += 1
-    return pattern[:at]
+def is_exact(pattern: bytes) -> bool:
+    """Whether a pattern is nothing but the name of a queue."""
+    return len(literal_prefix(pattern)) == len(pattern)
 
 
 def check_pattern(pattern: bytes) -> None:
@@ -76,15 +72,13 @@ class Layer:
     """Settings by pattern, and which patterns match a queue. ``counts``: how many patterns have a
     setting, by its name."""
 
-    __slots__ = ("_exact", "_globs", "_patterns", "_prefix_max", "counts")
+    __slots__ = ("_exact", "_globs", "_patterns", "counts")
 
     def __init__(self) -> None:
         self.counts: dict[bytes, int] = {}
         self._patterns: dict[bytes, Values] = {}
         self._exact: dict[bytes, Values] = {}
-        # Literal prefix → the patterns that have it, in byte order.
-        self._globs: dict[bytes, list[bytes]] = {}
-        self._prefix_max: i64 = 0
+        self._globs = PatternIndex()
 
     def __len__(self) -> int:
         return len(self._patterns)
@@ -106,18 +100,13 @@ class Layer:
         values = self._patterns.get(pattern)
         if values is None:
             values = self._patterns[pattern] = {}
-            self._index(pattern, values)
+            if is_exact(pattern):
+                self._exact[pattern] = values
+            else:
+                self._globs.add(pattern)
         if name not in values:
             self.counts[name] = self.counts.get(name, 0) + 1
         values[name] = value
-
-    def _index(self, pattern: bytes, values: Values) -> None:
-        prefix = literal_prefix(pattern)
-        if len(prefix) == len(pattern):
-            self._exact[pattern] = values
-            return
-        insort(self._globs.setdefault(prefix, []), pattern)
-        self._prefix_max = max(self._prefix_max, len(prefix))
 
     def unset(self, pattern: bytes, name: bytes) -> bool:
         """Remove a setting; ``False`` if it was not there."""
@@ -128,11 +117,7 @@ class Layer:
         if not values:
             del self._patterns[pattern]
             if self._exact.pop(pattern, None) is None:
-                prefix = literal_prefix(pattern)
-                globs = self._globs[prefix]
-                del globs[bisect_left(globs, pattern)]
-                if not globs:
-                    del self._globs[prefix]
+                self._globs.remove(pattern)
         return True
 
     def matching(self, queue: bytes) -> list[bytes]:
@@ -140,12 +125,7 @@ class Layer:
         found: list[bytes] = []
         if queue in self._exact:
             found.append(queue)
-        length: i64 = min(self._prefix_max, len(queue))
-        while length >= 0:
-            for pattern in reversed(self._globs.get(queue[:length], [])):
-                if glob_match(pattern, queue):
-                    found.append(pattern)
-            length -= 1
+        found += self._globs.matching(queue)
         return found
 
 
@@ -163,6 +143,7 @@ class Policies:
     __slots__ = (
         "_directives",
         "_known",
+        "_known_bytes",
         "_table",
         "active",
         "bounded",
@@ -183,6 +164,7 @@ class Policies:
         self._directives = Layer()
         # For queues without a policy, ``_NONE``.
         self._known: dict[bytes, QueuePolicy] = {}
+        self._known_bytes: i64 = 0
 
     def __len__(self) -> int:
         return len(self._table)
@@ -219,6 +201,7 @@ class Policies:
 
     def _changed(self) -> None:
         self._known.clear()
+        self._known_bytes = 0
         self.active = len(self._table) > 0 or len(self._directives) > 0
         self.limited = self._has(*LIMITS)
         self.copying = self._has(COPY_TO)
@@ -235,7 +218,7 @@ class Policies:
 
     def _watched(self, pattern: bytes, name: bytes) -> None:
         if self.watcher is not None:
-            self.watcher.changed(pattern, name, len(literal_prefix(pattern)) == len(pattern))
+            self.watcher.changed(pattern, name, is_exact(pattern))
 
     # -- for one queue -----------------------------------------------------------------------
 
@@ -256,8 +239,10 @@ class Policies:
             policy = QueuePolicy(queue)
             for name, (value, _) in sources.items():
                 set_value(policy, queue, name, value)
-        if len(self._known) >= REMEMBERED_MAX:
+        self._known_bytes += len(queue)
+        if len(self._known) >= REMEMBERED_MAX or self._known_bytes > _REMEMBERED_BYTES_MAX:
             self._known.clear()
+            self._known_bytes = len(queue)
         self._known[queue] = policy
         return policy
 

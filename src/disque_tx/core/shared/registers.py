@@ -34,9 +34,16 @@ from disque_tx.tablemessages import (
 REGISTERS_MAX: Final = 200_000
 #: A deletion is kept for so long.
 DELETION_KEPT_S: Final = 7 * 86_400
-#: How far ahead of all others the counter of a received register may be, and where counters end.
-COUNTER_LEAD_MAX: Final = 1 << 40
+#: Where counters end.
 COUNTER_MAX: Final = 10**18 - 1
+#: The counter of a received register may be what a change per millisecond since 1970 comes to, and
+#: a day of them more. No table gets there by itself; and who runs its counters up to this cannot
+#: keep others from changing it, as time goes on. A clock that is behind ``CLOCK_S_MIN`` is not
+#: believed.
+COUNTER_AHEAD_MAX: Final = 86_400_000
+CLOCK_S_MIN: Final = 1_700_000_000
+#: A table that was run up before goes on from where its file ends, by so much.
+COUNTER_STEP_MAX: Final = 1 << 30
 #: Deletions dropped at once.
 DROPPED_MAX: Final = 1_000
 _TIME_MAX: Final = 1 << 40
@@ -81,8 +88,8 @@ def is_later(register: Register, other: Register) -> bool:
 
 @mypyc_attr(acyclic=True)
 class Registers:
-    """The table. ``greatest``: the greatest counter ever seen. ``digest``: of all registers.
-    ``value_bytes_max``: the longest value of this table."""
+    """The table. ``greatest``: the greatest counter ever seen; ``loaded``: that of the file.
+    ``digest``: of all registers. ``value_bytes_max``: the longest value of this table."""
 
     __slots__ = (
         "_deletions",
@@ -91,12 +98,14 @@ class Registers:
         "_registers",
         "digest",
         "greatest",
+        "loaded",
         "value_bytes_max",
     )
 
     def __init__(self) -> None:
         self.value_bytes_max: i64 = VALUE_BYTES_MAX
         self.greatest: i64 = 0
+        self.loaded: i64 = 0
         self.digest: int = 0
         self._registers: dict[Key, Register] = {}
         self._keys: list[Key] = []
@@ -117,9 +126,10 @@ class Registers:
             raise CommandError("ERR", "The counter of the table is at its end")
         return self.greatest + 1
 
-    def is_credible(self, register: Register) -> bool:
+    def is_credible(self, register: Register, wall_s: i64) -> bool:
         """Whether a register that came from outside may be put into the table."""
-        if register.counter > self.greatest + COUNTER_LEAD_MAX:
+        most = max(wall_s, CLOCK_S_MIN) * 1000 + COUNTER_AHEAD_MAX
+        if register.counter > max(most, self.loaded + COUNTER_STEP_MAX):
             return False
         return check_register(register, self.value_bytes_max)
 
@@ -212,6 +222,7 @@ class Registers:
     def clear(self) -> None:
         """Forget everything; the greatest counter, too."""
         self.greatest = 0
+        self.loaded = 0
         self.digest = 0
         self._registers = {}
         self._keys = []

@@ -6,7 +6,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.shared.policies import PATTERNS_MAX, Policies, check_pattern, literal_prefix
+from disque_tx.core.bounds import check_glob
+from disque_tx.core.shared.policies import PATTERNS_MAX, Policies, check_pattern, is_exact
 from disque_tx.core.shared.registers import Key
 from disque_tx.core.shared.settings import COPY_TO, QUEUE_MARK, is_valid, normal_value
 from disque_tx.core.shared.table import SharedTable
@@ -41,6 +42,8 @@ class PolicyTable(SharedTable):
         and for dead letters or copies that would move in a circle.
         """
         check_pattern(pattern)
+        if not self._policies.values(pattern):
+            check_glob("Policy pattern", pattern)
         values: dict[bytes, bytes] = {}
         for name, value in pairs:
             name = name.lower()
@@ -84,7 +87,7 @@ class PolicyTable(SharedTable):
 
     def _check_chain(self, pattern: bytes, dead_queue: bytes) -> None:
         """Refuse a queue of dead letters whose own dead letters come back to it."""
-        if len(literal_prefix(pattern)) < len(pattern):
+        if not is_exact(pattern):
             return  # its queues are not known; a circle is noticed when a letter is made
         queue = dead_queue.replace(QUEUE_MARK, pattern)
         seen: list[bytes] = []

@@ -11,6 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disque_tx.core.bounds import QUEUE_BYTES_MAX
 from disque_tx.errors import CommandError
 from disque_tx.quoting import quote, split
 from disque_tx.tablemessages import VALUE_BYTES_MAX
@@ -19,8 +20,6 @@ _UINT32_MAX: Final = 4_294_967_295
 _DAY_S: Final = 86_400
 _SECONDS: Final = " of seconds"
 _RATE_MAX: Final = 1_000_000
-#: The longest name of a queue of dead letters, in bytes.
-NAME_BYTES_MAX: Final = 1_024
 #: Queues of ``copy-to``.
 QUEUES_MAX: Final = 16
 #: Digits behind the point of a number, and in all: nothing longer is computed with.
@@ -41,10 +40,16 @@ PAUSES: Final = (b"none", b"in", b"out", b"all")
 _YES_NO: Final = (b"no", b"yes")
 
 
+def dead_queue(queue: bytes) -> bytes:
+    """Where the dead letters of a queue go unless its policy names another queue."""
+    return (b"dead:" + queue)[:QUEUE_BYTES_MAX]
+
+
 class QueuePolicy:
     """The settings in force for one queue.
 
-    ``max_deliveries``: 0 for no limit. ``dead_queue``: where dead letters go, empty for nowhere.
+    ``max_deliveries``: 0 for no limit. ``dead_queue``: where dead letters go, empty for nowhere;
+    a name that would be too long is cut.
     ``retry_delay_ms``: 0 for none; grows by ``retry_factor_milli`` / 1000 from one retry to the
     next, up to ``retry_delay_max_ms``; ``retry_jitter_milli`` / 1000 of it are random.
     ``ttl_s``, ``retry_s``, ``delay_s``, ``replicate``: what ADDJOB means without that option, -1 if
@@ -80,7 +85,7 @@ class QueuePolicy:
 
     def __init__(self, queue: bytes) -> None:
         self.max_deliveries: i64 = 0
-        self.dead_queue: bytes = b"dead:" + queue
+        self.dead_queue: bytes = dead_queue(queue)
         self.dead_ttl_s: i64 = 30 * _DAY_S
         self.retry_delay_ms: i64 = 0
         self.retry_delay_max_ms: i64 = 300_000
@@ -178,14 +183,14 @@ class Name(Setting):
     """The name of a queue, or nothing."""
 
     def __init__(self, name: bytes, field: str) -> None:
-        expects = f"the name of a queue of up to {NAME_BYTES_MAX} bytes, or empty"
+        expects = f"the name of a queue of up to {QUEUE_BYTES_MAX} bytes, or empty"
         super().__init__(name, field, expects)
 
     def _normal(self, value: bytes) -> bytes | None:
-        return value if len(value) <= NAME_BYTES_MAX else None
+        return value if len(value) <= QUEUE_BYTES_MAX else None
 
     def meaning(self, value: bytes, queue: bytes) -> object:
-        return value.replace(QUEUE_MARK, queue)
+        return value.replace(QUEUE_MARK, queue)[:QUEUE_BYTES_MAX]
 
 
 class Queues(Setting):
@@ -200,7 +205,7 @@ class Queues(Setting):
             return None
         names: list[bytes] = []
         for word in words:
-            if not 0 < len(word) <= NAME_BYTES_MAX:
+            if not 0 < len(word) <= QUEUE_BYTES_MAX:
                 return None
             if word not in names:
                 names.append(word)

@@ -65,7 +65,7 @@ class SharedTable:
         """Take the registers of another node, or of the file; whether any of them was new."""
         news = False
         for register in registers:
-            if not self.registers.is_credible(register):
+            if not self.registers.is_credible(register, wall_s):
                 self.refused += 1
             elif self.registers.put(register, wall_s):
                 self.put_in_force(register)
@@ -76,7 +76,7 @@ class SharedTable:
 
     def load(self, registers: list[Register], greatest: i64, wall_s: i64) -> None:
         """Begin with what the file has; ``greatest``: the greatest counter seen before."""
-        self.registers.greatest = greatest
+        self.registers.greatest = self.registers.loaded = greatest
         self.merge(registers, wall_s)
         self.received = 0
         self.unsaved = False
