@@ -130,6 +130,15 @@ class CopiesTests(PeerCase):
         self.assertEqual([Status(job_id)], self.replies(client))
         self.assertEqual(NOT_BLOCKED, client.blocked)
 
+    def test_answered_in_time(self) -> None:
+        """What was confirmed in time is not withdrawn when the time that was given is over."""
+        client = self.ask(timeout_ms=1_000)
+        ids = {self.confirm(b"a"), self.confirm(b"b")}
+        self.assertEqual(1, len(self.replies(client)))
+        self.pass_slowly(2_000)
+        self.assertEqual(ids, {job.id for job in self.node.jobs.table.values()})
+        self.assertEqual((1, 1), (self.length(b"a"), self.length(b"b")))
+
     def test_time_over(self) -> None:
         """If one has no copies in time all are withdrawn, from every node that got one."""
         client = self.ask(timeout_ms=1_000)
