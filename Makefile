@@ -269,10 +269,10 @@ sim-some: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 mutants: $(VENV)/.made-test
 	PYTHONHASHSEED=0; export PYTHONHASHSEED; $(call TRIAL,build/trial-mutants,tests.mutants)
 
-# A sample of small defects, and which of them no test notices; other packages with FILES=.
+# A sample of small defects, and which of them no test notices; some files or packages only with FILES=.
 MUTANTS ?= 150
 SEED ?= 1
-FILES ?= src/disque_tx/core/*.py
+FILES ?= src/disque_tx
 
 mutation: $(VENV)/.made-test
 	nice $(BIN)/python -m tests.mutation $(FILES) --mutants $(MUTANTS) --seed $(SEED) --jobs $(JOBS)

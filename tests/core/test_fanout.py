@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.busmessages import GOTJOB
+from disque_tx.busmessages import DELJOB, GOTJOB, JobSignal
 from disque_tx.commands.values import Error, Status
 from disque_tx.core.client import BLOCKED_TASK, NOT_BLOCKED, Client
 from disque_tx.core.queues import PAUSE_IN
@@ -116,6 +116,11 @@ class CopiesTests(PeerCase):
         self.receive_signal(holder, GOTJOB, job.id)
         return job.id
 
+    def deleted(self, peer: bytes) -> set[bytes]:
+        """The jobs that this node was told to delete, as a set of IDs."""
+        signals = [one for one in self.sent_to(peer) if isinstance(one, JobSignal)]
+        return {one.job_id for one in signals if one.type == DELJOB}
+
     def test_waits_for_all(self) -> None:
         """The producer is answered when the jobs of all queues have their copies."""
         client = self.ask()
@@ -125,18 +130,29 @@ class CopiesTests(PeerCase):
         self.assertEqual([Status(job_id)], self.replies(client))
         self.assertEqual(NOT_BLOCKED, client.blocked)
 
+    def test_answered_in_time(self) -> None:
+        """What was confirmed in time is not withdrawn when the time that was given is over."""
+        client = self.ask(timeout_ms=1_000)
+        ids = {self.confirm(b"a"), self.confirm(b"b")}
+        self.assertEqual(1, len(self.replies(client)))
+        self.pass_slowly(2_000)
+        self.assertEqual(ids, {job.id for job in self.node.jobs.table.values()})
+        self.assertEqual((1, 1), (self.length(b"a"), self.length(b"b")))
+
     def test_time_over(self) -> None:
-        """If one has no copies in time all are withdrawn, on other nodes, too."""
+        """If one has no copies in time all are withdrawn, from every node that got one."""
         client = self.ask(timeout_ms=1_000)
         self.confirm(b"b")
+        jobs = list(self.node.jobs.table.values())
         self.clear_sent()
         self.pass_slowly(1_100)
         (answer,) = self.replies(client)
         assert isinstance(answer, Error)
         self.assertIn("NOREPL Timeout reached", str(answer))
         self.assertEqual((0, 0), (len(self.node.jobs), self.length(b"b")))
-        deleted = [*self.sent_names(B), *self.sent_names(C)].count("DELJOB")
-        self.assertGreaterEqual(deleted, 2)
+        for peer in self.peers:
+            got = {job.id for job in jobs if peer in job.nodes}
+            self.assertEqual(got, self.deleted(peer))
 
     def test_withdrawn(self) -> None:
         """A job that is deleted while it waits for copies takes the others with it."""

@@ -41,6 +41,14 @@ class NotesTests(NodeCase):
         self.node.queues.clear()
         self.assertEqual(before, self.node.used_memory())
 
+    def test_counted_once(self) -> None:
+        """A note that changes often takes the memory of one."""
+        job_id = self.noted()
+        before = self.node.used_memory()
+        for number in range(5):
+            self.node.jobs.notes.put(job_id, Note(b"line", b"%d" % number))
+        self.assertEqual(before, self.node.used_memory())
+
     def test_too_long(self) -> None:
         """What could not be read again is not written."""
         self.assertRaises(LocalError, self.noted, b"x" * 513)

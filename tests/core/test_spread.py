@@ -26,23 +26,27 @@ class SpreadCase(PeerCase):
             self.node.membership.nodes[peer].ip = ip
         self.node.membership.refresh()
 
+    def holders(self, replicate: int) -> list[tuple[bytes, ...]]:
+        """The nodes that get the copies of 30 jobs, one tuple a job."""
+        clients = [self.begin_add(replicate) for _ in range(30)]
+        waits = self.node.waiters.copies.values()
+        self.assertEqual(clients, [wait.client for wait in waits])
+        return [wait.job.nodes for wait in waits]
+
 
 class OtherHostTests(SpreadCase):
     """Two nodes on this node's host, one on another."""
 
     def test_preferred(self) -> None:
         """The failure of a host takes all its nodes with it, so the copy goes to another host."""
-        for _ in range(30):
-            self.begin_add(2)
-        for wait in self.node.waiters.copies.values():
-            self.assertEqual((ME, D), wait.job.nodes)
+        self.assertEqual([(ME, D)] * 30, self.holders(2))
 
     def test_asynchronous(self) -> None:
         """The same holds for jobs whose client does not wait."""
         for _ in range(30):
             self.begin_add(2, asynchronous=True)
-        for job in self.node.jobs.table.values():
-            self.assertEqual((ME, D), job.nodes)
+        made = [job.nodes for job in self.node.jobs.table.values()]
+        self.assertEqual([(ME, D)] * 30, made)
 
     def test_not_enough(self) -> None:
         """While another host can be reached, a copy on this one alone is not the promised
@@ -128,10 +132,7 @@ class ThreeHostTests(SpreadCase):
 
     def test_each_host_once(self) -> None:
         """Three copies are on three hosts."""
-        for _ in range(30):
-            self.begin_add(3)
-        for wait in self.node.waiters.copies.values():
-            self.assertEqual({ME, C, D}, set(wait.job.nodes))
+        self.assertEqual([{ME, C, D}] * 30, [set(nodes) for nodes in self.holders(3)])
 
 
 class LoopbackTests(SpreadCase):
@@ -141,10 +142,9 @@ class LoopbackTests(SpreadCase):
 
     def test_loopback_is_here(self) -> None:
         """A neighbour that was met at 127.0.0.1 is on this host, too."""
-        for _ in range(30):
-            self.begin_add(2)
-        for wait in self.node.waiters.copies.values():
-            self.assertNotIn(B, wait.job.nodes)
+        made = self.holders(2)
+        self.assertEqual({2}, {len(nodes) for nodes in made})
+        self.assertNotIn(B, set().union(*made))
 
 
 class OneHostTests(SpreadCase):

@@ -1,5 +1,9 @@
-"""``python -m tests.mutation FILE...``: how many of a sample of small defects the tests catch.
+"""``python -m tests.mutation FILE-OR-FOLDER...``: how many of a sample of small defects the unit
+tests catch, in all packages but the simulator, whose own planted defects are in ``tests/mutants``.
+Which defects there are: see ``tests/mutation/operators.py``.
 
+The tests of ``src/disque_tx/a/b/c.py`` are ``tests/a/b/test_c.py``, then all of ``tests/a/b``, then
+all of ``tests/a`` and those in :data:`_MORE`; each lot only if the one before it noticed nothing.
 ``--seed`` determines the sample of ``--mutants``: the same seed gives the same sample of the same
 program. A mutant is caught when its tests fail, or use several times the processor time that they
 use without it. The exit status is 1 if fewer than ``--aim`` percent are caught. Mutants listed in
@@ -29,6 +33,10 @@ _MORE: Final = {
     "commands": ["core", "stateful"],
     "wire": ["commands", "core"],
 }
+#: Folders of files that are not tested here.
+_LEFT_OUT: Final = {"sim"}
+#: Packages whose tests are those beside a file, for all together start Spark many times.
+_BESIDE_ONLY: Final = {"spark"}
 #: The limit is this multiple of the processor time without a defect, plus so many seconds.
 _FACTOR: Final = 3
 _SPARE_S: Final = 5
@@ -71,13 +79,44 @@ def draw(paths: list[Path], seed: int, limit: int) -> list[Drawn]:
     return drawn
 
 
-def tests_for(path: Path) -> list[str]:
-    """The test modules for a file: its own first."""
-    package = path.parent.name
-    folders = [ROOT / "tests" / name for name in (package, *_MORE.get(package, ()))]
-    found = [test for folder in folders for test in sorted(folder.glob("test_*.py"))]
-    found.sort(key=lambda test: test != folders[0] / f"test_{path.stem}.py")
-    return [".".join(test.relative_to(ROOT).with_suffix("").parts) for test in found]
+def files_of(paths: list[Path]) -> list[Path]:
+    """These files, and those in these folders that are tested here."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(path.rglob("*.py"))
+            found += [one for one in inside if not _LEFT_OUT.intersection(_parts(one))]
+        else:
+            found.append(path)
+    return found
+
+
+def _parts(path: Path) -> tuple[str, ...]:
+    """The packages that a file is in, from the outermost on."""
+    return path.relative_to(PACKAGE).parent.parts
+
+
+def tests_for(path: Path) -> list[list[str]]:
+    """The test modules for a file, in lots without those of earlier ones: its own; those beside it,
+    or in the nearest folder above that has some; those of its package. No lot is empty."""
+    parts = _parts(path)
+    beside = ROOT.joinpath("tests", *parts)
+    own = beside / f"test_{path.stem}.py"
+    while not any(beside.glob("test_*.py")):
+        beside = beside.parent
+    lots = [[own], sorted(beside.glob("test_*.py"))]
+    if parts and parts[0] not in _BESIDE_ONLY:
+        folders = [ROOT / "tests" / name for name in (parts[0], *_MORE.get(parts[0], ()))]
+        lots.append([test for folder in folders for test in sorted(folder.rglob("test_*.py"))])
+    seen: set[Path] = set()
+    found: list[list[str]] = []
+    for lot in lots:
+        new = [test for test in lot if test.exists() and test not in seen]
+        seen.update(new)
+        if new:
+            names = [".".join(test.relative_to(ROOT).with_suffix("").parts) for test in new]
+            found.append(names)
+    return found
 
 
 def run(module: str, index: int, tests: list[str], cpu_s: int) -> bool:
@@ -109,17 +148,17 @@ def run(module: str, index: int, tests: list[str], cpu_s: int) -> bool:
 
 
 class Tests:
-    """The tests for one file, in two runs: its own tests come first, since they find most mutants
-    quickly."""
+    """The tests for one file, in several runs: its own tests come first, since they find most
+    mutants quickly. What a run may take is measured when it is first needed."""
 
     def __init__(self, path: Path, known_s: dict[str, int]) -> None:
         """``known_s``: measured limits by the arguments of a run, which files may share."""
-        every = tests_for(path)
-        self._runs = [(run, _limit_s(run, known_s)) for run in (every[:1], sorted(every))]
+        self._lots = tests_for(path)
+        self._known_s = known_s
 
     def pass_on(self, module: str, number: int) -> bool:
         """Whether the tests pass despite this mutant."""
-        return all(run(module, number, tests, limit_s) for tests, limit_s in self._runs)
+        return all(run(module, number, lot, _limit_s(lot, self._known_s)) for lot in self._lots)
 
 
 def _limit_s(tests: list[str], known_s: dict[str, int]) -> int:
@@ -144,14 +183,12 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--aim", type=int, default=85)
     options = parser.parse_args()
-    drawn = draw([path.resolve() for path in options.files], options.seed, options.mutants)
+    paths = files_of([path.resolve() for path in options.files])
+    drawn = draw(paths, options.seed, options.mutants)
     if not drawn:
         sys.exit("These files have no place for a mutant.")
     known_s: dict[str, int] = {}
-    tests: dict[Path, Tests] = {}
-    for path in sorted({one.path for one in drawn}):
-        print(f"{path.name}: running its tests without a defect", flush=True)
-        tests[path] = Tests(path, known_s)
+    tests = {one.path: Tests(one.path, known_s) for one in drawn}
 
     def survives(one: Drawn) -> bool:
         module = ".".join(one.path.relative_to(PACKAGE.parent).with_suffix("").parts)

@@ -1,4 +1,15 @@
-"""Possible defects in one place of a program: all mutants of a source text, in a fixed order."""
+"""Possible defects in one place of a program: all mutants of a source text, in a fixed order.
+
+1. Operators, conditions and numbers: another operator, a boundary that is off by one (``<`` and
+   ``<=``, ``==`` and ``<=`` beside a number), a condition negated, a number one more or less.
+2. Effects: a call, an assignment, an error or a returned value is missing; two effects that follow
+   one another change places, as a crash or an error between them would show.
+3. Which one: two arguments change places, ``min`` and ``max``, the first and the last of a list,
+   the beginning and the end of what is cut off.
+4. Old state: an assignment is missing that resets an attribute, or a name within a loop.
+5. One forgotten: a loop leaves out the last item.
+6. No clean-up: the body of ``finally`` is missing, ``pop`` of a key leaves it there.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +45,8 @@ _OPERATORS: Final[dict[type[ast.AST], type[ast.AST]]] = {
 }
 #: Calls whose first two arguments may be swapped without effect.
 _SYMMETRIC: Final = {"min", "max", "isinstance", "cast"}
+#: Methods and functions that choose one of several, and their opposites.
+_OPPOSITES: Final = {"min": "max", "max": "min", "popleft": "pop", "appendleft": "append"}
 _IGNORED_FIELDS: Final = {"annotation", "returns", "decorator_list"}
 _IGNORED_STATEMENTS: Final = (ast.Import, ast.ImportFrom, ast.Assert)
 
@@ -87,8 +100,8 @@ def _in_block(block: list[ast.stmt], in_function: bool) -> Iterator[Site]:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             # A missing assignment of an attribute would be noticed at once.
             function = statement.name != "__init__"
-        if in_function and (other := _instead(statement)) is not None:
-            yield Site(statement, _replacing(block, place, other))
+        if in_function:
+            yield from _whole(block, place)
         if isinstance(statement, ast.If | ast.While) and not _compares(statement.test):
             yield Site(statement, _negating(statement, statement))
         if isinstance(statement, ast.Return) and not _is_none(statement.value):
@@ -106,6 +119,53 @@ def _in_block(block: list[ast.stmt], in_function: bool) -> Iterator[Site]:
                     yield from _in_expression(statement, part, statement)
             if isinstance(child, list) and child and isinstance(child[0], ast.stmt):
                 yield from _in_block(child, function)
+
+
+def _whole(block: list[ast.stmt], place: int) -> Iterator[Site]:
+    """The possible defects in a statement of a function as a whole, and in its order."""
+    statement = block[place]
+    if (other := _instead(statement)) is not None:
+        yield Site(statement, _replacing(block, place, other))
+    if place + 1 < len(block) and _is_effect(statement) and _is_effect(block[place + 1]):
+        yield Site(statement, _swapping(block, place))
+    match statement:
+        case ast.For(iter=items):
+            most = ast.Subscript(
+                ast.Call(ast.Name("list", ast.Load()), [items], []),
+                ast.Slice(upper=ast.Constant(-1)),
+                ast.Load(),
+            )
+            yield Site(statement, _setting(statement, statement, "iter", most))
+        case ast.Try(finalbody=[_, *_]):
+            yield Site(statement, _setting(statement, statement, "finalbody", [ast.Pass()]))
+    if isinstance(statement, ast.For | ast.While):
+        bodies = [statement.body, *(one.body for one in statement.body if isinstance(one, ast.If))]
+        for body in bodies:
+            for at, inner in enumerate(body):
+                if _resets_name(inner):
+                    yield Site(inner, _replacing(body, at, ast.Pass()))
+
+
+def _is_effect(statement: ast.stmt) -> bool:
+    """Whether others could see that the statement was executed."""
+    match statement:
+        case ast.Expr(value=ast.Call() | ast.Await()) | ast.Delete():
+            return True
+        case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
+            return True
+        case ast.AugAssign(target=ast.Attribute() | ast.Subscript()):
+            return True
+    return False
+
+
+def _resets_name(statement: ast.stmt) -> bool:
+    """Whether a name gets a value that does not depend on anything."""
+    match statement:
+        case ast.Assign(targets=[ast.Name()], value=ast.Constant()):
+            return True
+        case ast.Assign(targets=[ast.Name()], value=ast.List(elts=[]) | ast.Dict(keys=[])):
+            return True
+    return False
 
 
 def _instead(statement: ast.stmt) -> ast.stmt | None:
@@ -134,6 +194,8 @@ def _in_expression(statement: ast.stmt, node: ast.AST, parent: ast.AST) -> Itera
         case ast.Compare(ops=[op, *more]) if type(op) in _OPERATORS:
             others = [_OPERATORS[type(op)](), *more]
             yield Site(statement, _setting(statement, node, "ops", others))
+            if isinstance(op, ast.Eq) and _beside_number(node):
+                yield Site(statement, _setting(statement, node, "ops", [ast.LtE(), *more]))
         case ast.IfExp() if not _compares(node.test):
             yield Site(statement, _negating(statement, node))
         case ast.Constant(value=bool(value)):
@@ -141,12 +203,42 @@ def _in_expression(statement: ast.stmt, node: ast.AST, parent: ast.AST) -> Itera
         case ast.Constant(value=int(value)):
             yield Site(statement, _setting(statement, node, "value", value + 1))
             yield Site(statement, _setting(statement, node, "value", value - 1))
-        case ast.Call(args=[first, second, *rest]) if _ordered(node):
-            swapped = [second, first, *rest]
-            yield Site(statement, _setting(statement, node, "args", swapped))
+        case ast.Subscript(slice=ast.Slice(lower=None, upper=ast.expr() as end, step=None)):
+            yield Site(statement, _setting(statement, node, "slice", _end_of(end)))
+        case ast.Call():
+            yield from _in_call(statement, node)
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.operator):
             yield from _in_expression(statement, child, node)
+
+
+def _beside_number(compare: ast.Compare) -> bool:
+    """Whether a number is compared with: less and more make sense."""
+    sides = [compare.left, compare.comparators[0]]
+    return any(isinstance(one, ast.Constant) and type(one.value) is int for one in sides)
+
+
+def _in_call(statement: ast.stmt, call: ast.Call) -> Iterator[Site]:
+    """The possible defects in a call, besides those in its arguments."""
+    match call:
+        case ast.Call(args=[first, second, *rest]) if _ordered(call):
+            swapped = [second, first, *rest]
+            yield Site(statement, _setting(statement, call, "args", swapped))
+    match call.func:
+        case ast.Name(id=name) if name in _OPPOSITES:
+            yield Site(statement, _setting(statement, call.func, "id", _OPPOSITES[name]))
+        case ast.Attribute(attr=name) if name in _OPPOSITES:
+            yield Site(statement, _setting(statement, call.func, "attr", _OPPOSITES[name]))
+        case ast.Attribute(attr="pop") if len(call.args) == 2:
+            yield Site(statement, _setting(statement, call.func, "attr", "get"))
+
+
+def _end_of(count: ast.expr) -> ast.Slice:
+    """The slice with so many items at the other end; with a negative number, without those."""
+    match count:
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return ast.Slice(lower=operand)
+    return ast.Slice(lower=ast.UnaryOp(ast.USub(), count))
 
 
 def _ordered(call: ast.Call) -> bool:
@@ -171,6 +263,14 @@ def _replacing(block: list[ast.stmt], place: int, other: ast.stmt) -> Plant:
     def plant() -> ast.stmt:
         block[place] = ast.copy_location(other, block[place])
         return other
+
+    return plant
+
+
+def _swapping(block: list[ast.stmt], place: int) -> Plant:
+    def plant() -> ast.stmt:
+        block[place], block[place + 1] = block[place + 1], block[place]
+        return block[place]
 
     return plant
 

@@ -7,7 +7,7 @@ import ast
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.mutation.__main__ import PACKAGE, draw, equivalent, run, tests_for
+from tests.mutation.__main__ import PACKAGE, draw, equivalent, files_of, run, tests_for
 from tests.mutation.operators import count, planted
 
 
@@ -56,7 +56,43 @@ class OperatorTests(SynchronousTestCase):
     def test_arguments(self) -> None:
         """Two arguments are swapped, unless that has no effect."""
         self.assertEqual({"x = f(b, a, c)"}, self.changes("x = f(a, b, c)"))
-        self.assertEqual(set(), self.changes("x = min(a, b)"))
+        self.assertEqual(set(), self.changes("x = cast(a, b)"))
+
+    def test_order(self) -> None:
+        """Two effects change places: a crash between them would lose what the first one saves."""
+        self.assertIn("g()", self.changes("f(); g()"))
+        source = "def f():\n    a.b = c\n    del d[e]\n"
+        bodies = [ast.unparse(planted(source, index)[0]) for index in range(count(source))]
+        self.assertIn("def f():\n    del d[e]\n    a.b = c", bodies)
+        self.assertNotIn("x = a", self.changes("x = a; f()"))
+
+    def test_which_one(self) -> None:
+        """Another one of several is chosen, or the wrong end of a list is cut off."""
+        self.assertEqual({"x = max(a, b)"}, self.changes("x = min(a, b)"))
+        self.assertEqual({"x = q.pop()"}, self.changes("x = q.popleft()"))
+        self.assertEqual({"x = a[-n:]"}, self.changes("x = a[:n]"))
+        self.assertIn("x = a[-1]", self.changes("x = a[0]"))
+
+    def test_boundaries(self) -> None:
+        """What is compared with a number is counted as equal when it is less."""
+        self.assertIn("x = a <= 1", self.changes("x = a == 1"))
+
+    def test_old_state(self) -> None:
+        """What a loop sets back for its next round keeps its value."""
+        source = "def f():\n    for x in y:\n        a = []\n        if b:\n            c = 0\n"
+        changes = pairs(source)
+        self.assertIn(("a = []", "pass"), changes)
+        self.assertIn(("c = 0", "pass"), changes)
+
+    def test_one_forgotten(self) -> None:
+        """One of several holders is not told."""
+        self.assertEqual({"for x in list(y)[:-1]:"}, self.changes("for x in y: z"))
+
+    def test_clean_up(self) -> None:
+        """What is to happen in every case does not, or what is used up stays."""
+        source = "def f():\n    try:\n        x\n    finally:\n        y = z\n"
+        self.assertIn(("y = z", "pass"), pairs(source))
+        self.assertIn("x = d.get(a, b)", self.changes("x = d.pop(a, b)"))
 
     def test_left_alone(self) -> None:
         """Code that has no effect, or without which the program cannot run, has no mutants."""
@@ -97,15 +133,28 @@ class RunTests(SynchronousTestCase):
 
     def test_own_tests_first(self) -> None:
         """Most mutants are caught by the tests of their own module, within a second."""
-        modules = tests_for(self.path)
-        self.assertEqual("tests.core.test_addresses", modules[0])
-        self.assertIn("tests.stateful.test_node", modules)
-        self.assertEqual(len(modules), len(set(modules)))
+        own, beside, others = tests_for(self.path)
+        self.assertEqual(["tests.core.test_addresses"], own)
+        self.assertIn("tests.core.test_acks", beside)
+        self.assertIn("tests.core.keys.test_keys", others)
+        self.assertIn("tests.stateful.test_node", others)
+        every = [*own, *beside, *others]
+        self.assertEqual(len(every), len(set(every)))
+
+    def test_all_packages(self) -> None:
+        """Every package has files with mutants, and tests for each of them."""
+        paths = files_of([PACKAGE])
+        packages = {path.relative_to(PACKAGE).parts[0] for path in paths}
+        for name in ("client", "integrations", "protocols", "spark", "worker"):
+            self.assertIn(name, packages)
+        self.assertNotIn("sim", packages)
+        missing = [path for path in paths if not tests_for(path) and count(path.read_text())]
+        self.assertEqual([], missing)
 
     def test_caught_or_not(self) -> None:
         """A mutant makes the tests fail, the original passes, and the file is not changed."""
         before = self.path.read_text()
-        first = tests_for(self.path)[:1]
+        first = tests_for(self.path)[0]
         module = "disque_tx.core.addresses"
         wrong = next(o for o in draw([self.path], 1, 999) if o.mutant.after == "return None")
         self.assertTrue(run("", 0, first, 0))

@@ -90,6 +90,7 @@ class ILookup(Interface):
     lines found by it, as in the event log; the newest files come first."""
 
     complete: bool = Attribute("At the end: whether all files were looked at.")
+    files: int = Attribute("How many files were looked at to their end, so far.")
 
     def __iter__() -> Iterator[list[bytes]]:
         """Step by step."""

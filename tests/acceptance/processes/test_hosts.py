@@ -20,6 +20,12 @@ def shown(group: Group, port: int, job_id: str) -> dict[str, Any]:
     return {name.decode(): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
 
+def members(group: Group, port: int) -> set[str]:
+    """The IDs of all nodes that one process knows, whether they can be reached or not."""
+    lines = group.ask(port, "CLUSTER", "NODES").decode().splitlines()
+    return {line.split()[0] for line in lines}
+
+
 def own_address() -> str:
     """The address of this machine that others would use; empty when it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -74,21 +80,30 @@ class TwoHostTests(GroupTestCase):
         """While the other host is away, copies are made on this one."""
         self.there.terminate()
         wait_for(lambda: self.here.reachable(self.here.own_port(1)) == 2, "it is noticed", 60)
-        job_id = self.here.ask(self.here.own_port(1), "ADDJOB", "q", "b", 20_000, "REPLICATE", 2)
-        self.assertTrue(job_id.startswith("D-"))
+        port = self.here.own_port(1)
+        job_id = self.here.ask(port, "ADDJOB", "q", "b", 20_000, "REPLICATE", 2)
+        hosts = self.hosts()
+        holders = shown(self.here, port, job_id)["nodes-delivered"]
+        self.assertEqual(["127.0.0.1"] * 2, [hosts[node.decode()] for node in holders])
 
     def test_fewer(self) -> None:
         """Processes that end are forgotten by those of their host; the daemon stays in the
         cluster."""
+        every = set(self.hosts())
+        ended = self.there.rows()[3]["node"]
         self.there.terminate()
         self.there.set_processes(2)
         self.there.spawn()
         self.there.wait_until_ready(2)
+        ports = [self.there.own_port(number) for number in (1, 2)]
 
         def known() -> bool:
-            return self.there.reachable(self.there.own_port(1)) == 4
+            return all(
+                self.there.reachable(port) == 4 and members(self.there, port) == every - {ended}
+                for port in ports
+            )
 
-        wait_for(known, "the others are reachable", 60)
+        wait_for(known, "the others are reachable, and the one that ended is forgotten", 60)
 
 
 class AddressTests(GroupTestCase):

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from disque_tx.busmessages import GOTJOB, KEY_ANSWER, KEY_COPY
+from disque_tx.core.keys.existence import Question
+from disque_tx.core.keys.reservation import left
+from disque_tx.keymessages import HELD
 from disque_tx.messages import WAIT_REPL
 from tests.core.keys.keybench import A, B, C, KeyCase
 
 
 class AuditTests(KeyCase):
     """Three nodes, which ask each other whether jobs exist."""
+
+    def test_twice_in_a_row(self) -> None:
+        """A key is not freed because its job was not found twice in its life: in between it was
+        found, or not all nodes could be asked."""
+        first, _ = self.keepers()
+        job_id, _ = self.add(first, replicate=2, retry_s=60)
+        keys, now_ms = self.cluster.up[first].keys, self.cluster.now_ms
+        entry = left(keys.reservations.by_key[b"k"], now_ms)
+        missed, there, unknown = (
+            Question(keys._audit, number, [entry], complete)
+            for number, complete in enumerate((True, True, False))
+        )
+        there.note(self.keepers()[1], job_id, HELD)
+        for question in (missed, there, missed, unknown, missed):
+            keys._audit.answered(question, now_ms)
+            self.assertIn(b"k", keys.reservations.by_key)
+        keys._audit.answered(missed, now_ms)
+        self.assertNotIn(b"k", keys.reservations.by_key)
 
     def test_maker_forgot_the_job(self) -> None:
         """A node that made a job, and forgot it with a restart, does not free its key: others hold

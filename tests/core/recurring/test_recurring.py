@@ -209,6 +209,30 @@ class AloneTests(RecurringCase):
         self.assertEqual((1, ""), (self.length(), upcoming.error))
         self.assertEqual(UNIX_S + 10, self.last_s())
 
+    def test_missed_tried_again(self) -> None:
+        """What was missed is made up for as well when the first attempt fails: once for all of it,
+        as soon as the queue takes jobs."""
+        self.set(b"EVERY 1000", ONE)
+        self.pass_seconds(1)
+        self.node.pause(b"q", 1)
+        self.begin(self.now_ms, self.wall_us + 2_500_000_000)
+        self.pass_seconds(3)
+        self.assertEqual((0, 0), (self.length(), self.recurring.missed))
+        self.node.pause(b"q", 0)
+        self.pass_seconds(2)
+        self.assertEqual((1, UNIX_S + 2_000), (self.length(), self.last_s()))
+
+    def test_made_up_tried_again(self) -> None:
+        """Failed attempts are not counted among those that a schedule makes up for at a stretch."""
+        self.set(b"EVERY 1000", ALL)
+        self.pass_seconds(1)
+        self.node.pause(b"q", 1)
+        self.begin(self.now_ms, self.wall_us + 2_500_000_000)
+        self.pass_seconds(MADE_UP_MAX + 1)
+        self.node.pause(b"q", 0)
+        self.pass_seconds(2)
+        self.assertEqual(3, self.length())
+
     def test_out_of_memory(self) -> None:
         """Schedules do not fill a node that refuses the jobs of clients."""
         self.add()

@@ -58,6 +58,23 @@ class DeadLetterTests(NodeCase, Settings):
         self.assertEqual(1, self.node.totals.dead_letters)
         self.assertIn(("delete", job_id), self.log.lines)
 
+    def test_short_life(self) -> None:
+        """Letters that live for a few seconds only are delivered again like any other: RETRY 0
+        would mean that they are delivered once at most."""
+        for ttl_s, retry_s in ((1, 1), (9, 1), (20, 2)):
+            self.set_policy(self, max_deliveries="1", dead_ttl=str(ttl_s))
+            self.returned(1)
+            (letter_id,) = self.get(DEAD)
+            self.assertEqual(retry_s, self.job(letter_id).retry_s)
+
+    def test_reason_of_an_earlier_return(self) -> None:
+        """A return without a reason does not get the reason of the one before."""
+        self.set_policy(self, max_deliveries="2")
+        job_id = self.returned(1, b"no route")
+        self.assertEqual([job_id], self.get(b"q"))
+        self.node.enqueue([job_id], True)
+        self.assertEqual("delivered 2 times", self.letter().reason)
+
     def test_events(self) -> None:
         """The event log shows where the job ended, and that the letter was added for it."""
         self.set_policy(self, max_deliveries="1")

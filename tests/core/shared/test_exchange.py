@@ -190,6 +190,25 @@ class DigestTests(ExchangeCase):
         self.receive(B, TableDigest(1, 1))
         self.assertEqual((b"", b""), self.pulled(B))
 
+    def test_in_vain_after_news(self) -> None:
+        """Each pull is judged by itself: one in vain is followed by a pause even when the one
+        before brought something, and the pauses begin anew after one that did."""
+        self.set()
+        self.clear_sent()
+        waited = []
+        for number, news in enumerate((False, False, True, False, False)):
+            waits = 0
+            while True:
+                self.receive(B, TableDigest(1, 1))
+                if self.sent_to(B):
+                    break
+                waits += 1
+                self.pass_ms(500)
+            waited.append(waits)
+            registers = [register(b"7", counter=number + 99)] if news else []
+            self.receive(B, TableChange(registers, True, True))
+        self.assertEqual([0, 2, 4, 0, 2], waited)
+
     def test_empty(self) -> None:
         """There is nothing to fetch from an empty table."""
         self.set()

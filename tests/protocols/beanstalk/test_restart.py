@@ -67,6 +67,33 @@ class RestartTests(BeanstalkCase):
         self.pass_s(4)
         self.assertEqual(b"RESERVED 2 1\r\nb\r\n", client.send(b"reserve\r\n"))
 
+    def test_taken_by_number(self) -> None:
+        """A delayed or buried job that a client took by its number is not lost with a restart, and
+        is no more buried; it counts as no additional delivery."""
+        self.before.put(b"a", delay_s=900)
+        self.before.put(b"b")
+        self.before.send(b"reserve\r\nbury 2 7\r\n")
+        for number in (1, 2):
+            self.before.send(b"reserve-job %d\r\n" % number)
+        client = self.restart()
+        self.assertEqual(b"0", self.stat(b"current-jobs-buried"))
+        self.assertEqual(b"0", self.stat(b"current-jobs-delayed"))
+        taken = client.send(b"reserve\r\n") + client.send(b"reserve\r\n")
+        self.assertEqual({b"a", b"b"}, set(taken.split(b"\r\n")) & {b"a", b"b"})
+        jobs = self.node.jobs.table.values()
+        self.assertEqual([0, 0], [int(job.deliveries) for job in jobs])
+
+    def test_kicked(self) -> None:
+        """A job that was kicked is ready after a restart, not delayed or buried again."""
+        self.before.put(b"a", delay_s=900)
+        self.before.put(b"b")
+        self.before.send(b"reserve\r\nbury 2 7\r\n")
+        for number in (1, 2):
+            self.before.send(b"kick-job %d\r\n" % number)
+        client = self.restart()
+        self.assertEqual(b"2", self.stat(b"current-jobs-ready"))
+        self.assertEqual(b"FOUND 1 1\r\na\r\n", client.send(b"peek 1\r\n"))
+
     def test_counters(self) -> None:
         """What happened to a job is not forgotten."""
         self.before.put(b"a", ttr_s=1)

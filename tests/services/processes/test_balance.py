@@ -79,18 +79,27 @@ class BalanceTests(SynchronousTestCase):
         """When no process comes, those that wait do not use up all descriptors."""
         ours, theirs = socket.socketpair()
         self.addCleanup(theirs.close)
-        for _ in range(WAITING_MAX):
-            self.balance.give(0, ours.dup())
+        waiting = [ours.dup() for _ in range(WAITING_MAX)]
+        for sock in waiting:
+            self.balance.give(0, sock)
         self.balance.give(0, ours)
         self.assertEqual(-1, ours.fileno())
+        self.assertNotIn(-1, [sock.fileno() for sock in waiting])
+        self.add(1, 2)
+        self.assertEqual(WAITING_MAX, sum(child.sockets for child in self.children))
 
     def test_closed(self) -> None:
         """When the daemon ends, those that wait are disconnected."""
-        self.balance.close()
-        ours, theirs = socket.socketpair()
-        self.addCleanup(theirs.close)
-        self.balance.give(0, ours)
-        self.assertEqual(b"", theirs.recv(1))
+        kept, clients = [], []
+        for close in (self.balance.close, lambda: None):
+            ours, theirs = socket.socketpair()
+            self.addCleanup(theirs.close)
+            theirs.setblocking(False)
+            self.balance.give(0, ours)
+            close()
+            kept.append(ours)  # a socket that is collected is closed as well
+            clients.append(theirs)
+        self.assertEqual([b"", b""], [client.recv(1) for client in clients])
 
 
 class ChannelTests(SynchronousTestCase):

@@ -34,11 +34,13 @@ _RECORD_BYTES: Final = 1 << 16
 class Lookup:
     """Looks for a job, from the newest file to the oldest. Iterating it does a bounded step each
     time, and returns the lines that it found, newline included; often none. ``complete``: at the
-    end, whether everything was looked at, and not only :data:`LOOKUP_BYTES_MAX`. Files that vanish
+    end, whether everything was looked at, and not only :data:`LOOKUP_BYTES_MAX`. ``files``: how
+    many were looked at to their end; within a file the oldest lines come first. Files that vanish
     or are damaged meanwhile are passed over."""
 
     def __init__(self, folder: str, job_id: bytes) -> None:
         self.complete = True
+        self.files = 0
         self._folder = folder
         self._job_id = job_id
         self._left = LOOKUP_BYTES_MAX
@@ -60,7 +62,8 @@ class Lookup:
                 with open(os.path.join(self._folder, name), "rb") as file:
                     yield from look(file)
             except (OSError, ValueError, PeerError, zstandard.ZstdError):
-                continue
+                pass
+            self.files += 1
 
     def _in_segment(self, file: BinaryIO) -> Iterator[list[bytes]]:
         """A segment that is not converted yet, and may be written to."""

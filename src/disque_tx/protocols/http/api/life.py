@@ -40,15 +40,29 @@ async def show(exchange: Exchange) -> dict[str, Any] | Reply:
     if lookup is None:
         return {"log": False, "complete": False, "events": []}
     found: list[dict[str, Any]] = []
+    more = False
+    files = 0
     for lines in lookup:
-        found += [event for line in lines if (event := _event(line, job_id)) is not None]
-        if len(found) >= EVENTS_MAX:
+        if lookup.files > files and len(found) >= EVENTS_MAX:
+            more = True  # only at the end of a file: its newest lines come last
             break
+        files = lookup.files
+        found += [event for line in lines if (event := _event(line, job_id)) is not None]
+        if len(found) >= 2 * EVENTS_MAX:
+            _keep_newest(found)
+            more = True
         await exchange.slices.turn()
-    found.sort(key=lambda event: str(event["time"]))
-    complete = lookup.complete and len(found) < EVENTS_MAX
-    after = {"log": True, "complete": complete}
-    return Reply(listing("events", _each(found[-EVENTS_MAX:]), after))
+    more |= _keep_newest(found)
+    after = {"log": True, "complete": lookup.complete and not more}
+    return Reply(listing("events", _each(found), after))
+
+
+def _keep_newest(events: list[dict[str, Any]]) -> bool:
+    """Sort them by time, and drop the oldest above the limit; whether there were such."""
+    events.sort(key=lambda event: str(event["time"]))
+    over = max(0, len(events) - EVENTS_MAX)
+    del events[:over]
+    return over > 0
 
 
 async def _each(events: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
