@@ -76,6 +76,14 @@ class GlobTests(SynchronousTestCase):
         self.assertFalse(glob_match(b"*" + b"a" * 10_000 + b"b", b"a" * 1_000_000))
         self.assertFalse(glob_match(b"*" + b"[a-z]" * 5_000 + b"[0-9]*", b"a" * 20_000))
 
+    def test_many_places(self) -> None:
+        """A long pattern of classes matches what it should, and nothing else."""
+        for places in (1, 2, 62, 63, 64, 65, 128, 300):
+            pattern = b"*" + b"[a-y]" * places + b"z*"
+            self.assertTrue(glob_match(pattern, b"z" + b"a" * places + b"z"), places)
+            self.assertFalse(glob_match(pattern, b"z" + b"a" * (places - 1) + b"z"), places)
+            self.assertFalse(glob_match(pattern, b"a" * 400), places)
+
     def test_is_plain(self) -> None:
         """A pattern without special characters is a name, and may be as long as one."""
         plain = [text for text in (b"a", b"a*", b"a?", b"[a]", b"a]", b"\\a") if is_plain(text)]

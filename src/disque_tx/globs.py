@@ -56,13 +56,15 @@ class _Segment:
     """What stands between two stars. ``size``: how many bytes it matches. ``literal``: itself, if
     it has nothing special."""
 
-    __slots__ = ("_masks", "_places", "literal", "size")
+    __slots__ = ("_last", "_masks", "_places", "literal", "size")
 
     def __init__(self, places: list[bytes]) -> None:
         self.size: i64 = len(places)
         self.literal: bytes | None = None
         # By byte: the places that it fits, a bit each; once that is needed.
         self._masks: list[int] = []
+        # The bit of the last place. There may be more places than a machine word has bits.
+        self._last: int = 0
         self._places: list[bytes] = places
         for place in places:
             if len(place) != 1:
@@ -73,13 +75,14 @@ class _Segment:
     def _set_masks(self) -> None:
         masks = [0] * 256
         everywhere = 0
-        bit = 1
+        bit: int = 1
         for place in self._places:
             if len(place) == 256:
                 everywhere |= bit
             else:
                 for byte in place:
                     masks[byte] |= bit
+            self._last = bit
             bit <<= 1
         self._masks = [mask | everywhere for mask in masks]
         self._places = []
@@ -103,8 +106,8 @@ class _Segment:
         if not self._masks:
             self._set_masks()
         masks = self._masks
-        last = 1 << (self.size - 1)
-        begun = 0
+        last = self._last
+        begun: int = 0
         while at < end:
             begun = ((begun << 1) | 1) & masks[text[at]]
             at += 1
