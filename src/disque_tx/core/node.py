@@ -236,8 +236,7 @@ class Node:
         return self._retries.working(job_id, self.now_ms)
 
     def pause(self, name: bytes, flags: i64, who: bytes = b"") -> None:
-        """PAUSE (client protocol, section 19): set the flags of a queue, made if there are any.
-        ``who``: says that."""
+        """PAUSE (client protocol, section 19): ``who`` sets the flags of a queue."""
         self.pausing.command(name, Pause(flags, who, self.wall_us // 1_000_000), self.now_ms)
         if self.pausing.unsaved:
             self.membership.changed = True
@@ -248,9 +247,8 @@ class Node:
 
     def pause_processes(self, name: bytes, flags: i64) -> None:
         """Ask the other processes of this daemon to do that."""
-        signal = QueueSignal(busmessages.PAUSE, name, flags)
         for node_id in self.membership.siblings:
-            self.peers.send(node_id, signal)
+            self.peers.send(node_id, QueueSignal(busmessages.PAUSE, name, flags))
 
     # -- clients and time --------------------------------------------------------------------
 
