@@ -79,6 +79,7 @@ class MemoryClient:
 
     ``calls``: command, time and argument of each request. ``broken``: called before each command;
     the request fails with the exception it returns. With ``lossy`` the command is still executed.
+    ``late_s``: how long the answers to some commands take.
     ``policies``: settings by queue, ``None`` on an original; ``asked``: commands about them.
     ``schedules``: by name, the words they were set with, ``None`` on an original.
     ``reasons``: of the last NACK of each job. ``knows_match``: it is no original.
@@ -90,6 +91,7 @@ class MemoryClient:
         self.calls: list[tuple[str, float, Any]] = []
         self.broken: Callable[[str], Exception | None] = lambda command: None
         self.lossy = False
+        self.late_s: dict[str, float] = {}
         self.retry_s = 300
         self.ttl_s = 86400
         self.waiting: deque[tuple[Deferred[Any], tuple[str, ...], int]] = deque()
@@ -223,7 +225,13 @@ class MemoryClient:
             value = execute()
         except Exception as raised:
             return fail(raised)
-        return succeed(value) if error is None else fail(error)
+        if error is not None:
+            return fail(error)
+        if command not in self.late_s:
+            return succeed(value)
+        late: Deferred[Any] = Deferred()
+        self.clock.callLater(self.late_s[command], late.callback, value)
+        return late
 
     def postpone(self, job_id: str) -> int:
         """The effect of WORKING."""

@@ -199,6 +199,22 @@ class LeaseTests(WorkerTestCase):
             self.stop(worker)
             self.assertEqual("acked", self.client.state(job_id))
 
+    def test_late_answers(self) -> None:
+        """Answers that take their time do not delay the heartbeats that follow, and each job gets
+        more than one."""
+        self.client.late_s["WORKING"] = 1.5
+        job_id = self.client.put("a", retry_s=10)
+        worker = self.worker({"a": self.note}, HangingPool)
+        self.pass_s(30)
+        times = self.client.times("WORKING")
+        self.assertEqual(4, len(times))
+        for earlier, later in pairwise(times):
+            self.assertLess(abs(later - earlier - renewal_s(10)), 0.06)
+        self.assertEqual(0, self.client.jobs[job_id].job.additional_deliveries)
+        self.pools[0].release()
+        self.pass_s(2)
+        self.stop(worker)
+
     def test_short_jobs_need_no_heartbeat(self) -> None:
         """A job that is done quickly needs no WORKING."""
         self.client.put("a")

@@ -414,6 +414,17 @@ class SeveralNodesTests(RecurringCase, PeerCase):
             (register,) = changes[0].registers
             self.assertEqual((1, self.mine, LAST), (len(changes), register.pattern, register.name))
 
+    def test_flushed_under_way(self) -> None:
+        """FLUSHALL while the job of an occurrence waits for its copies does not end the schedule:
+        the job is made anew."""
+        self.set(name=self.mine, replicate=2)
+        self.pass_to(MINUTE_S)
+        self.assertEqual(1, len(self.node.waiters.copies))
+        self.node.flush_all()
+        self.assertEqual(0, len(self.node.jobs))
+        self.pass_ms(1_000)
+        self.assertEqual(1, len(self.node.waiters.copies))
+
     def test_next_one(self) -> None:
         """When that node fails, the next one goes on where it ended, and leaves nothing out."""
         self.set(b"EVERY 1", name=self.theirs, replicate=1)

@@ -67,6 +67,14 @@ class ChangeTests(ExchangeCase):
             self.assertEqual([b"5"], [one.value for one in message.registers])
             self.assertFalse(message.pulled)
 
+    def test_many_announced(self) -> None:
+        """More changes than one message holds reach the others, each once."""
+        changes = [register(b"1", name=b"%05d" % number) for number in range(2 * CHANGES_MAX + 1)]
+        self.node.exchange.announce(changes)
+        parts = [one.registers for one in self.sent_to(B) if isinstance(one, TableChange)]
+        self.assertEqual([CHANGES_MAX, CHANGES_MAX, 1], [len(part) for part in parts])
+        self.assertEqual(changes, [one for part in parts for one in part])
+
     def test_never_to_others(self) -> None:
         """A node that has not shown tables, as an original, is sent nothing about them."""
         self.show(C, CAN_BULK)

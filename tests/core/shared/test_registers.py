@@ -135,6 +135,15 @@ class DeletionTests(SynchronousTestCase):
         self.assertFalse(registers.drop_old(NOW_S + DELETION_KEPT_S))
         self.assertEqual(1, len(registers))
 
+    def test_deleted_again(self) -> None:
+        """A setting that was deleted, set and deleted again is kept from the last deletion on."""
+        later_s = NOW_S + DELETION_KEPT_S // 2
+        changes = (register(counter=2), register(counter=3, deleted_s=later_s))
+        registers = merged([register(counter=1, deleted_s=NOW_S), *changes])
+        self.assertFalse(registers.drop_old(NOW_S + DELETION_KEPT_S))
+        self.assertEqual(1, len(registers))
+        self.assertTrue(registers.drop_old(later_s + DELETION_KEPT_S))
+
     def test_slices(self) -> None:
         """Many deletions are dropped a part at a time, so that no turn is long."""
         names = [b"%d" % number for number in range(table.DROPPED_MAX + 1)]

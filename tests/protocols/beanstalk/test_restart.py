@@ -85,7 +85,8 @@ class RestartTests(BeanstalkCase):
 
     def test_kicked(self) -> None:
         """A job that was kicked is ready after a restart, not delayed or buried again."""
-        self.before.put(b"a", delay_s=900)
+        self.before.put(b"a")
+        self.before.send(b"reserve\r\nrelease 1 0 900\r\n")
         self.before.put(b"b")
         self.before.send(b"reserve\r\nbury 2 7\r\n")
         for number in (1, 2):
