@@ -27,7 +27,7 @@
 #   make acceptance           real processes: 1.5 min
 #   make acceptance-cluster   clusters of real processes: 11 to 14 min
 #   make spark                everything with Spark: up to 17 min
-#   make sim-some             50 simulated clusters: 1 min
+#   make sim-some             65 simulated clusters: 1 min
 #   make unit-compiled        unit tests on the compiled package: 2 min
 #   make acceptance-compiled  real processes, compiled: 5 min
 #
@@ -264,6 +264,7 @@ sim: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 # Part of the tests.
 sim-some: $(if $(filter 1,$(CAN_COMPILE)),$(COMPILED)/.made,$(VENV)/.made-test)
 	$(SIM) --seeds 1-50
+	$(SIM) --seeds 8000000-8000014
 
 # Planted defects, which only plain Python can take.
 mutants: $(VENV)/.made-test

@@ -15,6 +15,7 @@ from disque_tx.core import adding, getting, recovery
 from disque_tx.core.acks import Acks
 from disque_tx.core.adding import Adding
 from disque_tx.core.arrival import Arrivals
+from disque_tx.core.clocks import Clocks
 from disque_tx.core.delivery import Delivery
 from disque_tx.core.fanout import Fanout
 from disque_tx.core.federation import Federation
@@ -646,6 +647,15 @@ MUTANTS: Final = [
         nothing,
         "OneJobPerKey",
         ("keys", ""),
+    ),
+    Mutant(
+        "clock-believed",
+        "no node compares its clock with those of others",
+        Clocks,
+        "look",
+        nothing,
+        "SchedulesGoOn",
+        ("schedules-clock", "one_clock"),
     ),
     Mutant(
         "key-believed",

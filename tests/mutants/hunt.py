@@ -33,7 +33,7 @@ _HEAD: Final = (
 _CLIENTS_MAX: Final = 6
 _NODES_MIN: Final = 3
 _FAULTS_S: Final = 10
-#: Where a node has to be away for long enough that the others notice.
+#: Where a node has to be away, or its clock wrong, for long enough that the others notice.
 _FAULTS_AWAY_S: Final = 30
 _PACE_MS_MIN: Final = 200
 #: Long enough for every correct run, unless holders are gone for good.
@@ -63,7 +63,7 @@ def small(seed: int, task: Pair | None = None) -> Shape:
         first=fault,
         intensity=1.0,
         appendonly=shape.appendonly or workload_called(workload).logs,
-        fault_s=_FAULTS_AWAY_S if fault == "one_away" else _FAULTS_S,
+        fault_s=_FAULTS_AWAY_S if fault in ("one_away", "one_clock") else _FAULTS_S,
     )
 
 

@@ -243,6 +243,23 @@ def _clock_step(plan: FaultPlan, random: Random) -> None:
     machine.clocks.step(random.randint(-STEP_US_MAX, STEP_US_MAX))
 
 
+def _one_clock(plan: FaultPlan, random: Random) -> End | None:
+    """The clock of the first machine is set wrong by up to an hour, and put right again."""
+    machine = plan.machines[0]
+    if machine.clocks.wrong:
+        return None
+    plan.note("one_clock", machine.ip)
+    us = random.choice((-1, 1)) * random.randint(STEP_US_MAX // 100, STEP_US_MAX)
+    machine.clocks.step(us)
+    machine.clocks.wrong = True
+
+    def end() -> None:
+        machine.clocks.step(-us)
+        machine.clocks.wrong = False
+
+    return end
+
+
 def _clock_drift(plan: FaultPlan, random: Random) -> None:
     machine = random.choice(plan.machines)
     plan.note("clock_drift", machine.ip)
@@ -292,6 +309,7 @@ FAULTS: Final[dict[str, Fault]] = {
 NAMED_FAULTS: Final[dict[str, Fault]] = {
     "one_down": Fault(_one_down, _RESTART_US),
     "one_away": Fault(_one_away, _AWAY_US),
+    "one_clock": Fault(_one_clock, _AWAY_US),
 }
 #: What these faults do to data, counted in the same way.
 EFFECTS: Final = (

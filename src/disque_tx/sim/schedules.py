@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import hiredis
 
+from disque_tx.busmessages import CAN_TABLES
 from disque_tx.core.recurring.definition import Definition
 from disque_tx.sim.actors import Actor
 from disque_tx.sim.clients import LOST
@@ -26,13 +27,15 @@ REPLICATE: Final = 2
 
 class Watched:
     """One definition of a schedule, as the nodes had it. ``last_s``: the last occurrence that a
-    node knew of; ``known_us``: for each, when that was first seen, in true time."""
+    node knew of; ``known_us``: for each, when that was first seen, in true time. ``force_us``: when
+    it was last seen in force, and not paused, at all nodes that have tables."""
 
     def __init__(self, name: bytes, definition: Definition) -> None:
         self.name = name
         self.definition = definition
         self.last_s = 0
         self.known_us: list[tuple[int, int]] = []
+        self.force_us = 0
 
 
 class ScheduleOperator(Actor):
@@ -50,6 +53,8 @@ class ScheduleOperator(Actor):
 
     def _look(self) -> None:
         """Write down what the nodes know."""
+        nodes = [node for _, node in self.run.nodes() if node.membership.features & CAN_TABLES]
+        tables = [node.timetable.definitions for node in nodes]
         for _, node in self.run.nodes():
             table = node.timetable
             for name, definition in table.definitions.items():
@@ -59,6 +64,10 @@ class ScheduleOperator(Actor):
                 if last_s > watched.last_s:
                     watched.last_s = last_s
                     watched.known_us.append((last_s, self.run.world.now_us))
+                if not definition.paused and all(
+                    name in one and one[name].counter == definition.counter for one in tables
+                ):
+                    watched.force_us = self.run.world.now_us
         if not self.ended:
             self.run.world.at(_LOOK_US, self._look)
 

@@ -102,7 +102,8 @@ def draw_shape(world: World) -> Shape:
     random = world.random("shape")
     workload, first = _task(world.seed)
     sizes: tuple[int, ...] = _SIZES[1:] if first.startswith("partition") else _SIZES
-    if workload_called(workload).keys or workload_called(workload).key_pool:
+    chosen = workload_called(workload)
+    if chosen.keys or chosen.key_pool or chosen.crowd:
         sizes = _SIZES[2:]
     names = sorted(FAULTS)
     faults: set[str] = set()

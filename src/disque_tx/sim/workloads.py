@@ -25,7 +25,8 @@ class Workload:
     of GETJOBs by pattern. ``schedules``: an operator sets and changes schedules; the clocks of the
     nodes are right then, but for a fault. ``keys``: jobs have keys, and are added
     again when the answer is lost. ``key_pool``: jobs have one of so many keys, which are used
-    again and again. ``faults``: the only ones that strike, all if there is none.
+    again and again. ``crowd``: there are three nodes at least.
+    ``faults``: the only ones that strike, all if there is none.
     """
 
     retry_s: tuple[int, ...] = (1, 2, 4)
@@ -49,6 +50,7 @@ class Workload:
     schedules: bool = False
     keys: bool = False
     key_pool: int = 0
+    crowd: bool = False
     faults: tuple[str, ...] = ()
 
 
@@ -223,6 +225,9 @@ _EVERYTHING: Final[dict[str, Workload]] = {
         ),
     ),
 }
+_CLOCKS: Final[dict[str, Workload]] = {
+    "schedules-clock": Workload(schedules=True, crowd=True, faults=("one_clock",)),
+}
 
 
 #: What only nodes of ours do. Seeds from the number of a group on have its workloads, so that a new
@@ -236,6 +241,7 @@ GROUPS: Final[dict[int, dict[str, Workload]]] = {
     6_000_000: _FANOUT,
     7_000_000: _REUSED_KEYS,
     8_000_000: _EVERYTHING,
+    9_000_000: _CLOCKS,
 }
 
 

@@ -148,11 +148,13 @@ class Clocks:
     wall clock drifts in the same way, is set wrong from the beginning, and is stepped at any time.
 
     ``drift_ppm``: how much too fast they are. ``shifts_us``: by how much the wall clock was ever
-    ahead of what it would have been since an earlier moment.
+    ahead of what it would have been since an earlier moment. ``wrong``: it was set wrong, and will
+    be put right.
     """
 
     def __init__(self, world: World, name: str) -> None:
         self.drift_ppm = 0
+        self.wrong = False
         self.shifts_us: set[int] = set()
         self._recent_us: set[int] = set()
         self._world = world

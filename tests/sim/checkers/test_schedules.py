@@ -5,7 +5,11 @@ from __future__ import annotations
 from disque_tx.core.recurring.definition import Definition
 from disque_tx.core.recurring.occurrences import id_start, occurrence_key
 from disque_tx.core.rules.addrequest import AddRequest
-from disque_tx.sim.checkers.schedules import OccurrencesKept, OccurrencesOnce
+from disque_tx.sim.checkers.schedules import (
+    OccurrencesKept,
+    OccurrencesOnce,
+    SchedulesGoOn,
+)
 from disque_tx.sim.schedules import ScheduleOperator, Watched
 from disque_tx.sim.world import EPOCH_US
 from tests.sim.checkers.bench import CheckerCase, S
@@ -125,3 +129,28 @@ class OnceTests(ScheduleCase):
         self.assertEqual(1, self.found(OccurrencesOnce()))
         self.fault("stall")
         self.assertEqual(0, self.found(OccurrencesOnce()))
+
+
+class GoOnTests(ScheduleCase):
+    """One clock is wrong for a while."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.run_.shape.bulk = "all"
+        self.fault("one_clock")
+
+    def test_stands_still(self) -> None:
+        """A schedule that is in force and makes nothing for long breaks the promise."""
+        self.watched.force_us = 4 * S
+        self.assertEqual(0, self.found(SchedulesGoOn()))
+        self.watched.force_us = 60 * S
+        self.assertEqual(1, self.found(SchedulesGoOn()))
+
+    def test_excuses(self) -> None:
+        """Other faults may stop schedules, and so may nodes that have none."""
+        self.watched.force_us = 60 * S
+        self.run_.shape.bulk = "some"
+        self.assertEqual(0, self.found(SchedulesGoOn()))
+        self.run_.shape.bulk = "all"
+        self.fault("partition")
+        self.assertEqual(0, self.found(SchedulesGoOn()))

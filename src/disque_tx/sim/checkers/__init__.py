@@ -31,7 +31,7 @@ from disque_tx.sim.checkers.overview import CountsTrue, EndingsTrue, FlushedGone
 from disque_tx.sim.checkers.policies import PoliciesKept, SamePolicies
 from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
 from disque_tx.sim.checkers.retries import BackoffRespected, EveryJobSettled, OneLetter
-from disque_tx.sim.checkers.schedules import OccurrencesKept, OccurrencesOnce
+from disque_tx.sim.checkers.schedules import OccurrencesKept, OccurrencesOnce, SchedulesGoOn
 from disque_tx.sim.run import Checker
 
 
@@ -75,4 +75,5 @@ def all_checkers() -> list[Checker]:
         LimitsKept(),
         OccurrencesKept(),
         OccurrencesOnce(),
+        SchedulesGoOn(),
     ]

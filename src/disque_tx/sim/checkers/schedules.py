@@ -3,7 +3,7 @@ each is delivered once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from disque_tx.core.recurring.calendar import Calendar
 from disque_tx.core.recurring.occurrences import id_start, occurrence_key
@@ -69,6 +69,29 @@ class OccurrencesKept(Checker):
             for other in operator.watched.values()
             if other.name == watched.name and other.known_us
         )
+
+
+#: How long a schedule may make nothing while nodes find out whose clock is wrong.
+_STILL_US: Final = 10_000_000
+
+
+class SchedulesGoOn(Checker):
+    """One clock that is set wrong, and put right again, stops no schedule of three nodes or more:
+    what is in force for longer than it takes to find that out makes jobs."""
+
+    def judge(self, run: Run) -> list[str]:
+        """Schedules that stood still."""
+        operator = run.schedules
+        able = all(run.shape.has_own(number) for number in range(len(run.machines)))
+        if operator is None or not able or {n for _, n, _ in run.plan.history} != {"one_clock"}:
+            return []
+        return [
+            f"{watched.name.decode()}: in force at {watched.force_us / 1e6:.3f} s, made nothing"
+            f" since {made_us / 1e6:.3f} s"
+            for watched in operator.watched.values()
+            if watched.known_us
+            and watched.force_us - (made_us := watched.known_us[-1][1]) > _STILL_US
+        ]
 
 
 class OccurrencesOnce(Checker):
