@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from disque_tx.spark.errors import BadTable, Conflict, NothingToRead
+from disque_tx.spark.errors import BadTable, Conflict, NothingToRead, OutputOverlaps
 from disque_tx.spark.pipeline.ingest.ingestion import Report, ingest
 from disque_tx.spark.pipeline.tables.table import Table
 from tests.acceptance.daemon import environment
@@ -150,8 +150,11 @@ class IngestTests(PipelineCase):
     def test_other_table(self) -> None:
         """Nothing is written to a folder with other content, or with a table of another version."""
         folder = self.write(busy_node())
-        other = str(self.folder / "events")
-        self.assertRaises(BadTable, ingest, self.spark, [str(folder)], other)
+        self.assertRaises(OutputOverlaps, ingest, self.spark, [str(folder)], str(folder))
+        other = self.folder / "other"
+        other.mkdir()
+        (other / "letter.txt").write_text("of somebody else")
+        self.assertRaises(BadTable, ingest, self.spark, [str(folder)], str(other))
         self.ingest(folder)
         (commit,) = Path(self.table, "_commits").glob("*.json")
         commit.write_text(commit.read_text().replace('"version": 2', '"version": 7'))
