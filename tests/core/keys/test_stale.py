@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.core.keys.done import DONE_MAX, DoneJobs
+from disque_tx.core.keys.done import DONE_BYTES, DONE_MAX, DoneJobs
 from disque_tx.core.memory import Memory
 from disque_tx.messages import KeyEntry
 from tests.core.keys.keybench import A, B, C, D, KeyCase, KeyCluster
@@ -212,10 +212,13 @@ class DoneJobsTests(KeyCase):
         done = DoneJobs(memory)
         for number in range(DONE_MAX + 10):
             done.add(b"%d" % number, number)
-        self.assertEqual(DONE_MAX, len(done))
-        self.assertFalse(done.has(b"9"))
-        self.assertTrue(done.has(b"10"))
+            self.assertLessEqual(memory.used, DONE_MAX * DONE_BYTES)
+        self.assertEqual(DONE_MAX // 2 + 10, len(done))
+        self.assertFalse(done.has(b"%d" % (DONE_MAX // 2 - 1)))
+        self.assertTrue(done.has(b"%d" % (DONE_MAX // 2)))
         self.assertEqual([b"%d" % (DONE_MAX + 9)], done.since(DONE_MAX + 9))
+        done.add(b"%d" % (DONE_MAX + 9), 0)
+        self.assertEqual(DONE_BYTES * len(done), memory.used)
         done.clear()
         self.assertEqual(0, memory.used)
 
