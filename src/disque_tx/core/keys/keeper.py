@@ -90,6 +90,9 @@ class Keeper:
                 if self.existence.verdict(entry.job_id) == FREE:
                     self._reservations.drop(found)
             return
+        if found is not None and found.state == RESERVED and found.job_id == entry.job_id:
+            self._update(found, entry, now_ms)  # the usual case: the job was made
+            return
         if entry.state != ENDED and self.existence.done(entry.job_id):
             self._correct(sender, entry, now_ms)
             if entry.keep_ms == 0:
