@@ -251,6 +251,25 @@ class PartitionTests(KeyCase):
         self.assertIsNotNone(self.cluster.up[C].jobs.get(second))
         self.assertEqual(1, self.cluster.up[C].totals.keys_doubled)
 
+    def test_counted_when_both_are_done(self) -> None:
+        """With FOR it is counted, once, that each side had a job, also if both are done by then."""
+        for first_done, second_done in ((True, True), (True, False), (False, True)):
+            self.setUp()
+            self.cluster.part(A, B)
+            self.cluster.run(100)
+            first, _ = self.add(A, replicate=1, for_s=600)
+            self.cluster.run(100)
+            second, _ = self.add(C, replicate=1, for_s=600)
+            for done, at, job_id in ((first_done, A, first), (second_done, C, second)):
+                self.begin_get(at)
+                if done:
+                    self.cluster.up[at].acknowledge([job_id])
+                    self.cluster.up[at].serve()
+            self.cluster.heal()
+            self.cluster.run(5_000)
+            counted = [int(node.totals.keys_doubled) for node in self.cluster.up.values()]
+            self.assertEqual([0, 0, 1, 0], counted, (first_done, second_done))
+
 
 class _Notes(KeyReceiver):
     def __init__(self) -> None:

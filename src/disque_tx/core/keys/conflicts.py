@@ -29,7 +29,7 @@ from disque_tx.core.keys.reservation import Reservations, left, made_by
 from disque_tx.core.keys.view import View
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.state import State
-from disque_tx.keymessages import DONE, ENTRIES_MAX, FREE, KeyMessage
+from disque_tx.keymessages import DONE, ENDED, ENTRIES_MAX, FREE, KeyMessage
 from disque_tx.messages import ACKED, DELIVERED, KeyEntry, Linked
 
 #: Keys that can be in question at the same time; a further one is found again later.
@@ -70,6 +70,8 @@ class Conflicts(Asker):
         self._reservations: Reservations = state.reservations
         self._view: View = state.key_view
         self._by_key: dict[bytes, _Conflict] = {}
+        # Jobs of this node that were counted as having the key of an earlier one.
+        self._counted: set[bytes] = set()
         self._timers: Schedule[_Conflict] = Schedule()
 
     def __len__(self) -> int:
@@ -149,6 +151,8 @@ class Conflicts(Asker):
         if not question.lives(found.job_id):
             if question.done(found.job_id):
                 self._existence.done_jobs.add(found.job_id, now_ms)
+            if found.state == ENDED:
+                self.doubled(found, entry, now_ms)
             self._give(found, conflict, now_ms)
             return True
         if comes_first(found, entry):
@@ -163,6 +167,21 @@ class Conflicts(Asker):
         self._give(found, conflict, now_ms)
         self._lost(found.job_id, entry.job_id, question.complete)
         return True
+
+    def doubled(self, found: Reservation, entry: KeyEntry, now_ms: i64) -> None:
+        """Two jobs were added although the key was kept for one that is done by now: the node that
+        made the later one counts that, once."""
+        first = comes_first(found, entry)
+        job_id, kept = found.job_id, entry
+        if first:
+            job_id, kept = entry.job_id, left(found, now_ms)
+        if not made_by(self._membership.myself.id, job_id):
+            self._inform(job_id, b"", kept)
+        elif job_id not in self._counted:
+            if len(self._counted) >= CONFLICTS_MAX:
+                self._counted.clear()
+            self._counted.add(job_id)
+            self._lost(job_id, kept.job_id, False)
 
     def _give(self, found: Reservation, conflict: _Conflict, now_ms: i64) -> None:
         """The other job has the key."""
@@ -207,6 +226,7 @@ class Conflicts(Asker):
         """All jobs are gone."""
         for conflict in list(self._by_key.values()):
             self._forget(conflict)
+        self._counted.clear()
 
 
 def comes_first(found: Reservation, entry: KeyEntry) -> bool:

@@ -162,7 +162,10 @@ class Keeper:
         """Another job had or has the key, too."""
         if entry.state != ENDED:
             self.conflicts.add(sender, found, entry, now_ms)
-        elif found.state != ENDED or comes_first(found, entry):
+            return
+        first = comes_first(found, entry)
+        self.conflicts.doubled(found, entry, now_ms)
+        if first or found.state != ENDED:
             self._peers.send(sender, KeyMessage(KEY_COPY, 0, 0, [left(found, now_ms)]))
         else:
             self._reservations.drop(found)
