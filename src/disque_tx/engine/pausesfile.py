@@ -3,16 +3,21 @@ protocol, section 21.4)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from disque_tx.config.paths import os_error_text
 from disque_tx.core.rules.pausing import Pause
 from disque_tx.engine.interfaces import IFiles, Reports
+from disque_tx.engine.sidefiles import read_whole, set_aside
 from disque_tx.errors import PeerError
 from disque_tx.wire.pausesfile import parse, render
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
+
+
+#: More than the file of 10,000 queues takes.
+SIZE_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 def pauses_path(nodes_path: str) -> str:
@@ -32,14 +37,8 @@ class PausesFile:
     def load(self) -> None:
         """Pause the queues again that were paused; a file that cannot be used is set aside."""
         try:
-            file = self._files.open(self.path)
-            try:
-                text = bytes(file.read(0, file.size()))
-            finally:
-                file.close()
-            rows = parse(text)
-        except FileNotFoundError:
-            return
+            text = read_whole(self._files, self.path, SIZE_BYTES_MAX)
+            rows = [] if text is None else parse(text)
         except OSError as error:
             self._reports.warning(f"{self.path} can't be read: {os_error_text(error)}.{_GO_ON}")
             return
@@ -52,8 +51,7 @@ class PausesFile:
     def _set_aside(self, why: str) -> None:
         kept = f"{self.path}.damaged-{int(self._node.wall_us) // 1_000_000}"
         try:
-            self._files.rename(self.path, kept)
-            self._files.sync_folder(kept)
+            set_aside(self._files, self.path, kept)
         except OSError as error:
             kept = f"{self.path}, for it can't be renamed: {os_error_text(error)}"
         self._reports.warning(

@@ -13,6 +13,7 @@ from disque_tx.config.paths import os_error_text
 from disque_tx.core.shared.table import SharedTable
 from disque_tx.engine.interfaces import IFiles, Reports
 from disque_tx.engine.pausesfile import PausesFile
+from disque_tx.engine.sidefiles import read_whole, set_aside
 from disque_tx.errors import PeerError
 from disque_tx.wire.tablefile import POLICIES, SCHEDULES, parse, render
 
@@ -54,7 +55,7 @@ class TableFile:
     def load(self) -> None:
         """Read the file, if there is one; what is wrong with it is logged."""
         try:
-            text = self._read()
+            text = read_whole(self._files, self.path, SIZE_BYTES_MAX)
         except OSError as error:
             self._in_the_way = os_error_text(error)
             self._reports.warning(
@@ -72,23 +73,12 @@ class TableFile:
             return
         self._table.load(registers, greatest, wall_s)
 
-    def _read(self) -> bytes:
-        try:
-            file = self._files.open(self.path)
-        except FileNotFoundError:
-            return b""
-        try:
-            return bytes(file.read(0, min(file.size(), SIZE_BYTES_MAX)))
-        finally:
-            file.close()
-
     def _set_aside(self, why: str, wall_s: int) -> None:
         kept = f"{self.path}.damaged-{wall_s}"
         what = self._what
         start = f"The {what} file {self.path} can't be used: {why}."
         try:
-            self._files.rename(self.path, kept)
-            self._files.sync_folder(kept)
+            set_aside(self._files, self.path, kept)
         except OSError as error:
             self._in_the_way = f"it could not be set aside: {os_error_text(error)}"
             self._reports.warning(

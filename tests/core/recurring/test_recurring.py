@@ -288,8 +288,8 @@ class AloneTests(RecurringCase):
         self.assertEqual(3 * PER_TURN, before)
 
 
-class ClocksTests(RecurringCase, PeerCase):
-    """A node with others, one of which has a clock that is wrong, or was."""
+class ConnectedCase(RecurringCase, PeerCase):
+    """A node with links to others that have tables, and that is ready."""
 
     def setUp(self) -> None:
         PeerCase.setUp(self)
@@ -299,12 +299,24 @@ class ClocksTests(RecurringCase, PeerCase):
             link = self.node.membership.nodes[peer].link
             assert link is not None
             link.features = CAN_TABLES
-            self.show(peer, 0)
         self.start()
         self.pass_ms(SETTLE_MS)
-        names = [b"%d" % number for number in range(1_000)]
-        self.mine = next(name for name in names if self.recurring.maker(name) == self.node.id)
-        self.theirs = next(name for name in names if self.recurring.maker(name) == B)
+        self.mine = self.name_of(self.node.id)
+        self.theirs = self.name_of(B)
+
+    def name_of(self, node_id: bytes) -> bytes:
+        """The name of a schedule that is this node's to make."""
+        names = (b"%d" % number for number in range(1_000))
+        return next(name for name in names if self.recurring.maker(name) == node_id)
+
+
+class ClocksTests(ConnectedCase):
+    """A node with others, one of which has a clock that is wrong, or was."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for peer in (B, C):
+            self.show(peer, 0)
 
     def show(self, peer: bytes, ahead_s: int) -> None:
         """The clock of a peer is so much ahead."""
@@ -381,26 +393,8 @@ class ClocksTests(RecurringCase, PeerCase):
         self.assertEqual((True, ""), (self.recurring.made > made, upcoming.error))
 
 
-class SeveralNodesTests(RecurringCase, PeerCase):
+class SeveralNodesTests(ConnectedCase):
     """A node with others."""
-
-    def setUp(self) -> None:
-        PeerCase.setUp(self)
-        self.recurring = self.node.recurring
-        self.recurring.calendar = Minutes()
-        for peer in (B, C):
-            link = self.node.membership.nodes[peer].link
-            assert link is not None
-            link.features = CAN_TABLES
-        self.start()
-        self.pass_ms(SETTLE_MS)
-        self.mine = self.name_of(self.node.id)
-        self.theirs = self.name_of(B)
-
-    def name_of(self, node_id: bytes) -> bytes:
-        """The name of a schedule that is this node's to make."""
-        names = (b"%d" % number for number in range(1_000))
-        return next(name for name in names if self.recurring.maker(name) == node_id)
 
     def test_one_node(self) -> None:
         """Of several nodes one makes the job, and all know at once that it has."""

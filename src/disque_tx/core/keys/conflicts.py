@@ -29,7 +29,7 @@ from disque_tx.core.keys.reservation import Reservations, left, made_by
 from disque_tx.core.keys.view import View
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.state import State
-from disque_tx.keymessages import DONE, ENDED, ENTRIES_MAX, FREE, KeyMessage
+from disque_tx.keymessages import ENDED, ENTRIES_MAX, KeyMessage
 from disque_tx.messages import ACKED, DELIVERED, KeyEntry, Linked
 
 #: Keys that can be in question at the same time; a further one is found again later.
@@ -143,7 +143,8 @@ class Conflicts(Asker):
         entry = conflict.entry
         if not question.lives(entry.job_id):
             if question.done(entry.job_id):
-                self._correct(conflict.sender, entry, now_ms)
+                self._existence.done_jobs.add(entry.job_id, now_ms)
+                self._existence.correct(conflict.sender, entry, now_ms)
                 return True
             if not question.lives(found.job_id):
                 self._reservations.look_at(found, now_ms)
@@ -193,12 +194,6 @@ class Conflicts(Asker):
         self._reservations.take(
             KeyEntry(entry.key, entry.job_id, entry.state, life_ms, keep_ms, entry.born_ms), now_ms
         )
-
-    def _correct(self, sender: bytes, entry: KeyEntry, now_ms: i64) -> None:
-        """What the sender knows is out of date."""
-        self._existence.done_jobs.add(entry.job_id, now_ms)
-        known = KeyEntry(entry.key, entry.job_id, FREE, 0, 0, entry.born_ms)
-        self._peers.send(sender, KeyMessage(KEY_COPY, 0, DONE, [known]))
 
     def _inform(self, loser: bytes, sender: bytes, kept: KeyEntry) -> None:
         """Let the sender, and the node that made the other job, know which one has the key."""

@@ -15,15 +15,15 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disque_tx.busmessages import KEY_CHECK
+from disque_tx.busmessages import KEY_CHECK, KEY_COPY
 from disque_tx.core.keys.done import DoneJobs
-from disque_tx.core.keys.reservation import Reservations, made_by
+from disque_tx.core.keys.reservation import Reservations, left, made_by
 from disque_tx.core.keys.view import View
 from disque_tx.core.membership import Membership
 from disque_tx.core.peers import Peers
 from disque_tx.core.schedule import Schedule
 from disque_tx.core.store import JobStore
-from disque_tx.keymessages import ANSWER, ENDED, ENTRIES_MAX, FREE, HELD, RESERVED, KeyMessage
+from disque_tx.keymessages import ANSWER, DONE, ENDED, ENTRIES_MAX, FREE, HELD, RESERVED, KeyMessage
 from disque_tx.messages import ACKED, WAIT_REPL, KeyEntry, Linked
 
 _ANSWER_MS: Final = 1_000
@@ -128,6 +128,14 @@ class Existence:
             return True
         job = self._jobs.get(job_id)
         return job is not None and job.state == ACKED
+
+    def correct(self, sender: bytes, entry: KeyEntry, now_ms: i64) -> None:
+        """Another node does not know yet that the job of the entry is done: it gets to know."""
+        known = KeyEntry(entry.key, entry.job_id, FREE, 0, 0, entry.born_ms)
+        found = self._reservations.of_job(entry.job_id)
+        if found is not None and found.state == ENDED:
+            known = left(found, now_ms)
+        self._peers.send(sender, KeyMessage(KEY_COPY, 0, DONE, [known]))
 
     # -- asking ------------------------------------------------------------------------------
 

@@ -94,7 +94,7 @@ class Keeper:
             self._update(found, entry, now_ms)  # the usual case: the job was made
             return
         if entry.state != ENDED and self.existence.done(entry.job_id):
-            self._correct(sender, entry, now_ms)
+            self.existence.correct(sender, entry, now_ms)
             if entry.keep_ms == 0:
                 return
             entry.state = ENDED
@@ -118,14 +118,6 @@ class Keeper:
             self.job_ended(found, now_ms)
         elif entry.key and entry.state == ENDED and self._reservations.get(entry.key) is None:
             self._new(entry, now_ms)
-
-    def _correct(self, sender: bytes, entry: KeyEntry, now_ms: i64) -> None:
-        """The sender does not know that the job is done."""
-        known = KeyEntry(entry.key, entry.job_id, FREE, 0, 0, entry.born_ms)
-        found = self._reservations.of_job(entry.job_id)
-        if found is not None and found.state == ENDED:
-            known = left(found, now_ms)
-        self._peers.send(sender, KeyMessage(KEY_COPY, 0, DONE, [known]))
 
     def _new(self, entry: KeyEntry, now_ms: i64) -> None:
         if self._reservations.full():

@@ -234,10 +234,6 @@ class View:
             return True
         return any(made_by(node_id, job_id) for node_id in self._links)
 
-    def has(self, node_id: bytes) -> bool:
-        """Whether this node can be reached, and is of ours."""
-        return node_id in self._links or node_id == self._membership.myself.id
-
 
 class _Passing(Task):
     """Passes on what new keepers do not have. ``before``: the nodes that have what concerns them;

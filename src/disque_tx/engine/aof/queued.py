@@ -18,6 +18,7 @@ from disque_tx.core.node import Node
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.loader import SLICE_S
 from disque_tx.engine.interfaces import IFile
+from disque_tx.engine.sidefiles import read_whole, set_aside
 from disque_tx.errors import PeerError
 from disque_tx.wire.queuedfile import TAIL_BYTES, QueuedJobs, digest, parse, render
 
@@ -54,7 +55,7 @@ class QueuedFile:
         self._path = path_of(log_path)
         self._found = None
         try:
-            data = self._content()
+            data = read_whole(self._files, self._path, _BYTES_MAX)
             tail = _tail(log)
         except OSError as error:
             self._reports.warning(
@@ -73,22 +74,11 @@ class QueuedFile:
             return
         self._found = found
 
-    def _content(self) -> bytes | None:
-        try:
-            file = self._files.open(self._path)
-        except FileNotFoundError:
-            return None
-        try:
-            return bytes(file.read(0, min(file.size(), _BYTES_MAX)))
-        finally:
-            file.close()
-
     def _set_aside(self, why: str) -> None:
         kept = f"{self._path}.unused-{int(self._environment.node.wall_us // 1_000_000)}"
         text = f"The list of queued jobs {self._path} can't be used: {why}."
         try:
-            self._files.rename(self._path, kept)
-            self._files.sync_folder(kept)
+            set_aside(self._files, self._path, kept)
         except OSError as error:
             kept = f"{self._path}, for it can't be renamed: {os_error_text(error)}"
         self._reports.warning(f"{text} It is kept as {kept}.{_NOT_QUEUED}")
