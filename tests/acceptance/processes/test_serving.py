@@ -23,6 +23,27 @@ def spread(group: Group, clients: list[Connection]) -> list[int]:
     return sorted(counts.values())
 
 
+def watch(group: Group) -> list[Connection]:
+    """One client at each process' own port, once the parent knows of these and no other ones: it
+    learns from reports that those which waited for the start have left."""
+    clients = [group.client((group.ip, group.own_port(number))) for number in group.rows()]
+
+    def fields(client: Connection, section: str) -> dict[str, str]:
+        text = client.call("INFO", section).decode()
+        return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+    def is_known() -> bool:
+        received = sum(int(fields(c, "stats")["total_connections_received"]) for c in clients)
+        reported = fields(clients[0], "processes")
+        return (
+            reported["all_connected_clients"] == str(len(clients))
+            and reported["all_total_connections_received"] == str(received)
+        )
+
+    wait_for(is_known, "the parent knows of all connections")
+    return clients
+
+
 class ServingTests(GroupTestCase):
     """Three processes on one port."""
 
@@ -30,7 +51,7 @@ class ServingTests(GroupTestCase):
         """Eight connections are spread evenly, so that no core is idle while another one has twice
         the work."""
         group = self.group(3).start()
-        clients = [group.client() for _ in range(8)]
+        clients = watch(group) + [group.client() for _ in range(5)]
         self.assertEqual([2, 3, 3], spread(group, clients))
 
     def test_many_connections(self) -> None:
@@ -80,8 +101,8 @@ class ServingTests(GroupTestCase):
         """Connections at the Unix socket are spread, too."""
         path = self.short_folder() / "d.sock"
         group = self.group(3, f"unixsocket {path}").start()
-        clients = [group.client(str(path)) for _ in range(6)]
-        self.assertEqual([2, 2, 2], spread(group, clients))
+        clients = watch(group) + [group.client(str(path)) for _ in range(6)]
+        self.assertEqual([3, 3, 3], spread(group, clients))
 
     def test_tls(self) -> None:
         """A listener with TLS is served by all processes, and SIGHUP gives all a new
