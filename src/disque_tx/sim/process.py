@@ -55,10 +55,8 @@ class Process(Running):
 
     def __init__(self, machine: Hardware, enqueue: bool) -> None:
         settings = machine.settings
-        self.machine = machine
-        self.world = machine.world
-        self.network = machine.network
-        self.ip = machine.ip
+        self.machine, self.ip = machine, machine.ip
+        self.world, self.network = machine.world, machine.network
         self.alive = True
         self.frozen = False
         self._serves = False
