@@ -7,7 +7,7 @@
 #
 # To change it:
 #   make quick                the fast unit tests, without Spark and lint: 1 min
-#   make test T=MODULES       only these tests, such as T=tests.core.test_acks
+#   make test T=MODULES       only these tests, such as T=tests.core.delivery.test_acks
 #   make test                 all stages below; goes on to the end, then lists what failed
 #   make coverage             branches that the tests of the inner packages never took: 3 min
 #   make sim                  simulated clusters with faults, 200 of them; SEEDS=1-5000 for others

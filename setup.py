@@ -16,25 +16,11 @@ from setuptools.command.build_ext import build_ext
 
 COMPILED = [
     "errors.py",
-    "busmessages.py",
-    "events.py",
-    "globs.py",
-    "keymessages.py",
-    "messages.py",
-    "nodetable.py",
-    "output.py",
-    "quoting.py",
-    "tablemessages.py",
-    "wire/*.py",
-    "core/*.py",
-    "core/matching/*.py",
-    "core/shared/*.py",
-    "core/keys/*.py",
-    "core/overview/*.py",
-    "core/recurring/*.py",
-    "core/redelivery/*.py",
-    "core/rules/*.py",
-    "commands/*.py",
+    "messages/*.py",
+    "text/*.py",
+    "wire/**/*.py",
+    "core/**/*.py",
+    "commands/**/*.py",
     "engine/buslinks.py",
     "engine/buspump.py",
     "engine/linkend.py",
@@ -45,19 +31,19 @@ COMPILED = [
     "protocols/beanstalk/others.py",
     "protocols/beanstalk/requests.py",
     "protocols/beanstalk/tubes.py",
-    "services/clock.py",
     "services/events/durations.py",
     "services/events/sinks.py",
     "services/events/watching.py",
-    "services/pump.py",
-    "services/rounds.py",
+    "services/turns/clock.py",
+    "services/turns/pump.py",
+    "services/turns/rounds.py",
 ]
 
 
 def sources():
     """The files to compile; packages' ``__init__`` stay plain."""
     for pattern in COMPILED:
-        for name in sorted(glob(f"src/disque_tx/{pattern}")):
+        for name in sorted(glob(f"src/disque_tx/{pattern}", recursive=True)):
             if not name.endswith("__init__.py"):
                 yield name
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.acceptance.daemon import Daemon, free_port
-from tests.protocols.http.api.test_queues import letter
+from tests.protocols.http.api.queues.test_queues import letter
 from tests.protocols.http.generated import Hostile, hostile_requests
 from tests.services.net.certificates import Authority
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 
-from disque_tx.sim.machine import Machine, MachineSettings
-from disque_tx.sim.network import Network
-from disque_tx.sim.world import World
+from disque_tx.sim.machines.interfaces import MachineSettings
+from disque_tx.sim.machines.machine import Machine
+from disque_tx.sim.world.network import Network
+from disque_tx.sim.world.world import World
 
 SIZES = (3, 10, 25, 50, 100)
 _SECOND = 1_000_000

@@ -58,7 +58,7 @@ import sys, celery_jobs
 for _ in range(int(sys.argv[1])):
     celery_jobs.noop.delay()
 """
-_OURS: Final = "from disque_tx.cli.verbs.work import command; command()"
+_OURS: Final = "from disque_tx.cli.verbs.workers.work import command; command()"
 
 
 def free_port() -> int:

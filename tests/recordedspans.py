@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from disque_tx.client import tracing
+from disque_tx.client.steps import tracing
 
 
 class Spans:

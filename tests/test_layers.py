@@ -16,8 +16,7 @@ FUNCTION_LINES_MAX = 60
 POSITIONAL_MAX = 6
 
 #: Modules that every package may use.
-COMMON = {"busmessages", "errors", "events", "globs", "messages", "nodetable", "quoting"}
-COMMON |= {"keymessages", "output", "tablemessages"}
+COMMON = {"errors", "messages", "text"}
 #: Package → other parts of ``disque_tx`` that it may use.
 ALLOWED = {
     "wire": COMMON,
@@ -25,7 +24,7 @@ ALLOWED = {
     "commands": COMMON | {"config", "core"},
     "engine": COMMON | {"config", "commands", "core", "wire"},
     "client": {"errors"},
-    "worker": {"errors", "client", "globs"},
+    "worker": {"errors", "client", "text"},
     "integrations": {"errors", "client", "worker"},
     "workqueue": {"errors", "client"},
     "spark": {"wire", "client", *COMMON},
@@ -147,7 +146,7 @@ class LayerTests(SynchronousTestCase):
         for name, tree in files("protocols"):
             for target in imported(name, tree):
                 if target.startswith("disque_tx.services"):
-                    self.assertIn("disque_tx.services.interfaces", target, f"{name}: {target}")
+                    self.assertIn("disque_tx.plugins.interfaces", target, f"{name}: {target}")
 
     def test_simulated_world(self) -> None:
         """A seed determines a run: nothing in a simulation comes from the real world."""
@@ -182,7 +181,7 @@ class LayerTests(SynchronousTestCase):
         """The rules above refer to existing files."""
         for package in ("wire", "core", "commands", "engine", "services", "cli", "sim"):
             self.assertGreater(len(list(files(package))), 2, package)
-        self.assertIn("disque_tx.errors.PeerError", set(self.imports_of("wire/resp.py")))
+        self.assertIn("disque_tx.errors.PeerError", set(self.imports_of("wire/resp/requests.py")))
         self.assertIn("twisted.internet.reactor", set(self.imports_of("cli/programs/server.py")))
 
     def imports_of(self, wanted: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from disque_tx.worker.deadletters import Letter
+from disque_tx.worker.settling.deadletters import Letter
 from tests.acceptance.daemon import DaemonTestCase, free_port
 from tests.acceptance.devtools import Browser
 

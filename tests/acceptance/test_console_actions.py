@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import attrs
 
-from disque_tx.protocols.http.routes import segment
-from disque_tx.worker.deadletters import Letter
+from disque_tx.protocols.http.server.routes import segment
+from disque_tx.worker.settling.deadletters import Letter
 from tests.acceptance.consolebench import PageCase, letter
 from tests.acceptance.daemon import wait_for
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from disque_tx.quoting import split
+from disque_tx.text.quoting import split
 from tests.acceptance.daemon import DaemonTestCase
 from tests.acceptance.resp import Connection
 

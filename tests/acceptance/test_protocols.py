@@ -14,11 +14,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.acceptance.daemon import environment
 
 _GOPHER = """\
-from disque_tx.services.clients.plugins import RespPlugin
+from disque_tx.services.clients.discovery import RespPlugin
 gopher = RespPlugin("gopher", "not really")
 """
 _FIND = """\
-from disque_tx.services.clients.plugins import client_protocol
+from disque_tx.services.clients.discovery import client_protocol
 print(client_protocol("gopher").description)
 """
 

@@ -19,7 +19,7 @@ from twisted.internet import reactor
 
 from disque_tx import Disque
 from disque_tx.cli.options import Options
-from disque_tx.cli.verbs import dead
+from disque_tx.cli.verbs.queues import dead
 from disque_tx.worker import JobFailed, Letter, ResultTimeout
 from tests.acceptance.cluster.fleet import Fleet
 from tests.acceptance.daemon import DaemonTestCase, environment, wait_for
@@ -29,7 +29,7 @@ from tests.worker import handlers
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _DOCS: Final = _ROOT / "docs" / "how-to"
 _EXAMPLE: Final = re.compile(r"```python\n(.*?)```", re.DOTALL)
-_WORK: Final = "from disque_tx.cli.verbs.work import command; command()"
+_WORK: Final = "from disque_tx.cli.verbs.workers.work import command; command()"
 _JOBS: Final = 2000
 
 

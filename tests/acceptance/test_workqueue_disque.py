@@ -32,7 +32,7 @@ _HOW_TO: Final = (
     Path(__file__).resolve().parents[2] / "docs" / "how-to" / "use-the-redis-work-queue.md"
 )
 _EXAMPLE: Final = re.compile(r"```python\n(.*?)```", re.DOTALL)
-_COMMAND: Final = "from disque_tx.cli.verbs.workqueue import command; command()"
+_COMMAND: Final = "from disque_tx.cli.verbs.workers.workqueue import command; command()"
 
 
 class DisqueTestCase(RedisTestCase):

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.client.options import AddOptions, current_options, options_from_id, original_options
 from disque_tx.client.values import JobDetails
-from disque_tx.wire.jobid import ttl_field
+from disque_tx.wire.jobs.jobid import ttl_field
 
 _TTLS = st.integers(1, 2**32 - 1)
 _RETRIES = st.integers(0, 2**32 - 1)

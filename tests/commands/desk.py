@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.commands.context import Server
-from disque_tx.commands.memory import MemoryControl
-from disque_tx.commands.registry import Handler
+from disque_tx.commands.base.context import Server
+from disque_tx.commands.base.registry import Handler
+from disque_tx.commands.base.values import Error, Status, Value, ValueReplies
+from disque_tx.commands.server.memory import MemoryControl
 from disque_tx.commands.table import standard_registry
-from disque_tx.commands.values import Error, Status, Value, ValueReplies
-from disque_tx.core.client import Client
-from disque_tx.core.membership import Membership
+from disque_tx.core.base.client import Client
 from disque_tx.core.node import Node
+from disque_tx.core.nodes.membership import Membership
 from disque_tx.errors import CommandError
-from disque_tx.messages import IdSource
-from disque_tx.nodetable import MYSELF, NodeEntry
+from disque_tx.messages.nodes import MYSELF, NodeEntry
+from disque_tx.messages.records import IdSource
 
 ME = b"a" * 40
 NOW_MS = 50_000

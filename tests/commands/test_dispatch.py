@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from disque_tx.commands.arguments import MASK
+from disque_tx.commands.base.arguments import MASK
+from disque_tx.commands.base.values import Error, Status, Value, ValueReplies
 from disque_tx.commands.dispatch import SHARE_NS, TURN_NS, Dispatcher
-from disque_tx.commands.values import Error, Status, Value, ValueReplies
-from disque_tx.core.client import NOT_BLOCKED, REPLY_ON, Client
+from disque_tx.core.base.client import NOT_BLOCKED, REPLY_ON, Client
 from disque_tx.errors import PeerError
-from disque_tx.messages import RequestSource
-from disque_tx.wire.resp import MAX_ARGS_UNAUTHENTICATED
+from disque_tx.messages.records import RequestSource
+from disque_tx.wire.resp.requests import MAX_ARGS_UNAUTHENTICATED
 from tests.commands.desk import OK, UNIX_S, DeskCase
 
 LOADING = Error(b"LOADING Disque is loading the dataset in memory")

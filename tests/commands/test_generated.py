@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from disque_tx.commands.dispatch import Dispatcher
-from disque_tx.core.client import Client
-from disque_tx.wire.replies import RespWriter
+from disque_tx.core.base.client import Client
+from disque_tx.wire.resp.replies import RespWriter
 from tests.commands.desk import DeskCase
 from tests.commands.generated import hostile_requests
 from tests.core.bench import add_request

@@ -7,11 +7,11 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
+from disque_tx.commands.base.values import Value, ValueReplies
 from disque_tx.commands.dispatch import SHARE_NS, Dispatcher
-from disque_tx.commands.values import Value, ValueReplies
-from disque_tx.core.client import Client
+from disque_tx.core.base.client import Client
 from disque_tx.errors import PeerError
-from disque_tx.wire.resp import MAX_BULK_UNAUTHENTICATED, RequestParser
+from disque_tx.wire.resp.requests import MAX_BULK_UNAUTHENTICATED, RequestParser
 from tests import profiles  # noqa: F401
 from tests.commands.desk import DeskCase
 

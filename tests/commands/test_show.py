@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from disque_tx.commands.jobs import show
-from disque_tx.commands.values import Value
-from disque_tx.core.job import ACK
+from disque_tx.commands.base.values import Value
+from disque_tx.commands.jobs.jobs import show
+from disque_tx.core.jobs.job import ACK
 from tests.commands.desk import ME
-from tests.commands.test_jobs import UNKNOWN, JobsCase
+from tests.commands.jobs.test_jobs import UNKNOWN, JobsCase
 
 NAMES = (
     b"id queue state repl ttl ctime delay retry nacks additional-deliveries nodes-delivered"

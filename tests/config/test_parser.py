@@ -17,7 +17,7 @@ from disque_tx.config import (
     Settings,
     load,
 )
-from disque_tx.core.shared.policies import checked_pairs
+from disque_tx.core.policies.policies import checked_pairs
 from disque_tx.errors import ConfigError
 
 SAMPLE = Path(__file__).parents[2] / "deploy" / "disque.conf"

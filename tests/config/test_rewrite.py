@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx import config
 from disque_tx.config import Files, OutputLimit, Settings, load, rewrite
 from disque_tx.config.directives import REWRITE_ORDER
-from disque_tx.quoting import quote
+from disque_tx.text.quoting import quote
 
 
 class MemoryFiles(Files):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.commands.values import Value, ValueReplies
-from disque_tx.core.client import Client
-from disque_tx.core.job import Job
-from disque_tx.core.membership import Membership
+from disque_tx.commands.base.values import Value, ValueReplies
+from disque_tx.core.base.client import Client
+from disque_tx.core.jobs.addrequest import AddRequest
+from disque_tx.core.jobs.job import Job
 from disque_tx.core.node import DUE_PER_TURN, Node
-from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.core.nodes.membership import Membership
 from disque_tx.errors import CommandError
-from disque_tx.messages import IdSource, JobRecord, KeyEntry, LogSink
-from disque_tx.nodetable import MYSELF, NodeEntry
-from disque_tx.wire.jobid import ttl_field
+from disque_tx.messages.nodes import MYSELF, NodeEntry
+from disque_tx.messages.records import IdSource, JobRecord, KeyEntry, LogSink
+from disque_tx.wire.jobs.jobid import ttl_field
 
 ME = b"a" * 40
 NOW_MS = 50_000

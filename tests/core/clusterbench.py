@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from random import Random
 
-from disque_tx.busmessages import BusSink, Gossip, Message, NodeFailed
+from disque_tx.core.base.outbox import Outbox
 from disque_tx.core.cluster import Cluster
-from disque_tx.core.membership import Membership
-from disque_tx.core.outbox import Outbox
-from disque_tx.core.peers import Peers
-from disque_tx.nodetable import MYSELF, Link, NodeEntry
+from disque_tx.core.nodes.membership import Membership
+from disque_tx.core.nodes.peers import Peers
+from disque_tx.messages.bus import BusSink, Gossip, Message, NodeFailed
+from disque_tx.messages.nodes import MYSELF, Link, NodeEntry
 
 PORT = 7711
 TICK_MS = 100

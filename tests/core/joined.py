@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 from random import Random
 
-from disque_tx.busmessages import BusSink, JobsMessage, Message
-from disque_tx.commands.values import ValueReplies
-from disque_tx.core.client import Client
-from disque_tx.core.membership import Membership
+from disque_tx.commands.base.values import ValueReplies
+from disque_tx.core.base.client import Client
 from disque_tx.core.node import Node
-from disque_tx.messages import IdSource
-from disque_tx.nodetable import MYSELF, Link, NodeEntry
+from disque_tx.core.nodes.membership import Membership
+from disque_tx.messages.bus import BusSink, JobsMessage, Message
+from disque_tx.messages.nodes import MYSELF, Link, NodeEntry
+from disque_tx.messages.records import IdSource
 from tests.core.bench import NOW_MS, UNIX_S, add_request
 from tests.core.peerbench import sent
 

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from disque_tx.busmessages import (
+from disque_tx.core.base.client import Client
+from disque_tx.core.jobs.job import Job
+from disque_tx.messages.bus import (
     GOTJOB,
     TYPE_NAMES,
     BusSink,
@@ -15,11 +17,9 @@ from disque_tx.busmessages import (
     Message,
     QueueSignal,
 )
-from disque_tx.core.client import Client
-from disque_tx.core.job import Job
-from disque_tx.messages import DELIVERED, JobRecord
-from disque_tx.nodetable import LEAVING, MYSELF, Link, NodeEntry
-from disque_tx.wire.bus import encode
+from disque_tx.messages.nodes import LEAVING, MYSELF, Link, NodeEntry
+from disque_tx.messages.records import DELIVERED, JobRecord
+from disque_tx.wire.bus.parser import encode
 from tests.core.bench import ME, UNIX_S, NodeCase, add_request, copied
 
 #: The other nodes.

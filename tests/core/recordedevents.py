@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from disque_tx.events import KIND_NAMES, REASON_NAMES, EventSink
-from disque_tx.messages import JobRecord
+from disque_tx.messages.events import KIND_NAMES, REASON_NAMES, EventSink
+from disque_tx.messages.records import JobRecord
 
 
 class RecordedEvents(EventSink):

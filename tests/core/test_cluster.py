@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.busmessages import (
+from disque_tx.messages.bus import (
     GOTJOB,
     MEET,
     PING,
@@ -23,7 +23,16 @@ from disque_tx.busmessages import (
     Message,
     NodeFailed,
 )
-from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, Link, NodeEntry
+from disque_tx.messages.nodes import (
+    FAIL,
+    HANDSHAKE,
+    LEAVING,
+    MYSELF,
+    NOADDR,
+    PFAIL,
+    Link,
+    NodeEntry,
+)
 from tests.core.clusterbench import PORT, Net, Peer, Pipe
 
 FLOWS = json.loads((Path(__file__).parent.parent / "vectors" / "flows.json").read_text())

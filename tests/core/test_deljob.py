@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from disque_tx.busmessages import DELJOB, GOTACK, REPLJOB, SETACK, YOURJOBS
-from disque_tx.core.job import Job
-from disque_tx.messages import ACKED
+from disque_tx.core.jobs.job import Job
+from disque_tx.messages.bus import DELJOB, GOTACK, REPLJOB, SETACK, YOURJOBS
+from disque_tx.messages.records import ACKED
 from tests.core.bench import ME
+from tests.core.delivery.test_acks import UNKNOWN, AckCase
 from tests.core.peerbench import B, C, peer_job
-from tests.core.test_acks import UNKNOWN, AckCase
 
 
 class DeljobCase(AckCase):

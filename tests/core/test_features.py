@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.busmessages import (
+from disque_tx.messages.bus import (
     CAN_BULK,
     CAN_KEYS,
     CAN_LOADED,
@@ -13,7 +13,7 @@ from disque_tx.busmessages import (
     PONG,
     Gossip,
 )
-from disque_tx.nodetable import Link
+from disque_tx.messages.nodes import Link
 from tests.core.peerbench import B, C, PeerCase
 
 

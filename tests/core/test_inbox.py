@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.busmessages import (
+from disque_tx.core.nodes.duplicateids import START_SPAN
+from disque_tx.errors import CommandError
+from disque_tx.messages.bus import (
     DELJOB,
     ENQUEUE,
     GOTACK,
@@ -26,10 +28,8 @@ from disque_tx.busmessages import (
     NodeFailed,
     QueueSignal,
 )
-from disque_tx.busmessages import QUEUED as QUEUED_THERE
-from disque_tx.core.twins import START_SPAN
-from disque_tx.errors import CommandError
-from disque_tx.nodetable import FAIL, MYSELF, Link
+from disque_tx.messages.bus import QUEUED as QUEUED_THERE
+from disque_tx.messages.nodes import FAIL, MYSELF, Link
 from tests import profiles  # noqa: F401
 from tests.core.bench import ME
 from tests.core.peerbench import B, C, D, PeerCase, SentMessages, peer_job

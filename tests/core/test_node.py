@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from disque_tx.commands.values import Error
+from disque_tx.commands.base.values import Error
 from disque_tx.core.node import DUE_PER_TURN
-from disque_tx.core.queues import PAUSE_ALL, PAUSE_IN, PAUSE_OUT
+from disque_tx.core.queues.queues import PAUSE_ALL, PAUSE_IN, PAUSE_OUT
 from disque_tx.errors import CommandError
-from disque_tx.events import EventSink
-from disque_tx.messages import ACTIVE, QUEUED, JobRecord
-from disque_tx.nodetable import FAIL, LEAVING, NodeEntry
+from disque_tx.messages.events import EventSink
+from disque_tx.messages.nodes import FAIL, LEAVING, NodeEntry
+from disque_tx.messages.records import ACTIVE, QUEUED, JobRecord
 from tests.core.bench import ME, NodeCase, add_request
 from tests.core.peerbench import B, C, PeerCase
 

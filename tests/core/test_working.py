@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.messages import QUEUED
+from disque_tx.messages.records import QUEUED
 from tests import profiles  # noqa: F401
 from tests.core.joined import STEP_MS, ConnectedNodes
 

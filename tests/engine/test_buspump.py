@@ -7,7 +7,11 @@ from typing import Any, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disque_tx.busmessages import (
+from disque_tx.core.jobs.job import Job
+from disque_tx.engine.buslinks import BusLinks
+from disque_tx.engine.buspump import BusPump, Received
+from disque_tx.engine.linkend import LinkEnd
+from disque_tx.messages.bus import (
     DELJOB,
     GOTACK,
     GOTJOB,
@@ -18,14 +22,10 @@ from disque_tx.busmessages import (
     JobCopy,
     Sender,
 )
-from disque_tx.core.job import Job
-from disque_tx.engine.buslinks import BusLinks
-from disque_tx.engine.buspump import BusPump, Received
-from disque_tx.engine.linkend import LinkEnd
-from disque_tx.messages import JOB_ID_LENGTH
-from disque_tx.nodetable import MYSELF
-from disque_tx.wire.bus import STRANGER_BYTES_MAX, encode
-from disque_tx.wire.buswriter import BusWriter
+from disque_tx.messages.nodes import MYSELF
+from disque_tx.messages.records import JOB_ID_LENGTH
+from disque_tx.wire.bus.parser import STRANGER_BYTES_MAX, encode
+from disque_tx.wire.bus.writer import BusWriter
 from tests import profiles  # noqa: F401
 from tests.core.bench import ME
 from tests.core.peerbench import B, C, PeerCase, peer_job

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.recurring.calendar import NEVER
+from disque_tx.core.tables.calendar import NEVER
 from disque_tx.engine.calendar import CronCalendar
 from disque_tx.errors import CommandError
 from tests import profiles  # noqa: F401

@@ -7,7 +7,7 @@ import errno
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.engine.ownership import claim, claim_empty, claim_name
-from disque_tx.services.host.memoryfiles import MemoryFiles
+from disque_tx.services.machine.memoryfiles import MemoryFiles
 
 PATH = "/data/disque.aof"
 ASIDE = "/data/disque.aof.found"

@@ -6,14 +6,14 @@ from errno import ENOSPC
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.membership import Membership
 from disque_tx.core.node import Node
-from disque_tx.core.queues import PAUSE_IN, PAUSE_NONE, PAUSE_OUT
+from disque_tx.core.nodes.membership import Membership
+from disque_tx.core.queues.queues import PAUSE_IN, PAUSE_NONE, PAUSE_OUT
 from disque_tx.engine.pausesfile import PausesFile
 from disque_tx.errors import PeerError
-from disque_tx.nodetable import MYSELF, NodeEntry
-from disque_tx.services.host.memoryfiles import MemoryFiles
-from disque_tx.wire.pausesfile import parse, render
+from disque_tx.messages.nodes import MYSELF, NodeEntry
+from disque_tx.services.machine.memoryfiles import MemoryFiles
+from disque_tx.wire.files.pauses import parse, render
 from tests.core.bench import ME, NumberedIds
 from tests.engine.aof.bench import Lines
 

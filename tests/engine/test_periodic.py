@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.memory import Memory
+from disque_tx.core.jobs.memory import Memory
 from disque_tx.engine.periodic import PAUSE_MS, MemoryWatch
-from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.machine.log import DaemonLog
 
 
 class MemoryWatchTests(SynchronousTestCase):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 
-from disque_tx.core.recurring.definition import SKIP, Definition
-from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.core.jobs.addrequest import AddRequest
+from disque_tx.core.tables.definition import SKIP, Definition
 from disque_tx.engine.tablefile import TableFile, TableFiles
-from disque_tx.services.host.log import DaemonLog
-from disque_tx.services.host.memoryfiles import MemoryFiles
-from disque_tx.wire.tablefile import render
+from disque_tx.services.machine.log import DaemonLog
+from disque_tx.services.machine.memoryfiles import MemoryFiles
+from disque_tx.wire.files.tables import render
 from tests.core.bench import UNIX_S, NodeCase
 
 NODES = "/data/nodes.conf"

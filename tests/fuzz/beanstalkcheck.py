@@ -14,7 +14,7 @@ from disque_tx.commands.direct import DirectNode
 from disque_tx.protocols.beanstalk.connection import BeanstalkConnection
 from disque_tx.protocols.beanstalk.tubes import Tubes
 from disque_tx.services.clients.direct import DirectFactory
-from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.machine.log import DaemonLog
 from tests.services.runningnode import RunningNode
 
 _PEER: Final = IPv4Address("TCP", "127.0.0.1", 5001)

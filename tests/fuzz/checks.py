@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 
-from disque_tx.busmessages import (
+from disque_tx.errors import PeerError
+from disque_tx.messages.bus import (
     GOTJOB,
     SETACK,
     Bulk,
@@ -22,16 +23,15 @@ from disque_tx.busmessages import (
     NodeFailed,
     QueueSignal,
 )
-from disque_tx.errors import PeerError
-from disque_tx.messages import DELIVERED, JobRecord
-from disque_tx.nodetable import MYSELF
-from disque_tx.tablemessages import Register, TableChange, TableDigest, TablePull
-from disque_tx.wire.bus import STRANGER_BYTES_MAX, BusParser, encode
-from disque_tx.wire.jobcodec import decode_moving, decode_stored, encode_stored
-from disque_tx.wire.nodesfile import parse, render
-from disque_tx.wire.tablefile import checksum as policies_checksum
-from disque_tx.wire.tablefile import parse as parse_policies
-from disque_tx.wire.tablefile import render as render_policies
+from disque_tx.messages.nodes import MYSELF
+from disque_tx.messages.records import DELIVERED, JobRecord
+from disque_tx.messages.tables import Register, TableChange, TableDigest, TablePull
+from disque_tx.wire.bus.parser import STRANGER_BYTES_MAX, BusParser, encode
+from disque_tx.wire.files.nodes import parse, render
+from disque_tx.wire.files.tables import checksum as policies_checksum
+from disque_tx.wire.files.tables import parse as parse_policies
+from disque_tx.wire.files.tables import render as render_policies
+from disque_tx.wire.jobs.codec import decode_moving, decode_stored, encode_stored
 
 VALUE = Register(b"a*", b"ttl", b"5", 1, b"a" * 40)
 DELETION = Register(b"b c", b"x", b"", 2, b"b" * 40, 9)

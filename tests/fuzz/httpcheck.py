@@ -13,11 +13,11 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
 from disque_tx.config.settings import Settings
-from disque_tx.protocols.http.exchange import Exchange
-from disque_tx.protocols.http.routes import Parameter, Route, Routes
-from disque_tx.protocols.http.sessions import Sessions
+from disque_tx.plugins.interfaces import IHost, Role
+from disque_tx.protocols.http.server.exchange import Exchange
+from disque_tx.protocols.http.server.routes import Parameter, Route, Routes
+from disque_tx.protocols.http.server.sessions import Sessions
 from disque_tx.protocols.http.site import HttpFactory
-from disque_tx.services.interfaces import IHost, Role
 
 
 class _Client:

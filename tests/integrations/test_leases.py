@@ -18,7 +18,7 @@ from disque_tx.client.errors import (
     UnknownJob,
 )
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.client.requests import Request
+from disque_tx.client.requests.encoding import Request
 from disque_tx.integrations.leases import Leases
 
 _ONE = Address("one", 7711)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from disque_tx.client import AuthenticationRefused
 from disque_tx.client.blocking import Disque
 from disque_tx.client.blocking.servers import Servers
-from disque_tx.client.requests import queue_length
+from disque_tx.client.requests.encoding import queue_length
 from disque_tx.integrations.cluster import ask_all
 from disque_tx.integrations.results import Results, newest, stamped
 from tests.client.scripted import bulk

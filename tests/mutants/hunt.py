@@ -20,9 +20,9 @@ from typing import Final
 import attrs
 
 from disque_tx.sim.campaign import checked_run
-from disque_tx.sim.shape import Pair, Shape, draw_shape
-from disque_tx.sim.workloads import workload_called
-from disque_tx.sim.world import World
+from disque_tx.sim.stage.shape import Pair, Shape, draw_shape
+from disque_tx.sim.stage.workloads import workload_called
+from disque_tx.sim.world.world import World
 from tests.mutants.defects import MUTANTS, Mutant
 
 TABLE: Final = Path(__file__).with_name("caught.txt")

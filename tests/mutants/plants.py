@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from disque_tx.busmessages import GOTJOB, INCR_DELIV, INCR_NACKS, KEY_COPY, NOREPLY, WORKING
-from disque_tx.core.holders import wins
-from disque_tx.core.job import DELAYED, IN_HAND, NOWHERE
-from disque_tx.core.overview.endings import EXPIRED
-from disque_tx.events import NO_REASON
-from disque_tx.keymessages import FREE, GRANTED, HELD, LAST
-from disque_tx.messages import ACTIVE, DELIVERED, QUEUED, WAIT_REPL
-from disque_tx.wire.bulk import HotMessages
+from disque_tx.core.delivery.holders import wins
+from disque_tx.core.jobs.job import DELAYED, IN_HAND, NOWHERE
+from disque_tx.core.queues.endings import EXPIRED
+from disque_tx.messages.bus import GOTJOB, INCR_DELIV, INCR_NACKS, KEY_COPY, NOREPLY, WORKING
+from disque_tx.messages.events import NO_REASON
+from disque_tx.messages.keys import FREE, GRANTED, HELD, LAST
+from disque_tx.messages.records import ACTIVE, DELIVERED, QUEUED, WAIT_REPL
+from disque_tx.wire.bus.bulk import HotMessages
 
 _MINUTES: Final = 60_000
 

@@ -134,9 +134,9 @@ class RunTests(SynchronousTestCase):
     def test_own_tests_first(self) -> None:
         """Most mutants are caught by the tests of their own module, within a second."""
         own, beside, others = tests_for(self.path)
-        self.assertEqual(["tests.core.test_addresses"], own)
-        self.assertIn("tests.core.test_acks", beside)
-        self.assertIn("tests.core.keys.test_keys", others)
+        self.assertEqual(["tests.core.nodes.test_addresses"], own)
+        self.assertIn("tests.core.delivery.test_acks", beside)
+        self.assertIn("tests.core.unique.test_keys", others)
         self.assertIn("tests.stateful.test_node", others)
         every = [*own, *beside, *others]
         self.assertEqual(len(every), len(set(every)))
@@ -155,7 +155,7 @@ class RunTests(SynchronousTestCase):
         """A mutant makes the tests fail, the original passes, and the file is not changed."""
         before = self.path.read_text()
         first = tests_for(self.path)[0]
-        module = "disque_tx.core.addresses"
+        module = "disque_tx.core.nodes.addresses"
         wrong = next(o for o in draw([self.path], 1, 999) if o.mutant.after == "return None")
         self.assertTrue(run("", 0, first, 0))
         self.assertFalse(run(module, wrong.number, first, 60))

@@ -15,13 +15,13 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
-from disque_tx.commands.context import Control
+from disque_tx.commands.base.context import Control
 from disque_tx.engine.turns import CommittedLog
 from disque_tx.services.clients.protocol import RespProtocol
-from disque_tx.services.host.log import DaemonLog
-from disque_tx.services.host.memoryfiles import MemoryFiles
-from disque_tx.services.host.platform import Platform
-from disque_tx.services.turninterfaces import IClock
+from disque_tx.services.machine.log import DaemonLog
+from disque_tx.services.machine.memoryfiles import MemoryFiles
+from disque_tx.services.machine.platform import Platform
+from disque_tx.services.turns.interfaces import IClock
 from tests.commands.desk import UNIX_S
 from tests.services.runningnode import RunningNode, memory_control
 

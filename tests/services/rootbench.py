@@ -13,8 +13,8 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.config.settings import Settings
-from disque_tx.services.host.log import DaemonLog
-from disque_tx.services.root import NodeRoot
+from disque_tx.services.machine.log import DaemonLog
+from disque_tx.services.node.root import NodeRoot
 from tests.services.nodebench import drive
 
 

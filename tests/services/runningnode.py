@@ -7,20 +7,20 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from disque_tx.commands.context import Control, Server
+from disque_tx.commands.base.context import Control, Server
 from disque_tx.commands.dispatch import Dispatcher
-from disque_tx.commands.memory import MemoryControl
+from disque_tx.commands.server.memory import MemoryControl
 from disque_tx.commands.table import standard_registry
 from disque_tx.config.settings import Settings
-from disque_tx.core.membership import Membership
 from disque_tx.core.node import Node
-from disque_tx.nodetable import MYSELF, NodeEntry
+from disque_tx.core.nodes.membership import Membership
+from disque_tx.messages.nodes import MYSELF, NodeEntry
 from disque_tx.services.clients.admission import Admission
 from disque_tx.services.clients.protocol import RespFactory
-from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.machine.log import DaemonLog
 from disque_tx.services.net.hub import Hub
-from disque_tx.services.runtime import Runtime, SystemClock
-from disque_tx.services.turninterfaces import IClock
+from disque_tx.services.turns.interfaces import IClock
+from disque_tx.services.turns.runtime import Runtime, SystemClock
 from tests.commands.desk import ME, NumberedIds
 
 

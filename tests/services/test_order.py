@@ -8,7 +8,7 @@ from twisted.internet.address import IPv4Address
 from twisted.internet.testing import StringTransport
 
 from disque_tx.engine.turns import CommittedLog
-from disque_tx.messages import JobRecord, LogSink
+from disque_tx.messages.records import JobRecord, LogSink
 from tests import profiles  # noqa: F401
 from tests.services.nodebench import NodeCase
 

@@ -10,7 +10,7 @@ from twisted.plugin import IPlugin
 from twisted.python.usage import UsageError
 from zope.interface.verify import verifyObject
 
-from disque_tx.services.root import NodeRoot
+from disque_tx.services.node.root import NodeRoot
 from disque_tx.services.tap import DisqueServiceMaker, Options
 from tests.services.rootbench import RootCase
 

@@ -1,10 +1,10 @@
-"""Tests for :mod:`disque_tx.sim.world`."""
+"""Tests for :mod:`disque_tx.sim.world.world`."""
 
 from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.sim.world import DRIFT_PPM_MAX, Clocks, World
+from disque_tx.sim.world.world import DRIFT_PPM_MAX, Clocks, World
 
 SECOND = 1_000_000
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.sim.campaign import Outcome, Summary, checked_run, minimise, outcome
-from disque_tx.sim.history import Added, Delivered, History
-from disque_tx.sim.shape import BULK, Shape, draw_shape
-from disque_tx.sim.workloads import GROUPS, WORKLOADS
-from disque_tx.sim.world import World
+from disque_tx.sim.stage.history import Added, Delivered, History
+from disque_tx.sim.stage.shape import BULK, Shape, draw_shape
+from disque_tx.sim.stage.workloads import GROUPS, WORKLOADS
+from disque_tx.sim.world.world import World
 
 
 def shape(**changes: object) -> Shape:

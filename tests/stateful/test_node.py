@@ -20,12 +20,12 @@ from hypothesis.stateful import (
 )
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.commands.context import Server
+from disque_tx.commands.base.context import Server
+from disque_tx.commands.base.values import Error, Status, Value, ValueReplies
 from disque_tx.commands.dispatch import Dispatcher
-from disque_tx.commands.memory import MemoryControl
+from disque_tx.commands.server.memory import MemoryControl
 from disque_tx.commands.table import standard_registry
-from disque_tx.commands.values import Error, Status, Value, ValueReplies
-from disque_tx.core.client import NOT_BLOCKED, Client
+from disque_tx.core.base.client import NOT_BLOCKED, Client
 from disque_tx.core.node import Node
 from disque_tx.core.recovery import load
 from tests import profiles  # noqa: F401

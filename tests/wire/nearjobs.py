@@ -7,8 +7,8 @@ import struct
 from random import Random
 from typing import Final
 
-from disque_tx.messages import JobRecord
-from disque_tx.wire.jobcodec import encode_stored
+from disque_tx.messages.records import JobRecord
+from disque_tx.wire.jobs.codec import encode_stored
 
 _FIXED: Final = 76
 _SHORTEST: Final = 84

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.busmessages import (
+from disque_tx.messages.bus import (
     GOTJOB,
     MEET,
     NEEDJOBS,
@@ -27,8 +27,8 @@ from disque_tx.busmessages import (
     NodeFailed,
     QueueSignal,
 )
-from disque_tx.messages import JobRecord
-from disque_tx.wire.bus import encode
+from disque_tx.messages.records import JobRecord
+from disque_tx.wire.bus.parser import encode
 from tests.fuzz.checks import (
     bus_seeds,
     check_bus,

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx import events
 from disque_tx.errors import PeerError
-from disque_tx.messages import JobRecord
-from disque_tx.wire.eventlines import Segment
-from disque_tx.wire.eventrecords import (
+from disque_tx.messages import events
+from disque_tx.messages.records import JobRecord
+from disque_tx.wire.events.lines import Segment
+from disque_tx.wire.events.records import (
     BODY,
     BODY_HASH,
     HEADER,

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.events import QUEUED
-from disque_tx.wire.eventlines import Segment
-from disque_tx.wire.eventrecords import EventRecorder, QueueFilter
-from disque_tx.wire.replies import RespWriter
+from disque_tx.messages.events import QUEUED
+from disque_tx.wire.events.lines import Segment
+from disque_tx.wire.events.records import EventRecorder, QueueFilter
+from disque_tx.wire.resp.replies import RespWriter
 from tests.wire.test_events import header, job
 
 _NAMES = 30_000

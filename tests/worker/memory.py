@@ -21,10 +21,10 @@ from disque_tx.client import (
     TooLate,
     UnknownJob,
 )
-from disque_tx.globs import glob_match
+from disque_tx.text.globs import glob_match
 from disque_tx.worker import Backoff, Letter, Worker
-from disque_tx.worker.runs import Outcome, Slot
-from disque_tx.worker.threads import Report, run_in_thread
+from disque_tx.worker.running.runs import Outcome, Slot
+from disque_tx.worker.running.threads import Report, run_in_thread
 
 NODE = "127.0.0.1:7711"
 

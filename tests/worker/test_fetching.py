@@ -8,9 +8,9 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.worker.errors import BadHandlers
+from disque_tx.worker.base.errors import BadHandlers
 from disque_tx.worker.fetching import Fair, Order, Priority, fetch
-from disque_tx.worker.routes import RouteTable, routes_of
+from disque_tx.worker.tasks.routes import RouteTable, routes_of
 from tests.worker.memory import MemoryClient, lost
 
 

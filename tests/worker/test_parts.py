@@ -18,11 +18,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx.client import Job
 from disque_tx.client.options import AddOptions
 from disque_tx.worker import Backoff, Context, Letter
-from disque_tx.worker.context import HeldJob
-from disque_tx.worker.deadletters import NotADeadLetter
-from disque_tx.worker.handlers import Call, handler_of
-from disque_tx.worker.runs import Run, Slot
-from disque_tx.worker.threads import Done, Threads
+from disque_tx.worker.base.context import HeldJob
+from disque_tx.worker.running.runs import Run, Slot
+from disque_tx.worker.running.threads import Done, Threads
+from disque_tx.worker.settling.deadletters import NotADeadLetter
+from disque_tx.worker.tasks.handlers import Call, handler_of
 from tests.worker.memory import MemoryClient, MemoryTaken
 
 _TEXT = st.text(max_size=20)

@@ -24,7 +24,7 @@ from disque_tx.worker import (
     batch,
     current_job,
 )
-from disque_tx.worker.routes import routes_of
+from disque_tx.worker.tasks.routes import routes_of
 from tests.logged import warnings
 from tests.worker.memory import NODE, HangingPool, WorkerTestCase, lost
 

@@ -2,7 +2,7 @@
 
 from disque_tx.protocols.beanstalk.plugin import BeanstalkPlugin
 from disque_tx.protocols.http.plugin import HttpPlugin
-from disque_tx.services.clients.plugins import RespPlugin
+from disque_tx.services.clients.discovery import RespPlugin
 from disque_tx.services.tap import DisqueServiceMaker
 
 disque = DisqueServiceMaker()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_tx.cli.replies import ErrorReply, Pairs, Reply, Status
-from disque_tx.quoting import quote
+from disque_tx.text.quoting import quote
 
 _CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
 #: Commands whose replies are text for people: printed unchanged in every form but JSON.

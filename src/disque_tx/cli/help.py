@@ -335,6 +335,6 @@ def _followers(words: list[str]) -> list[str]:
 
 def _settings() -> list[str]:
     """The settings of policies; imported when they are needed, to start fast."""
-    from disque_tx.core.shared.settings import SETTINGS
+    from disque_tx.core.policies.settings import SETTINGS
 
     return [name.decode().upper() for name in SETTINGS]

@@ -35,8 +35,8 @@ from disque_tx.client.errors import (
     UnknownJob,
 )
 from disque_tx.client.options import TLS, AddOptions
-from disque_tx.client.overview import CountedQueue, Flushed, QueueCounts, QueuePage
-from disque_tx.client.schedules import Schedule
+from disque_tx.client.requests.counting import CountedQueue, Flushed, QueueCounts, QueuePage
+from disque_tx.client.requests.schedules import Schedule
 from disque_tx.client.values import (
     AddedOnce,
     ClusterNode,

@@ -14,20 +14,20 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disque_tx.commands.context import Server
-from disque_tx.commands.registry import Command
-from disque_tx.commands.stats import ProtocolStats
-from disque_tx.core.client import Client
-from disque_tx.core.job import IN_HAND, Job
-from disque_tx.core.leases import NEVER_MS
+from disque_tx.commands.base.context import Server
+from disque_tx.commands.base.registry import Command
+from disque_tx.commands.base.stats import ProtocolStats
+from disque_tx.core.base.client import Client
+from disque_tx.core.base.slices import Task
+from disque_tx.core.getting.leases import NEVER_MS
+from disque_tx.core.jobs.addrequest import AddRequest
+from disque_tx.core.jobs.job import IN_HAND, Job
+from disque_tx.core.jobs.notes import Note, NoteReader
+from disque_tx.core.jobs.tallies import Tally
 from disque_tx.core.node import Node
-from disque_tx.core.notes import Note, NoteReader
-from disque_tx.core.overview.tallies import Tally
-from disque_tx.core.queues import PAUSE_NONE, PAUSE_OUT, Queue
-from disque_tx.core.rules.addrequest import AddRequest
-from disque_tx.core.slices import Task
-from disque_tx.messages import QUEUED, JobRecord, ReplySink
-from disque_tx.output import Output
+from disque_tx.core.queues.queues import PAUSE_NONE, PAUSE_OUT, Queue
+from disque_tx.messages.records import QUEUED, JobRecord, ReplySink
+from disque_tx.messages.replies import Output
 
 #: Jobs of a client that is gone that go back in one part.
 _PER_PART: Final = 200

@@ -11,12 +11,12 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.commands.admin import monitor_line
-from disque_tx.commands.context import Server
+from disque_tx.commands.base.context import Server
+from disque_tx.commands.base.readonly import check_reader
+from disque_tx.commands.base.registry import Command, Registry
 from disque_tx.commands.direct import DirectProtocol, Guard
-from disque_tx.commands.reading import check_reader
-from disque_tx.commands.registry import Command, Registry
-from disque_tx.core.client import (
+from disque_tx.commands.server.admin import monitor_line
+from disque_tx.core.base.client import (
     NOT_BLOCKED,
     REPLY_OFF,
     REPLY_ON,
@@ -26,7 +26,7 @@ from disque_tx.core.client import (
 )
 from disque_tx.core.eviction import evict
 from disque_tx.errors import CommandError
-from disque_tx.messages import RequestSource
+from disque_tx.messages.records import RequestSource
 
 _QUOTED_NAME_MAX: Final = 128
 #: How long one client's requests may take before those of others are executed.

@@ -4,26 +4,14 @@ ours (section 26).
 
 from __future__ import annotations
 
-from disque_tx.commands import (
-    admin,
-    clients,
-    cluster,
-    diagnosis,
-    getjob,
-    hello,
-    info,
-    jobs,
-    overview,
-    policies,
-    process,
-    queues,
-    retries,
-    schedules,
-)
-from disque_tx.commands.arguments import NOT_A_NUMBER, integer
-from disque_tx.commands.context import Server
-from disque_tx.commands.registry import Command, Registry
-from disque_tx.core.client import Client
+from disque_tx.commands.base.arguments import NOT_A_NUMBER, integer
+from disque_tx.commands.base.context import Server
+from disque_tx.commands.base.registry import Command, Registry
+from disque_tx.commands.jobs import counting as overview
+from disque_tx.commands.jobs import getjob, jobs, queues, retries
+from disque_tx.commands.server import admin, clients, cluster, diagnosis, hello, info, process
+from disque_tx.commands.tables import policies, schedules
+from disque_tx.core.base.client import Client
 
 
 class HelloCommand(Command):

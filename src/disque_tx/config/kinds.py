@@ -19,7 +19,7 @@ from disque_tx.config.units import (
     printable,
     show_memory,
 )
-from disque_tx.quoting import quote
+from disque_tx.text.quoting import quote
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ import attrs
 
 from disque_tx.config.kinds import WRONG_WORDS, Kind, Memory, Text, decode, encode, only
 from disque_tx.config.units import parse_int, printable, show_memory
-from disque_tx.quoting import quote
+from disque_tx.text.quoting import quote
 
 _HOST: Final = re.compile(rb"[0-9A-Za-z.:%_-]+")
 _NAME: Final = re.compile(rb"[0-9A-Za-z]([0-9A-Za-z._-]{0,252}[0-9A-Za-z])?")

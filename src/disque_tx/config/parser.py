@@ -18,7 +18,7 @@ from disque_tx.config.kinds import WRONG_WORDS, Path, decode, only
 from disque_tx.config.paths import Files, os_error_text, resolve
 from disque_tx.config.settings import Settings
 from disque_tx.errors import ConfigError
-from disque_tx.quoting import quote, split
+from disque_tx.text.quoting import quote, split
 
 # Enough for any sensible layout, and it stops a file that includes itself.
 _INCLUDES_MAX: Final = 16

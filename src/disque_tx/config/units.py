@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from disque_tx.quoting import quote
+from disque_tx.text.quoting import quote
 
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1

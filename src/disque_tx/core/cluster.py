@@ -19,19 +19,19 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.busmessages import MEET, PING, PONG, Gossip, Message, NodeFailed
-from disque_tx.core import failure, gossip
-from disque_tx.core.addresses import Network, normal_ip, plain_ip
-from disque_tx.core.heartbeats import Heartbeats
-from disque_tx.core.keys.view import View
-from disque_tx.core.links import Links
-from disque_tx.core.membership import Membership
-from disque_tx.core.outbox import Outbox
-from disque_tx.core.peers import Peers
-from disque_tx.core.shared.exchange import Exchanges
-from disque_tx.core.twins import has_twin
-from disque_tx.nodetable import HANDSHAKE, MYSELF, NOADDR, PFAIL, Link, NodeEntry
-from disque_tx.nodetable import MEET as INTRODUCE
+from disque_tx.core.base.outbox import Outbox
+from disque_tx.core.keys.keepermap import View
+from disque_tx.core.nodes import failure, gossip
+from disque_tx.core.nodes.addresses import Network, normal_ip, plain_ip
+from disque_tx.core.nodes.duplicateids import has_twin
+from disque_tx.core.nodes.heartbeats import Heartbeats
+from disque_tx.core.nodes.links import Links
+from disque_tx.core.nodes.membership import Membership
+from disque_tx.core.nodes.peers import Peers
+from disque_tx.core.tables.exchange import Exchanges
+from disque_tx.messages.bus import MEET, PING, PONG, Gossip, Message, NodeFailed
+from disque_tx.messages.nodes import HANDSHAKE, MYSELF, NOADDR, PFAIL, Link, NodeEntry
+from disque_tx.messages.nodes import MEET as INTRODUCE
 
 NODE_TIMEOUT_MS: Final = 15_000
 _TICKS_PER_S: Final = 10

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from disque_tx.core.job import Job
+from disque_tx.core.jobs.job import Job
 from disque_tx.core.node import Node
-from disque_tx.events import EVICTED
-from disque_tx.messages import ACKED, DELIVERED
+from disque_tx.messages.events import EVICTED
+from disque_tx.messages.records import ACKED, DELIVERED
 
 #: Picks in a row without success after which nothing is worth looking for.
 _MISSES: Final = 10

@@ -12,7 +12,17 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from disque_tx.busmessages import (
+from disque_tx.core.adding.replication import Replication
+from disque_tx.core.cluster import Cluster
+from disque_tx.core.counting.requests import Overview
+from disque_tx.core.delivery.holders import Holders
+from disque_tx.core.getting.patterndemand import Asking
+from disque_tx.core.nodes.duplicateids import is_replaced
+from disque_tx.core.queues.pausing import Pause
+from disque_tx.core.queues.queues import PAUSE_ALL
+from disque_tx.core.state.state import State
+from disque_tx.core.unique.keys import Keys
+from disque_tx.messages.bus import (
     DELJOB,
     GOTACK,
     GOTJOB,
@@ -28,20 +38,10 @@ from disque_tx.busmessages import (
     QueryMessage,
     QueueSignal,
 )
-from disque_tx.core.cluster import Cluster
-from disque_tx.core.holders import Holders
-from disque_tx.core.keys.keys import Keys
-from disque_tx.core.matching.asking import Asking
-from disque_tx.core.overview.requests import Overview
-from disque_tx.core.queues import PAUSE_ALL
-from disque_tx.core.replication import Replication
-from disque_tx.core.rules.pausing import Pause
-from disque_tx.core.state import State
-from disque_tx.core.twins import is_replaced
-from disque_tx.keymessages import KeyMessage
-from disque_tx.messages import JobRecord
-from disque_tx.nodetable import Link, NodeEntry
-from disque_tx.tablemessages import TableChange, TableDigest, TablePull
+from disque_tx.messages.keys import KeyMessage
+from disque_tx.messages.nodes import Link, NodeEntry
+from disque_tx.messages.records import JobRecord
+from disque_tx.messages.tables import TableChange, TableDigest, TablePull
 
 
 class Inbox:

@@ -13,41 +13,41 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx import busmessages
-from disque_tx.busmessages import Bulk, Message, QueueSignal
-from disque_tx.core.acks import Acks
-from disque_tx.core.adding import Adding
-from disque_tx.core.arrival import Arrivals
-from disque_tx.core.client import Client
+from disque_tx.core.adding.adding import Adding
+from disque_tx.core.adding.fanout import Fanout
+from disque_tx.core.adding.replication import Replication
+from disque_tx.core.base.client import Client
+from disque_tx.core.base.schedule import earlier
 from disque_tx.core.cluster import Cluster
-from disque_tx.core.delivery import Delivery
-from disque_tx.core.fanout import Fanout
-from disque_tx.core.federation import Federation
-from disque_tx.core.getting import GetRequest, Getting
-from disque_tx.core.holders import Holders
+from disque_tx.core.counting.requests import Overview
+from disque_tx.core.delivery.acks import Acks
+from disque_tx.core.delivery.arrival import Arrivals
+from disque_tx.core.delivery.backoff import Backoff
+from disque_tx.core.delivery.delivery import Delivery
+from disque_tx.core.delivery.holders import Holders
+from disque_tx.core.delivery.overflow import Overflow
+from disque_tx.core.getting.federation import Federation
+from disque_tx.core.getting.getting import GetRequest, Getting
+from disque_tx.core.getting.leases import Leases
+from disque_tx.core.getting.unblocking import Releasing, leaving
 from disque_tx.core.inbox import Inbox
-from disque_tx.core.job import Job
-from disque_tx.core.keys.keys import Keys
-from disque_tx.core.leases import Leases
-from disque_tx.core.membership import Membership
-from disque_tx.core.overview.requests import Overview
+from disque_tx.core.jobs.addrequest import AddRequest
+from disque_tx.core.jobs.job import Job
+from disque_tx.core.nodes.duplicateids import standing_aside
+from disque_tx.core.nodes.membership import Membership
+from disque_tx.core.queues.pausing import Pause
 from disque_tx.core.recurring.recurring import Recurring
-from disque_tx.core.redelivery.backoff import Backoff
 from disque_tx.core.redelivery.deadletters import DeadLetters
 from disque_tx.core.redelivery.moves import MoveRequest, Moves
+from disque_tx.core.redelivery.replacements import Successors
 from disque_tx.core.redelivery.retries import BY_POLICY, Retries
-from disque_tx.core.redelivery.successors import Successors
-from disque_tx.core.releasing import Releasing, leaving
-from disque_tx.core.replication import Replication
-from disque_tx.core.rules.addrequest import AddRequest
-from disque_tx.core.rules.overflow import Overflow
-from disque_tx.core.rules.pausing import Pause
-from disque_tx.core.schedule import earlier
-from disque_tx.core.state import State
-from disque_tx.core.twins import standing_aside
+from disque_tx.core.state.state import State
+from disque_tx.core.unique.keys import Keys
 from disque_tx.errors import CommandError
-from disque_tx.messages import ACKED, QUEUED, WAIT_REPL, IdSource, JobRecord
-from disque_tx.nodetable import Link, NodeEntry
+from disque_tx.messages import bus as busmessages
+from disque_tx.messages.bus import Bulk, Message, QueueSignal
+from disque_tx.messages.nodes import Link, NodeEntry
+from disque_tx.messages.records import ACKED, QUEUED, WAIT_REPL, IdSource, JobRecord
 
 #: Jobs and clients handled per call, so that no turn grows with what is stored.
 DUE_PER_TURN: Final = 2_000
@@ -112,7 +112,7 @@ class Node:
         return len(self.waiters.blocked)
 
     def used_memory(self) -> int:
-        """Bytes that jobs and queues take (see :mod:`disque_tx.core.memory`)."""
+        """Bytes that jobs and queues take (see :mod:`disque_tx.core.jobs.memory`)."""
         return self.memory.used
 
     @property

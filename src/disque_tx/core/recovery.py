@@ -3,7 +3,7 @@
 1. What is expired is dropped. A second record of a job takes the place of the first: it is the
    same job at a later time.
 2. RETRY > 0: queued again RETRY after the load; if all that happened to it is that it waits for its
-   DELAY, this starts again (:mod:`disque_tx.core.job`), and a copy is queued RETRY later.
+   DELAY, this starts again (:mod:`disque_tx.core.jobs.job`), and a copy is queued RETRY later.
 3. RETRY 0: it is unknown whether it was delivered since the record was written, so it is not
    queued again; except one whose DELAY is still running, by the record and by the clock, and one
    that an orderly stop left in the queue, if this node wrote down its queues then
@@ -18,7 +18,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.job import (
+from disque_tx.core.jobs.job import (
     DELAYED,
     LOADED,
     NOWHERE,
@@ -30,8 +30,8 @@ from disque_tx.core.job import (
 )
 from disque_tx.core.node import Node
 from disque_tx.errors import PeerError
-from disque_tx.events import BY_RESTART
-from disque_tx.messages import (
+from disque_tx.messages.events import BY_RESTART
+from disque_tx.messages.records import (
     ACTIVE,
     BCAST_QUEUED,
     BCAST_WILLQUEUE,

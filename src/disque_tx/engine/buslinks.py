@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from disque_tx.busmessages import CAN_BULK, CAN_KEYS, CAN_QUERY, CAN_TABLES
 from disque_tx.core.node import Node
 from disque_tx.engine.linkend import LinkEnd
 from disque_tx.engine.turns import OutgoingLinks
-from disque_tx.nodetable import Link, NodeEntry
-from disque_tx.wire.bus import PEER_BYTES_MAX
-from disque_tx.wire.buswriter import BusWriter
+from disque_tx.messages.bus import CAN_BULK, CAN_KEYS, CAN_QUERY, CAN_TABLES
+from disque_tx.messages.nodes import Link, NodeEntry
+from disque_tx.wire.bus.parser import PEER_BYTES_MAX
+from disque_tx.wire.bus.writer import BusWriter
 
 #: Connections on which no known node has sent a message yet; of more, the oldest is closed.
 STRANGERS_MAX: Final = 256

@@ -14,15 +14,15 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disque_tx.busmessages import Message
 from disque_tx.core.node import Node
 from disque_tx.engine.buslinks import BusLinks
 from disque_tx.engine.linkend import RECEIVE_BYTES, RECEIVE_SOME, LinkEnd
 from disque_tx.errors import PeerError
-from disque_tx.messages import JobRecord
-from disque_tx.nodetable import Link, NodeEntry
-from disque_tx.wire.bulk import HotMessages
-from disque_tx.wire.bus import BusParser
+from disque_tx.messages.bus import Message
+from disque_tx.messages.nodes import Link, NodeEntry
+from disque_tx.messages.records import JobRecord
+from disque_tx.wire.bus.bulk import HotMessages
+from disque_tx.wire.bus.parser import BusParser
 
 _EPOLLIN: Final = 1
 

@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from disque_tx.core.recurring.calendar import NEVER, Calendar
+from disque_tx.core.tables.calendar import NEVER, Calendar
 from disque_tx.errors import CommandError
 
 _FORMS: Final = {

@@ -15,12 +15,12 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, Protocol
 
 from disque_tx.config.paths import os_error_text
-from disque_tx.core.shared.table import SharedTable
+from disque_tx.core.tables.table import SharedTable
 from disque_tx.engine.interfaces import Reports
 from disque_tx.errors import CommandError
 
 if TYPE_CHECKING:
-    from disque_tx.commands.context import Server
+    from disque_tx.commands.base.context import Server
     from disque_tx.core.node import Node
 
 _STOPPING: Final = "This node is shutting down, please connect to a different one"

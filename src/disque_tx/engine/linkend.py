@@ -7,9 +7,9 @@ from typing import Final, Protocol
 
 from mypy_extensions import i64
 
-from disque_tx.nodetable import Link, NodeEntry
-from disque_tx.wire.bus import STRANGER_BYTES_MAX, BusParser
-from disque_tx.wire.buswriter import BusWriter
+from disque_tx.messages.nodes import Link, NodeEntry
+from disque_tx.wire.bus.parser import STRANGER_BYTES_MAX, BusParser
+from disque_tx.wire.bus.writer import BusWriter
 
 #: Bytes received from one connection per turn, and where that begins: most reads are small, and a
 #: small buffer is handed out much faster.

@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.config.paths import os_error_text
-from disque_tx.core.rules.pausing import Pause
+from disque_tx.core.queues.pausing import Pause
 from disque_tx.engine.interfaces import IFiles, Reports
 from disque_tx.engine.sidefiles import read_whole, set_aside
 from disque_tx.errors import PeerError
-from disque_tx.wire.pausesfile import parse, render
+from disque_tx.wire.files.pauses import parse, render
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node

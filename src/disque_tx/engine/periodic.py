@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from disque_tx.core.client import NOT_BLOCKED, Client
-from disque_tx.core.memory import Memory
-from disque_tx.core.shared.table import SharedTable
+from disque_tx.core.base.client import NOT_BLOCKED, Client
+from disque_tx.core.jobs.memory import Memory
+from disque_tx.core.tables.table import SharedTable
 from disque_tx.engine.interfaces import Reports
 from disque_tx.errors import CommandError
 
 if TYPE_CHECKING:
-    from disque_tx.commands.context import Server
+    from disque_tx.commands.base.context import Server
     from disque_tx.config.lists import OutputLimit
 
 #: Memory that goes up and down around a threshold is reported once in so many milliseconds.

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disque_tx.config.paths import os_error_text
-from disque_tx.core.shared.table import SharedTable
+from disque_tx.core.tables.table import SharedTable
 from disque_tx.engine.interfaces import IFiles, Reports
 from disque_tx.engine.pausesfile import PausesFile
 from disque_tx.engine.sidefiles import read_whole, set_aside
 from disque_tx.errors import PeerError
-from disque_tx.wire.tablefile import POLICIES, SCHEDULES, parse, render
+from disque_tx.wire.files.tables import POLICIES, SCHEDULES, parse, render
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node

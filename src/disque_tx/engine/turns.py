@@ -22,9 +22,9 @@ from typing import Protocol
 
 from mypy_extensions import i64, mypyc_attr
 
-from disque_tx.commands.context import Server
+from disque_tx.commands.base.context import Server
 from disque_tx.commands.dispatch import Dispatcher
-from disque_tx.core.client import Client
+from disque_tx.core.base.client import Client
 from disque_tx.errors import LocalError
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from disque_tx.client import ClientError
 from disque_tx.client.blocking import Disque
-from disque_tx.client.requests import Request
+from disque_tx.client.requests.encoding import Request
 
 
 def ask_all(client: Disque, request: Request[Any]) -> list[Any]:

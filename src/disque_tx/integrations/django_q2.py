@@ -20,8 +20,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django_q.brokers import Broker
 from django_q.conf import Conf
 
-from disque_tx.client import BadAddress, requests
+from disque_tx.client import BadAddress
 from disque_tx.client.blocking import Disque
+from disque_tx.client.requests import encoding as requests
 from disque_tx.integrations.adding import JobTerms
 from disque_tx.integrations.cluster import ask_all
 

@@ -25,9 +25,10 @@ from dramatiq.errors import ConnectionFailed, DecodeError, QueueJoinTimeout, Que
 from dramatiq.middleware import Middleware
 from dramatiq.results import Missing, ResultBackend
 
-from disque_tx.client import CannotConnect, ClientError, ConnectionLost, OutcomeUnknown, scans
+from disque_tx.client import CannotConnect, ClientError, ConnectionLost, OutcomeUnknown
 from disque_tx.client.blocking import Disque, TakenJob
 from disque_tx.client.options import TLS, AddOptions
+from disque_tx.client.requests import scans
 from disque_tx.integrations.adding import PRIORITY_MAX, JobTerms, names_by_priority, priority_name
 from disque_tx.integrations.cluster import ask_all
 from disque_tx.integrations.leases import Leases

@@ -30,11 +30,11 @@ from typing import Final
 
 import attrs
 
-from disque_tx.client import requests
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import AlreadyAcknowledged, ClientError, TooLate, UnknownJob
 from disque_tx.client.heartbeats import renewal_s
+from disque_tx.client.requests import encoding as requests
 
 _AGAIN_S_MIN: Final = 0.2
 _PART_AFTER_ERROR: Final = 0.1

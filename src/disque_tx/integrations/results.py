@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from disque_tx.client import requests
 from disque_tx.client.blocking import Disque
 from disque_tx.client.options import AddOptions
-from disque_tx.client.requests import Request
+from disque_tx.client.requests import encoding as requests
+from disque_tx.client.requests.encoding import Request
 from disque_tx.integrations.cluster import ask_all
 
 #: How long a result may be missing after its node has died.

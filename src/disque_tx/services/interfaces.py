@@ -1,29 +1,29 @@
-"""What protocols for clients, which are plugins, may use of the node, and what they provide."""
-# ruff: noqa: N805  the methods of an interface are written without self
+"""The former name of :mod:`disque_tx.plugins`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from typing import Any
+import warnings
 
-from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IAddress, IProtocolFactory, IReactorTime
-from zope.interface import Attribute, Interface
-
-from disque_tx.commands.direct import DirectNode, DirectProtocol
-from disque_tx.errors import CommandError
-from disque_tx.events import KIND_NAMES, REASON_NAMES
-from disque_tx.services.nodevalues import (
+from disque_tx.plugins.interfaces import (
+    KIND_NAMES,
+    REASON_NAMES,
+    CommandError,
     Durations,
     Health,
+    IClientProtocol,
+    IConnection,
+    IHost,
+    ILookup,
+    INodeView,
+    IProcesses,
     JobEvent,
     ProtocolFigures,
     QueueCounts,
     QueueFigures,
     Role,
 )
+from disque_tx.services.turns.interfaces import IClock, IRoundsReactor, ITurn
 
-#: This module is the only one that authors of protocols import, so it offers these as well.
 __all__ = [
     "KIND_NAMES",
     "REASON_NAMES",
@@ -31,11 +31,14 @@ __all__ = [
     "Durations",
     "Health",
     "IClientProtocol",
+    "IClock",
     "IConnection",
     "IHost",
     "ILookup",
     "INodeView",
     "IProcesses",
+    "IRoundsReactor",
+    "ITurn",
     "JobEvent",
     "ProtocolFigures",
     "QueueCounts",
@@ -43,189 +46,8 @@ __all__ = [
     "Role",
 ]
 
-
-class ILookup(Interface):
-    """Looks for the events of a job. Iterating it does a bounded step each time, and returns the
-    lines found by it, as in the event log; the newest files come first."""
-
-    complete: bool = Attribute("At the end: whether all files were looked at.")
-    files: int = Attribute("How many files were looked at to their end, so far.")
-
-    def __iter__() -> Iterator[list[bytes]]:
-        """Step by step."""
-
-
-class INodeView(Interface):
-    """The state of the node, to be read on the reactor's thread; nothing here changes it."""
-
-    def health() -> Health:
-        """Whether the node can serve."""
-
-    def info() -> dict[str, str]:
-        """The fields of ``INFO ALL``."""
-
-    def commands() -> list[tuple[str, int, int]]:
-        """Name, calls and microseconds of every command that was used."""
-
-    def nodes() -> dict[str, int]:
-        """How many nodes of the cluster are in each state: ``connected``, ``unconnected``,
-        ``suspected``, ``failed``, ``handshake``; this one is not counted."""
-
-    def failure_reports() -> dict[str, list[str]]:
-        """By ID of a node, the IDs of the others that have reported lately that it does not
-        answer them; only nodes of which there are such reports."""
-
-    def durations() -> tuple[Durations, Durations]:
-        """How long jobs waited, from queueing, which is after any DELAY, to delivery; and how long
-        work took, from delivery to acknowledgement. Counted from the first call on: a node that
-        nobody asks spends no time on it."""
-
-    def queues(cursor: int, least: int) -> tuple[int, list[QueueFigures]]:
-        """At least ``least`` queues if there are so many, and the cursor for the next call; from 0
-        to 0. As in QSCAN, a queue that is there all the time is returned at least once."""
-
-    def queue(name: bytes) -> QueueFigures | None:
-        """One queue; ``None`` if it does not exist."""
-
-    def pause(name: bytes) -> str:
-        """Whether a queue, which need not exist, is paused: none, in, out or all."""
-
-    def queued(name: bytes, count: int) -> list[bytes]:
-        """The IDs of up to ``count`` jobs in a queue, oldest first; with a negative count newest
-        first."""
-
-    def body(job_id: bytes, most: int) -> tuple[bytes, int] | None:
-        """Up to ``most`` bytes of the body of a job, and how many it has; ``None`` if the node does
-        not have it."""
-
-    def schedules() -> list[bytes]:
-        """The names of all schedules of the cluster, in order."""
-
-    def policies() -> list[bytes]:
-        """The patterns of all policies of the cluster, in order."""
-
-    def counts(name: bytes) -> QueueCounts:
-        """What is counted of a queue, which need not exist; costs the same for any number of
-        jobs."""
-
-    def protocols() -> list[ProtocolFigures]:
-        """What the clients of each protocol did, RESP first; as in INFO's section Protocols."""
-
-    def figures() -> dict[str, Any]:
-        """What the other methods say of the node as a whole, in values of JSON: ``info``,
-        ``commands``, ``protocols``, ``nodes``, ``leaving``, ``write_ok``, and ``wait`` and ``run``
-        of the durations."""
-
-
-class IConnection(Interface):
-    """A client that came by a plugin's protocol. ``maxclients`` counts it, CLIENT LIST shows it,
-    and CLIENT KILL closes its transport."""
-
-    network: str = Attribute(
-        "Where the client comes from: an address, or as much as one client may have of them, such"
-        " as the first 64 bits of IPv6."
-    )
-
-    def authenticate(password: bytes | None) -> Role:
-        """What a client with this password may do; ``NONE`` if it is wrong or missing. Raises
-        ``CommandError`` after too many wrong ones from the same network."""
-
-    def call(role: Role, *words: bytes) -> Deferred[Any]:
-        """Run a command as ``node_service.call`` does, and fail with ``CommandError`` if the role
-        does not allow it. CLIENT PAUSE holds it, as the requests of all clients. With more than
-        1000 calls without an answer the connection is closed, and so it is by an error that is left
-        unhandled in the Deferred."""
-
-    def rename(name: bytes) -> None:
-        """The name in CLIENT LIST; at first the one of the protocol. Raises ``CommandError``."""
-
-    def received(size: int) -> None:
-        """So many bytes arrived: the client is not idle."""
-
-    def sent(size: int) -> None:
-        """So many bytes were written."""
-
-    def closed() -> None:
-        """The transport is gone: the client's calls are cancelled."""
-
-
-class IProcesses(Interface):
-    """The processes of a daemon."""
-
-    def gather() -> Deferred[dict[int, dict[str, Any]]]:
-        """The figures (:meth:`INodeView.figures`) of the processes, by their numbers, which are 1
-        and up; of those that answer within a second."""
-
-
-class IHost(Interface):
-    """The node, as the protocols of its listeners see it.
-
-    What a plugin raises in a protocol, a timer of ``reactor`` or a watcher ends that connection,
-    timer or watcher, with a line in the log.
-    """
-
-    settings = Attribute("The configuration in force.")
-    log = Attribute("The log of the daemon: ``notice(text)``, ``warning(text)``, ...")
-    node_service = Attribute("``call(*words)``: any command of the node, as a Deferred.")
-    reactor: IReactorTime = Attribute("For timers.")
-    view: INodeView = Attribute("The state of the node.")
-    processes: IProcesses | None = Attribute(
-        "The processes of the daemon, this one among them; None if it is the only one."
-    )
-
-    def disque_clients() -> IProtocolFactory:
-        """A factory of the protocol of Disque's clients."""
-
-    def admit(transport: Any, protocol: str) -> IConnection:
-        """Register a connected client; ``protocol``: its name in CLIENT LIST.
-
-        Raises ``CommandError`` when it is refused: too many clients, or protected mode.
-        """
-
-    def authenticate(password: bytes | None, peer: IAddress) -> Role:
-        """As :meth:`IConnection.authenticate`, for clients that are not registered."""
-
-    def lookup(job_id: bytes) -> ILookup | None:
-        """Look for the events of a job in the files of the event log; ``None`` if that is off."""
-
-    def watch(
-        watcher: Callable[[JobEvent], None],
-        kinds: Collection[int] = (),
-        wants: Callable[[bytes], bool] | None = None,
-    ) -> Callable[[], None]:
-        """Call ``watcher`` with every event of a job, at the end of the turn; it must be quick.
-        Returns a function that ends this.
-
-        ``kinds``: of events (``KIND_NAMES`` has their names), all if there are none. ``wants``:
-        whether a queue is of interest, all without it; its answers are remembered. What others
-        want costs a watcher nothing.
-        """
-
-    def direct_clients(
-        name: str, make: Callable[[DirectNode], DirectProtocol], refusal: bytes
-    ) -> IProtocolFactory:
-        """A factory of connections that work within the turns of the node, as fast as RESP.
-
-        ``name``: in CLIENT LIST. ``make``: makes a protocol for each. ``refusal``: what clients get
-        that are not admitted, before they are disconnected: too many clients, protected mode, or,
-        since these protocols know no password, ``requirepass`` and a client on another host.
-        """
-
-    direct_node: DirectNode = Attribute("What such a protocol may do.")
-
-    def in_turn(work: Callable[[], object]) -> None:
-        """Do something with ``direct_node`` when no connection received anything, as timers do."""
-
-
-class IClientProtocol(Interface):
-    """A protocol that listeners can serve; found by ``twisted.plugin.getPlugins``.
-
-    The directive ``listen <name> <endpoint>`` puts it to use.
-    """
-
-    name: str = Attribute("The word in the ``listen`` directive.")
-    description: str = Attribute("One line for people.")
-
-    def factory(host: IHost) -> IProtocolFactory:
-        """A factory of protocols for the node of ``host``; ``host.node_service`` has the node's
-        operations as Deferreds."""
+warnings.warn(
+    "disque_tx.services.interfaces is now disque_tx.plugins; the old name works until 2.0",
+    DeprecationWarning,
+    stacklevel=2,
+)

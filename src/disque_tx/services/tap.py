@@ -13,11 +13,11 @@ from zope.interface import implementer
 
 from disque_tx import config
 from disque_tx.commands.table import standard_registry
-from disque_tx.core.shared.policies import checked_pairs
+from disque_tx.core.policies.policies import checked_pairs
 from disque_tx.errors import ConfigError
-from disque_tx.quoting import split
-from disque_tx.services.processes.shares import processes
-from disque_tx.services.root import NodeRoot, prepare
+from disque_tx.services.node.root import NodeRoot, prepare
+from disque_tx.services.processes.settings import processes
+from disque_tx.text.quoting import split
 
 
 class Options(usage.Options):

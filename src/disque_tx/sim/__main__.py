@@ -12,7 +12,7 @@ import click
 
 from disque_tx.sim.campaign import COVERAGE_RUNS, Outcome, Summary, checked_run, minimise, outcomes
 from disque_tx.sim.run import Run
-from disque_tx.sim.shape import DEAL, Shape, table
+from disque_tx.sim.stage.shape import DEAL, Shape, table
 
 #: Seeds that failed once; they are part of every campaign.
 SEEDS: Final = Path(__file__).with_name("seeds.txt")

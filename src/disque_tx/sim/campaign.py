@@ -13,11 +13,11 @@ from typing import Final
 
 import attrs
 
-from disque_tx.busmessages import BULK, OWN_TYPES, TYPE_NAMES, type_name
+from disque_tx.messages.bus import BULK, OWN_TYPES, TYPE_NAMES, type_name
 from disque_tx.sim.checkers import all_checkers
-from disque_tx.sim.faults import FAULTS
+from disque_tx.sim.faults.plan import FAULTS
 from disque_tx.sim.run import Run
-from disque_tx.sim.shape import DEAL, Pair, Shape, pairs
+from disque_tx.sim.stage.shape import DEAL, Pair, Shape, pairs
 
 #: Every run with such a seed is made twice and must be the same both times.
 REPEATED: Final = 50

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from disque_tx.messages import ACKED
-from disque_tx.sim.actors import Actor, Consumer, Producer
+from disque_tx.messages.records import ACKED
+from disque_tx.sim.actors.actors import Actor, Consumer, Producer
+from disque_tx.sim.actors.healing import Healing
+from disque_tx.sim.actors.keys import KeyProducer, KeyUser
+from disque_tx.sim.actors.operator import Operator, Stranger
+from disque_tx.sim.actors.overview import EndingsWatcher, QueueFlusher
+from disque_tx.sim.actors.policies import PolicyOperator, tables_differ
+from disque_tx.sim.actors.schedules import schedule_actors
 from disque_tx.sim.checkers.checker import Checker
-from disque_tx.sim.healing import Healing
-from disque_tx.sim.keys import KeyProducer, KeyUser
-from disque_tx.sim.operator import Operator, Stranger
-from disque_tx.sim.overview import EndingsWatcher, QueueFlusher
-from disque_tx.sim.policies import PolicyOperator, tables_differ
-from disque_tx.sim.schedules import schedule_actors
-from disque_tx.sim.shape import Shape
-from disque_tx.sim.stage import Stage
-from disque_tx.sim.workleft import waits_for_copies, work_left
-from disque_tx.sim.workloads import Workload
+from disque_tx.sim.stage.shape import Shape
+from disque_tx.sim.stage.stage import Stage
+from disque_tx.sim.stage.workleft import waits_for_copies, work_left
+from disque_tx.sim.stage.workloads import Workload
 
 _SECOND: Final = 1_000_000
 #: After healing: until all acknowledgements are collected, whose attempts are three minutes apart

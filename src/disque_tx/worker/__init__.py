@@ -6,9 +6,8 @@ makes tasks of functions. See ``docs/how-to/run-workers.md``.
 
 from __future__ import annotations
 
-from disque_tx.worker.context import Context, current_job
-from disque_tx.worker.deadletters import Letter
-from disque_tx.worker.errors import (
+from disque_tx.worker.base.context import Context, current_job
+from disque_tx.worker.base.errors import (
     AllSlotsLost,
     BadHandlers,
     Hopeless,
@@ -22,12 +21,13 @@ from disque_tx.worker.errors import (
     UnknownTask,
     WorkerError,
 )
-from disque_tx.worker.handlers import Command, batch, process
-from disque_tx.worker.policy import Backoff
-from disque_tx.worker.results import AsyncPending, Pending
-from disque_tx.worker.serializers import JSON, ISerializer, Raw
 from disque_tx.worker.service import Worker
-from disque_tx.worker.tasks import Queue, Task
+from disque_tx.worker.settling.deadletters import Letter
+from disque_tx.worker.tasks.handlers import Command, batch, process
+from disque_tx.worker.tasks.policy import Backoff
+from disque_tx.worker.tasks.results import AsyncPending, Pending
+from disque_tx.worker.tasks.serializers import JSON, ISerializer, Raw
+from disque_tx.worker.tasks.tasks import Queue, Task
 
 __all__ = [
     "JSON",

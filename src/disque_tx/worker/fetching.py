@@ -21,12 +21,12 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from disque_tx.client import Refused
-from disque_tx.client.requests import encoded
-from disque_tx.globs import escaped
-from disque_tx.worker.context import Client, DeliveredJob
-from disque_tx.worker.errors import BadHandlers
-from disque_tx.worker.policy import Backoff
-from disque_tx.worker.routes import is_pattern
+from disque_tx.client.requests.encoding import encoded
+from disque_tx.text.globs import escaped
+from disque_tx.worker.base.context import Client, DeliveredJob
+from disque_tx.worker.base.errors import BadHandlers
+from disque_tx.worker.tasks.policy import Backoff
+from disque_tx.worker.tasks.routes import is_pattern
 
 _WEIGHT_MAX: Final = 100
 #: Patterns in one request; the limit of a node.

@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from twisted.python.reflect import namedAny
 
 from disque_tx.client import DisqueClient
-from disque_tx.worker.errors import AllSlotsLost, BadHandlers
+from disque_tx.worker.base.errors import AllSlotsLost, BadHandlers
 from disque_tx.worker.service import Worker
 
 _FORCED: Final = 130

@@ -21,23 +21,23 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from disque_tx.worker.context import Client, Context, DeliveredJob, HeldJob
-from disque_tx.worker.errors import AllSlotsLost, BadHandlers, UnknownTask
-from disque_tx.worker.failures import FailureHandler
+from disque_tx.worker.base.context import Client, Context, DeliveredJob, HeldJob
+from disque_tx.worker.base.errors import AllSlotsLost, BadHandlers, UnknownTask
+from disque_tx.worker.base.status import StatusReporter
 from disque_tx.worker.fetching import Fetcher, order_of
-from disque_tx.worker.leases import Leases
-from disque_tx.worker.nodepolicies import NodePolicies
-from disque_tx.worker.policy import Backoff, Policy
-from disque_tx.worker.processes import Processes
-from disque_tx.worker.recurring import ScheduleKeeper
-from disque_tx.worker.results import encoded_result
-from disque_tx.worker.routes import RouteTable, routes_of
-from disque_tx.worker.running import Pool, Runner, RunnerCallbacks
-from disque_tx.worker.runs import Batches, JobFailure, Outcome, Run
-from disque_tx.worker.settling import Settler
-from disque_tx.worker.status import StatusReporter
-from disque_tx.worker.threads import Report, Threads
-from disque_tx.worker.watchdog import Watchdog
+from disque_tx.worker.running.processes import Processes
+from disque_tx.worker.running.running import Pool, Runner, RunnerCallbacks
+from disque_tx.worker.running.runs import Batches, JobFailure, Outcome, Run
+from disque_tx.worker.running.threads import Report, Threads
+from disque_tx.worker.running.watchdog import Watchdog
+from disque_tx.worker.settling.failures import FailureHandler
+from disque_tx.worker.settling.leases import Leases
+from disque_tx.worker.settling.nodepolicies import NodePolicies
+from disque_tx.worker.settling.settling import Settler
+from disque_tx.worker.tasks.policy import Backoff, Policy
+from disque_tx.worker.tasks.recurring import ScheduleKeeper
+from disque_tx.worker.tasks.results import encoded_result
+from disque_tx.worker.tasks.routes import RouteTable, routes_of
 
 _AHEAD_S: Final = 0.1
 _AHEAD_MAX: Final = 256

@@ -3,10 +3,10 @@ original's."""
 
 from __future__ import annotations
 
-from disque_tx.messages import JobRecord
-from disque_tx.nodetable import flags_text
-from disque_tx.wire.aoflog import LogDecoder, LogEncoder, parse_record
-from disque_tx.wire.nodesfile import parse, render
+from disque_tx.messages.nodes import flags_text
+from disque_tx.messages.records import JobRecord
+from disque_tx.wire.files.aof import LogDecoder, LogEncoder, parse_record
+from disque_tx.wire.files.nodes import parse, render
 from tests.acceptance.cluster.fleet import FleetTestCase
 from tests.acceptance.cluster.test_crashes import ALWAYS
 

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from disque_tx.core.addresses import BUS_PORT_OFFSET
+from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 from tests.acceptance.daemon import Daemon, DaemonTestCase, bound, wait_for
 from tests.acceptance.load import GONE
 from tests.acceptance.resp import Connection, ReplyError

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from disque_tx import Disque
-from disque_tx.client import adding
 from disque_tx.client.errors import ClientError
+from disque_tx.client.requests import adding
 from disque_tx.spark.options import cluster
 from tests.acceptance.daemon import Daemon, DaemonTestCase
 from tests.spark.shared import shared_session

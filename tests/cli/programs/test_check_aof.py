@@ -13,10 +13,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.cli.programs import check_aof
 from disque_tx.engine.ownership import claim
-from disque_tx.keymessages import HELD
-from disque_tx.messages import KeyEntry
-from disque_tx.services.host.files import RealFiles
-from disque_tx.wire.aoflog import LogEncoder
+from disque_tx.messages.keys import HELD
+from disque_tx.messages.records import KeyEntry
+from disque_tx.services.machine.files import RealFiles
+from disque_tx.wire.files.aof import LogEncoder
 from tests.cli.program import run
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "aof"

@@ -14,7 +14,7 @@ import click
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from disque_tx.cli.programs import check_aof
-from disque_tx.cli.verbs.registry import USAGE, VERBS
+from disque_tx.cli.verbs.base.registry import USAGE, VERBS
 
 _PAGES: Final = Path(__file__).resolve().parents[3] / "docs" / "man"
 _OPTION: Final = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")

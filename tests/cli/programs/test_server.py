@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from disque_tx import __version__
 from disque_tx.cli.programs import server
 from disque_tx.config.settings import Settings
-from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.machine.log import DaemonLog
 
 
 class CommandLineTests(SynchronousTestCase):

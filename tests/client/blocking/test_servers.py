@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disque_tx.client import adding, requests
 from disque_tx.client.blocking.servers import _REQUEST_BYTES_MAX, PipelinedConnection, _portions
 from disque_tx.client.errors import (
     AuthenticationRefused,
@@ -17,6 +16,8 @@ from disque_tx.client.errors import (
     UnknownJob,
 )
 from disque_tx.client.options import ConnectionOptions
+from disque_tx.client.requests import adding
+from disque_tx.client.requests import encoding as requests
 from tests.client.scripted import HANG_UP, NO_ANSWER, ScriptedNode, bulk
 from tests.spark.nodes import GONE, IDS, NodesTestCase, address_of
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from disque_tx.busmessages import CAN_TABLES, GOTJOB, JobsMessage
-from disque_tx.core.recurring.calendar import NEVER, Calendar
-from disque_tx.core.recurring.definition import ALL, LAST, ONE, SKIP, Definition
+from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.recurring.recurring import (
     LATE_S,
     MADE_UP_MAX,
     PER_TURN,
     SETTLE_MS,
 )
-from disque_tx.core.rules.addrequest import AddRequest
-from disque_tx.nodetable import FAIL, PFAIL
-from disque_tx.tablemessages import Register, TableChange
+from disque_tx.core.tables.calendar import NEVER, Calendar
+from disque_tx.core.tables.definition import ALL, LAST, ONE, SKIP, Definition
+from disque_tx.messages.bus import CAN_TABLES, GOTJOB, JobsMessage
+from disque_tx.messages.nodes import FAIL, PFAIL
+from disque_tx.messages.tables import Register, TableChange
 from tests.core.bench import UNIX_S, NodeCase
 from tests.core.peerbench import B, C, PeerCase
 from tests.core.recordedevents import RecordedEvents

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from disque_tx.busmessages import GOTJOB, SETACK, WILLQUEUE
-from disque_tx.core.job import Job
-from disque_tx.core.queues import PAUSE_IN
-from disque_tx.core.redelivery.successors import GIVE_UP_MS
-from disque_tx.messages import ACKED, ACTIVE, WAIT_REPL
-from disque_tx.worker.deadletters import Letter
+from disque_tx.core.jobs.job import Job
+from disque_tx.core.queues.queues import PAUSE_IN
+from disque_tx.core.redelivery.replacements import GIVE_UP_MS
+from disque_tx.messages.bus import GOTJOB, SETACK, WILLQUEUE
+from disque_tx.messages.records import ACKED, ACTIVE, WAIT_REPL
+from disque_tx.worker.settling.deadletters import Letter
 from tests.core.bench import NodeCase
 from tests.core.peerbench import B, PeerCase
 from tests.core.recordedevents import RecordedEvents

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from disque_tx.busmessages import GOTJOB
-from disque_tx.commands.values import Error
-from disque_tx.core.client import NOT_BLOCKED, Client
-from disque_tx.core.queues import PAUSE_IN
+from disque_tx.commands.base.values import Error
+from disque_tx.core.base.client import NOT_BLOCKED, Client
+from disque_tx.core.queues.queues import PAUSE_IN
 from disque_tx.core.redelivery.moves import SLICE, MoveRequest
-from disque_tx.core.redelivery.successors import GIVE_UP_MS
+from disque_tx.core.redelivery.replacements import GIVE_UP_MS
 from disque_tx.errors import CommandError
-from disque_tx.messages import ACKED
-from disque_tx.worker.deadletters import Letter
+from disque_tx.messages.bus import GOTJOB
+from disque_tx.messages.records import ACKED
+from disque_tx.worker.settling.deadletters import Letter
 from tests.core.bench import NodeCase
 from tests.core.peerbench import B, PeerCase
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from disque_tx.busmessages import (
+from disque_tx.core.delivery.backoff import wait_ms
+from disque_tx.core.delivery.holders import wins
+from disque_tx.core.jobs.job import Job
+from disque_tx.core.policies.settings import QueuePolicy
+from disque_tx.core.queues.queues import PAUSE_IN
+from disque_tx.core.recovery import load
+from disque_tx.messages.bus import (
     INCR_DELIV,
     INCR_NACKS,
     QUEUED,
@@ -12,13 +18,7 @@ from disque_tx.busmessages import (
     WORKING,
     YOURJOBS,
 )
-from disque_tx.core.holders import wins
-from disque_tx.core.job import Job
-from disque_tx.core.queues import PAUSE_IN
-from disque_tx.core.recovery import load
-from disque_tx.core.redelivery.backoff import wait_ms
-from disque_tx.core.shared.settings import QueuePolicy
-from disque_tx.messages import ACKED, ACTIVE
+from disque_tx.messages.records import ACKED, ACTIVE
 from tests.core.bench import ME, MemoryLog, NodeCase, copied
 from tests.core.peerbench import B, PeerCase, peer_job
 from tests.core.recordedevents import RecordedEvents

@@ -11,17 +11,17 @@ from typing import Any
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 
-from disque_tx.commands.values import Status, ValueReplies
+from disque_tx.commands.base.values import Status, ValueReplies
 from disque_tx.config.settings import Settings
-from disque_tx.core.client import Client
-from disque_tx.core.membership import Membership
+from disque_tx.core.base.client import Client
 from disque_tx.core.node import Node
+from disque_tx.core.nodes.membership import Membership
 from disque_tx.engine.interfaces import IFiles
-from disque_tx.nodetable import MYSELF, NodeEntry
-from disque_tx.services.aof import AppendOnlyFile
-from disque_tx.services.host.log import DaemonLog
-from disque_tx.services.host.memoryfiles import MemoryFiles
-from disque_tx.wire.jobid import JobIdSource
+from disque_tx.messages.nodes import MYSELF, NodeEntry
+from disque_tx.services.machine.log import DaemonLog
+from disque_tx.services.machine.memoryfiles import MemoryFiles
+from disque_tx.services.node.aof import AppendOnlyFile
+from disque_tx.wire.jobs.jobid import JobIdSource
 from tests.core.bench import add_request
 
 ME = b"a" * 40

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.job import Job
-from disque_tx.services.host.memoryfiles import MemoryFiles
+from disque_tx.core.jobs.job import Job
+from disque_tx.services.machine.memoryfiles import MemoryFiles
 from tests.engine.aof.bench import PATH, Bench, loaded, settings
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.job import Job
+from disque_tx.core.jobs.job import Job
 from disque_tx.engine.aof.loader import SLICE_S
 from disque_tx.errors import ConfigError
-from disque_tx.messages import QUEUED, STATE_NAMES
-from disque_tx.services.host.memoryfiles import MemoryFiles
-from disque_tx.wire.aoflog import load_record
+from disque_tx.messages.records import QUEUED, STATE_NAMES
+from disque_tx.services.machine.memoryfiles import MemoryFiles
+from disque_tx.wire.files.aof import load_record
 from tests.engine.aof.bench import PATH, Bench, loaded, settings, vector, vector_json
 
 

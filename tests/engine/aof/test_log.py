@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.errors import CommandError, LocalError
-from disque_tx.services.host.memoryfiles import MemoryFiles
+from disque_tx.services.machine.memoryfiles import MemoryFiles
 from tests.engine.aof.bench import PATH, Bench, loaded, settings, vector
 
 FULL = "No space left on device"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.commands.values import ValueReplies
-from disque_tx.core.client import Client
-from disque_tx.core.notes import Note
-from disque_tx.core.rules.addrequest import AddRequest
-from disque_tx.services.host.memoryfiles import MemoryFiles
+from disque_tx.commands.base.values import ValueReplies
+from disque_tx.core.base.client import Client
+from disque_tx.core.jobs.addrequest import AddRequest
+from disque_tx.core.jobs.notes import Note
+from disque_tx.services.machine.memoryfiles import MemoryFiles
 from tests.engine.aof.bench import PATH, Bench, loaded
 
 

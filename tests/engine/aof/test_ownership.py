@@ -9,8 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.engine.interfaces import IFiles
 from disque_tx.errors import CommandError, ConfigError
-from disque_tx.services.host.files import RealFiles
-from disque_tx.services.host.memoryfiles import MemoryFiles
+from disque_tx.services.machine.files import RealFiles
+from disque_tx.services.machine.memoryfiles import MemoryFiles
 from tests.engine.aof.bench import PATH, Bench, settings
 
 

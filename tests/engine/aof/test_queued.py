@@ -9,9 +9,9 @@ from itertools import count
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.core.overview.flushing import FLUSH_LOADED
-from disque_tx.services.host.memoryfiles import MemoryFiles
-from disque_tx.wire.queuedfile import QueuedJobs, parse, render
+from disque_tx.core.counting.flushing import FLUSH_LOADED
+from disque_tx.services.machine.memoryfiles import MemoryFiles
+from disque_tx.wire.files.queued import QueuedJobs, parse, render
 from tests.engine.aof.bench import Bench, settings
 
 LOG = "/data/disque.aof"

@@ -12,9 +12,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.engine.aof import rewrite
 from disque_tx.errors import CommandError, LocalError
-from disque_tx.messages import QUEUED
-from disque_tx.services.host.files import RealFiles
-from disque_tx.services.host.memoryfiles import MemoryFiles
+from disque_tx.messages.records import QUEUED
+from disque_tx.services.machine.files import RealFiles
+from disque_tx.services.machine.memoryfiles import MemoryFiles
 from tests.engine.aof.bench import PATH, Bench, loaded, settings, vector
 from tests.engine.aof.test_loader import SteppingTime
 

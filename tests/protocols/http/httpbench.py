@@ -11,7 +11,7 @@ from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from disque_tx.protocols.http.channel import Channel
+from disque_tx.protocols.http.server.channel import Channel
 from disque_tx.protocols.http.site import standard_factory
 from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from twisted.internet.testing import StringTransport
 
-from disque_tx.protocols.http.routes import NAME_BYTES
-from disque_tx.protocols.http.slices import SLICE_BYTES
-from tests.protocols.http.api.test_queues import SlicedCase, letter
+from disque_tx.protocols.http.server.routes import NAME_BYTES
+from disque_tx.protocols.http.server.slices import SLICE_BYTES
+from tests.protocols.http.api.queues.test_queues import SlicedCase, letter
 from tests.protocols.http.generated import Hostile, hostile_requests
 from tests.protocols.http.httpbench import parsed, request, whole
 

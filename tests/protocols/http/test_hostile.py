@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 
-from disque_tx.protocols.http.channel import HEAD_S, INPUT_MAX, LINGER_S
+from disque_tx.protocols.http.server.channel import HEAD_S, INPUT_MAX, LINGER_S
 from disque_tx.protocols.http.site import IDLE_S
-from tests.protocols.http.api.test_queues import SlicedCase, letter
+from tests.protocols.http.api.queues.test_queues import SlicedCase, letter
 from tests.protocols.http.httpbench import parsed, request
 
 _ADD = "/api/v1/queues/q/jobs"

@@ -9,13 +9,13 @@ from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from disque_tx.protocols.http.sessions import (
+from disque_tx.plugins.interfaces import Role
+from disque_tx.protocols.http.server.sessions import (
     IDLE_S,
     LIFETIME_S,
     NETWORK_SESSIONS_MAX,
     SESSIONS_MAX,
 )
-from disque_tx.services.interfaces import Role
 from tests.protocols.http.httpbench import Answer, HttpCase, request
 
 _ADD = "/api/v1/queues/q/jobs"

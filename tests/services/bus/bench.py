@@ -7,10 +7,10 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, maybeDeferred
 
-from disque_tx.busmessages import Gossip, Message
-from disque_tx.nodetable import NodeEntry
+from disque_tx.messages.bus import Gossip, Message
+from disque_tx.messages.nodes import NodeEntry
 from disque_tx.services.bus.service import Bus
-from disque_tx.wire.bus import PEER_BYTES_MAX, BusParser, encode
+from disque_tx.wire.bus.parser import PEER_BYTES_MAX, BusParser, encode
 from tests.acceptance.daemon import free_port
 from tests.services.nodebench import NodeCase, drive
 

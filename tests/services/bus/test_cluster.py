@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from disque_tx.nodetable import HANDSHAKE
-from disque_tx.services.root import NodeRoot
+from disque_tx.messages.nodes import HANDSHAKE
+from disque_tx.services.node.root import NodeRoot
 from tests.acceptance.daemon import free_port
 from tests.services.nodebench import drive
 from tests.services.rootbench import RootCase

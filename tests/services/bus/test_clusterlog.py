@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, NOADDR, PFAIL, NodeEntry
+from disque_tx.messages.nodes import FAIL, HANDSHAKE, LEAVING, NOADDR, PFAIL, NodeEntry
 from disque_tx.services.bus.clusterlog import ClusterLog, StrangerLog
-from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.machine.log import DaemonLog
 from tests.services.nodebench import NodeCase
 
 OTHER = b"b" * 40

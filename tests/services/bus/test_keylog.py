@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.services.bus.keylog import PERIOD_MS, KeyLog
-from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.machine.log import DaemonLog
 from tests.services.nodebench import NodeCase
 
 

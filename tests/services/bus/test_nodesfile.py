@@ -9,7 +9,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.errors import ConfigError
-from disque_tx.nodetable import MYSELF, NodeEntry
+from disque_tx.messages.nodes import MYSELF, NodeEntry
 from disque_tx.services.bus.nodesfile import SIZE_BYTES_MAX, NodesFile
 from tests.services.rootbench import RootCase
 

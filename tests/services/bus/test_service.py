@@ -8,7 +8,8 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, fail
 
-from disque_tx.busmessages import (
+from disque_tx.errors import ConfigError
+from disque_tx.messages.bus import (
     BULK,
     CAN_BULK,
     DELJOB,
@@ -25,10 +26,9 @@ from disque_tx.busmessages import (
     NodeFailed,
     QueueSignal,
 )
-from disque_tx.errors import ConfigError
-from disque_tx.messages import JobRecord, LogSink
-from disque_tx.nodetable import HANDSHAKE
-from disque_tx.wire.bus import STRANGER_BYTES_MAX, encode
+from disque_tx.messages.nodes import HANDSHAKE
+from disque_tx.messages.records import JobRecord, LogSink
+from disque_tx.wire.bus.parser import STRANGER_BYTES_MAX, encode
 from tests.services.bus.bench import OTHER, BusCase, gossip_message
 from tests.services.nodebench import FIRST_ID
 

@@ -6,11 +6,11 @@ import socket
 import ssl
 from pathlib import Path
 
-from disque_tx.busmessages import PING, PONG
 from disque_tx.errors import ConfigError
-from disque_tx.nodetable import NodeEntry
+from disque_tx.messages.bus import PING, PONG
+from disque_tx.messages.nodes import NodeEntry
 from disque_tx.services.bus.tls import tls_options
-from disque_tx.wire.bus import encode
+from disque_tx.wire.bus.parser import encode
 from tests.services.bus.bench import gossip_message
 from tests.services.bus.tlsbench import TlsCase
 from tests.services.net.certificates import Authority

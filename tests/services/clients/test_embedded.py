@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.internet.defer import CancelledError
 
-from disque_tx.commands.values import Status
+from disque_tx.commands.base.values import Status
 from disque_tx.errors import CommandError
 from disque_tx.services.clients.embedded import NodeService
 from tests.services.nodebench import FIRST_ID, NodeCase

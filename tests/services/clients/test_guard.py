@@ -16,11 +16,11 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from disque_tx.errors import ConfigError
+from disque_tx.plugins.interfaces import IClientProtocol, IConnection, IHost, JobEvent, Role
+from disque_tx.services.clients.discovery import RespPlugin
 from disque_tx.services.clients.guard import BUSY_MS, REPORT_MS
 from disque_tx.services.clients.guests import CALLS_MAX
 from disque_tx.services.clients.listeners import Listeners
-from disque_tx.services.clients.plugins import RespPlugin
-from disque_tx.services.interfaces import IClientProtocol, IConnection, IHost, JobEvent, Role
 from tests.services.rootbench import RootCase
 
 

@@ -7,14 +7,14 @@ from twisted.internet.defer import CancelledError
 from twisted.internet.testing import StringTransport
 from zope.interface.verify import verifyObject
 
-from disque_tx.commands.values import Status
+from disque_tx.commands.base.values import Status
 from disque_tx.errors import CommandError
+from disque_tx.plugins.interfaces import IConnection, Role
 from disque_tx.services.clients.embedded import NodeService
 from disque_tx.services.clients.guard import Guard
 from disque_tx.services.clients.guests import CALLS_MAX, Guest, Guests
 from disque_tx.services.clients.roles import Passwords
-from disque_tx.services.guesses import Guesses
-from disque_tx.services.interfaces import IConnection, Role
+from disque_tx.services.machine.guesses import Guesses
 from tests.services.nodebench import FIRST_ID, BenchClock, NodeCase
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyClass
 
-from disque_tx import events
-from disque_tx.messages import JobRecord
+from disque_tx.messages import events
+from disque_tx.messages.records import JobRecord
+from disque_tx.plugins.interfaces import ILookup
 from disque_tx.services.events import lookup as module
 from disque_tx.services.events.convert import convert
 from disque_tx.services.events.lookup import Lookup
-from disque_tx.services.interfaces import ILookup
-from disque_tx.wire.eventrecords import HEADER, MAGIC, EventRecorder
+from disque_tx.wire.events.records import HEADER, MAGIC, EventRecorder
 
 NODE = b"3c0f1d52" * 5
 MINE = b"D-3c0f1d52-000000000000000000000001-05a1"

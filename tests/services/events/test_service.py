@@ -21,10 +21,10 @@ from disque_tx.services.events import service as module
 from disque_tx.services.events.convert import convert
 from disque_tx.services.events.segments import Plan, SegmentWriter
 from disque_tx.services.events.service import EventLog
-from disque_tx.services.host.files import RealFile, RealFiles
-from disque_tx.services.host.log import DaemonLog
-from disque_tx.services.host.platform import Platform
-from disque_tx.wire.eventrecords import HEADER, MAGIC, NO_BODY
+from disque_tx.services.machine.files import RealFile, RealFiles
+from disque_tx.services.machine.log import DaemonLog
+from disque_tx.services.machine.platform import Platform
+from disque_tx.wire.events.records import HEADER, MAGIC, NO_BODY
 from tests.core.bench import UNIX_S, NodeCase
 from tests.services.nodebench import BenchClock
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from disque_tx.events import ACKED, ADDED, DELIVERED, QUEUED
+from disque_tx.messages.events import ACKED, ADDED, DELIVERED, QUEUED
+from disque_tx.plugins.interfaces import JobEvent
 from disque_tx.services.events.sinks import EventSinks
 from disque_tx.services.events.watching import Watch
-from disque_tx.services.interfaces import JobEvent
-from disque_tx.wire.eventrecords import EventRecorder
+from disque_tx.wire.events.records import EventRecorder
 from tests.services.nodebench import FIRST_ID, NodeCase
 
 

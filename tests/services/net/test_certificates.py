@@ -15,7 +15,7 @@ from twisted.protocols.tls import TLSMemoryBIOFactory
 from disque_tx.errors import ConfigError
 from disque_tx.services.bus.tls import tls_options
 from disque_tx.services.net.certificates import Certificates, Identity
-from disque_tx.services.root import NodeRoot
+from disque_tx.services.node.root import NodeRoot
 from tests.acceptance.daemon import free_port
 from tests.services.bus.tlsbench import AdoptingReactor, TlsCase
 from tests.services.net.certificates import Authority

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.sim.checkers.counters import CountersMatch
-from disque_tx.sim.history import ShownCounters
+from disque_tx.sim.stage.history import ShownCounters
 from tests.sim.checkers.bench import HERE, CheckerCase
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.sim.checkers.jobs import EnoughCopies
-from disque_tx.sim.history import Added, Flushed
+from disque_tx.sim.stage.history import Added, Flushed
 from tests.sim.checkers.bench import HERE, THERE, CheckerCase, S
 
 

@@ -11,8 +11,8 @@ from disque_tx.sim.checkers.keys import (
     OneJobPerKey,
     OneLivingJobPerKey,
 )
-from disque_tx.sim.history import Added, Delivered, JobRequest, NamedJob
-from disque_tx.sim.workloads import workload_called
+from disque_tx.sim.stage.history import Added, Delivered, JobRequest, NamedJob
+from disque_tx.sim.stage.workloads import workload_called
 from tests.sim.checkers.bench import HERE, CheckerCase, S
 
 KEY = b"key"

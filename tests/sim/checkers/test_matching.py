@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import attrs
 
-from disque_tx.commands.values import ValueReplies
-from disque_tx.core.client import Client
-from disque_tx.core.getting import GetRequest
+from disque_tx.commands.base.values import ValueReplies
+from disque_tx.core.base.client import Client
+from disque_tx.core.getting.getting import GetRequest
+from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.node import Node
-from disque_tx.core.queues import PAUSE_NONE, PAUSE_OUT
-from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.core.queues.queues import PAUSE_NONE, PAUSE_OUT
 from disque_tx.sim.checkers.matching import LimitsKept, NoJobBesideClient
 from tests.sim.checkers.bench import HERE, THERE, CheckerCase, S
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from disque_tx.sim.checkers.overview import CountsTrue, EndingsTrue, FlushedGone
-from disque_tx.sim.history import Added, Counted, Flushed, Waited
+from disque_tx.sim.stage.history import Added, Counted, Flushed, Waited
 from tests.sim.checkers.bench import HERE, THERE, CheckerCase, S
 
 

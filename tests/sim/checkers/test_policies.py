@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from disque_tx.messages.tables import Register
 from disque_tx.sim.checkers.policies import PoliciesKept, SamePolicies
-from disque_tx.sim.history import PolicyChange
-from disque_tx.tablemessages import Register
+from disque_tx.sim.stage.history import PolicyChange
 from tests.sim.checkers.bench import HERE, CheckerCase
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from disque_tx.sim.checkers.queues import OldestFirst, PauseRespected
-from disque_tx.sim.history import Added, Paused
+from disque_tx.sim.stage.history import Added, Paused
 from tests.sim.checkers.bench import HERE, THERE, CheckerCase, S
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from disque_tx.core.recurring.definition import Definition
+from disque_tx.core.jobs.addrequest import AddRequest
 from disque_tx.core.recurring.occurrences import id_start, occurrence_key
-from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.core.tables.definition import Definition
 from disque_tx.sim.checkers.schedules import (
     OccurrencesKept,
     OccurrencesOnce,
     SchedulesGoOn,
 )
-from disque_tx.sim.history import WatchedSchedule
-from disque_tx.sim.world import EPOCH_US
+from disque_tx.sim.stage.history import WatchedSchedule
+from disque_tx.sim.world.world import EPOCH_US
 from tests.sim.checkers.bench import CheckerCase, S
 
 _NAME = b"one"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from disque_tx.messages import JobRecord
+from disque_tx.messages.records import JobRecord
 from disque_tx.spark.files.aof import LogReader, live_jobs, log_options
 from disque_tx.spark.schema import AOF_RECORDS_DDL, arrow_schema, batches
-from disque_tx.wire.aoflog import load_record
+from disque_tx.wire.files.aof import load_record
 
 _VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "aof"
 #: One job in the original's file expired before it was loaded; all others have a TTL of years.

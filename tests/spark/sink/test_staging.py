@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hiredis
 
-from disque_tx.client.replies import details
+from disque_tx.client.requests.replies import details
 from disque_tx.client.values import JobDetails
 from disque_tx.spark.errors import WriteRefused
 from disque_tx.spark.sink.staging import discard_staged, is_staged, queue_all, withdraw

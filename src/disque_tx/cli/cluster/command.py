@@ -15,9 +15,9 @@ from disque_tx.cli.cluster.options import a_node, agreed, as_json_option, some_n
 from disque_tx.cli.connection import explained
 from disque_tx.cli.formatting import human_size
 from disque_tx.cli.options import Options
-from disque_tx.cli.verbs import output
-from disque_tx.cli.verbs.members import Members
-from disque_tx.cli.verbs.output import progress
+from disque_tx.cli.verbs.base import output
+from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.output import progress
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused, printable
 

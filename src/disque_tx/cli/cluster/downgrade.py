@@ -18,11 +18,11 @@ from disque_tx.cli.cluster.nodeview import basic_view, survey
 from disque_tx.cli.cluster.options import agreed, as_json_option, some_nodes, yes_option
 from disque_tx.cli.connection import explained
 from disque_tx.cli.options import Options
-from disque_tx.cli.verbs import output
-from disque_tx.cli.verbs.members import Members
+from disque_tx.cli.verbs.base import output
+from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused, printable
-from disque_tx.client.schedules import Schedule
+from disque_tx.client.requests.schedules import Schedule
 
 #: Fields of INFO policies → what they count, for people.
 _COUNTED: Final = {

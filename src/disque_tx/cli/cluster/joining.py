@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 
 from disque_tx.cli.cluster.nodeview import NodeView, basic_view
-from disque_tx.cli.verbs.members import Answers, Members
+from disque_tx.cli.verbs.base.members import Answers, Members
 from disque_tx.client import addresses
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused

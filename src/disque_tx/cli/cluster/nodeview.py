@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from disque_tx.cli.verbs.members import Members
+from disque_tx.cli.verbs.base.members import Members
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import Refused
 from disque_tx.client.values import ClusterNode

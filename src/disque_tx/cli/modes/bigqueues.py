@@ -15,8 +15,10 @@ import attrs
 import click
 
 from disque_tx.cli.options import Options
-from disque_tx.cli.verbs import output
-from disque_tx.cli.verbs.figures import (
+from disque_tx.cli.verbs.base import output
+from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.output import progress
+from disque_tx.cli.verbs.queues.figures import (
     COLUMNS,
     Figures,
     Rates,
@@ -27,8 +29,6 @@ from disque_tx.cli.verbs.figures import (
     total,
     values,
 )
-from disque_tx.cli.verbs.members import Members
-from disque_tx.cli.verbs.output import progress
 from disque_tx.client import Refused
 from disque_tx.client.blocking import Disque
 

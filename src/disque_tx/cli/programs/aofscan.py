@@ -11,9 +11,9 @@ from struct import Struct
 from typing import BinaryIO, Final
 
 from disque_tx.errors import PeerError
-from disque_tx.keymessages import KEY_BYTES_MAX
-from disque_tx.wire.aoflog import read_counters, read_note
-from disque_tx.wire.keys import read_entry
+from disque_tx.messages.keys import KEY_BYTES_MAX
+from disque_tx.wire.bus.keys import read_entry
+from disque_tx.wire.files.aof import read_counters, read_note
 
 _LINE_LIMIT: Final = 127
 _NUMBER: Final = re.compile(rb"[+-]?[0-9]+")

@@ -17,7 +17,7 @@ from disque_tx.cli.connection import CannotConnect, ConnectionLost
 from disque_tx.cli.formatting import Style
 from disque_tx.cli.options import Options, UsageError, parse
 from disque_tx.cli.prompt.session import CommandSession
-from disque_tx.cli.verbs import registry as verbs
+from disque_tx.cli.verbs.base import registry as verbs
 
 _HISTORY_WINDOW_S: Final = 15.0
 _STAT_INTERVAL_S: Final = 1.0

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from disque_tx.cli.connection import Address, CannotConnect, Connection
-from disque_tx.core.addresses import BUS_PORT_OFFSET
+from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 
 _SECONDS: Final = 6.0
 _BATCH: Final = 50

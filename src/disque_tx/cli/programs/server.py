@@ -18,9 +18,9 @@ from disque_tx.errors import ConfigError
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
-    from disque_tx.services.host.log import DaemonLog
-    from disque_tx.services.processes.parent import Parent
-    from disque_tx.services.root import NodeRoot
+    from disque_tx.services.machine.log import DaemonLog
+    from disque_tx.services.node.root import NodeRoot
+    from disque_tx.services.processes.parent.parent import Parent
 
 _USAGE: Final = """\
 Usage: disque-server [/path/to/disque.conf | -] [--directive value ...]
@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     first = words[0] if words else ""
     if first in ("-v", "--version"):
-        from disque_tx.services.host.process import DISQUE_VERSION, build_id
+        from disque_tx.services.machine.process import DISQUE_VERSION, build_id
 
         print(
             f"Disque server v={DISQUE_VERSION} sha=00000000:0 malloc=libc bits=64"
@@ -104,8 +104,8 @@ def _test_memory(words: list[str]) -> int:
 
 def _run(words: list[str]) -> int:
     from disque_tx.commands.table import standard_registry
-    from disque_tx.core.shared.policies import checked_pairs
-    from disque_tx.services.host.log import DaemonLog
+    from disque_tx.core.policies.policies import checked_pairs
+    from disque_tx.services.machine.log import DaemonLog
 
     try:
         settings = config.load(
@@ -124,7 +124,7 @@ def _run(words: list[str]) -> int:
 
 
 def _serve(settings: Settings, defaults: bool) -> int:
-    from disque_tx.services.root import prepare
+    from disque_tx.services.node.root import prepare
 
     try:
         log = prepare(settings)
@@ -141,12 +141,12 @@ def _serve(settings: Settings, defaults: bool) -> int:
     report = _daemonize(waits=several) if settings.daemonize else _to_terminal(log)
 
     def make_one(reactor: Any) -> _Daemon:
-        from disque_tx.services.root import NodeRoot
+        from disque_tx.services.node.root import NodeRoot
 
         return _one_node(NodeRoot(settings, log, reactor))
 
     def make_several(reactor: Any) -> _Daemon:
-        from disque_tx.services.processes.parent import Parent
+        from disque_tx.services.processes.parent.parent import Parent
 
         parent = Parent(settings, log, reactor, environment, report)
         return _Daemon(parent, lambda: False, parent.reload, parent.kill)
@@ -162,23 +162,23 @@ def _one_node(root: NodeRoot) -> _Daemon:
 
 def _has_several(settings: Settings) -> bool:
     """Whether there are to be several processes, or are some left of which there were."""
-    from disque_tx.services.processes.leftovers import surplus
-    from disque_tx.services.processes.shares import processes
+    from disque_tx.services.processes.parent.surplus import surplus
+    from disque_tx.services.processes.settings import processes
 
     return processes(settings) > 1 or bool(surplus(settings, [0]))
 
 
 def _serve_as_child(descriptor: int) -> int:
     """Serve as one of several processes; the parent is at the other end of the descriptor."""
-    from disque_tx.services.processes.children import read_start
-    from disque_tx.services.root import prepare
+    from disque_tx.services.node.root import prepare
+    from disque_tx.services.processes.parent.children import read_start
 
     sock = socket.socket(fileno=descriptor)
     start = read_start()
     log = prepare(start.settings)
 
     def make(reactor: Any) -> _Daemon:
-        from disque_tx.services.processes.member import MemberRoot
+        from disque_tx.services.processes.member.member import MemberRoot
 
         root = MemberRoot(start, log, reactor, sock)
         return attrs.evolve(_one_node(root), connect=root.connect)

@@ -20,7 +20,7 @@ from prompt_toolkit.styles import Style
 
 from disque_tx.cli.help import completions, hint
 from disque_tx.cli.prompt.shell import Quit, Shell
-from disque_tx.quoting import split
+from disque_tx.text.quoting import split
 
 HISTORY_LIMIT: Final = 1000
 _STYLE: Final = Style.from_dict({"hint": "ansibrightblack"})

@@ -11,7 +11,7 @@ from typing import Final
 from disque_tx.cli import help as help_texts
 from disque_tx.cli.connection import CannotConnect, ConnectionLost
 from disque_tx.cli.prompt.session import CommandSession
-from disque_tx.quoting import split
+from disque_tx.text.quoting import split
 
 SLOW_S: Final = 0.5
 _CLEAR_SCREEN: Final = b"\x1b[H\x1b[2J"

@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar, cast
 
 import hiredis
 
-from disque_tx.client import requests
 from disque_tx.client.addresses import Address
 from disque_tx.client.encryption import ssl_context
 from disque_tx.client.errors import (
@@ -26,8 +25,9 @@ from disque_tx.client.errors import (
     refusal,
 )
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.client.replies import MalformedReply
-from disque_tx.client.requests import Request, Word
+from disque_tx.client.requests import encoding as requests
+from disque_tx.client.requests.encoding import Request, Word
+from disque_tx.client.requests.replies import MalformedReply
 from disque_tx.client.values import Hello
 
 _T = TypeVar("_T")

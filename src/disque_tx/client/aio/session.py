@@ -19,7 +19,6 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from disque_tx.client import requests, tracing
 from disque_tx.client.addresses import Address, Seeds
 from disque_tx.client.aio.connection import NodeConnection, connect
 from disque_tx.client.blocking.servers import Servers
@@ -34,7 +33,9 @@ from disque_tx.client.errors import (
 )
 from disque_tx.client.nodes import Nodes, Search
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.client.requests import Request
+from disque_tx.client.requests import encoding as requests
+from disque_tx.client.requests.encoding import Request
+from disque_tx.client.steps import tracing
 
 _T = TypeVar("_T")
 #: The command whose reply holds jobs that would be lost with it until their RETRY is over.

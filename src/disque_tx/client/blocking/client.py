@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import TypeVar
 
-from disque_tx.client import requests
 from disque_tx.client.addresses import Address, seeds
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.blocking.session import BlockingSession, ClientEnvironment
-from disque_tx.client.channels import Steps
-from disque_tx.client.commands import IN_ORDER_AT_ONCE, ImmediateCommands, Wait, whole_ms
 from disque_tx.client.errors import BadJobId, ClientError, ConnectionLost, ScanInterrupted
 from disque_tx.client.nodes import Origins
 from disque_tx.client.options import TLS, ConnectionOptions, tls_options
-from disque_tx.client.requests import Name
-from disque_tx.client.scans import Scan
-from disque_tx.client.selection import Selection
+from disque_tx.client.requests import encoding as requests
+from disque_tx.client.requests.encoding import Name
+from disque_tx.client.requests.scans import Scan
+from disque_tx.client.requests.selection import Selection
+from disque_tx.client.steps.channels import Steps
+from disque_tx.client.steps.commands import IN_ORDER_AT_ONCE, ImmediateCommands, Wait, whole_ms
 from disque_tx.client.values import Delivered, Job, JobDetails
 
 _T = TypeVar("_T")

@@ -31,8 +31,8 @@ from disque_tx.client.errors import (
     refusal,
 )
 from disque_tx.client.options import TLS, ConnectionOptions
-from disque_tx.client.replies import MalformedReply
-from disque_tx.client.requests import Request
+from disque_tx.client.requests.encoding import Request
+from disque_tx.client.requests.replies import MalformedReply
 
 _T = TypeVar("_T")
 #: A parser that maps no error code to an exception of its own, and so keeps the whole line.

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 import attrs
 
-from disque_tx.client import requests, tracing
 from disque_tx.client.addresses import Address, Seeds
 from disque_tx.client.blocking.connection import NodeConnection
 from disque_tx.client.blocking.servers import Servers
@@ -32,7 +31,9 @@ from disque_tx.client.errors import (
 )
 from disque_tx.client.nodes import Nodes, Search
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.client.requests import Request
+from disque_tx.client.requests import encoding as requests
+from disque_tx.client.requests.encoding import Request
+from disque_tx.client.steps import tracing
 
 _T = TypeVar("_T")
 _V = TypeVar("_V")

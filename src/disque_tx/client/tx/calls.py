@@ -9,8 +9,8 @@ from twisted.python.failure import Failure
 
 from disque_tx.client.addresses import Address
 from disque_tx.client.nodes import Search
-from disque_tx.client.requests import Request
-from disque_tx.client.tracing import RequestSpan
+from disque_tx.client.requests.encoding import Request
+from disque_tx.client.steps.tracing import RequestSpan
 
 _T = TypeVar("_T")
 

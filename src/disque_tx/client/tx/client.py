@@ -17,15 +17,15 @@ from twisted.internet.defer import Deferred, FirstError, gatherResults
 from twisted.python.failure import Failure
 from twisted.python.reflect import namedAny
 
-from disque_tx.client import requests
 from disque_tx.client.addresses import Address, seeds
-from disque_tx.client.channels import Steps
-from disque_tx.client.commands import DeferredCommands, Wait, whole_ms
 from disque_tx.client.errors import BadJobId
 from disque_tx.client.nodes import Origins
 from disque_tx.client.options import TLS, ConnectionOptions, tls_options
-from disque_tx.client.requests import Name, Request
-from disque_tx.client.selection import Selection
+from disque_tx.client.requests import encoding as requests
+from disque_tx.client.requests.encoding import Name, Request
+from disque_tx.client.requests.selection import Selection
+from disque_tx.client.steps.channels import Steps
+from disque_tx.client.steps.commands import DeferredCommands, Wait, whole_ms
 from disque_tx.client.tx.session import TwistedSession
 from disque_tx.client.values import Delivered, Job, JobDetails
 

@@ -18,7 +18,6 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
 
-from disque_tx.client import requests
 from disque_tx.client.addresses import Address
 from disque_tx.client.errors import (
     AuthenticationRefused,
@@ -29,8 +28,9 @@ from disque_tx.client.errors import (
     refusal,
 )
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.client.replies import MalformedReply
-from disque_tx.client.requests import Request
+from disque_tx.client.requests import encoding as requests
+from disque_tx.client.requests.encoding import Request
+from disque_tx.client.requests.replies import MalformedReply
 from disque_tx.client.tx.calls import WAITING, Call
 from disque_tx.client.tx.endpoints import endpoint
 from disque_tx.client.tx.idle import IdleTimeout

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 import txredisapi
 
-from disque_tx.client.requests import Word
+from disque_tx.client.requests.encoding import Word
 
 #: The largest bulk string that the daemon accepts. A longer reply is an error.
 REPLY_BYTES_MAX: Final = 512 * 1024 * 1024

@@ -14,7 +14,6 @@ import attrs
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 
-from disque_tx.client import requests, tracing
 from disque_tx.client.addresses import Address, Seeds
 from disque_tx.client.errors import (
     AuthenticationRefused,
@@ -26,7 +25,9 @@ from disque_tx.client.errors import (
 )
 from disque_tx.client.nodes import Nodes, Search
 from disque_tx.client.options import ConnectionOptions
-from disque_tx.client.requests import Request
+from disque_tx.client.requests import encoding as requests
+from disque_tx.client.requests.encoding import Request
+from disque_tx.client.steps import tracing
 from disque_tx.client.tx.calls import WAITING, Call, spanned, value_of
 from disque_tx.client.tx.connection import Connection
 from disque_tx.client.tx.pool import UNUSED, ConnectionPool, WaitQueue

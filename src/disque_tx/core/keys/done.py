@@ -12,7 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.memory import Memory
+from disque_tx.core.jobs.memory import Memory
 
 #: Jobs that are remembered at the most; half of them at the least.
 DONE_MAX: Final = 50_000

@@ -13,13 +13,13 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.keys.bonds import Bonds, Reservation
-from disque_tx.core.membership import Membership
-from disque_tx.core.memory import Memory
-from disque_tx.core.outbox import Outbox
-from disque_tx.core.schedule import Schedule
-from disque_tx.keymessages import ENDED, HELD, RESERVED
-from disque_tx.messages import KeyEntry
+from disque_tx.core.base.outbox import Outbox
+from disque_tx.core.base.schedule import Schedule
+from disque_tx.core.jobs.memory import Memory
+from disque_tx.core.keys.keysbyjob import Bonds, Reservation
+from disque_tx.core.nodes.membership import Membership
+from disque_tx.messages.keys import ENDED, HELD, RESERVED
+from disque_tx.messages.records import KeyEntry
 
 #: Bytes for a key without its name.
 KEY_BYTES: Final = 400

@@ -13,9 +13,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.adding import Adding
-from disque_tx.core.job import Job
-from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.core.adding.adding import Adding
+from disque_tx.core.jobs.addrequest import AddRequest
+from disque_tx.core.jobs.job import Job
 
 #: The 24 characters of an ID that differ from job to job are 18 bytes in base64.
 _BYTES: Final = 18

@@ -25,19 +25,19 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx import events
-from disque_tx.busmessages import CAN_TABLES
-from disque_tx.core.adding import Adding
-from disque_tx.core.clocks import APART_MS
-from disque_tx.core.job import Job
+from disque_tx.core.adding.adding import Adding
+from disque_tx.core.jobs.job import Job
 from disque_tx.core.keys.owners import ranking
-from disque_tx.core.recurring.calendar import NEVER, Calendar
-from disque_tx.core.recurring.definition import ALL, ONE, Definition
+from disque_tx.core.nodes.clocks import APART_MS
+from disque_tx.core.queues.waiters import CopiesWatcher
 from disque_tx.core.recurring.occurrences import Occurrences, occurrence_key
-from disque_tx.core.state import State
-from disque_tx.core.waiters import CopiesWatcher
+from disque_tx.core.state.state import State
+from disque_tx.core.tables.calendar import NEVER, Calendar
+from disque_tx.core.tables.definition import ALL, ONE, Definition
 from disque_tx.errors import CommandError
-from disque_tx.messages import WAIT_REPL
+from disque_tx.messages import events
+from disque_tx.messages.bus import CAN_TABLES
+from disque_tx.messages.records import WAIT_REPL
 
 #: Schedules looked at in one turn.
 PER_TURN: Final = 100

@@ -1,7 +1,7 @@
 """Jobs that were delivered too often: each becomes a dead letter.
 
 1. The letter is a job in the queue that the policy names, with the REPLICATE of its job; its body
-   is the one of :mod:`disque_tx.core.redelivery.letters`.
+   is the one of :mod:`disque_tx.core.jobs.letters`.
 2. The job ends when its letter has its copies (see ``successors``). If these cannot be had, the job
    is held back, and the letter is tried again later.
 3. With an empty name for that queue there is no letter: the job ends, and is counted.
@@ -15,17 +15,17 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx import events
-from disque_tx.core.acks import Acks
-from disque_tx.core.job import Job
-from disque_tx.core.overview.endings import DEAD
-from disque_tx.core.redelivery.backoff import Backoff
-from disque_tx.core.redelivery.letters import is_letter, letter_body
-from disque_tx.core.redelivery.successors import GIVE_UP_MS, Purpose, Successors
-from disque_tx.core.rules.addrequest import AddRequest
-from disque_tx.core.shared.settings import QueuePolicy
-from disque_tx.core.state import State
+from disque_tx.core.delivery.acks import Acks
+from disque_tx.core.delivery.backoff import Backoff
+from disque_tx.core.jobs.addrequest import AddRequest
+from disque_tx.core.jobs.job import Job
+from disque_tx.core.jobs.letters import is_letter, letter_body
+from disque_tx.core.policies.settings import QueuePolicy
+from disque_tx.core.queues.endings import DEAD
+from disque_tx.core.redelivery.replacements import GIVE_UP_MS, Purpose, Successors
+from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
+from disque_tx.messages import events
 
 #: The longest RETRY of a letter, in seconds.
 _RETRY_S: Final = 300

@@ -16,18 +16,18 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx import events
-from disque_tx.core.bounds import QUEUE_BYTES_MAX
-from disque_tx.core.client import REPLY_OFF, Client
-from disque_tx.core.delivery import Delivery
-from disque_tx.core.job import Job
-from disque_tx.core.overview.endings import MOVED
-from disque_tx.core.redelivery.letters import read_letter
-from disque_tx.core.redelivery.successors import Purpose, Successors
-from disque_tx.core.rules.addrequest import AddRequest
-from disque_tx.core.state import State
+from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
+from disque_tx.core.base.client import REPLY_OFF, Client
+from disque_tx.core.delivery.delivery import Delivery
+from disque_tx.core.jobs.addrequest import AddRequest
+from disque_tx.core.jobs.job import Job
+from disque_tx.core.jobs.letters import read_letter
+from disque_tx.core.queues.endings import MOVED
+from disque_tx.core.redelivery.replacements import Purpose, Successors
+from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
-from disque_tx.messages import QUEUED
+from disque_tx.messages import events
+from disque_tx.messages.records import QUEUED
 
 #: Jobs looked at per turn, and bytes of their bodies.
 SLICE: Final = 100

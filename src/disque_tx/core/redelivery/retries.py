@@ -13,17 +13,18 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx import busmessages, events
-from disque_tx.busmessages import INCR_DELIV, INCR_NACKS, JobSignal
-from disque_tx.core.delivery import Delivery, worked_ms
-from disque_tx.core.job import RESUMING, Job
-from disque_tx.core.redelivery.backoff import Backoff, wait_ms
+from disque_tx.core.delivery.backoff import Backoff, wait_ms
+from disque_tx.core.delivery.delivery import Delivery, worked_ms
+from disque_tx.core.jobs.job import RESUMING, Job
+from disque_tx.core.policies.settings import QueuePolicy
 from disque_tx.core.redelivery.deadletters import DeadLetters
-from disque_tx.core.redelivery.successors import Successors
-from disque_tx.core.shared.settings import QueuePolicy
-from disque_tx.core.state import State
+from disque_tx.core.redelivery.replacements import Successors
+from disque_tx.core.state.state import State
 from disque_tx.errors import CommandError
-from disque_tx.messages import ACKED, BCAST_QUEUED, QUEUED, WAIT_REPL
+from disque_tx.messages import bus as busmessages
+from disque_tx.messages import events
+from disque_tx.messages.bus import INCR_DELIV, INCR_NACKS, JobSignal
+from disque_tx.messages.records import ACKED, BCAST_QUEUED, QUEUED, WAIT_REPL
 
 #: A NACK without DELAY: the policy decides.
 BY_POLICY: Final = -1

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import attrs
 
-from disque_tx.commands.latency import LatencyMonitor
+from disque_tx.commands.base.latency import LatencyMonitor
 from disque_tx.core.node import Node
 from disque_tx.engine.interfaces import IFile, IFiles, Reports, Scheduler
 

@@ -19,8 +19,8 @@ from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.interfaces import IFile, IFiles
 from disque_tx.engine.ownership import claim
 from disque_tx.errors import CommandError, ConfigError, PeerError
-from disque_tx.messages import JobRecord, KeyEntry
-from disque_tx.wire.aoflog import (
+from disque_tx.messages.records import JobRecord, KeyEntry
+from disque_tx.wire.files.aof import (
     FreedKey,
     JobCounters,
     JobNote,

@@ -26,7 +26,7 @@ from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim
 from disque_tx.engine.turns import CommittedLog
 from disque_tx.errors import CommandError, ConfigError, LocalError
-from disque_tx.wire.aoflog import LogEncoder
+from disque_tx.wire.files.aof import LogEncoder
 
 
 class AppendOnlyLog(CommittedLog):

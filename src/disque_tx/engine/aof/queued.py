@@ -20,7 +20,7 @@ from disque_tx.engine.aof.loader import SLICE_S
 from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.sidefiles import read_whole, set_aside
 from disque_tx.errors import PeerError
-from disque_tx.wire.queuedfile import TAIL_BYTES, QueuedJobs, digest, parse, render
+from disque_tx.wire.files.queued import TAIL_BYTES, QueuedJobs, digest, parse, render
 
 #: More than the largest node holds.
 _BYTES_MAX: Final = 16 * 1024 * 1024 * 1024

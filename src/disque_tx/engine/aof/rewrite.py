@@ -23,17 +23,17 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from disque_tx.core.job import Job
+from disque_tx.core.jobs.job import Job
+from disque_tx.core.jobs.notes import checked
 from disque_tx.core.keys.reservation import Reservations
 from disque_tx.core.node import Node
-from disque_tx.core.notes import checked
 from disque_tx.engine.aof.environment import Environment
 from disque_tx.engine.aof.writer import as_os_error
 from disque_tx.engine.interfaces import IFile
 from disque_tx.engine.ownership import claim_empty
-from disque_tx.keymessages import RESERVED
-from disque_tx.messages import ACTIVE, QUEUED
-from disque_tx.wire.aoflog import key_record, load_record, note_record
+from disque_tx.messages.keys import RESERVED
+from disque_tx.messages.records import ACTIVE, QUEUED
+from disque_tx.wire.files.aof import key_record, load_record, note_record
 
 SLICE_S: Final = 0.002
 SYNC_BYTES: Final = 32 * 1024 * 1024

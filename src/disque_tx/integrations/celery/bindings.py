@@ -15,9 +15,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
-from disque_tx.client import ClientError, requests
+from disque_tx.client import ClientError
 from disque_tx.client.blocking import Disque
 from disque_tx.client.options import AddOptions
+from disque_tx.client.requests import encoding as requests
 from disque_tx.integrations.cluster import ask_all
 
 _LOG: Final = logging.getLogger(__name__)

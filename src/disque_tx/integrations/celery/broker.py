@@ -7,9 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from disque_tx.client import ClientError, requests
+from disque_tx.client import ClientError
 from disque_tx.client.blocking import TakenJob
 from disque_tx.client.options import AddOptions
+from disque_tx.client.requests import encoding as requests
 from disque_tx.integrations.celery.bindings import Bindings
 from disque_tx.integrations.celery.messages import add_options, encoded, home, queue_names
 from disque_tx.integrations.celery.options import BrokerOptions
@@ -75,7 +76,7 @@ class Broker:
     def bury(self, job: TakenJob, reason: str) -> None:
         """Make a dead letter of a job that is no message: another delivery would not help."""
         # The worker's package brings Twisted, which a program with Celery does not need otherwise.
-        from disque_tx.worker.deadletters import Letter
+        from disque_tx.worker.settling.deadletters import Letter
 
         letter = Letter(
             queue=job.queue,

@@ -7,10 +7,10 @@ from typing import Final
 from mypy_extensions import i64
 
 from disque_tx.commands.direct import DirectProtocol
-from disque_tx.core.job import IN_HAND, Job
-from disque_tx.core.rules.addrequest import AddRequest
+from disque_tx.core.jobs.addrequest import AddRequest
+from disque_tx.core.jobs.job import IN_HAND, Job
 from disque_tx.errors import CommandError
-from disque_tx.messages import JobRecord
+from disque_tx.messages.records import JobRecord
 from disque_tx.protocols.beanstalk import intake, requests
 from disque_tx.protocols.beanstalk.intake import Intake
 from disque_tx.protocols.beanstalk.jobs import TubeJob

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.job import BACKOFF, DELAYED, IN_HAND, Job
-from disque_tx.core.notes import Note
-from disque_tx.messages import QUEUED
+from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, Job
+from disque_tx.core.jobs.notes import Note
+from disque_tx.messages.records import QUEUED
 
 if TYPE_CHECKING:
     from disque_tx.protocols.beanstalk.connection import BeanstalkConnection

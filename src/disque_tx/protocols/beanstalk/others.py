@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disque_tx.core.job import Job
+from disque_tx.core.jobs.job import Job
 from disque_tx.protocols.beanstalk import requests
 from disque_tx.protocols.beanstalk.jobs import TubeJob
 from disque_tx.protocols.beanstalk.stats import (

@@ -9,9 +9,9 @@ from typing import Any, Final
 from mypy_extensions import i64
 
 from disque_tx.commands.direct import DirectNode
-from disque_tx.core.job import Job
-from disque_tx.core.notes import Note
-from disque_tx.messages import JobRecord
+from disque_tx.core.jobs.job import Job
+from disque_tx.core.jobs.notes import Note
+from disque_tx.messages.records import JobRecord
 from disque_tx.protocols.beanstalk import requests
 from disque_tx.protocols.beanstalk.jobs import OWNER, TubeJob
 

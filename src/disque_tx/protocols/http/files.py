@@ -8,9 +8,9 @@ from typing import Final
 
 import attrs
 
-from disque_tx.protocols.http.exchange import Exchange, Reply
-from disque_tx.protocols.http.problems import Problem
-from disque_tx.protocols.http.routes import Route
+from disque_tx.protocols.http.server.exchange import Exchange, Reply
+from disque_tx.protocols.http.server.problems import Problem
+from disque_tx.protocols.http.server.routes import Route
 
 FOLDER: Final = Path(__file__).parent / "console"
 _START: Final = "index.html"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from disque_tx.protocols.http.exchange import Exchange, Reply
-from disque_tx.protocols.http.routes import Route
-from disque_tx.services.interfaces import Health
+from disque_tx.plugins.interfaces import Health
+from disque_tx.protocols.http.server.exchange import Exchange, Reply
+from disque_tx.protocols.http.server.routes import Route
 
 _ANSWER = {
     "type": "object",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from disque_tx.protocols.http.api.values import FLAG, ROOT, schema
-from disque_tx.protocols.http.cookies import cookie, token_of
-from disque_tx.protocols.http.exchange import Exchange, Reply
-from disque_tx.protocols.http.guard import PASSWORD_MAX
-from disque_tx.protocols.http.problems import Problem, bad_request
-from disque_tx.protocols.http.routes import Route
-from disque_tx.protocols.http.sessions import Sessions
-from disque_tx.services.interfaces import Role
+from disque_tx.plugins.interfaces import Role
+from disque_tx.protocols.http.api.base.values import FLAG, ROOT, schema
+from disque_tx.protocols.http.server.checks import PASSWORD_MAX
+from disque_tx.protocols.http.server.cookies import cookie, token_of
+from disque_tx.protocols.http.server.exchange import Exchange, Reply
+from disque_tx.protocols.http.server.problems import Problem, bad_request
+from disque_tx.protocols.http.server.routes import Route
+from disque_tx.protocols.http.server.sessions import Sessions
 
 _FORM: Final = "application/x-www-form-urlencoded"
 

@@ -8,29 +8,29 @@ from twisted.internet.interfaces import IAddress, IProtocolNegotiationFactory
 from twisted.internet.protocol import Factory
 from zope.interface import implementer
 
-from disque_tx.protocols.http.api.adding import adding_routes
-from disque_tx.protocols.http.api.counts import count_routes
-from disque_tx.protocols.http.api.deadletters import deadletter_routes
-from disque_tx.protocols.http.api.emptying import emptying_routes
+from disque_tx.plugins.interfaces import IHost
 from disque_tx.protocols.http.api.events import event_routes
 from disque_tx.protocols.http.api.history import history_routes
-from disque_tx.protocols.http.api.jobs import job_routes
-from disque_tx.protocols.http.api.life import life_routes
+from disque_tx.protocols.http.api.jobs.adding import adding_routes
+from disque_tx.protocols.http.api.jobs.deadletters import deadletter_routes
+from disque_tx.protocols.http.api.jobs.jobs import job_routes
+from disque_tx.protocols.http.api.jobs.life import life_routes
+from disque_tx.protocols.http.api.jobs.scanning import scanning_routes
 from disque_tx.protocols.http.api.node import node_routes
 from disque_tx.protocols.http.api.openapi import openapi_routes
-from disque_tx.protocols.http.api.policies import policy_routes
-from disque_tx.protocols.http.api.queues import queue_routes
-from disque_tx.protocols.http.api.scanning import scanning_routes
-from disque_tx.protocols.http.api.schedules import schedule_routes
-from disque_tx.protocols.http.channel import Channel
+from disque_tx.protocols.http.api.queues.counts import count_routes
+from disque_tx.protocols.http.api.queues.emptying import emptying_routes
+from disque_tx.protocols.http.api.queues.policies import policy_routes
+from disque_tx.protocols.http.api.queues.queues import queue_routes
+from disque_tx.protocols.http.api.queues.schedules import schedule_routes
 from disque_tx.protocols.http.files import file_routes
 from disque_tx.protocols.http.health import health_routes
 from disque_tx.protocols.http.login import login_routes
 from disque_tx.protocols.http.metrics.pages import metrics_routes
-from disque_tx.protocols.http.routes import Routes
-from disque_tx.protocols.http.sessions import Sessions
-from disque_tx.protocols.http.slices import Slices
-from disque_tx.services.interfaces import IHost
+from disque_tx.protocols.http.server.channel import Channel
+from disque_tx.protocols.http.server.routes import Routes
+from disque_tx.protocols.http.server.sessions import Sessions
+from disque_tx.protocols.http.server.slices import Slices
 
 #: Seconds without a byte after which a connection is closed while no request is under way.
 IDLE_S: Final = 60

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.nodetable import FAIL, HANDSHAKE, LEAVING, NOADDR, PFAIL, NodeEntry
+from disque_tx.messages.nodes import FAIL, HANDSHAKE, LEAVING, NOADDR, PFAIL, NodeEntry
 from disque_tx.services.net.listening import shown_address
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
-    from disque_tx.services.host.log import DaemonLog
+    from disque_tx.services.machine.log import DaemonLog
 
 #: What is logged when a flag is set, and when it is cleared.
 _TEXTS: Final = (

@@ -20,17 +20,17 @@ from twisted.internet.abstract import isIPAddress, isIPv6Address
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
-from disque_tx.core.addresses import BUS_PORT_OFFSET, plain_ip
-from disque_tx.nodetable import NodeEntry
+from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET, plain_ip
+from disque_tx.messages.nodes import NodeEntry
 from disque_tx.services.net.listening import listen_on
 from disque_tx.services.net.sockets import Adopter, connect_tcp, os_error
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
     from disque_tx.services.bus.protocol import BusFactory
-    from disque_tx.services.host.log import DaemonLog
-    from disque_tx.services.host.platform import Platform
-    from disque_tx.services.runtime import Runtime
+    from disque_tx.services.machine.log import DaemonLog
+    from disque_tx.services.machine.platform import Platform
+    from disque_tx.services.turns.runtime import Runtime
 
 _EVERYWHERE: Final = ["::", "0.0.0.0"]
 _THIS_HOST: Final = ["127.0.0.1", "::1"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
-    from disque_tx.services.host.log import DaemonLog
+    from disque_tx.services.machine.log import DaemonLog
 
 #: At most one line in this time: a partition may end with many.
 PERIOD_MS: Final = 1_000

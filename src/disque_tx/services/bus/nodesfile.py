@@ -15,9 +15,9 @@ from typing import Final
 
 from disque_tx.engine.ownership import in_use
 from disque_tx.errors import ConfigError
-from disque_tx.nodetable import MYSELF, NodeEntry
-from disque_tx.services.host.files import RealFiles
-from disque_tx.wire.nodesfile import parse, render
+from disque_tx.messages.nodes import MYSELF, NodeEntry
+from disque_tx.services.machine.files import RealFiles
+from disque_tx.wire.files.nodes import parse, render
 
 #: Room for a hundred thousand nodes; what is larger is some other file.
 SIZE_BYTES_MAX: Final = 16 * 1024 * 1024

@@ -20,10 +20,10 @@ from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from disque_tx.core.addresses import plain_ip
+from disque_tx.core.nodes.addresses import plain_ip
 from disque_tx.engine.linkend import LinkEnd
-from disque_tx.nodetable import NodeEntry
-from disque_tx.wire.buswriter import BusWriter
+from disque_tx.messages.nodes import NodeEntry
+from disque_tx.wire.bus.writer import BusWriter
 
 if TYPE_CHECKING:
     from disque_tx.services.bus.service import Bus

@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 
 from disque_tx.engine.buslinks import BusLinks
 from disque_tx.engine.buspump import BusPump, Received
-from disque_tx.nodetable import NodeEntry
+from disque_tx.messages.nodes import NodeEntry
 from disque_tx.services.bus.clusterlog import StrangerLog
 from disque_tx.services.bus.endpoints import BusConnector, listen_bus
 from disque_tx.services.bus.protocol import BusFactory, BusProtocol
@@ -23,9 +23,9 @@ from disque_tx.services.net.sockets import Adopter, FastPort
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
-    from disque_tx.services.host.platform import Platform
+    from disque_tx.services.machine.platform import Platform
     from disque_tx.services.net.hub import Hub
-    from disque_tx.services.runtime import Runtime
+    from disque_tx.services.turns.runtime import Runtime
 
 
 class Bus(Service):

@@ -9,17 +9,17 @@ from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IAddress
 from twisted.python.failure import Failure
 
-from disque_tx.core.client import Client
+from disque_tx.core.base.client import Client
 from disque_tx.services.net.listening import shown_host
 from disque_tx.services.net.transport import FastTransport
-from disque_tx.services.pump import Session
+from disque_tx.services.turns.pump import Session
 
 if TYPE_CHECKING:
     from disque_tx.commands.direct import DirectProtocol
     from disque_tx.config.settings import Settings
     from disque_tx.services.clients.protocol import RespProtocol
-    from disque_tx.services.host.log import DaemonLog
-    from disque_tx.services.runtime import Runtime
+    from disque_tx.services.machine.log import DaemonLog
+    from disque_tx.services.turns.runtime import Runtime
 
 _FULL: Final = b"ERR max number of clients reached"
 _PROTECTED: Final = (

@@ -15,7 +15,7 @@ from disque_tx.services.clients.protocol import RespProtocol, describe
 
 if TYPE_CHECKING:
     from disque_tx.services.clients.admission import Admission
-    from disque_tx.services.runtime import Runtime
+    from disque_tx.services.turns.runtime import Runtime
 
 
 class DirectConnection(RespProtocol):

@@ -9,12 +9,12 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from disque_tx.commands.values import Error, ValueReplies
-from disque_tx.core.client import Client
+from disque_tx.commands.base.values import Error, ValueReplies
+from disque_tx.core.base.client import Client
 from disque_tx.errors import CommandError
 
 if TYPE_CHECKING:
-    from disque_tx.services.runtime import Runtime
+    from disque_tx.services.turns.runtime import Runtime
 
 
 class _Call:

@@ -20,7 +20,7 @@ from disque_tx.services.net.listening import shown_host
 
 if TYPE_CHECKING:
     from disque_tx.services.clients.guests import Guest
-    from disque_tx.services.host.log import DaemonLog
+    from disque_tx.services.machine.log import DaemonLog
 
 _T = TypeVar("_T")
 

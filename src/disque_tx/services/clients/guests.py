@@ -11,20 +11,20 @@ from twisted.internet.interfaces import IAddress
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from disque_tx.commands.clients import check_name
-from disque_tx.commands.values import ValueReplies
-from disque_tx.core.client import Client
+from disque_tx.commands.base.values import ValueReplies
+from disque_tx.commands.server.clients import check_name
+from disque_tx.core.base.client import Client
 from disque_tx.errors import CommandError
+from disque_tx.plugins.interfaces import IConnection, Role
 from disque_tx.services.clients.protocol import describe
 from disque_tx.services.clients.roles import Passwords, check_role
-from disque_tx.services.guesses import network_of
-from disque_tx.services.interfaces import IConnection, Role
+from disque_tx.services.machine.guesses import network_of
 
 if TYPE_CHECKING:
     from disque_tx.services.clients.admission import Admission
     from disque_tx.services.clients.embedded import NodeService
     from disque_tx.services.clients.guard import Guard
-    from disque_tx.services.runtime import Runtime
+    from disque_tx.services.turns.runtime import Runtime
 
 #: Calls of one connection that have no answer yet; a client that causes more of them is cut off.
 CALLS_MAX: Final = 1_000

@@ -11,23 +11,23 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from disque_tx.commands.direct import DirectNode, DirectProtocol
+from disque_tx.plugins.interfaces import IHost, IProcesses, JobEvent, Role
 from disque_tx.services.clients.admission import Admission
 from disque_tx.services.clients.direct import DirectFactory
 from disque_tx.services.clients.guard import Guard, GuardedReactor
 from disque_tx.services.clients.guests import Guest, Guests, network_of_peer
 from disque_tx.services.clients.protocol import RespFactory
 from disque_tx.services.clients.roles import Passwords
+from disque_tx.services.clients.view import NodeView
 from disque_tx.services.events.lookup import Lookup
 from disque_tx.services.events.watching import Watch
-from disque_tx.services.interfaces import IHost, IProcesses, JobEvent, Role
-from disque_tx.services.view import NodeView
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
     from disque_tx.services.clients.embedded import NodeService
     from disque_tx.services.events.sinks import EventSinks
-    from disque_tx.services.host.platform import Platform
-    from disque_tx.services.runtime import Runtime
+    from disque_tx.services.machine.platform import Platform
+    from disque_tx.services.turns.runtime import Runtime
 
 
 @implementer(IHost)

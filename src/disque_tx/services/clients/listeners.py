@@ -18,7 +18,7 @@ from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
 
 from disque_tx.config.paths import os_error_text
-from disque_tx.core.addresses import BUS_PORT_OFFSET
+from disque_tx.core.nodes.addresses import BUS_PORT_OFFSET
 from disque_tx.errors import ConfigError
 from disque_tx.services.clients.guard import GuardedFactory
 from disque_tx.services.net.certificates import Identity, openssl_text
@@ -28,9 +28,9 @@ from disque_tx.services.net.sockets import FastPort, listen_tcp
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings
+    from disque_tx.plugins.interfaces import IClientProtocol
     from disque_tx.services.clients.host import PluginHost
-    from disque_tx.services.host.log import DaemonLog
-    from disque_tx.services.interfaces import IClientProtocol
+    from disque_tx.services.machine.log import DaemonLog
 
 _WILDCARDS: Final = ("::", "0.0.0.0")
 #: What fits in the address of a Unix socket; a longer path may still fit from here.
@@ -204,13 +204,13 @@ class Listeners(Service):
     def plugin(self, protocol: str) -> IClientProtocol:
         """The plugin with this name, ``ConfigError`` when there is none; imports of plugins happen
         only here."""
-        from disque_tx.services.clients.plugins import client_protocol
+        from disque_tx.services.clients.discovery import client_protocol
 
         return client_protocol(protocol)
 
     def protocol_factory(self, protocol: str) -> IProtocolFactory:
         """What serves the connections of a ``listen`` directive."""
-        from disque_tx.services.clients.plugins import RespPlugin
+        from disque_tx.services.clients.discovery import RespPlugin
 
         plugin = self.plugin(protocol)
         if isinstance(plugin, RespPlugin):
@@ -311,7 +311,7 @@ def server_endpoint(reactor: Any, description: str) -> Any:
     Imports of endpoints and plugins happen only here."""
     from twisted.internet import endpoints
 
-    from disque_tx.services.clients.plugins import installed
+    from disque_tx.services.clients.discovery import installed
 
     # Twisted's own search leaves a cache among the installed files.
     setattr(endpoints, "getPlugins", installed)  # noqa: B010

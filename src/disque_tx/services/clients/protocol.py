@@ -1,6 +1,6 @@
 """RESP connections as Twisted protocols (client protocol, sections 2 to 5).
 
-The work is done by :mod:`disque_tx.services.pump`; here is what only Twisted can do for it.
+The work is done by :mod:`disque_tx.services.turns.pump`; here is what only Twisted can do for it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from disque_tx.services.pump import Session
+from disque_tx.services.turns.pump import Session
 
 if TYPE_CHECKING:
     from disque_tx.services.clients.admission import Admission
-    from disque_tx.services.runtime import Runtime
+    from disque_tx.services.turns.runtime import Runtime
 
 
 @implementer(IPushProducer)

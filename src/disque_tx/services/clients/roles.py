@@ -5,11 +5,11 @@ from __future__ import annotations
 from hmac import compare_digest
 from typing import TYPE_CHECKING
 
-from disque_tx.commands.admin import too_many_guesses
-from disque_tx.commands.reading import no_permission, reads
+from disque_tx.commands.base.readonly import no_permission, reads
+from disque_tx.commands.server.admin import too_many_guesses
 from disque_tx.errors import CommandError
-from disque_tx.services.guesses import Guesses
-from disque_tx.services.interfaces import Role
+from disque_tx.plugins.interfaces import Role
+from disque_tx.services.machine.guesses import Guesses
 
 if TYPE_CHECKING:
     from disque_tx.config.settings import Settings

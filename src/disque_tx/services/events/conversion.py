@@ -11,7 +11,7 @@ from twisted.internet.error import ProcessDone
 from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
-from disque_tx.services.host.log import DaemonLog
+from disque_tx.services.machine.log import DaemonLog
 
 _PROGRAM: Final = ("-m", "disque_tx.services.events.convert")
 #: Segments per process, which bounds how long one runs.

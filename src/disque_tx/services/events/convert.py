@@ -15,7 +15,7 @@ from typing import Final
 import zstandard
 
 from disque_tx.errors import PeerError
-from disque_tx.wire.eventlines import Segment
+from disque_tx.wire.events.lines import Segment
 
 _CHUNK_BYTES: Final = 1 << 20
 _LEVEL: Final = 3

@@ -7,8 +7,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disque_tx.events import ACKED, DELIVERED, FAST_ACKED, EventSink
-from disque_tx.messages import JobRecord
+from disque_tx.messages.events import ACKED, DELIVERED, FAST_ACKED, EventSink
+from disque_tx.messages.records import JobRecord
 
 #: Upper bounds in milliseconds, of which durations have whole ones; what is longer is counted
 #: behind the last one.

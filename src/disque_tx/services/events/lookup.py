@@ -13,10 +13,10 @@ import zstandard
 from zope.interface import implementer
 
 from disque_tx.errors import PeerError
-from disque_tx.messages import JOB_ID_LENGTH
-from disque_tx.services.interfaces import ILookup
-from disque_tx.wire.eventlines import Segment
-from disque_tx.wire.eventrecords import HEADER
+from disque_tx.messages.records import JOB_ID_LENGTH
+from disque_tx.plugins.interfaces import ILookup
+from disque_tx.wire.events.lines import Segment
+from disque_tx.wire.events.records import HEADER
 
 #: Bytes that are looked at in one step, and in all.
 STEP_BYTES: Final = 1 << 18

@@ -15,7 +15,7 @@ import attrs
 
 from disque_tx.engine.interfaces import IFile, IFiles
 from disque_tx.engine.ownership import claim
-from disque_tx.wire.eventrecords import HEADER, MAGIC
+from disque_tx.wire.events.records import HEADER, MAGIC
 
 _OPEN: Final = "_open-"
 _FULL: Final = "_full-"

@@ -1,6 +1,6 @@
 """The event log: what happens to jobs, recorded in files.
 
-1. The node's events become records in memory (:mod:`disque_tx.wire.eventrecords`), which a thread
+1. The node's events become records in memory (:mod:`disque_tx.wire.events.records`), which a thread
    writes to a segment; no request waits for it.
 2. Segments that are finished become compressed lines, by a process of its own.
 3. Whatever goes wrong with the disk, the queue goes on: events are dropped and counted, which is
@@ -20,12 +20,12 @@ from twisted.python.failure import Failure
 
 from disque_tx.config.settings import Settings
 from disque_tx.core.node import Node
-from disque_tx.globs import glob_match
 from disque_tx.services.events.conversion import Conversion
 from disque_tx.services.events.segments import Plan, SegmentWriter
 from disque_tx.services.events.sinks import EventSinks
-from disque_tx.services.host.platform import Platform
-from disque_tx.wire.eventrecords import BODY, BODY_HASH, NO_BODY, EventRecorder, QueueFilter
+from disque_tx.services.machine.platform import Platform
+from disque_tx.text.globs import glob_match
+from disque_tx.wire.events.records import BODY, BODY_HASH, NO_BODY, EventRecorder, QueueFilter
 
 #: Records are handed to the thread when there are so many bytes, or after so long.
 FLUSH_BYTES: Final = 1024 * 1024

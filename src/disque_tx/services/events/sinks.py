@@ -5,8 +5,8 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from disque_tx.core.node import Node
-from disque_tx.events import EventSink
-from disque_tx.messages import JobRecord
+from disque_tx.messages.events import EventSink
+from disque_tx.messages.records import JobRecord
 from disque_tx.services.events.watching import Watch, Watchers
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from OpenSSL import SSL
     from twisted.internet.ssl import CertificateOptions
 
-    from disque_tx.services.host.log import DaemonLog
+    from disque_tx.services.machine.log import DaemonLog
 
 _DAY_S: Final = 86_400
 _SOON_DAYS: Final = 30

@@ -14,11 +14,11 @@ from zope.interface import implementer
 
 from disque_tx.engine.linkend import LinkEnd
 from disque_tx.services.net.transport import FastTransport
-from disque_tx.services.pump import RECEIVE_BYTES, Session
-from disque_tx.services.turninterfaces import IRoundsReactor
+from disque_tx.services.turns.interfaces import IRoundsReactor
+from disque_tx.services.turns.pump import RECEIVE_BYTES, Session
 
 if TYPE_CHECKING:
-    from disque_tx.services.runtime import Runtime
+    from disque_tx.services.turns.runtime import Runtime
 
 #: Edge-triggered: the kernel looks at a socket once per arrival, not again on every poll. So a
 #: socket that gave all it was asked for, or whose peer stopped sending, is read again on our own.

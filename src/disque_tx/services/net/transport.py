@@ -20,7 +20,7 @@ from zope.interface import implementer
 if TYPE_CHECKING:
     from disque_tx.engine.linkend import LinkEnd
     from disque_tx.services.net.hub import Hub
-    from disque_tx.services.pump import Session
+    from disque_tx.services.turns.pump import Session
 
 
 def address_of(sock: socket.socket, name: Any) -> IAddress:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disque_tx.sim.stage import Stage
+from disque_tx.sim.stage.stage import Stage
 
 
 class Checker:

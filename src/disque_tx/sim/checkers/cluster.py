@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.messages import ACKED, ACTIVE, QUEUED, STATE_NAMES
-from disque_tx.nodetable import LEAVING, MYSELF, flags_text
+from disque_tx.messages.nodes import LEAVING, MYSELF, flags_text
+from disque_tx.messages.records import ACKED, ACTIVE, QUEUED, STATE_NAMES
 from disque_tx.sim.checkers.checker import Checker
-from disque_tx.sim.workleft import waits_for_copies, work_left
+from disque_tx.sim.stage.workleft import waits_for_copies, work_left
 
 if TYPE_CHECKING:
-    from disque_tx.sim.machine import Machine
-    from disque_tx.sim.stage import Stage
+    from disque_tx.sim.machines.machine import Machine
+    from disque_tx.sim.stage.stage import Stage
 
 #: When nodes that met a moment ago, and have no trouble, know each other.
 _GOSSIP_US: Final = 7_900_000

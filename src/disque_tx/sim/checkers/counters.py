@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.core.job import BACKOFF, DELAYED, IN_HAND, LOADED, NOWHERE
+from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, LOADED, NOWHERE
+from disque_tx.core.jobs.memory import QUEUE_BYTES, job_bytes
 from disque_tx.core.keys.done import DONE_BYTES
 from disque_tx.core.keys.reservation import KEY_BYTES
-from disque_tx.core.memory import QUEUE_BYTES, job_bytes
-from disque_tx.messages import QUEUED
+from disque_tx.messages.records import QUEUED
 from disque_tx.sim.checkers.checker import Checker
-from disque_tx.sim.history import Delivered, JobRequest, ShownCounters
+from disque_tx.sim.stage.history import Delivered, JobRequest, ShownCounters
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
-    from disque_tx.sim.stage import Stage
+    from disque_tx.sim.stage.stage import Stage
 
 _HARMLESS: Final = frozenset(("clock_step", "clock_drift"))
 
@@ -99,7 +99,7 @@ _EVERY_US: Final = 1_000_000
 
 
 class TotalsMatch(Checker):
-    """INFO's totals are right (:class:`disque_tx.core.totals.Totals`).
+    """INFO's totals are right (:class:`disque_tx.core.base.totals.Totals`).
 
     What is promised: at the end of every turn ``queued`` is the number of jobs in queues, and of
     jobs in the state queued, and ``in_hand`` that of jobs in clients' hands, under any fault; and

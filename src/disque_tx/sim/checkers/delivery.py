@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.core.shared.settings import LIMITS
+from disque_tx.core.policies.settings import LIMITS
 from disque_tx.sim.checkers.checker import Checker
 
 if TYPE_CHECKING:
-    from disque_tx.sim.history import Added, Delivered, JobRequest
-    from disque_tx.sim.stage import Stage
+    from disque_tx.sim.stage.history import Added, Delivered, JobRequest
+    from disque_tx.sim.stage.stage import Stage
 
 
 class AtMostOnce(Checker):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from disque_tx.sim.checkers.checker import Checker
 
 if TYPE_CHECKING:
-    from disque_tx.sim.stage import Stage
+    from disque_tx.sim.stage.stage import Stage
 
 
 class HostsDiffer(Checker):

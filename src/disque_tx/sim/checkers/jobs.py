@@ -8,9 +8,9 @@ from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.checkers.keys import ended_by_key
 
 if TYPE_CHECKING:
-    from disque_tx.sim.history import Added
-    from disque_tx.sim.machine import Machine
-    from disque_tx.sim.stage import Stage
+    from disque_tx.sim.machines.machine import Machine
+    from disque_tx.sim.stage.history import Added
+    from disque_tx.sim.stage.stage import Stage
 
 
 class NothingLost(Checker):

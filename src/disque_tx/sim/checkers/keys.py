@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from disque_tx.sim.checkers.checker import Checker
 
 if TYPE_CHECKING:
-    from disque_tx.sim.history import Added
-    from disque_tx.sim.stage import Stage
+    from disque_tx.sim.stage.history import Added
+    from disque_tx.sim.stage.stage import Stage
 
 #: How long after the end of a job its key may still be taken, while a node is away.
 FREE_US: Final = 10_000_000

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.core.client import BLOCKED_GETJOB
-from disque_tx.core.queues import PAUSE_OUT
-from disque_tx.core.shared.settings import thousandths
+from disque_tx.core.base.client import BLOCKED_GETJOB
+from disque_tx.core.policies.settings import thousandths
+from disque_tx.core.queues.queues import PAUSE_OUT
 from disque_tx.sim.checkers.checker import Checker
 
 if TYPE_CHECKING:
     from disque_tx.core.node import Node
-    from disque_tx.core.queues import Queue
-    from disque_tx.sim.stage import Stage
+    from disque_tx.core.queues.queues import Queue
+    from disque_tx.sim.stage.stage import Stage
 
 _LOOK_US: Final = 50_000
 _SECOND: Final = 1_000_000

@@ -10,8 +10,8 @@ from disque_tx.sim.checkers.jobs import flushed_since
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from disque_tx.sim.history import Added, Counted, Flushed, Waited
-    from disque_tx.sim.stage import Stage
+    from disque_tx.sim.stage.history import Added, Counted, Flushed, Waited
+    from disque_tx.sim.stage.stage import Stage
 
 _CLOCKS: Final = frozenset(("clock_step", "clock_drift"))
 #: What a client asks for while this time passes may be executed in another order.

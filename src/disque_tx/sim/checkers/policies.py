@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from disque_tx.sim.actors.policies import tables
 from disque_tx.sim.checkers.checker import Checker
-from disque_tx.sim.policies import tables
 
 if TYPE_CHECKING:
-    from disque_tx.sim.stage import Stage
+    from disque_tx.sim.stage.stage import Stage
 
 
 class SamePolicies(Checker):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.events import DELIVERED, EXPORTED, EventSink
-from disque_tx.messages import JobRecord
+from disque_tx.messages.events import DELIVERED, EXPORTED, EventSink
+from disque_tx.messages.records import JobRecord
 from disque_tx.sim.checkers.checker import Checker
-from disque_tx.sim.history import Added, Paused
+from disque_tx.sim.stage.history import Added, Paused
 
 if TYPE_CHECKING:
-    from disque_tx.sim.process import Process
-    from disque_tx.sim.stage import Stage
+    from disque_tx.sim.machines.process import Process
+    from disque_tx.sim.stage.stage import Stage
 
 #: So many of the jobs left in a queue are compared, at its front and at its end.
 _FRONT: Final = 20

@@ -9,8 +9,8 @@ from disque_tx.sim.checkers.checker import Checker
 from disque_tx.sim.checkers.jobs import may_be_lost
 
 if TYPE_CHECKING:
-    from disque_tx.sim.history import Delivered, JobRequest
-    from disque_tx.sim.stage import Stage
+    from disque_tx.sim.stage.history import Delivered, JobRequest
+    from disque_tx.sim.stage.stage import Stage
 
 _DRIFT: Final = 0.001
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disque_tx.core.recurring.calendar import Calendar
 from disque_tx.core.recurring.occurrences import id_start, occurrence_key
+from disque_tx.core.tables.calendar import Calendar
+from disque_tx.sim.actors.schedules import REPLICATE
 from disque_tx.sim.checkers.checker import Checker
-from disque_tx.sim.history import ScheduleRecord, WatchedSchedule
-from disque_tx.sim.schedules import REPLICATE
-from disque_tx.sim.world import EPOCH_US
+from disque_tx.sim.stage.history import ScheduleRecord, WatchedSchedule
+from disque_tx.sim.world.world import EPOCH_US
 
 if TYPE_CHECKING:
-    from disque_tx.sim.stage import Stage
+    from disque_tx.sim.stage.stage import Stage
 
 
 def _times(watched: WatchedSchedule, until_s: int) -> list[int]:

@@ -20,11 +20,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from disque_tx.errors import PeerError
-from disque_tx.messages import JobRecord
+from disque_tx.messages.records import JobRecord
 from disque_tx.spark.files.folders import folder_options, found
 from disque_tx.spark.options import FormatOptions
 from disque_tx.spark.schema import AOF_JOBS_DDL, AOF_RECORDS_DDL, arrow_schema, batches, text
-from disque_tx.wire.aoflog import LogDecoder, parse_record
+from disque_tx.wire.files.aof import LogDecoder, parse_record
 
 _LOG: Final = logging.getLogger(__name__)
 VIEWS: Final = ("jobs", "records")

@@ -19,8 +19,8 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from disque_tx.client.adding import add_job_with
-from disque_tx.client.requests import Request
+from disque_tx.client.requests.adding import add_job_with
+from disque_tx.client.requests.encoding import Request
 from disque_tx.spark.errors import BadColumn
 from disque_tx.spark.options import DEFAULT_TTL_S, WriteOptions
 

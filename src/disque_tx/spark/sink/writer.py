@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import PipelinedConnection
 from disque_tx.client.errors import ClientError, Refused
-from disque_tx.client.requests import Request
+from disque_tx.client.requests.encoding import Request
 from disque_tx.spark.errors import WriteRefused
 from disque_tx.spark.options import WriteOptions
 from disque_tx.spark.sink import columns, staging

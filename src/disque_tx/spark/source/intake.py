@@ -20,10 +20,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from disque_tx.client import requests
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers, rotated
 from disque_tx.client.errors import CannotConnect, ClientError, ConnectionLost, Refused
+from disque_tx.client.requests import encoding as requests
 from disque_tx.client.values import Job
 from disque_tx.spark.source.leases import Leases
 from disque_tx.spark.source.offsets import Offset

@@ -16,7 +16,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from disque_tx.client import requests
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import (
@@ -26,6 +25,7 @@ from disque_tx.client.errors import (
     TooLate,
     UnknownJob,
 )
+from disque_tx.client.requests import encoding as requests
 
 _LOG: Final = logging.getLogger(__name__)
 _HEARTBEATS_PER_RETRY: Final = 3

@@ -19,11 +19,12 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from disque_tx.client import requests, scans
 from disque_tx.client.addresses import Address
 from disque_tx.client.blocking.servers import Servers
 from disque_tx.client.errors import ClientError, ConnectionLost
-from disque_tx.client.requests import encoded
+from disque_tx.client.requests import encoding as requests
+from disque_tx.client.requests import scans
+from disque_tx.client.requests.encoding import encoded
 from disque_tx.client.values import JobDetails
 from disque_tx.spark.errors import JobsLost
 from disque_tx.spark.options import ReadOptions

@@ -9,13 +9,18 @@ from urllib.parse import quote
 from twisted.internet.testing import StringTransport
 
 from disque_tx.engine.calendar import CronCalendar
-from disque_tx.protocols.http.api import deadletters
-from disque_tx.protocols.http.api.bodies import BEGINNING, BODIES_MAX, BODY_MAX, whole_characters
-from disque_tx.protocols.http.channel import Channel
-from disque_tx.protocols.http.routes import NAME_BYTES, PATTERN_BYTES
-from disque_tx.protocols.http.slices import COSTLY_MAX, SLICE_BYTES
-from disque_tx.protocols.http.streaming import STALLED_S
-from tests.protocols.http.api.test_queues import SlicedCase, letter
+from disque_tx.protocols.http.api.base.bodies import (
+    BEGINNING,
+    BODIES_MAX,
+    BODY_MAX,
+    whole_characters,
+)
+from disque_tx.protocols.http.api.jobs import deadletters
+from disque_tx.protocols.http.server.channel import Channel
+from disque_tx.protocols.http.server.routes import NAME_BYTES, PATTERN_BYTES
+from disque_tx.protocols.http.server.slices import COSTLY_MAX, SLICE_BYTES
+from disque_tx.protocols.http.server.streaming import STALLED_S
+from tests.protocols.http.api.queues.test_queues import SlicedCase, letter
 from tests.protocols.http.httpbench import parsed, request
 
 _V1 = "/api/v1"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from disque_tx.protocols.http.api.openapi import statuses
-from disque_tx.protocols.http.routes import Route
-from tests.protocols.http.api.test_queues import SlicedCase
+from disque_tx.protocols.http.server.routes import Route
+from tests.protocols.http.api.queues.test_queues import SlicedCase
 from tests.protocols.http.httpbench import Answer, parsed, request
 
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -10,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from twisted.trial.unittest import SynchronousTestCase
 
 from disque_tx.protocols.http.metrics.perqueue import NameFilter
-from disque_tx.protocols.http.problems import Problem
-from tests.protocols.http.api.test_queues import SlicedCase
+from disque_tx.protocols.http.server.problems import Problem
+from tests.protocols.http.api.queues.test_queues import SlicedCase
 
 _OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 

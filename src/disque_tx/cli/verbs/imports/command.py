@@ -10,12 +10,12 @@ from typing import Any, Final, TypeVar
 import click
 
 from disque_tx.cli.options import Options
+from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.output import progress
 from disque_tx.cli.verbs.imports.beanstalk import Beanstalk
 from disque_tx.cli.verbs.imports.outcome import Outcome
 from disque_tx.cli.verbs.imports.rqsource import RQImport, RQSource, redis_errors
 from disque_tx.cli.verbs.imports.tubes import TubeImport, movable
-from disque_tx.cli.verbs.members import Members
-from disque_tx.cli.verbs.output import progress
 from disque_tx.integrations.adding import JobTerms
 
 _SECONDS: Final = click.IntRange(1, (1 << 32) - 1)

@@ -18,7 +18,7 @@ from disque_tx.cli.verbs.imports.beanstalk import Beanstalk, Found
 from disque_tx.cli.verbs.imports.outcome import Outcome
 from disque_tx.client.blocking import Disque
 from disque_tx.integrations.adding import JobTerms
-from disque_tx.worker.deadletters import Letter
+from disque_tx.worker.settling.deadletters import Letter
 
 #: beanstalkd counts jobs below this priority as urgent.
 URGENT: Final = 1024

@@ -16,10 +16,10 @@ from typing import BinaryIO, Final
 import click
 
 from disque_tx.cli.options import Options
+from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.output import progress
 from disque_tx.cli.verbs.jobs import lines as joblines
 from disque_tx.cli.verbs.jobs.batches import BatchFetcher, limits, waiting
-from disque_tx.cli.verbs.members import Members
-from disque_tx.cli.verbs.output import progress
 from disque_tx.client.blocking import Disque
 from disque_tx.client.values import Job, JobDetails
 

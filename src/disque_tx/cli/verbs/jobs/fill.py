@@ -19,10 +19,10 @@ import click
 
 from disque_tx.cli import signals
 from disque_tx.cli.options import Options
+from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.output import progress
 from disque_tx.cli.verbs.jobs.lines import NotAJob, Record, parsed
 from disque_tx.cli.verbs.jobs.tail import Seen
-from disque_tx.cli.verbs.members import Members
-from disque_tx.cli.verbs.output import progress
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import CannotConnect, Refused
 from disque_tx.errors import DisqueError

@@ -14,7 +14,7 @@ from disque_tx.cli.formatting import jsonable
 from disque_tx.client.options import AddOptions, options_from_id
 from disque_tx.client.values import Job, JobDetails
 from disque_tx.errors import DisqueError
-from disque_tx.quoting import quote
+from disque_tx.text.quoting import quote
 
 #: Makes a line of a job, and of what its node says of it, if that is known.
 Line: TypeAlias = Callable[[Job, JobDetails | None], bytes]

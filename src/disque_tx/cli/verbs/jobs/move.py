@@ -20,9 +20,9 @@ import attrs
 import click
 
 from disque_tx.cli.options import Options
+from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.base.output import progress
 from disque_tx.cli.verbs.jobs.batches import BatchFetcher, limits, waiting
-from disque_tx.cli.verbs.members import Members
-from disque_tx.cli.verbs.output import progress
 from disque_tx.client.addresses import seeds
 from disque_tx.client.blocking import Disque
 from disque_tx.client.errors import CannotConnect, Refused

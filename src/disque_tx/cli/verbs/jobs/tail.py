@@ -14,8 +14,8 @@ from typing import Final
 import click
 
 from disque_tx.cli.options import Options
+from disque_tx.cli.verbs.base.members import Members
 from disque_tx.cli.verbs.jobs import lines as joblines
-from disque_tx.cli.verbs.members import Members
 from disque_tx.client.blocking import Disque
 from disque_tx.client.values import Job
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.protocols.http.api.values import NUMBER, REAL, ROOT, array, schema
-from disque_tx.protocols.http.exchange import Exchange
-from disque_tx.protocols.http.routes import Parameter, Route
-from disque_tx.services.interfaces import Durations, IHost
+from disque_tx.plugins.interfaces import Durations, IHost
+from disque_tx.protocols.http.api.base.values import NUMBER, REAL, ROOT, array, schema
+from disque_tx.protocols.http.server.exchange import Exchange
+from disque_tx.protocols.http.server.routes import Parameter, Route
 
 STEP_S: Final = 5
 WINDOW_S: Final = 15 * 60

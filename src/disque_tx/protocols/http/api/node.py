@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from disque_tx.protocols.http.api.values import NUMBER, ROOT, TEXT, array, schema, text
-from disque_tx.protocols.http.exchange import Exchange
-from disque_tx.protocols.http.routes import Parameter, Route
+from disque_tx.protocols.http.api.base.values import NUMBER, ROOT, TEXT, array, schema, text
+from disque_tx.protocols.http.server.exchange import Exchange
+from disque_tx.protocols.http.server.routes import Parameter, Route
 
 _CLIENTS_MAX: Final = 1_000
 _SECRETS: Final = frozenset((b"requirepass", b"readonly-password", b"workqueue-redis"))

@@ -7,13 +7,13 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from disque_tx.protocols.http.exchange import Exchange, Reply
+from disque_tx.plugins.interfaces import IHost
 from disque_tx.protocols.http.metrics.collector import NodeCollector
 from disque_tx.protocols.http.metrics.perqueue import FAMILIES, NameFilter, queue_metrics
 from disque_tx.protocols.http.metrics.sums import Figures, summed
-from disque_tx.protocols.http.problems import Problem, bad_request
-from disque_tx.protocols.http.routes import LIST_BYTES, Parameter, Route
-from disque_tx.services.interfaces import IHost
+from disque_tx.protocols.http.server.exchange import Exchange, Reply
+from disque_tx.protocols.http.server.problems import Problem, bad_request
+from disque_tx.protocols.http.server.routes import LIST_BYTES, Parameter, Route
 
 _PROCESSES_MAX: Final = 128
 _PLAIN: Final = "text/plain"

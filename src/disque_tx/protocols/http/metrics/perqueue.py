@@ -10,11 +10,16 @@ from typing import Any, Final
 
 import attrs
 
-from disque_tx.protocols.http.exchange import Exchange
-from disque_tx.protocols.http.problems import bad_request
-from disque_tx.protocols.http.routes import NAME_BYTES
-from disque_tx.protocols.http.slices import COMPARISONS_PER_BYTE, SLICE_BYTES, Share, all_queues
-from disque_tx.services.interfaces import QueueFigures
+from disque_tx.plugins.interfaces import QueueFigures
+from disque_tx.protocols.http.server.exchange import Exchange
+from disque_tx.protocols.http.server.problems import bad_request
+from disque_tx.protocols.http.server.routes import NAME_BYTES
+from disque_tx.protocols.http.server.slices import (
+    COMPARISONS_PER_BYTE,
+    SLICE_BYTES,
+    Share,
+    all_queues,
+)
 
 _SPECIAL: Final = frozenset("()[]{}+?*|^$\\")
 #: About what stands in a line around the name of a queue.

@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from disque_tx.events import KIND_NAMES
+from disque_tx.messages.events import KIND_NAMES
 from disque_tx.spark.errors import NothingToRead
 from disque_tx.spark.pipeline.storage import Entry, Storage
 from disque_tx.spark.pipeline.tables.commits import Commit

@@ -1,0 +1,1 @@
+"""What all verbs need: the registry, the cluster, output."""

@@ -1,0 +1,1 @@
+"""Verbs on queues, policies and schedules."""

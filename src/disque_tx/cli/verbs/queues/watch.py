@@ -1,0 +1,210 @@
+"""``disque watch``: the figures of queues as they change."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import count, islice
+from typing import Final
+
+import click
+
+from disque_tx.cli.options import Options
+from disque_tx.cli.verbs.base import output
+from disque_tx.cli.verbs.base.members import Members
+from disque_tx.cli.verbs.queues.figures import (
+    COLUMNS,
+    Figures,
+    Rates,
+    Sample,
+    cells,
+    rates,
+    sample,
+    total,
+    values,
+)
+from disque_tx.client.blocking import Disque
+from disque_tx.errors import DisqueError
+
+#: The figures of a queue, and its rates since the last look.
+Row = tuple[Figures, Rates]
+#: Fields that nodes of this package add to INFO: name → how the values of nodes are combined.
+_TOTALS: Final[dict[str, Callable[[list[int]], int]]] = {
+    "queued_jobs": sum,
+    "jobs_in_hand": sum,
+    "oldest_queued_job_age_seconds": max,
+}
+
+
+class Watch:
+    """Asks the nodes for ``queues``. ``everywhere``: ask all nodes of the cluster, not only one.
+    ``clock``: monotonic seconds. ``trouble``: which nodes could not be asked last time, for people.
+    ``totals``: figures of all queues together, as far as nodes report them."""
+
+    def __init__(
+        self,
+        members: Members,
+        queues: tuple[str, ...],
+        everywhere: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._members = members
+        self._queues = queues
+        self._everywhere = everywhere
+        self._clock = clock
+        self._before: dict[str, Figures] = {}
+        self._before_s = 0.0
+        self.trouble = ""
+        self.totals: dict[str, int] = {}
+
+    def look(self) -> list[Row]:
+        """A row per queue, with the rates since the last look.
+
+        :raises ClientError, NobodyAnswers: no node answers.
+        """
+        members = self._members
+        addresses = members.known() if self._everywhere else members.nodes[:1]
+        found = members.ask(addresses, self._asked)
+        self.trouble = "; ".join(f"{node}: {why}" for node, why in found.silent.items())
+        now_s = self._clock()
+        elapsed_s, self._before_s = now_s - self._before_s, now_s
+        self.totals = summed([info for _, info in found.of.values()])
+        return [
+            self._row(total(name, [seen[place] for seen, _ in found.of.values()]), elapsed_s)
+            for place, name in enumerate(self._queues)
+        ]
+
+    def _asked(self, node: Disque) -> tuple[list[Sample], dict[str, str]]:
+        return [sample(node, name) for name in self._queues], node.info("totals")
+
+    def _row(self, figures: Figures, elapsed_s: float) -> Row:
+        before = self._before.get(figures.name)
+        self._before[figures.name] = figures
+        return figures, rates(before, figures, elapsed_s)
+
+
+def summed(infos: list[dict[str, str]]) -> dict[str, int]:
+    """The totals of all nodes that report them; those of the original do not."""
+    found = {}
+    for name, joined in _TOTALS.items():
+        values = [int(info[name]) for info in infos if info.get(name, "").isdecimal()]
+        if values:
+            found[name] = joined(values)
+    return found
+
+
+@click.command("watch")
+@click.argument("queues", nargs=-1, required=True, metavar="QUEUE...")
+@click.option(
+    "-i",
+    "interval_s",
+    type=click.FloatRange(0.01, 86_400),
+    default=1.0,
+    show_default=True,
+    help="Seconds between two looks.",
+)
+@click.option("--count", "looks", type=click.IntRange(1), help="Stop after this many looks.")
+@click.option("--once", is_flag=True, help="Look once.")
+@click.option("--one-node", is_flag=True, help="Ask one node, not all of the cluster.")
+@click.option("--json", "as_json", is_flag=True, help="JSON documents, one per queue and look.")
+@output.as_csv
+@click.pass_obj
+def command(
+    options: Options,
+    queues: tuple[str, ...],
+    interval_s: float,
+    looks: int | None,
+    once: bool,
+    one_node: bool,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """Show length, age, rates, waiting clients and pause of each QUEUE until interrupted.
+
+    Figures are those of all nodes together. Below them, where nodes report it: how many jobs of all
+    queues wait, how many workers hold, and the age of the oldest one that waits. When the output is
+    not a terminal, a line per queue and look, with tabs.
+    """
+    with Members(options) as members:
+        watch = Watch(members, queues, not one_node)
+        rows = _looks(watch, 1 if once else looks, interval_s)
+        if as_json:
+            _documents(watch, rows)
+        elif as_csv:
+            _separated(watch, rows)
+        elif sys.stdout.isatty():
+            _live(watch, rows)
+        else:
+            _lines(watch, rows)
+
+
+def _looks(watch: Watch, looks: int | None, interval_s: float) -> Iterator[list[Row]]:
+    """The rows of each look; none when no node answered. At the first look, that is an error."""
+    for number in islice(count(), looks):
+        if number:
+            time.sleep(interval_s)
+        try:
+            yield watch.look()
+        except DisqueError as error:
+            if not number:
+                raise
+            watch.trouble = str(error)
+            yield []
+
+
+def _lines(watch: Watch, looks: Iterator[list[Row]]) -> None:
+    for number, rows in enumerate(looks):
+        if not number:
+            click.echo("\t".join(("time", *COLUMNS)))
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S")
+        for row in rows:
+            click.echo("\t".join((moment, *cells(*row))))
+        _complain(watch)
+
+
+def _documents(watch: Watch, looks: Iterator[list[Row]]) -> None:
+    for rows in looks:
+        moment = time.time()
+        for row in rows:
+            output.document({"time": moment, **values(*row)})
+        if watch.totals:
+            output.document({"time": moment, "totals": watch.totals})
+        _complain(watch)
+
+
+def _separated(watch: Watch, looks: Iterator[list[Row]]) -> None:
+    names = ("time", *values(Figures(""), Rates()))
+    for number, rows in enumerate(looks):
+        moment = time.time()
+        lines = [(moment, *values(*row).values()) for row in rows]
+        output.csv(names, lines, header=not number)
+        _complain(watch)
+
+
+def _complain(watch: Watch) -> None:
+    if watch.trouble:
+        click.echo(watch.trouble, err=True)
+
+
+def _summary(watch: Watch) -> str:
+    """The lines below the table."""
+    lines = [watch.trouble] if watch.trouble else []
+    if len(watch.totals) == len(_TOTALS):
+        queued, in_hand, oldest_s = (watch.totals[name] for name in _TOTALS)
+        lines.append(
+            f"all queues: {queued} waiting, the oldest for {oldest_s} s; {in_hand} in hand"
+        )
+    return "\n".join(lines)
+
+
+def _live(watch: Watch, looks: Iterator[list[Row]]) -> None:
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console()
+    with Live(console=console, auto_refresh=False) as live:
+        for rows in looks:
+            table = output.drawn(COLUMNS, [cells(*row) for row in rows])
+            live.update(Group(table, Text(_summary(watch), style="dim")), refresh=True)

@@ -1,0 +1,1 @@
+"""Verbs on the server, and help."""

@@ -1,0 +1,1 @@
+"""Verbs that work, and verbs on workers."""

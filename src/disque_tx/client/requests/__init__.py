@@ -1,0 +1,1 @@
+"""Requests and replies of all clients, without input and output."""

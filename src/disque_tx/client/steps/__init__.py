@@ -1,0 +1,1 @@
+"""What all clients do, as steps without input and output."""

@@ -1,0 +1,1 @@
+"""What all commands need: arguments, the registry, the server they run in, statistics."""

@@ -1,0 +1,1 @@
+"""Commands on the shared tables: policies and schedules."""

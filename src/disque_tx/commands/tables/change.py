@@ -1,0 +1,38 @@
+"""Changes that clients make to tables that all nodes have alike (cluster protocol, 21.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from disque_tx.commands.base.context import Server
+from disque_tx.core.nodes.duplicateids import standing_aside
+from disque_tx.core.tables.exchange import Exchange
+from disque_tx.core.tables.table import SharedTable
+from disque_tx.errors import CommandError
+from disque_tx.messages.tables import Register
+
+
+def change(
+    server: Server,
+    table: SharedTable,
+    save: Callable[[], None],
+    exchange: Exchange,
+    changes: list[Register],
+) -> None:
+    """Make changes, save them, and only then send them to other nodes.
+
+    Raises ``CommandError``, and changes nothing, on the later of two processes with one node ID,
+    and when they cannot be saved.
+    """
+    node = server.node
+    if node.membership.standing.aside:
+        raise standing_aside()
+    if not changes:
+        return
+    before = table.apply(changes, node.wall_us // 1_000_000)
+    try:
+        save()
+    except CommandError:
+        table.revert(before)
+        raise
+    exchange.announce(changes)

@@ -1,0 +1,207 @@
+"""SCHEDULE: the table of recurring jobs (client protocol, section 30)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.commands.base.arguments import integer
+from disque_tx.commands.base.context import Server
+from disque_tx.commands.base.registry import ANY, Subcommand, run_subcommand
+from disque_tx.commands.jobs.jobs import read_add_options
+from disque_tx.commands.tables.change import change
+from disque_tx.core.adding.adding import out_of_memory
+from disque_tx.core.base.client import Client
+from disque_tx.core.jobs.addrequest import AddRequest
+from disque_tx.core.node import Node
+from disque_tx.core.tables.calendar import EVERY, EVERY_S_MAX, NEVER
+from disque_tx.core.tables.definition import MISSED, SKIP, TEXT_BYTES_MAX, Definition
+from disque_tx.errors import CommandError, syntax_error
+from disque_tx.messages.tables import Register
+
+#: Occurrences that GET shows.
+_SHOWN: Final = 5
+_UNIQUE: Final = "UNIQUE is no option of a schedule: each of its occurrences is added once anyway"
+
+
+def schedule(server: Server, client: Client, argv: list[bytes]) -> None:
+    """SCHEDULE SET | LIST | GET | DEL | PAUSE | RESUME | RUN."""
+    refusal = CommandError("ERR", "Wrong SCHEDULE subcommand or number of arguments")
+    run_subcommand(_SUBCOMMANDS, server, client, argv, refusal)
+
+
+def _set(server: Server, client: Client, argv: list[bytes]) -> None:
+    """SET name <cron | EVERY s> [TZ zone] [MISSED what] QUEUE queue body [ADDJOB options]"""
+    node = server.node
+    wall_s = _now_s(node)
+    at: i64 = 4
+    text = argv[3]
+    if text.upper() == b"EVERY":
+        every_s = integer(argv[4])
+        if every_s < 1 or every_s > EVERY_S_MAX:
+            raise CommandError("ERR", f"EVERY takes 1 to {EVERY_S_MAX} seconds")
+        text = EVERY + b"%d" % every_s
+        at = 5
+    elif len(text) > TEXT_BYTES_MAX:
+        raise CommandError("ERR", f"Cron expression longer than {TEXT_BYTES_MAX} bytes")
+    zone, missed = b"", SKIP
+    while at + 1 < len(argv) and argv[at].upper() != b"QUEUE":
+        word = argv[at].upper()
+        if word == b"TZ":
+            zone = argv[at + 1]
+        elif word == b"MISSED":
+            missed = argv[at + 1].lower()
+            if missed not in MISSED:
+                raise CommandError("ERR", "MISSED is one of skip, one, all")
+        else:
+            raise syntax_error()
+        at += 2
+    if at + 2 >= len(argv):
+        raise syntax_error()
+    request = AddRequest(argv[at + 1], argv[at + 2])
+    read_add_options(request, argv, at + 3)
+    if request.unique is not None:
+        raise CommandError("ERR", _UNIQUE)
+    if not text.startswith(EVERY):
+        node.recurring.calendar.check(text, zone, int(wall_s))
+    elif zone:
+        raise CommandError("ERR", "TZ needs a cron expression: EVERY counts seconds")
+    wanted = Definition(text, zone, missed, request, wall_s)
+    _change(server, node.timetable.plan_set(argv[2], wanted, node.id))
+    client.replies.status(b"OK")
+
+
+def _now_s(node: Node) -> i64:
+    """What most clocks show, in seconds since 1970."""
+    return (node.wall_us // 1000 - node.clocks.ahead_ms) // 1000
+
+
+def _del(server: Server, client: Client, argv: list[bytes]) -> None:
+    """DEL name"""
+    node = server.node
+    changes = node.timetable.plan_del(argv[2], node.id, node.wall_us // 1_000_000)
+    _change(server, changes)
+    client.replies.integer(1 if changes else 0)
+
+
+def _pause(server: Server, client: Client, argv: list[bytes]) -> None:
+    """PAUSE name"""
+    _set_paused(server, client, argv[2], True)
+
+
+def _resume(server: Server, client: Client, argv: list[bytes]) -> None:
+    """RESUME name"""
+    _set_paused(server, client, argv[2], False)
+
+
+def _set_paused(server: Server, client: Client, name: bytes, paused: bool) -> None:
+    node = server.node
+    wall_s = _now_s(node)
+    changes = node.timetable.plan_pause(name, paused, node.id, wall_s)
+    _change(server, changes)
+    client.replies.integer(len(changes))
+
+
+def _change(server: Server, changes: list[Register]) -> None:
+    node = server.node
+    save, exchange = server.control.save_schedules, node.recurring.exchange
+    change(server, node.timetable, save, exchange, changes)
+
+
+def _run(server: Server, client: Client, argv: list[bytes]) -> None:
+    """RUN name"""
+    node = server.node
+    definition = node.timetable.find(argv[2])
+    if node.memory.level() > 1:
+        raise out_of_memory()
+    node.add_job(client, definition.new_request())
+
+
+def _list(server: Server, client: Client, argv: list[bytes]) -> None:
+    """LIST"""
+    names = server.node.timetable.names()
+    client.replies.array(len(names))
+    for name in names:
+        _show(server, client, name, 1)
+
+
+def _get(server: Server, client: Client, argv: list[bytes]) -> None:
+    """GET name"""
+    server.node.timetable.find(argv[2])
+    _show(server, client, argv[2], _SHOWN)
+
+
+def _show(server: Server, client: Client, name: bytes, count: i64) -> None:
+    """All there is to know about a schedule, with so many occurrences to come."""
+    node, replies = server.node, client.replies
+    definition = node.timetable.definitions[name]
+    upcoming = node.recurring.find(name)
+    request = definition.request
+    replies.mapping(12)
+    _field(client, b"name", name)
+    _field(client, b"when", definition.text)
+    _field(client, b"zone", definition.zone if definition.zone else b"UTC")
+    _field(client, b"missed", definition.missed)
+    _field(client, b"state", b"paused" if definition.paused else b"on")
+    _field(client, b"queue", request.queue)
+    _field(client, b"body", request.body)
+    options = _options(request)
+    replies.bulk(b"options")
+    replies.array(len(options))
+    for word in options:
+        replies.bulk(word)
+    replies.bulk(b"last")
+    replies.integer(node.timetable.last_s(name))
+    replies.bulk(b"next")
+    times = [] if definition.paused else _times(server, definition, name, count)
+    replies.array(len(times))
+    for time_s in times:
+        replies.integer(time_s)
+    _field(client, b"node", node.recurring.maker(name))
+    _field(client, b"error", upcoming.error.encode() if upcoming is not None else b"")
+
+
+def _field(client: Client, name: bytes, value: bytes) -> None:
+    client.replies.bulk(name)
+    client.replies.bulk(value)
+
+
+def _times(server: Server, definition: Definition, name: bytes, count: i64) -> list[int]:
+    """When the next occurrences are, in seconds since 1970."""
+    node = server.node
+    times: list[int] = []
+    time_s: i64 = node.recurring.position_s(name, node.wall_us)
+    while len(times) < count:
+        time_s = definition.recurrence.after(node.recurring.calendar, time_s)
+        if time_s == NEVER:
+            break
+        times.append(int(time_s))
+    return times
+
+
+def _options(request: AddRequest) -> list[bytes]:
+    """The options of ADDJOB that were given."""
+    words: list[bytes] = []
+    numbers = (
+        (b"REPLICATE", request.replicate),
+        (b"TTL", request.ttl_s),
+        (b"RETRY", request.retry_s),
+        (b"DELAY", request.delay_s),
+        (b"MAXLEN", request.maxlen),
+    )
+    for name, number in numbers:
+        if number >= 0:
+            words += [name, b"%d" % number]
+    return [*words, b"ASYNC"] if request.asynchronous else words
+
+
+_SUBCOMMANDS: Final = {
+    b"set": Subcommand(_set, 7, ANY),
+    b"list": Subcommand(_list, 2, 2),
+    b"get": Subcommand(_get, 3, 3),
+    b"del": Subcommand(_del, 3, 3),
+    b"pause": Subcommand(_pause, 3, 3),
+    b"resume": Subcommand(_resume, 3, 3),
+    b"run": Subcommand(_run, 3, 3),
+}

@@ -1,0 +1,116 @@
+"""The counts of queues at this node: QCOUNT, and the rows of QLIST."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.base.bounds import QUEUE_BYTES_MAX
+from disque_tx.core.policies.settings import dead_queue
+from disque_tx.core.state.state import State
+
+#: The numbers of a row, behind its name.
+NUMBERS: Final = (
+    *(b"queued", b"delayed", b"backoff", b"in-hand", b"dead", b"blocked-clients"),
+    *(b"oldest-ms", b"in-per-s", b"out-per-s", b"loaded"),
+)
+#: The number that is no sum over nodes.
+_OLDEST: Final = 6
+#: Digits of a number that another node reports.
+_DIGITS_MAX: Final = 18
+
+
+class QueueCounts:
+    """One queue, at one node or at several. ``numbers``: in the order of :data:`NUMBERS`; rates in
+    jobs per 1,000 seconds.
+
+    ``dead`` is how many dead letters are queued in the queue that the policy names for them.
+    ``loaded`` is how many jobs came from the log, and are in none of these places yet.
+    ``oldest-ms`` is for how long the first job of the queue has been queued, 0 without one.
+    """
+
+    __slots__ = ("name", "numbers")
+
+    def __init__(self, name: bytes, numbers: list[int]) -> None:
+        self.name: bytes = name
+        self.numbers: list[int] = numbers
+
+    def add(self, numbers: list[int]) -> None:
+        """Add what another node counts: each job is counted by the one node that has it in its
+        queue, waits for its delay or backoff, gave it to a client, or loaded it."""
+        for place in range(len(NUMBERS)):
+            mine, other = self.numbers[place], numbers[place]
+            self.numbers[place] = max(mine, other) if place == _OLDEST else mine + other
+
+    def words(self) -> list[bytes]:
+        """As words of a report: the name, and the numbers."""
+        return [self.name, *[b"%d" % number for number in self.numbers]]
+
+
+def number_of(word: bytes) -> i64:
+    """A number that another node reports, -1 for anything else."""
+    return int(word) if word.isdigit() and len(word) <= _DIGITS_MAX else -1
+
+
+def rows_of(words: list[bytes]) -> list[QueueCounts] | None:
+    """The rows of a report; ``None`` if it is none."""
+    size = len(NUMBERS) + 1
+    if len(words) % size:
+        return None
+    rows: list[QueueCounts] = []
+    for start in range(0, len(words), size):
+        numbers: list[int] = []
+        for word in words[start + 1 : start + size]:
+            number = number_of(word)
+            if number < 0:
+                return None
+            numbers.append(int(number))
+        rows.append(QueueCounts(words[start], numbers))
+    return rows
+
+
+class Counts:
+    """Counts what is kept: nothing is walked."""
+
+    def __init__(self, state: State) -> None:
+        self._queues = state.queues
+        self._tallies = state.jobs.tallies
+        self._policies = state.policies
+
+    def of(self, name: bytes, now_ms: i64) -> QueueCounts:
+        """One queue, which need not exist."""
+        queued: i64 = 0
+        blocked: i64 = 0
+        oldest_ms: i64 = 0
+        in_milli: i64 = 0
+        out_milli: i64 = 0
+        queue = self._queues.get(name)
+        if queue is not None:
+            queued = queue.jobs.size
+            blocked = queue.blocked()
+            in_milli, out_milli = queue.milli_per_s(now_ms)
+            first = queue.jobs.first()
+            if first is not None:
+                oldest_ms = now_ms - first.moved_ms
+        delayed, backoff, in_hand, loaded = self.elsewhere(name)
+        numbers: list[int] = [
+            *(queued, delayed, backoff, in_hand, self._dead(name), blocked),
+            *(oldest_ms, in_milli, out_milli, loaded),
+        ]
+        return QueueCounts(name, numbers)
+
+    def elsewhere(self, name: bytes) -> tuple[i64, i64, i64, i64]:
+        """The jobs of a queue that are not in it: delayed, in backoff, in the hands of clients,
+        loaded from the log."""
+        tally = self._tallies.get(name)
+        if tally is None:
+            return 0, 0, 0, 0
+        return tally.delayed, tally.backoff, tally.in_hand, tally.loaded
+
+    def _dead(self, name: bytes) -> i64:
+        if len(name) > QUEUE_BYTES_MAX and self._tallies.get(name) is None:
+            return 0  # no policy is looked for; of names that were made up there is no end
+        policy = self._policies.of(name)
+        queue = self._queues.get(dead_queue(name) if policy is None else policy.dead_queue)
+        return 0 if queue is None else queue.jobs.size

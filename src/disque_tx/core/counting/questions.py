@@ -1,0 +1,158 @@
+"""Questions to other nodes: sent to those that can answer, for a second (cluster protocol, section
+21.4).
+
+A node that has not shown that it knows these messages is never sent one; it counts as missing, like
+one that did not answer in time.
+
+A question that changes something must not be acted on after its time: it may have waited in a
+connection that was cut off, while clients went on. The node that gets it answers ``TIME`` and what
+its own clock shows, and gets the question again with the time until which it holds, by that clock.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.base.schedule import Schedule
+from disque_tx.core.counting.counts import number_of
+from disque_tx.core.counting.dialects import question_for, widened
+from disque_tx.core.state.state import State
+from disque_tx.messages.bus import CAN_LOADED, CAN_QUERY, QUERY, QueryMessage
+from disque_tx.messages.nodes import HANDSHAKE, NodeEntry
+from disque_tx.messages.records import Linked
+
+#: For how long answers are waited for.
+TIMEOUT_MS: Final = 1_000
+#: Who is asked: nobody else, all other nodes, the other processes of this daemon.
+HERE: Final = 0
+EVERYWHERE: Final = 1
+PROCESSES: Final = 2
+#: The answer of a node that wants to know how long the question holds: this and a time.
+TIME: Final = b"TIME"
+
+
+class Asker:
+    """Gets the answers of other nodes."""
+
+    __slots__ = ()
+
+    def answer(self, words: list[bytes]) -> bool:
+        """The answer of one node; ``False`` if it is none."""
+        raise NotImplementedError
+
+    def all_answered(self, missing: list[bytes]) -> None:
+        """No more answers will come. ``missing``: IDs of the nodes without one, in order."""
+        raise NotImplementedError
+
+
+class Question(Linked):
+    """One that is under way. ``waiting``: nodes that have not answered; ``missing``: those that
+    cannot, or answered nonsense; ``limited``: those that know until when it holds;
+    ``older``: those that do not count loaded jobs."""
+
+    __slots__ = ("asker", "end_ms", "limited", "missing", "number", "older", "waiting", "words")
+
+    def __init__(self, number: i64, words: list[bytes], asker: Asker, end_ms: i64) -> None:
+        super().__init__()
+        self.number: i64 = number
+        self.words: list[bytes] = words
+        self.asker: Asker = asker
+        self.end_ms: i64 = end_ms
+        self.limited: set[bytes] = set()
+        self.older: set[bytes] = set()
+        self.waiting: set[bytes] = set()
+        self.missing: list[bytes] = []
+
+
+class Questions:
+    """Those of this node that are under way."""
+
+    def __init__(self, state: State) -> None:
+        self._membership = state.membership
+        self._peers = state.peers
+        self._open: dict[int, Question] = {}
+        self._timeouts: Schedule[Question] = Schedule()
+        self._last: i64 = 0
+
+    def ask(self, words: list[bytes], asker: Asker, scope: i64, now_ms: i64) -> None:
+        """Ask the other nodes of this scope that can answer."""
+        self._last += 1
+        question = Question(self._last, words, asker, now_ms + TIMEOUT_MS)
+        siblings = self._membership.siblings
+        for entry in self._membership.nodes.values():
+            if entry is self._membership.myself or entry.flags & HANDSHAKE:
+                continue
+            if scope == PROCESSES and entry.id not in siblings:
+                continue
+            shared = self._shared_features(entry)
+            form: list[bytes] = []
+            if shared & CAN_QUERY:
+                form = question_for(words, shared & CAN_LOADED != 0)
+            if not form:
+                question.missing.append(entry.id)
+                continue
+            question.waiting.add(entry.id)
+            if not shared & CAN_LOADED:
+                question.older.add(entry.id)
+            self._peers.send(entry.id, QueryMessage(QUERY, question.number, form))
+        if scope == PROCESSES:
+            nodes = self._membership.nodes
+            question.missing += [one for one in siblings if one not in nodes]
+        if question.waiting:
+            self._open[int(question.number)] = question
+            self._timeouts.add(question, question.end_ms)
+        else:
+            asker.all_answered(sorted(question.missing))
+
+    def _shared_features(self, entry: NodeEntry) -> i64:
+        """What this node can do, and the other one has shown on the link to it."""
+        link = entry.link
+        return 0 if link is None else link.features & self._membership.features
+
+    def answered(self, sender: bytes, message: QueryMessage, now_ms: i64) -> None:
+        """REPORT: the answer of one node."""
+        question = self._open.get(int(message.number))
+        if question is None or sender not in question.waiting:
+            return
+        if self._asked_for_time(question, sender, message.words, now_ms):
+            return
+        question.waiting.remove(sender)
+        words = message.words
+        if sender in question.older:
+            words = widened(question.words[0], words)
+        if not question.asker.answer(words):
+            question.missing.append(sender)
+        if not question.waiting:
+            self._timeouts.remove(question)
+            self._close(question)
+
+    def _asked_for_time(
+        self, question: Question, sender: bytes, words: list[bytes], now_ms: i64
+    ) -> bool:
+        """Whether the answer is ``TIME``; the node gets the question again, once."""
+        if len(words) != 2 or words[0] != TIME or sender in question.limited:
+            return False
+        there_ms = number_of(words[1])
+        if there_ms < 0:
+            return False
+        question.limited.add(sender)
+        until_ms = there_ms + question.end_ms - now_ms
+        form = question_for(question.words, sender not in question.older)
+        again = [*form, b"%d" % until_ms]
+        self._peers.send(sender, QueryMessage(QUERY, question.number, again))
+        return True
+
+    def _close(self, question: Question) -> None:
+        del self._open[int(question.number)]
+        question.asker.all_answered(sorted([*question.missing, *question.waiting]))
+
+    def next_due_ms(self) -> i64:
+        """When :meth:`run_due` has something to do next, -1 for never."""
+        return self._timeouts.next_ms()
+
+    def run_due(self, now_ms: i64, limit: i64) -> None:
+        """Wait no longer for answers that are late."""
+        for question in self._timeouts.due(now_ms, limit):
+            self._close(question)

@@ -1,0 +1,325 @@
+"""QCOUNT, QLIST, QFLUSH and WAITJOB on the node: at once, in slices, or with other nodes.
+
+A question is a list of words, the same for this node and for others:
+
+1. ``COUNT`` name …: the numbers of these queues.
+2. ``LIST`` pattern, order, number of rows, key and name of the row before (empty: none).
+3. ``FLUSH`` name, bits of states; from another node with the time until which it may begin.
+
+What nodes that do not count loaded jobs understand instead is in
+:mod:`disque_tx.core.counting.dialects`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.base.client import BLOCKED_TASK, REPLY_OFF, Client
+from disque_tx.core.counting.answers import Answer, CountAnswer, FlushAnswer, ListAnswer
+from disque_tx.core.counting.counts import Counts, number_of
+from disque_tx.core.counting.dialects import narrowed, understood
+from disque_tx.core.counting.flushing import FLUSH_ANY, Flushing
+from disque_tx.core.counting.listing import SORTS, Listing, ListRequest
+from disque_tx.core.counting.questions import HERE, TIME, Asker, Questions
+from disque_tx.core.counting.task import Receiver
+from disque_tx.core.delivery.acks import Acks
+from disque_tx.core.queues.waiters import Waiters
+from disque_tx.core.state.state import State
+from disque_tx.errors import CommandError
+from disque_tx.messages.bus import CAN_LOADED, QUERY, REPORT, QueryMessage
+from disque_tx.messages.nodes import NodeEntry
+from disque_tx.messages.records import ACKED
+from disque_tx.messages.tables import PATTERN_BYTES_MAX
+
+#: Rows of one QLIST, and thus queues of one question.
+ROWS_MAX: Final = 1_000
+#: Long requests under way at one node, those of other nodes included.
+_TASKS_MAX: Final = 1_000
+_QUESTIONS_PER_TURN: Final = 1_000
+_DIGITS_MAX: Final = 19
+
+
+class Overview:
+    """Answers questions about queues. ``counts``: those of this node."""
+
+    def __init__(self, state: State, acks: Acks) -> None:
+        self._state = state
+        self._acks = acks
+        self._jobs = state.jobs
+        self._waiters = state.waiters
+        self._peers = state.peers
+        self._slices = state.slices
+        self.counts = Counts(state)
+        self._questions = Questions(state)
+        self._now_ms: i64 = 0
+
+    # -- commands ----------------------------------------------------------------------------
+
+    def count_jobs(self, client: Client, name: bytes, scope: i64, now_ms: i64) -> None:
+        """QCOUNT: how many jobs of a queue there are, and where they stand."""
+        self._begin(client, CountAnswer(name), [b"COUNT", name], scope, now_ms)
+
+    def list_queues(self, client: Client, request: ListRequest, scope: i64, now_ms: i64) -> None:
+        """QLIST: the queues, a page of them."""
+        words = [b"LIST", request.pattern, b"%d" % request.sort, b"%d" % request.count]
+        if request.after is not None:
+            words += [b"%d" % request.after[0], request.after[1]]
+        self._begin(client, ListAnswer(request, scope != HERE), words, scope, now_ms)
+
+    def flush_queue(
+        self, client: Client, name: bytes, states: i64, scope: i64, details: bool, now_ms: i64
+    ) -> None:
+        """QFLUSH: end the jobs of a queue."""
+        words = [b"FLUSH", name, b"%d" % states]
+        self._begin(client, FlushAnswer(details), words, scope, now_ms)
+
+    def wait_for_job(self, client: Client, job_id: bytes, timeout_ms: i64, now_ms: i64) -> None:
+        """WAITJOB: answer once a job has ended. Raises ``CommandError`` NOJOB for one that is not
+        known here."""
+        job = self._jobs.get(job_id)
+        if job is None:
+            maker = job_id[2:10].decode("latin-1")
+            raise CommandError(
+                "NOJOB",
+                "Job not known in the context of this node."
+                f" It was made by the node whose ID begins with {maker}.",
+            )
+        if job.state == ACKED:
+            client.replies.status(b"ACKED")
+        else:
+            self._waiters.wait_for_ending(client, job_id, timeout_ms, now_ms)
+
+    def _begin(
+        self, client: Client, answer: Answer, words: list[bytes], scope: i64, now_ms: i64
+    ) -> None:
+        if self._slices.count() >= _TASKS_MAX:
+            raise CommandError("ERR", "Too many long requests are under way, try again later")
+        self._now_ms = now_ms
+        Gathering(self, self._waiters, client, answer, scope).begin(words)
+
+    # -- work --------------------------------------------------------------------------------
+
+    def ask_others(self, words: list[bytes], asker: Asker, scope: i64) -> None:
+        """Ask the other nodes of this scope."""
+        self._questions.ask(words, asker, scope, self._now_ms)
+
+    def perform(self, words: list[bytes], receiver: Receiver) -> bool:
+        """Answer a question of this node or of another one; ``False`` if it is none."""
+        kind = words[0] if words else b""
+        if kind == b"COUNT" and len(words) <= ROWS_MAX + 1:
+            rows: list[bytes] = []
+            for name in words[1:]:
+                rows += self.counts.of(name, self._now_ms).words()
+            receiver.result(rows)
+            return True
+        if kind == b"LIST" and len(words) in (4, 6):
+            request = _list_request(words)
+            if request is None:
+                return False
+            self._slices.add(Listing(self._state, self.counts, request, receiver))
+            return True
+        if kind == b"FLUSH" and len(words) == 3:
+            states = _number(words[2], FLUSH_ANY)
+            if states < 1:
+                return False
+            self._slices.add(Flushing(self._state, self._acks, words[1], states, receiver))
+            return True
+        return False
+
+    def now_ms(self) -> i64:
+        """The time of the turn."""
+        return self._now_ms
+
+    # -- other nodes, and time ---------------------------------------------------------------
+
+    def receive(self, sender: NodeEntry, message: QueryMessage, now_ms: i64) -> None:
+        """QUERY, REPORT."""
+        self._now_ms = now_ms
+        if message.type != QUERY:
+            self._questions.answered(sender.id, message, now_ms)
+        elif self._slices.count() < _TASKS_MAX:
+            link = sender.link
+            older = link is not None and link.features != 0 and not link.features & CAN_LOADED
+            words, narrow = understood(message.words, older)
+            kind = words[0] if narrow else b""
+            self._asked(words, _Reporting(self, sender.id, message.number, kind))
+
+    def _asked(self, words: list[bytes], receiver: Receiver) -> None:
+        """A question of another node. One that changes something needs a time."""
+        if words[:1] == [b"FLUSH"]:
+            if len(words) == 3:
+                receiver.result([TIME, b"%d" % self._now_ms])
+                return
+            if len(words) != 4 or number_of(words[3]) < self._now_ms:
+                return
+            words = words[:3]
+        self.perform(words, receiver)
+
+    def report(self, node_id: bytes, number: i64, words: list[bytes]) -> None:
+        """Send the answer to a question of another node."""
+        self._peers.send(node_id, QueryMessage(REPORT, number, words))
+
+    def next_due_ms(self, now_ms: i64) -> i64:
+        """When :meth:`run_due` has something to do next, -1 for never."""
+        due_ms = self._questions.next_due_ms()
+        if self._slices.busy() and (due_ms < 0 or due_ms > now_ms):
+            return now_ms + 1
+        return due_ms
+
+    def run_due(self, now_ms: i64) -> None:
+        """Go on with long requests, and end questions that took too long."""
+        self._now_ms = now_ms
+        if self._slices.busy():
+            self._slices.run(now_ms)
+        self._questions.run_due(now_ms, _QUESTIONS_PER_TURN)
+
+
+def _list_request(words: list[bytes]) -> ListRequest | None:
+    sort, count = _number(words[2], len(SORTS) - 1), _number(words[3], ROWS_MAX)
+    if sort < 0 or count < 1 or len(words[1]) > PATTERN_BYTES_MAX:
+        return None
+    after: tuple[int, bytes] | None = None
+    if len(words) == 6:
+        digits = words[4].removeprefix(b"-")
+        if not digits.isdigit() or len(digits) > _DIGITS_MAX:
+            return None
+        after = (int(words[4]), words[5])
+    return ListRequest(words[1], sort, count, after)
+
+
+def _number(word: bytes, most: i64) -> i64:
+    """A number from 0 to ``most``, -1 for anything else."""
+    if not word.isdigit() or len(word) > 9:
+        return -1
+    number = int(word)
+    return number if number <= most else -1
+
+
+class _Reporting(Receiver):
+    """Sends the result to the node that asked. ``narrow``: the kind of the question, if the rows
+    must have no number of loaded jobs."""
+
+    __slots__ = ("_narrow", "_node", "_number", "_overview")
+
+    def __init__(self, overview: Overview, node: bytes, number: i64, narrow: bytes) -> None:
+        self._narrow = narrow
+        self._overview = overview
+        self._node = node
+        self._number = number
+
+    def result(self, words: list[bytes]) -> None:
+        if self._narrow:
+            words = narrowed(self._narrow, words)
+        self._overview.report(self._node, self._number, words)
+
+    def gone(self) -> bool:
+        return False
+
+
+class _Others(Asker):
+    """Passes on what other nodes answer."""
+
+    __slots__ = ("_gathering",)
+
+    def __init__(self, gathering: Gathering) -> None:
+        self._gathering = gathering
+
+    def answer(self, words: list[bytes]) -> bool:
+        return self._gathering.taken(words)
+
+    def all_answered(self, missing: list[bytes]) -> None:
+        self._gathering.others_done(missing)
+
+
+class Gathering(Receiver):
+    """The answer to one request of a client, from the results of this node and of others. The
+    client is blocked only if they are not there at once."""
+
+    __slots__ = (
+        "_answer",
+        "_client",
+        "_here",
+        "_missing",
+        "_nodes",
+        "_others",
+        "_overview",
+        "_scope",
+        "_wait",
+        "_waiters",
+    )
+
+    def __init__(
+        self,
+        overview: Overview,
+        waiters: Waiters,
+        client: Client,
+        answer: Answer,
+        scope: i64,
+    ) -> None:
+        self._overview = overview
+        self._waiters = waiters
+        self._client = client
+        self._answer = answer
+        self._scope: i64 = scope
+        self._wait: i64 = 0
+        self._nodes: i64 = 0
+        self._missing: list[bytes] = []
+        # Whether the results of this node, and of the others, are still to come.
+        self._here: bool = False
+        self._others: bool = False
+
+    def begin(self, words: list[bytes]) -> None:
+        """Ask; if not all results are there at once, the client waits."""
+        self._ask(words)
+        if self._here or self._others:
+            self._wait = self._waiters.wait_for_task(self._client)
+
+    def _ask(self, words: list[bytes]) -> None:
+        self._nodes = 0
+        self._missing = []
+        self._here = True
+        self._others = self._scope != HERE
+        if self._others:
+            self._overview.ask_others(words, _Others(self), self._scope)
+        self._overview.perform(words, self)
+
+    def result(self, words: list[bytes]) -> None:
+        self._here = False
+        self.taken(words)
+        self._finish()
+
+    def taken(self, words: list[bytes]) -> bool:
+        """The result of one node; ``False`` if it is none."""
+        taken = self._answer.take(words)
+        if taken:
+            self._nodes += 1
+        return taken
+
+    def others_done(self, missing: list[bytes]) -> None:
+        """All other nodes have answered, or will not."""
+        self._others = False
+        self._missing = missing
+        self._finish()
+
+    def gone(self) -> bool:
+        client = self._client
+        return client.blocked != BLOCKED_TASK or client.blocked_number != self._wait
+
+    def _finish(self) -> None:
+        if self._here or self._others:
+            return
+        more = self._answer.next_words()
+        if more:
+            self._ask(more)
+            return
+        client = self._client
+        waited = self._wait != 0
+        if waited and self.gone():
+            return
+        if not waited or client.reply_mode != REPLY_OFF:
+            now_ms = self._overview.now_ms()
+            self._answer.write(client.replies, self._nodes, self._missing, now_ms)
+        if waited:
+            self._waiters.answered(client)

@@ -1,0 +1,70 @@
+"""Jobs that come from other nodes (cluster protocol, section 5).
+
+A received job lives as long as its message says, counted from now; RETRY and DELAY start again. IDs
+of holders are kept even if this node does not know them (yet): they are looked up when a message is
+to be sent to them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.delivery.delivery import Delivery
+from disque_tx.core.jobs.job import Job, whole_life_s
+from disque_tx.core.state.state import State
+from disque_tx.messages.records import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, JobRecord
+
+ETIME_MAX: Final = 4_294_967_295
+#: Lists of holders remembered, so that the jobs of a cluster share theirs.
+_LISTS_MAX: Final = 4_096
+
+
+class Arrivals:
+    """Makes jobs of received records."""
+
+    def __init__(self, state: State, delivery: Delivery) -> None:
+        self._queues = state.queues
+        self._membership = state.membership
+        self._delivery = delivery
+        self._lists: dict[tuple[bytes, ...], tuple[bytes, ...]] = {}
+
+    def job(self, record: JobRecord, life_s: i64, now_ms: i64, wall_us: i64) -> Job:
+        """The job, active and registered nowhere."""
+        queue = self._queues.get(record.queue)
+        job = Job(
+            record.id,
+            record.queue if queue is None else queue.name,
+            record.body,
+            self.shared(record.nodes),
+            record.ctime,
+            min(wall_us // 1_000_000 + life_s, ETIME_MAX),
+            delay_s=record.delay_s,
+            retry_s=record.retry_s,
+            repl=i64(record.repl),
+        )
+        job.state = ACTIVE
+        job.flags = (record.flags & ~BCAST_WILLQUEUE) | BCAST_QUEUED
+        job.nacks = record.nacks
+        job.deliveries = record.deliveries
+        job.expire_ms = now_ms + life_s * 1000
+        job.life_ms = whole_life_s(job.id, life_s) * 1000
+        if job.retry_s > 0:
+            job.flags |= BCAST_WILLQUEUE
+            job.qtime_ms = self._delivery.requeue_ms(job, now_ms) + job.delay_s * 1000
+        return job
+
+    def shared(self, nodes: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """The one tuple that all jobs with these holders use."""
+        known = self._lists.get(nodes)
+        if known is not None:
+            return known
+        if nodes == self._membership.only_me:
+            return self._membership.only_me
+        if len(self._lists) >= _LISTS_MAX:
+            self._lists.clear()
+        table = self._membership.nodes
+        known = tuple([table[node].id if node in table else node for node in nodes])
+        self._lists[known] = known
+        return known

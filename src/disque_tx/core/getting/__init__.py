@@ -1,0 +1,1 @@
+"""GETJOB: clients wait, other nodes are asked, leases run out."""

@@ -1,0 +1,219 @@
+"""Jobs move to where they are wanted (cluster protocol, sections 11.3 to 11.5).
+
+1. A client finds a queue empty: all nodes are asked for one job of it, at once and then at growing
+   intervals for as long as a client waits.
+2. Nodes that gave lately are asked for more, often, and as many as would last about a second.
+3. Who is asked gives from the head of the queue, half of it at the most, unless it is importing
+   itself. It keeps its copy as one of the holders, and the receiver becomes one.
+4. A node above 95 % of its memory asks for nothing.
+5. A job with RETRY 0 is not kept: it moves, and a message that moves it is taken once.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.adding.replication import life_s
+from disque_tx.core.base.schedule import Schedule
+from disque_tx.core.delivery.acks import Acks
+from disque_tx.core.delivery.arrival import Arrivals
+from disque_tx.core.delivery.delivery import Delivery
+from disque_tx.core.jobs.job import Job, valid_id
+from disque_tx.core.queues.demand import ImportSchedule
+from disque_tx.core.queues.endings import MOVED
+from disque_tx.core.queues.queues import PAUSE_OUT, Queue
+from disque_tx.core.state.state import State
+from disque_tx.messages import events
+from disque_tx.messages.bus import NEEDJOBS, YOURJOBS, JobsMessage, QueueSignal
+from disque_tx.messages.nodes import NodeEntry
+from disque_tx.messages.records import ACKED, ACTIVE, BCAST_QUEUED, JobRecord
+
+#: Jobs per message; the original crashes when it is asked for more.
+JOBS_MAX: Final = 100
+#: Bytes of bodies after which a message takes no further job.
+BYTES_MAX: Final = 8 * 1024 * 1024
+_QUEUES_PER_RUN: Final = 1_000
+#: How long a queue that may not import now is left alone.
+_LATER_MS: Final = 2_000
+
+
+class Parcel:
+    """Jobs for one node. ``size``: bytes of bodies. ``moved``: those that are not kept here."""
+
+    __slots__ = ("jobs", "lives_s", "moved", "receiver", "size")
+
+    def __init__(self, receiver: NodeEntry) -> None:
+        self.receiver: NodeEntry = receiver
+        self.jobs: list[JobRecord] = []
+        self.lives_s: list[int] = []
+        self.moved: list[Job] = []
+        self.size: i64 = 0
+
+
+class Federation:
+    """Asks for jobs, gives them, takes them. ``wanting``: queues at which clients wait, by when
+    nodes are asked again. ``given``: what other nodes got lately."""
+
+    def __init__(self, state: State, delivery: Delivery, arrivals: Arrivals, acks: Acks) -> None:
+        self.wanting: Schedule[Queue] = Schedule()
+        self.given = state.given
+        self._jobs = state.jobs
+        self._queues = state.queues
+        self._delivery = delivery
+        self._arrivals = arrivals
+        self._acks = acks
+        self._membership = state.membership
+        self._outbox = state.outbox
+        self._peers = state.peers
+        self._received = state.received
+        self._limits = state.limits
+        self._memory = state.memory
+        self._matching = state.matching
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def want(self, queue: Queue, now_ms: i64) -> None:
+        """A client found nothing in the queue, and perhaps waits."""
+        self._ask(queue, now_ms, False)
+        self._again(queue, now_ms)
+
+    def emptied(self, queue: Queue, now_ms: i64) -> None:
+        """The last job of the queue was taken."""
+        if queue.import_rate(now_ms) > 0:
+            self._ask(queue, now_ms, True)
+            self._again(queue, now_ms)
+
+    def _ask(self, queue: Queue, now_ms: i64, emptied: bool) -> None:
+        if self._membership.leaving or self._memory.is_full() or queue.paused & PAUSE_OUT:
+            return
+        if self._limits.hold_back(queue.name, now_ms):
+            return
+        imports = queue.imports
+        if imports is None:
+            imports = queue.imports = ImportSchedule(now_ms)
+        givers = imports.recent_givers(now_ms)
+        request = imports.request(len(givers), now_ms)
+        if imports.may_ask_all(now_ms):
+            imports.asked_all_ms = now_ms
+            # Without any receiver, the intervals need not grow.
+            if self._peers.broadcast(QueueSignal(NEEDJOBS, queue.name, 1)):
+                imports.all_attempts += 1
+        if givers and (emptied or imports.may_ask_givers(now_ms)):
+            imports.asked_givers_ms = now_ms
+            imports.givers_attempts += 1
+            message = QueueSignal(NEEDJOBS, queue.name, request)
+            for giver in givers:
+                self._peers.send(giver, message)
+
+    def _again(self, queue: Queue, now_ms: i64) -> None:
+        """If a client waits at the queue, ask again when it is time."""
+        self.wanting.remove(queue)
+        if not queue.waiters:
+            return
+        imports = queue.imports
+        idle = imports is None or self._membership.leaving or queue.paused & PAUSE_OUT != 0
+        at_ms = now_ms + _LATER_MS if idle or imports is None else imports.next_ms(now_ms)
+        self.wanting.add(queue, at_ms)
+
+    def next_due_ms(self) -> i64:
+        """When :meth:`run_due` has something to do next, -1 for never."""
+        return self.wanting.next_ms()
+
+    def run_due(self, now_ms: i64) -> None:
+        """Ask again for the queues at which clients still wait."""
+        for queue in self.wanting.due(now_ms, _QUEUES_PER_RUN):
+            if queue.waiters:
+                self._ask(queue, now_ms, False)
+            self._again(queue, now_ms)
+
+    # -- giving ------------------------------------------------------------------------------
+
+    def give(self, sender: NodeEntry, message: QueueSignal, now_ms: i64) -> None:
+        """NEEDJOBS: give some, if there are any and the sender can be reached."""
+        queue = self._queues.get(message.queue)
+        if queue is None or queue.jobs.size == 0 or queue.paused & PAUSE_OUT:
+            return
+        if sender.link is None or queue.import_rate(now_ms) > 0:
+            return
+        count = max(1, min(message.aux, JOBS_MAX))
+        if queue.jobs.size < 2 * count:
+            count = max(1, queue.jobs.size // 2)
+        parcel = Parcel(sender)
+        while len(parcel.jobs) < count and parcel.size < BYTES_MAX:
+            if not self.pack(parcel, queue, now_ms):
+                break
+        self.send(parcel)
+
+    def pack(self, parcel: Parcel, queue: Queue, now_ms: i64) -> bool:
+        """Put the next job of a queue into a parcel; ``False`` if there is none."""
+        job = self._delivery.fetch(queue, now_ms)
+        if job is None:
+            return False
+        receiver = parcel.receiver.id
+        if job.retry_s == 0:
+            parcel.moved.append(job)
+        else:
+            self._jobs.merge_holders(job, (receiver,))
+            self.given.note(job, receiver, now_ms)
+        if self._outbox.events is not None:
+            self._outbox.events.moved(events.EXPORTED, job, receiver)
+        parcel.jobs.append(job)
+        parcel.lives_s.append(life_s(job, now_ms))
+        parcel.size += job.body_bytes
+        return True
+
+    def send(self, parcel: Parcel) -> None:
+        """Send a parcel, if there is anything in it."""
+        if parcel.jobs:
+            message = JobsMessage(YOURJOBS, parcel.jobs, parcel.lives_s)
+            self._peers.send_once(parcel.receiver, message)
+        for job in parcel.moved:
+            if self._jobs.endings.watched:
+                self._jobs.endings.note(job.id, MOVED)
+            self._delivery.remove(job)
+
+    # -- taking ------------------------------------------------------------------------------
+
+    def take(
+        self, sender: NodeEntry, message: JobsMessage, late: bool, now_ms: i64, wall_us: i64
+    ) -> None:
+        """YOURJOBS: queue what came; if ``late``, only what its sender did not keep."""
+        first = self._received.first(message)
+        for place in range(len(message.jobs)):
+            record = message.jobs[place]
+            if not valid_id(record.id) or (record.retry_s == 0 and not first):
+                continue
+            job = self._jobs.get(record.id)
+            fresh = job is None
+            if job is not None and job.state == ACKED:
+                self._acks.send_setack(job, sender.id)
+                continue
+            if late and record.retry_s > 0:
+                continue
+            if job is None:
+                job = self._arrivals.job(record, message.lives_s[place], now_ms, wall_us)
+                self._jobs.add(job)
+            else:
+                self._jobs.merge_holders(job, record.nodes)
+                self._delivery.merge_counters(job, record)
+            if self._take(job, sender.id, now_ms):
+                queue = self._queues.obtain(job.queue, now_ms)
+                if queue.imports is None:
+                    queue.imports = ImportSchedule(now_ms)
+                queue.imports.note(sender.id, now_ms)
+                if self._matching.active:
+                    self._matching.note_giver(queue, sender.id, now_ms)
+            if fresh:
+                self._jobs.record(job)
+
+    def _take(self, job: Job, giver: bytes, now_ms: i64) -> bool:
+        """Queue a job that was given; nothing is counted as a delivery."""
+        if job.state != ACTIVE or job.backoff:
+            return False
+        job.held = False
+        job.flags &= ~BCAST_QUEUED
+        if self._outbox.events is not None and self._delivery.may_queue(job):
+            self._outbox.events.moved(events.IMPORTED, job, giver)
+        return self._delivery.enqueue(job, events.BY_IMPORT, now_ms)

@@ -1,0 +1,146 @@
+"""Leases: jobs that a client has for a certain time, counted from their delivery.
+
+GETJOB leaves the requeue clock alone, which runs from the moment of queueing. For clients of
+protocols with leases it begins with the delivery, at all holders of the job, and without a jitter:
+they know to the millisecond when it is over.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.base.client import Client
+from disque_tx.core.delivery.backoff import Backoff
+from disque_tx.core.delivery.delivery import Delivery
+from disque_tx.core.getting.getting import Getting
+from disque_tx.core.getting.unblocking import leaving
+from disque_tx.core.jobs.job import BACKOFF, DELAYED, Job, before
+from disque_tx.core.nodes.duplicateids import standing_aside
+from disque_tx.core.queues.queues import PAUSE_OUT, Queue
+from disque_tx.core.state.state import State
+from disque_tx.messages import bus as busmessages
+from disque_tx.messages import events
+from disque_tx.messages.bus import JobSignal
+from disque_tx.messages.records import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, QUEUED
+
+#: As good as never: a hundred years, in milliseconds.
+NEVER_MS: Final = 100 * 366 * 86_400_000
+
+
+class Leases:
+    """Jobs for clients of protocols with leases."""
+
+    def __init__(
+        self, state: State, delivery: Delivery, getting: Getting, backoff: Backoff
+    ) -> None:
+        self._membership = state.membership
+        self._jobs = state.jobs
+        self._queues = state.queues
+        self._waiters = state.waiters
+        self._peers = state.peers
+        self._policies = state.policies
+        self._matching = state.matching
+        self._delivery = delivery
+        self._getting = getting
+        self._backoff = backoff
+
+    def take(self, client: Client, names: list[bytes], now_ms: i64) -> Job | None:
+        """Give the client the job that comes first in all of these queues, with a lease. ``None``
+        when there is none; ``CommandError`` when this node must not deliver."""
+        if self._membership.standing.aside:
+            raise standing_aside()
+        while True:
+            queue = self._best(names, now_ms)
+            if queue is None:
+                self._getting.want(names, now_ms)
+                return None
+            job = self._delivery.fetch(queue, now_ms)
+            if job is None:
+                continue
+            self._delivery.delivered(client, job, now_ms)
+            if self._matching.active:
+                self._matching.note_served(queue)
+            self.renew(job, now_ms)
+            if self._delivery.emptied:
+                self._getting.emptied(now_ms)
+            return job
+
+    def is_ready(self, names: list[bytes], now_ms: i64) -> bool:
+        """Whether one of these queues has a job that may be delivered now."""
+        return self._best(names, now_ms) is not None
+
+    def _best(self, names: list[bytes], now_ms: i64) -> Queue | None:
+        """The queue whose first job comes before those of all others."""
+        best: Queue | None = None
+        best_job: Job | None = None
+        for name in names:
+            queue = self._queues.get(name)
+            if queue is None or queue.jobs.size == 0 or queue.paused & PAUSE_OUT:
+                continue
+            if self._policies.limited and not self._getting.limits.allows(name, now_ms):
+                continue
+            job = queue.jobs.first()
+            if job is not None and (best_job is None or before(job, best_job)):
+                best, best_job = queue, job
+        return best
+
+    def wait(self, client: Client, names: list[bytes], timeout_ms: i64, now_ms: i64) -> None:
+        """Let the client wait for a job of these queues, 0 for ever. Whoever gets one calls
+        :meth:`renew`."""
+        if self._membership.leaving:
+            raise leaving()
+        for name in names:
+            self._queues.check(name)
+        self._waiters.wait_for_jobs(client, names, False, timeout_ms, now_ms)
+
+    def take_this(self, client: Client, job: Job, now_ms: i64) -> bool:
+        """Give the client this very job, with a lease: one that is queued, delayed or held back;
+        ``False`` for any other one."""
+        if self._membership.standing.aside:
+            raise standing_aside()
+        if job.expire_ms <= now_ms:
+            return False
+        if job.state == QUEUED:
+            self._delivery.dequeue(job)
+        elif job.state != ACTIVE or job.held or (job.place != DELAYED and job.place != BACKOFF):
+            return False
+        first = not job.flags & BCAST_QUEUED
+        job.flags |= BCAST_QUEUED | DELIVERED
+        self._delivery.delivered(client, job, now_ms)
+        if first:
+            # A restart must not take it for one whose delay is still running.
+            self._jobs.record(job)
+        if job.retry_s > 0:
+            self.renew(job, now_ms)
+        else:
+            job.qtime_ms = 0
+            self._jobs.reschedule(job)
+        return True
+
+    def renew(self, job: Job, now_ms: i64) -> None:
+        """The lease of a job that a client has begins again; one with RETRY 0 has no end."""
+        if job.retry_s == 0:
+            return
+        job.qtime_ms = now_ms + job.retry_s * 1000
+        if len(job.nodes) > 1:
+            job.flags |= BCAST_WILLQUEUE
+            self._peers.send_to_holders(job, JobSignal(busmessages.WORKING, job.id))
+        else:
+            job.flags &= ~BCAST_WILLQUEUE
+        self._jobs.reschedule(job)
+
+    def hold(self, job: Job, until_ms: i64, now_ms: i64) -> bool:
+        """Hold back a job that is in no queue; ``False`` for one that must not be delivered again,
+        or is not active here."""
+        if not self._delivery.may_queue(job):
+            return False
+        self._backoff.hold(job, until_ms, now_ms)
+        return True
+
+    def restart(self, job: Job, now_ms: i64) -> None:
+        """Queue a job that comes from the log, at once: nobody has it any more."""
+        if job.state == ACTIVE and job.retry_s > 0 and job.place != DELAYED:
+            job.flags &= ~BCAST_QUEUED  # it goes back where it was: that counts nothing
+            self._delivery.enqueue(job, events.BY_RESTART, now_ms)

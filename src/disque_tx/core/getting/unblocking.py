@@ -1,0 +1,120 @@
+"""How blocked clients are released without what they waited for (client protocol, section 20).
+
+1. GETJOB: an empty answer when its time is over, an error when it has to go elsewhere. WAITJOB: an
+   empty answer when its time is over.
+2. QMOVE: the number of jobs moved so far; those under way arrive later, or stay. Other long
+   requests about queues are never released: they end by themselves.
+3. ADDJOB, with a key or without: an error, and the job is withdrawn, here and from the nodes that
+   got a copy. A job whose client has the ID already, so that nobody waits, is not withdrawn: it is
+   to be delivered.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.base.client import (
+    BLOCKED_ADDJOB,
+    BLOCKED_GETJOB,
+    BLOCKED_KEY,
+    BLOCKED_TASK,
+    BLOCKED_WAITJOB,
+    REPLY_OFF,
+    Client,
+)
+from disque_tx.core.delivery.delivery import REMOVED, Delivery
+from disque_tx.core.redelivery.moves import Moves
+from disque_tx.core.state.state import State
+from disque_tx.core.unique.keys import Keys
+from disque_tx.errors import CommandError
+
+_TIMEOUT: Final = "Timeout reached before replicating to the requested number of nodes"
+_LEAVING: Final = "This node is leaving the cluster, please connect to a different one"
+
+
+def leaving() -> CommandError:
+    """The error of a leaving node for clients that would wait for jobs."""
+    return CommandError("LEAVING", _LEAVING)
+
+
+class Releasing:
+    """Ends the waiting of clients."""
+
+    def __init__(self, state: State, delivery: Delivery, moves: Moves, keys: Keys) -> None:
+        self._waiters = state.waiters
+        self._outbox = state.outbox
+        self._delivery = delivery
+        self._endings = state.jobs.endings
+        self._moves = moves
+        self._keys = keys
+
+    def gone(self, client: Client) -> None:
+        """The connection is lost: no answer is sent."""
+        if client.blocked == BLOCKED_KEY:
+            self._keys.client_gone(client)
+        wait = self._waiters.copies.get(client.blocked_job)
+        self._waiters.leave(client)
+        if wait is not None:
+            self._delivery.take_back(wait.job, CommandError("NOREPL", _TIMEOUT))
+
+    def time_over(self, client: Client) -> None:
+        """Its time-out is reached."""
+        if client.blocked == BLOCKED_ADDJOB:
+            job = self._waiters.copies[client.blocked_job].job
+            self._delivery.take_back(job, CommandError("NOREPL", _TIMEOUT))
+            return
+        if client.blocked == BLOCKED_KEY:
+            self._keys.time_over(client)
+            return
+        if client.reply_mode != REPLY_OFF:
+            if client.blocked == BLOCKED_WAITJOB:
+                client.replies.null()
+            else:
+                client.replies.null_array()
+        self._let_go(client)
+
+    def waiting_for_jobs(self, error: CommandError, limit: i64) -> None:
+        """Release up to ``limit`` clients that wait for jobs with this error, which sends them to
+        other nodes (section 12.3).
+
+        Those that wait for copies get them: a leaving node keeps none itself. Neither does it stop
+        moving jobs.
+        """
+        waiting = [c for c in self._waiters.blocked if c.blocked == BLOCKED_GETJOB]
+        for client in waiting[:limit]:
+            self._refuse(client, error)
+
+    def all_clients(self, error: CommandError) -> list[Client]:
+        """Release all with an error, and return them."""
+        clients = list(self._waiters.blocked)
+        self._give_up_copies(error)
+        for client in list(self._waiters.blocked):
+            self._refuse(client, error)
+        return clients
+
+    def flushed(self) -> None:
+        """All jobs and queues are about to be forgotten."""
+        self._give_up_copies(CommandError("NOREPL", REMOVED))
+        self._endings.forget_all()
+        for client in list(self._waiters.blocked):
+            if client.blocked != BLOCKED_TASK and not self._moves.release(client):
+                self.time_over(client)
+        self._waiters.copies.clear()
+
+    def _give_up_copies(self, error: CommandError) -> None:
+        for wait in list(self._waiters.copies.values()):
+            if wait.client is not None:
+                self._delivery.take_back(wait.job, error)
+
+    def _refuse(self, client: Client, error: CommandError) -> None:
+        if client.blocked == BLOCKED_KEY:
+            self._keys.client_gone(client)
+        if client.reply_mode != REPLY_OFF:
+            client.replies.error(error.reply())
+        self._let_go(client)
+
+    def _let_go(self, client: Client) -> None:
+        self._waiters.leave(client)
+        self._outbox.touch(client)

@@ -1,0 +1,1 @@
+"""Jobs: their states, their memory and order, and what is remembered about each."""

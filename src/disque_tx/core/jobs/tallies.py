@@ -1,0 +1,98 @@
+"""How many jobs of each queue are at this node, but not queued: kept with every change.
+
+They are no part of a queue, for a queue is forgotten when it is idle, whether jobs of it are
+delayed or in the hands of clients or not. A tally of nothing is kept for a while: most queues are
+in use again and again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.base.table import Table
+from disque_tx.core.jobs.job import BACKOFF, DELAYED, IN_HAND, LOADED
+from disque_tx.messages.records import Keyed
+
+#: Tallies of nothing that are kept.
+_EMPTY_MAX: Final = 1_000
+
+
+class Tally(Keyed):
+    """One queue. ``delayed``: jobs whose DELAY this node waits for. ``backoff``: jobs that wait
+    here for another attempt. ``in_hand``: jobs that a client of this node fetched, and that are
+    neither done nor queued here again. ``loaded``: jobs that came from the log, and of which
+    nothing else is known yet. ``listed``: stands among the tallies of nothing."""
+
+    __slots__ = ("backoff", "delayed", "in_hand", "listed", "loaded")
+
+    def __init__(self, name: bytes) -> None:
+        super().__init__(name)
+        self.delayed: i64 = 0
+        self.backoff: i64 = 0
+        self.in_hand: i64 = 0
+        self.loaded: i64 = 0
+        self.listed: bool = False
+
+    def of(self, place: i64) -> i64:
+        """How many jobs are in one of the places of :mod:`disque_tx.core.jobs.job`; those that are
+        resuming are among the loaded ones."""
+        if place == IN_HAND:
+            return self.in_hand
+        if place == DELAYED:
+            return self.delayed
+        if place == BACKOFF:
+            return self.backoff
+        return self.loaded if place == LOADED else 0
+
+    def is_empty(self) -> bool:
+        """Whether there is nothing to count."""
+        held = self.in_hand + self.delayed + self.backoff + self.loaded
+        return held == 0
+
+
+class Tallies:
+    """All of them, by the name of the queue."""
+
+    __slots__ = ("_empty", "table")
+
+    def __init__(self) -> None:
+        self.table: Table[Tally] = Table()
+        self._empty: deque[Tally] = deque()
+
+    def get(self, name: bytes) -> Tally | None:
+        """The tally of a queue, if there is one."""
+        return self.table.get(name)
+
+    def change(self, name: bytes, place: i64, by: i64) -> None:
+        """``by`` jobs more are in this place."""
+        tally = self.table.get(name)
+        if tally is None:
+            tally = Tally(name)
+            self.table.put(tally)
+        if place == IN_HAND:
+            tally.in_hand += by
+        elif place == DELAYED:
+            tally.delayed += by
+        elif place == BACKOFF:
+            tally.backoff += by
+        elif place >= LOADED:
+            tally.loaded += by
+        if by < 0 and not tally.listed and tally.is_empty():
+            self._keep_empty(tally)
+
+    def _keep_empty(self, tally: Tally) -> None:
+        tally.listed = True
+        self._empty.append(tally)
+        if len(self._empty) > _EMPTY_MAX:
+            oldest = self._empty.popleft()
+            oldest.listed = False
+            if oldest.is_empty():
+                self.table.remove(oldest)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.table.clear()
+        self._empty.clear()

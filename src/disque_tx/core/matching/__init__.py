@@ -1,1 +1,0 @@
-"""GETJOB MATCH: jobs of all queues whose names match."""

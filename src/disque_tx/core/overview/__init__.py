@@ -1,1 +1,0 @@
-"""Looking at queues, emptying them, and waiting for the end of jobs."""

@@ -1,0 +1,1 @@
+"""Queues: what waits in them, who waits for them, and what limits or pauses them."""

@@ -1,0 +1,231 @@
+"""Blocked clients: who waits for what, until when (client protocol, section 20).
+
+1. A client that waits for jobs stands in the line of every queue it named, once each.
+2. A client that waits for copies waits for one job, which waits for it: neither is there alone.
+3. It leaves all lines at once: when it is served, when its time is over, when it goes away.
+4. A queue whose line may be served stands in ``ready`` until the node has looked at it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from mypy_extensions import i64
+
+from disque_tx.core.base.client import (
+    BLOCKED_ADDJOB,
+    BLOCKED_GETJOB,
+    BLOCKED_KEY,
+    BLOCKED_QMOVE,
+    BLOCKED_TASK,
+    BLOCKED_WAITJOB,
+    NOT_BLOCKED,
+    REPLY_OFF,
+    Client,
+)
+from disque_tx.core.base.outbox import Outbox
+from disque_tx.core.base.schedule import Schedule
+from disque_tx.core.jobs.job import Job
+from disque_tx.core.queues.index import Matching
+from disque_tx.core.queues.queues import PAUSE_OUT, Queue, Queues
+from disque_tx.errors import CommandError
+
+#: Time-outs above this mean none (about 100 years, in milliseconds).
+NO_TIMEOUT_MS = 100 * 366 * 86_400_000
+
+
+class CopiesWait:
+    """A client that waits until enough nodes have a copy of ``job``, or nobody (``None``): a job
+    that is to be kept elsewhere must be followed until it is there.
+
+    ``created_ms``: when the job was made, from which its DELAY counts. ``resend_ms``: when the
+    nodes that did not answer get the job again; ``resends``: how often they did.
+    """
+
+    __slots__ = ("client", "created_ms", "job", "resend_ms", "resends")
+
+    def __init__(self, client: Client | None, job: Job, now_ms: i64) -> None:
+        self.client: Client | None = client
+        self.job: Job = job
+        self.created_ms: i64 = now_ms
+        self.resend_ms: i64 = now_ms
+        self.resends: i64 = 0
+
+
+class CopiesWatcher:
+    """Who wants to know when jobs that no client waits for have their copies, or will not."""
+
+    def copies_settled(self, job_id: bytes, made: bool, now_ms: i64) -> None:
+        """The job has its copies, or was taken back."""
+        raise NotImplementedError
+
+
+class Waiters:
+    """``blocked``: clients that wait; ``ready``: queues with a line and, lately, a job; ``copies``:
+    by the ID of the job; ``endings``: clients that wait for the end of a job, by its ID.
+    ``watched``: who watches the copies of jobs without a client, by ID; those that have them, or
+    will not, stand in ``settled`` until :meth:`settle`. ``matching``: the selectors of
+    clients that wait at all queues that match."""
+
+    def __init__(self, queues: Queues, outbox: Outbox, matching: Matching) -> None:
+        self.blocked: dict[Client, None] = {}
+        self.ready: list[Queue] = []
+        self.copies: dict[bytes, CopiesWait] = {}
+        self.endings: dict[bytes, list[Client]] = {}
+        self.timeouts: Schedule[Client] = Schedule()
+        self.watched: dict[bytes, CopiesWatcher] = {}
+        self.settled: list[tuple[CopiesWatcher, bytes, bool]] = []
+        self.matching = matching
+        self._queues = queues
+        self._outbox = outbox
+
+    def wait_for_jobs(
+        self, client: Client, names: list[bytes], counters: bool, timeout_ms: i64, now_ms: i64
+    ) -> None:
+        """Put ``client`` into the wait list of every queue named; 0 waits for ever."""
+        client.blocked = BLOCKED_GETJOB
+        client.blocked_queues = names
+        client.blocked_counters = counters
+        for name in names:
+            queue = self._queues.obtain(name, now_ms)
+            if queue.waiters is None:
+                queue.waiters = OrderedDict()
+            queue.waiters[client] = None
+        self._block(client, timeout_ms, now_ms)
+
+    def wait_for_copies(
+        self, client: Client | None, job: Job, timeout_ms: i64, now_ms: i64
+    ) -> None:
+        """Let ``client`` wait for the copies of ``job``; 0 waits for ever."""
+        self.copies[job.id] = CopiesWait(client, job, now_ms)
+        if client is not None:
+            client.blocked = BLOCKED_ADDJOB
+            client.blocked_job = job.id
+            self._block(client, timeout_ms, now_ms)
+
+    def wait_for_ending(self, client: Client, job_id: bytes, timeout_ms: i64, now_ms: i64) -> None:
+        """Let ``client`` wait for the end of a job; 0 waits for ever."""
+        client.blocked = BLOCKED_WAITJOB
+        client.blocked_job = job_id
+        self.endings.setdefault(job_id, []).append(client)
+        self._block(client, timeout_ms, now_ms)
+
+    def wait_for_key(self, client: Client, timeout_ms: i64, now_ms: i64) -> None:
+        """Let ``client`` wait for a job with a key; 0 waits for ever."""
+        client.blocked = BLOCKED_KEY
+        self._block(client, timeout_ms, now_ms)
+
+    def wait_for_task(self, client: Client) -> i64:
+        """Let ``client`` wait until a long request is done; the number of this wait."""
+        client.blocked = BLOCKED_TASK
+        client.blocked_number += 1
+        self._block(client, 0, 0)
+        return client.blocked_number
+
+    def _block(self, client: Client, timeout_ms: i64, now_ms: i64) -> None:
+        self.blocked[client] = None
+        if 0 < timeout_ms < NO_TIMEOUT_MS:
+            self.timeouts.add(client, now_ms + timeout_ms)
+
+    def copies_made(self, job: Job) -> None:
+        """Answer the client of ``job``, if there is one, with its ID."""
+        client = self.copies.pop(job.id).client
+        if self.watched:
+            self._note_settled(job.id, True)
+        if client is not None:
+            client.blocked_job = b""
+            if client.reply_mode != REPLY_OFF:
+                client.replies.status(job.id)
+            self.answered(client)
+
+    def copies_failed(self, job: Job, error: CommandError) -> None:
+        """Refuse the client of ``job``, if there is one."""
+        wait = self.copies.pop(job.id, None)
+        client = wait.client if wait is not None else None
+        if self.watched:
+            self._note_settled(job.id, False)
+        if client is not None:
+            client.blocked_job = b""
+            if client.reply_mode != REPLY_OFF:
+                client.replies.error(error.reply())
+            self.answered(client)
+
+    def _note_settled(self, job_id: bytes, made: bool) -> None:
+        watcher = self.watched.pop(job_id, None)
+        if watcher is not None:
+            self.settled.append((watcher, job_id, made))
+
+    def settle(self, now_ms: i64) -> None:
+        """Notify those who watch copies."""
+        while self.settled:
+            settled, self.settled = self.settled, []
+            for watcher, job_id, made in settled:
+                watcher.copies_settled(job_id, made, now_ms)
+
+    def watch_nothing(self) -> None:
+        """All jobs are gone."""
+        self.watched.clear()
+        self.settled.clear()
+
+    def block(self, client: Client) -> None:
+        """Let ``client`` wait for jobs that are moved, for as long as it takes."""
+        client.blocked = BLOCKED_QMOVE
+        self._block(client, 0, 0)
+
+    def answered(self, client: Client) -> None:
+        """The client has its reply: it goes on."""
+        self.leave(client)
+        self._outbox.touch(client)
+
+    def leave(self, client: Client) -> None:
+        """The client waits no more; its further requests are executed again."""
+        if client.blocked == NOT_BLOCKED:
+            return
+        if client.blocked == BLOCKED_ADDJOB:
+            if client.blocked_job:
+                self.copies.pop(client.blocked_job, None)
+                client.blocked_job = b""
+        elif client.blocked == BLOCKED_WAITJOB:
+            clients = self.endings[client.blocked_job]
+            clients.remove(client)
+            if not clients:
+                del self.endings[client.blocked_job]
+            client.blocked_job = b""
+        for name in client.blocked_queues:
+            queue = self._queues.get(name)
+            if queue is not None and queue.waiters is not None:
+                queue.waiters.pop(client, None)
+        if client.blocked_selector != 0:
+            self.matching.leave(client)
+        self.timeouts.remove(client)
+        client.blocked = NOT_BLOCKED
+        client.blocked_queues = []
+        del self.blocked[client]
+        self._outbox.resumed.append(client)
+
+    def expired(self, now_ms: i64, limit: i64) -> list[Client]:
+        """Clients whose time-out is over, out of the schedule but still in wait lists."""
+        return self.timeouts.due(now_ms, limit)
+
+    def note_ready(self, queue: Queue) -> None:
+        """Jobs came or a pause ended: clients that wait at the queue may be served."""
+        if queue.paused & PAUSE_OUT:
+            return
+        wanted = bool(queue.waiters)
+        if self.matching.active and queue.jobs.size > 0 and self.matching.offer(queue):
+            wanted = True
+        if wanted:
+            self.look_at(queue)
+
+    def note_fewer_in_hand(self, name: bytes) -> None:
+        """A job of this queue is not in hand any more: the queue may deliver another one, and has
+        a better place among those that match."""
+        queue = self._queues.get(name)
+        if queue is not None and queue.jobs.size > 0:
+            self.note_ready(queue)
+
+    def look_at(self, queue: Queue) -> None:
+        """Have the node look at the queue before the next request."""
+        if not queue.ready:
+            queue.ready = True
+            self.ready.append(queue)

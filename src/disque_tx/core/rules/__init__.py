@@ -1,1 +1,0 @@
-"""What the policy of a queue changes for its jobs."""

@@ -1,0 +1,1 @@
+"""The state of a node, which all later rooms work on."""

@@ -1,0 +1,1 @@
+"""Tables that all nodes share: policies and schedules."""

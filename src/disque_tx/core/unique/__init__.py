@@ -1,0 +1,1 @@
+"""ADDJOB UNIQUE: keys are claimed, checked, freed, and conflicts decided."""

@@ -1,0 +1,348 @@
+"""Adding a job once: its key is reserved first, then the job is made.
+
+1. The keepers of the key are asked one after the other, in the order in which they rank, which is
+   the same for all nodes. All of them must grant it; nodes whose views differ by one node have a
+   keeper in common.
+2. If a job has the key, the answer is its ID. If one is being made with it, all is given back, and
+   the keepers are asked again a moment later.
+3. Once the key is granted the job is made, and the request is checked like any other. If that fails
+   the key is given back; if it succeeds, the keepers get to know in the same turn as the client.
+4. A client whose time is over, or that is gone, withdraws the job, and the key is given back; but
+   not if others have queued the job meanwhile, since somebody may have it.
+5. A keeper that does not answer is asked again, until it does or is not reachable any more; then
+   another one is keeper in its place.
+6. A node on its own needs no messages: it looks for the key, and adds the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64, u8
+
+from disque_tx.core.adding.adding import Adding
+from disque_tx.core.base.client import Client
+from disque_tx.core.base.schedule import Schedule
+from disque_tx.core.delivery.delivery import Delivery
+from disque_tx.core.jobs.addrequest import AddRequest, Unique
+from disque_tx.core.jobs.job import Job
+from disque_tx.core.keys.keepermap import View
+from disque_tx.core.keys.keysbyjob import Reservation
+from disque_tx.core.keys.reservation import Reservations, left
+from disque_tx.core.queues.waiters import CopiesWatcher
+from disque_tx.core.state.state import State
+from disque_tx.core.unique.claim import Claim, timeout
+from disque_tx.core.unique.keeper import Keeper
+from disque_tx.core.unique.receivers import KeyReceiver, NoReceiver
+from disque_tx.errors import CommandError
+from disque_tx.messages.bus import KEY_COPY, KEY_RESERVE
+from disque_tx.messages.keys import BUSY, FREE, GRANTED, HELD, RESERVED, TAKEN, KeyMessage
+from disque_tx.messages.records import WAIT_REPL
+
+_ASK_AGAIN_MS: Final = 200
+_ASK_AGAIN_MS_MAX: Final = 1_600
+#: A key that is reserved for another job is tried again after this time, and up to as much more.
+_BUSY_MS: Final = 40
+_DOUBLINGS_MAX: Final = 3
+_NOT_MADE: Final = "job removed before the requested replication level was achieved"
+_NO_MEMORY: Final = "a node that looks after the key is out of memory"
+
+
+class Claims(CopiesWatcher):
+    """Those of this node that are under way."""
+
+    def __init__(self, state: State, delivery: Delivery, adding: Adding, keeper: Keeper) -> None:
+        self._jobs = state.jobs
+        self._membership = state.membership
+        self._peers = state.peers
+        self._totals = state.totals
+        self._waiters = state.waiters
+        self._random: Callable[[], float] = state.random
+        self._delivery = delivery
+        self._adding = adding
+        self._keeper = keeper
+        self._existence = keeper.existence
+        self._reservations: Reservations = state.reservations
+        self._view: View = state.key_view
+        self._by_number: dict[int, Claim] = {}
+        self._by_job: dict[bytes, Claim] = {}
+        self._by_client: dict[Client, Claim] = {}
+        self._timers: Schedule[Claim] = Schedule()
+        self._last: i64 = 0
+
+    # -- beginning ---------------------------------------------------------------------------
+
+    def begin(
+        self, receiver: KeyReceiver, request: AddRequest, unique: Unique, now_ms: i64, wall_us: i64
+    ) -> Claim | None:
+        """Add a job once; the claim, if it is not done at once."""
+        self._view.look(now_ms)
+        claim = Claim(receiver, request, unique)
+        claim.born_ms = wall_us // 1000
+        if self._view.alone() and self._view.ready(now_ms):
+            found = self._reservations.get(unique.key)
+            if found is None:
+                return self._add_alone(claim, now_ms, wall_us)
+            if found.state != RESERVED:
+                self._taken(claim, found.job_id)
+                return None
+        claim.job_id = self._adding.draw_id(request)
+        unique.job_id = claim.job_id
+        self._existence.claimed.add(claim.job_id)
+        self._by_job[claim.job_id] = claim
+        self._go_on(claim, now_ms, wall_us)
+        return claim if self._by_job.get(claim.job_id) is claim else None
+
+    def _add_alone(self, claim: Claim, now_ms: i64, wall_us: i64) -> Claim | None:
+        """There is nobody to ask."""
+        request = claim.request
+        try:
+            job = self._adding.add_for(claim.receiver.client_id(), request, now_ms, wall_us)
+        except CommandError as error:
+            claim.receiver.refused(error)
+            return None
+        claim.job_id = job.id
+        if job.state == WAIT_REPL:
+            self._existence.claimed.add(claim.job_id)
+            self._by_job[claim.job_id] = claim
+            self._reservations.new(claim.entry(RESERVED), now_ms)
+            self._wait(claim)
+            return claim
+        self._reservations.new(claim.entry(HELD), now_ms)
+        claim.receiver.added(claim.job_id, True)
+        return None
+
+    def block(self, client: Client, claim: Claim, now_ms: i64) -> None:
+        """Let the client wait for the end of the claim."""
+        claim.client = client
+        self._by_client[client] = claim
+        self._waiters.wait_for_key(client, claim.request.timeout_ms, now_ms)
+
+    def limit(self, claim: Claim, deadline_ms: i64) -> None:
+        """Give the claim up at this time."""
+        claim.deadline_ms = deadline_ms
+        if claim.making:
+            self._timers.remove(claim)
+            self._timers.add(claim, deadline_ms)
+
+    # -- reserving ---------------------------------------------------------------------------
+
+    def _go_on(self, claim: Claim, now_ms: i64, wall_us: i64) -> None:
+        """Ask the next keeper, or make the job."""
+        self._timers.remove(claim)
+        if claim.making:
+            return
+        view = self._view
+        view.look(now_ms)
+        if not view.ready(now_ms):
+            self._later(claim, now_ms)
+            return
+        status, job_id = self._keeper.known_here(claim.unique.key, claim.job_id)
+        if status != GRANTED:
+            self._answered(claim, status, job_id, now_ms)
+            return
+        mine = self._membership.myself.id
+        for node_id in view.keepers(claim.unique.key):
+            if node_id in claim.granted:
+                continue
+            if node_id != mine:
+                self._ask(claim, node_id, now_ms)
+                return
+            status, job_id = self._keeper.reserve(claim.entry(RESERVED), now_ms)
+            if status != GRANTED:
+                self._answered(claim, status, job_id, now_ms)
+                return
+            claim.granted.append(mine)
+        self._make(claim, now_ms, wall_us)
+
+    def _ask(self, claim: Claim, node_id: bytes, now_ms: i64) -> None:
+        if claim.asked != node_id:
+            self._by_number.pop(int(claim.number), None)
+            self._last += 1
+            claim.asked = node_id
+            claim.number = self._last
+            claim.attempts = 0
+            self._by_number[int(claim.number)] = claim
+        entries = [claim.entry(RESERVED)]
+        self._peers.send(node_id, KeyMessage(KEY_RESERVE, claim.number, 0, entries))
+        pause_ms = min(_ASK_AGAIN_MS * (i64(1) << claim.attempts), _ASK_AGAIN_MS_MAX)
+        claim.attempts = min(claim.attempts + 1, _DOUBLINGS_MAX)
+        self._timers.add(claim, claim.sooner(now_ms + pause_ms))
+
+    def _later(self, claim: Claim, now_ms: i64) -> None:
+        pause_ms = _BUSY_MS + int(self._random() * _BUSY_MS)
+        self._timers.add(claim, claim.sooner(now_ms + pause_ms))
+
+    def answer(self, sender: bytes, message: KeyMessage, now_ms: i64, wall_us: i64) -> None:
+        """KEY ANSWER."""
+        claim = self._by_number.get(int(message.number))
+        if claim is None or claim.asked != sender or claim.making:
+            return
+        del self._by_number[int(message.number)]
+        self._timers.remove(claim)
+        claim.asked = b""
+        if message.status == GRANTED:
+            claim.granted.append(sender)
+            self._go_on(claim, now_ms, wall_us)
+            return
+        job_id = message.entries[0].job_id if message.entries else b""
+        self._answered(claim, message.status, job_id, now_ms)
+
+    def _answered(self, claim: Claim, status: i64, job_id: bytes, now_ms: i64) -> None:
+        """A keeper did not grant the key."""
+        if status == TAKEN and job_id:
+            self._finish(claim)
+            self._give_back(claim)
+            self._taken(claim, job_id)
+        elif status == BUSY:
+            self._give_back(claim)
+            self._later(claim, now_ms)
+        else:
+            self._fail(claim, CommandError("OOM", _NO_MEMORY))
+
+    def _taken(self, claim: Claim, job_id: bytes) -> None:
+        self._totals.keys_refused += 1
+        claim.receiver.added(job_id, False)
+
+    def _give_back(self, claim: Claim) -> None:
+        """The key is not needed for this job."""
+        found = self._reservations.get(claim.unique.key)
+        if found is not None and found.job_id == claim.job_id:
+            self._reservations.drop(found)
+        nodes = [*claim.granted, claim.asked] if claim.asked else claim.granted
+        mine = self._membership.myself.id
+        entry = claim.entry(FREE)
+        for node_id in nodes:
+            if node_id != mine:
+                self._peers.send(node_id, KeyMessage(KEY_COPY, 0, 0, [entry]))
+        claim.granted = []
+        claim.asked = b""
+
+    # -- making the job ----------------------------------------------------------------------
+
+    def _make(self, claim: Claim, now_ms: i64, wall_us: i64) -> None:
+        found = self._reservations.get(claim.unique.key)
+        if found is None or found.job_id != claim.job_id:
+            if found is not None:
+                self._reservations.drop(found)  # of a time when this node was keeper
+            self._reservations.new(claim.entry(RESERVED), now_ms)
+        client_id = claim.receiver.client_id()
+        try:
+            job = self._adding.add_for(client_id, claim.request, now_ms, wall_us)
+        except CommandError as error:
+            self._fail(claim, error)
+            return
+        if job.state == WAIT_REPL:
+            self._wait(claim)
+        else:
+            self._made(claim, now_ms)
+
+    def _wait(self, claim: Claim) -> None:
+        claim.making = True
+        self._waiters.watched[claim.job_id] = self
+        if claim.deadline_ms:
+            self._timers.add(claim, claim.deadline_ms)
+
+    def copies_settled(self, job_id: bytes, made: bool, now_ms: i64) -> None:
+        """A job has its copies by now, or will not have them."""
+        claim = self._by_job.get(job_id)
+        if claim is None:
+            return
+        if made:
+            self._made(claim, now_ms)
+        else:
+            self._fail(claim, CommandError("NOREPL", _NOT_MADE))
+
+    def _made(self, claim: Claim, now_ms: i64) -> None:
+        self._finish(claim)
+        found = self._reservations.get(claim.unique.key)
+        if found is not None and found.job_id == claim.job_id:
+            found.state = u8(HELD)
+            self._reservations.look_at(found, 0)
+            self._reservations.changed(found)
+            self._spread(found, claim.granted, now_ms)
+        claim.receiver.added(claim.job_id, True)
+
+    def _spread(self, found: Reservation, granted: list[bytes], now_ms: i64) -> None:
+        """Let the keepers know that the job exists."""
+        mine = self._membership.myself.id
+        nodes = dict.fromkeys([*granted, *self._view.keepers(found.key)])
+        entry = left(found, now_ms)
+        for node_id in nodes:
+            if node_id != mine:
+                self._peers.send(node_id, KeyMessage(KEY_COPY, 0, 0, [entry]))
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _finish(self, claim: Claim) -> None:
+        """The claim is not under way any more."""
+        self._timers.remove(claim)
+        self._by_number.pop(int(claim.number), None)
+        self._by_job.pop(claim.job_id, None)
+        self._existence.claimed.discard(claim.job_id)
+        if claim.client is not None:
+            self._by_client.pop(claim.client, None)
+
+    def _fail(self, claim: Claim, error: CommandError) -> None:
+        self._finish(claim)
+        self._give_back(claim)
+        claim.receiver.refused(error)
+
+    def time_over(self, client: Client) -> None:
+        """The time-out of a blocked client is reached."""
+        claim = self._by_client.get(client)
+        if claim is not None:
+            self._time_over(claim)
+
+    def _time_over(self, claim: Claim) -> None:
+        receiver = claim.receiver
+        if self._withdraw(claim):
+            receiver.refused(timeout())
+
+    def gone(self, client: Client) -> None:
+        """A blocked client is gone, or has its answer from somebody else: the job is not made."""
+        claim = self._by_client.get(client)
+        if claim is not None:
+            self._withdraw(claim)
+
+    def _withdraw(self, claim: Claim) -> bool:
+        """Give the claim up; ``False`` if its job has just been made, which is about to settle."""
+        job: Job | None = self._jobs.get(claim.job_id) if claim.making else None
+        if job is not None and job.state != WAIT_REPL:
+            return False
+        self._waiters.watched.pop(claim.job_id, None)
+        if job is not None and job.deliveries > 0:
+            self._leave(claim)
+            return True
+        self._finish(claim)
+        if job is not None:
+            self._delivery.take_back(job, timeout())
+        self._give_back(claim)
+        return True
+
+    def _leave(self, claim: Claim) -> None:
+        """Others have queued the job, and somebody may have it: it stays, and has the key at the
+        end of this turn."""
+        claim.receiver = NoReceiver()
+        if claim.client is not None:
+            self._by_client.pop(claim.client, None)
+            claim.client = None
+        self._waiters.settled.append((self, claim.job_id, True))
+
+    def next_due_ms(self) -> i64:
+        """When :meth:`run_due` has something to do next, -1 for never."""
+        return self._timers.next_ms()
+
+    def run_due(self, now_ms: i64, wall_us: i64, limit: i64) -> None:
+        """Ask again, or give up."""
+        for claim in self._timers.due(now_ms, limit):
+            if 0 < claim.deadline_ms <= now_ms:
+                self._time_over(claim)
+            else:
+                self._go_on(claim, now_ms, wall_us)
+
+    def forget_all(self) -> None:
+        """All jobs are gone, and all clients have their answers."""
+        for claim in list(self._by_job.values()):
+            self._finish(claim)

@@ -1,0 +1,223 @@
+"""Keys of jobs: what the node does with them (beyond the original; cluster protocol, 21.6).
+
+A job that is added with a key is added once: while it is not done, or for FOR seconds if that is
+longer, whoever adds a job with the key gets the ID of the first one. ``claims`` adds jobs, ``view``
+knows who looks after which key, ``keeper`` does that, ``audit`` finds what was missed, and
+``conflicts`` settles which of two jobs keeps a key.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.core.adding.adding import Adding
+from disque_tx.core.base.client import Client
+from disque_tx.core.base.schedule import earlier
+from disque_tx.core.delivery.delivery import Delivery
+from disque_tx.core.jobs.addrequest import AddRequest, Unique
+from disque_tx.core.keys.done import DoneJobs
+from disque_tx.core.keys.keepermap import View
+from disque_tx.core.keys.keysbyjob import ANNOUNCED, DOUBTFUL
+from disque_tx.core.keys.reservation import Reservations
+from disque_tx.core.nodes.duplicateids import standing_aside
+from disque_tx.core.state.state import State
+from disque_tx.core.unique.audit import Audit
+from disque_tx.core.unique.claims import Claims
+from disque_tx.core.unique.conflicts import Conflicts
+from disque_tx.core.unique.existence import Existence
+from disque_tx.core.unique.keeper import Keeper
+from disque_tx.core.unique.receivers import KeyClient, KeyReceiver
+from disque_tx.errors import CommandError
+from disque_tx.messages.bus import KEY_ANSWER, KEY_CHECK, KEY_RESERVE
+from disque_tx.messages.keys import BUSY, DONE, FREE, HELD, KeyMessage
+from disque_tx.messages.nodes import NodeEntry
+from disque_tx.messages.records import KeyEntry
+
+_PER_TURN: Final = 1_000
+#: How long a node tries to add a job for which no client waits.
+_GIVE_UP_MS: Final = 10_000
+#: When is looked for jobs that are not known here any more, after the start among others.
+_AGAIN_MS: Final = 1_000
+_NO_ROOM: Final = (
+    "This node keeps no jobs at present (it leaves the cluster, or is short of memory), and can"
+    " add none with UNIQUE"
+)
+
+
+class Keys:
+    """Adds jobs once, and looks after keys for other nodes. ``reservations``: the keys that this
+    node knows of. ``view``: which nodes look after them. ``done_jobs``: jobs that are done, of
+    which others may not know."""
+
+    def __init__(self, state: State, delivery: Delivery, adding: Adding) -> None:
+        self._bonds = state.jobs.bonds
+        self._membership = state.membership
+        self._memory = state.memory
+        self._peers = state.peers
+        self._waiters = state.waiters
+        self.reservations: Reservations = state.reservations
+        self.view: View = state.key_view
+        self.done_jobs: DoneJobs = state.done_jobs
+        self._existence = Existence(
+            state.membership,
+            state.peers,
+            state.jobs,
+            state.reservations,
+            state.done_jobs,
+            state.key_view,
+        )
+        self._conflicts = Conflicts(state, delivery, self._existence)
+        self._keeper = Keeper(state, self._existence, self._conflicts)
+        self._claims = Claims(state, delivery, adding, self._keeper)
+        self._audit = Audit(
+            state.membership, state.reservations, state.key_view, self._existence, self._keeper
+        )
+
+    def __len__(self) -> int:
+        return len(self.reservations)
+
+    # -- adding ------------------------------------------------------------------------------
+
+    def add_job(
+        self, client: Client, request: AddRequest, unique: Unique, now_ms: i64, wall_us: i64
+    ) -> None:
+        """ADDJOB with UNIQUE: answer the client at once, or block it. Raises ``CommandError``."""
+        self._refuse_if_full()
+        self.settle(now_ms)  # of requests of this turn
+        receiver = KeyClient(self._waiters, client, unique.with_new)
+        claim = self._claims.begin(receiver, request, unique, now_ms, wall_us)
+        if claim is not None:
+            self._claims.block(client, claim, now_ms)
+
+    def add(self, receiver: KeyReceiver, request: AddRequest, now_ms: i64, wall_us: i64) -> None:
+        """Add a job once, for a part of the node. ``request.unique`` is its key.
+
+        The receiver gets to know what became of it, now or within :data:`_GIVE_UP_MS` (or
+        ``request.timeout_ms``, if that is not 0): the ID of the job that has the key, and whether
+        that is new, or why there is none. Whoever adds again with the same key after an error, on
+        this node or on another one, gets one job.
+        """
+        unique = request.unique
+        assert unique is not None
+        try:
+            self._refuse_if_full()
+        except CommandError as error:
+            receiver.refused(error)
+            return
+        claim = self._claims.begin(receiver, request, unique, now_ms, wall_us)
+        if claim is not None:
+            self._claims.limit(claim, now_ms + (request.timeout_ms or _GIVE_UP_MS))
+
+    def _refuse_if_full(self) -> None:
+        if self._membership.standing.aside:
+            raise standing_aside()
+        if self._membership.leaving or self._memory.level() > 0:
+            raise CommandError("NOREPL", _NO_ROOM)
+
+    # -- other nodes -------------------------------------------------------------------------
+
+    def receive(self, sender: NodeEntry, message: KeyMessage, now_ms: i64, wall_us: i64) -> None:
+        """A message about keys."""
+        if message.type == KEY_RESERVE:
+            self._reserve(sender, message, now_ms)
+        elif message.type == KEY_ANSWER:
+            self._claims.answer(sender.id, message, now_ms, wall_us)
+        elif message.type == KEY_CHECK:
+            self._existence.receive(sender.id, message, now_ms)
+        else:
+            for entry in message.entries:
+                if message.status & DONE:
+                    self._keeper.merge_done(entry, now_ms)
+                else:
+                    self._keeper.merge(sender.id, entry, now_ms)
+            if message.status:
+                self.view.look(now_ms)
+                self.view.received_all(sender.id, message.status)
+
+    def _reserve(self, sender: NodeEntry, message: KeyMessage, now_ms: i64) -> None:
+        if len(message.entries) != 1 or not message.entries[0].key:
+            return
+        self.view.look(now_ms)
+        entry = message.entries[0]
+        status: i64 = BUSY
+        job_id = b""
+        if self.view.ready(now_ms):
+            status, job_id = self._keeper.reserve(entry, now_ms)
+        entries = [KeyEntry(b"", job_id, HELD, 0, 0, 0)] if job_id else []
+        self._peers.send(sender.id, KeyMessage(KEY_ANSWER, message.number, status, entries))
+
+    # -- jobs, clients and time --------------------------------------------------------------
+
+    def settle(self, now_ms: i64) -> None:
+        """Go on with jobs that have their copies, and keys whose jobs have ended."""
+        if self._waiters.settled:
+            self._waiters.settle(now_ms)
+        if not self._bonds.ended:
+            return
+        ended, self._bonds.ended = self._bonds.ended, []
+        announced: list[bytes] = []
+        for job_id, certainty in ended:
+            if certainty == ANNOUNCED:
+                announced.append(job_id)
+            found = self._bonds.by_job.get(job_id)
+            if found is None or self._existence.verdict(job_id) != FREE:
+                continue  # it was only replaced by a later state of the same job
+            if certainty == DOUBTFUL:
+                self.reservations.look_at(found, now_ms + _AGAIN_MS)
+            else:
+                self._keeper.job_done(found, now_ms)
+        if announced:
+            self._keeper.announce(announced)
+
+    def time_over(self, client: Client) -> None:
+        """The time-out of a blocked client is reached: it gets an error."""
+        self._claims.time_over(client)
+
+    def client_gone(self, client: Client) -> None:
+        """A blocked client is gone, or gets its answer from somebody else."""
+        self._claims.gone(client)
+
+    def next_due_ms(self, now_ms: i64) -> i64:
+        """When :meth:`run_due` has something to do next, -1 for never."""
+        if self._bonds.ended:
+            return now_ms
+        due_ms = self.reservations.next_due_ms()
+        due_ms = earlier(due_ms, self._claims.next_due_ms())
+        due_ms = earlier(due_ms, self._existence.next_due_ms())
+        return earlier(due_ms, self._conflicts.next_due_ms())
+
+    def run_due(self, now_ms: i64, wall_us: i64) -> None:
+        """Handle what is due by now, a bounded part of it; the rest stays due."""
+        self.settle(now_ms)
+        due = self.reservations.due(now_ms, _PER_TURN)
+        if due:
+            self.view.look(now_ms)
+            self._audit.look(due, now_ms)
+        self._existence.run_due(now_ms, _PER_TURN)
+        self._conflicts.run_due(now_ms, _PER_TURN)
+        self._claims.run_due(now_ms, wall_us, _PER_TURN)
+
+    # -- the log -----------------------------------------------------------------------------
+
+    def load(self, entry: KeyEntry, now_ms: i64) -> None:
+        """A key from the log."""
+        found = self.reservations.load(entry, now_ms)
+        if found is not None:
+            sure = found.maker and self._existence.verdict(found.job_id) == HELD
+            self.reservations.look_at(found, 0 if sure else now_ms + _AGAIN_MS)
+
+    def load_free(self, key: bytes) -> None:
+        """The log says that the key is free."""
+        found = self.reservations.get(key)
+        if found is not None:
+            self.reservations.drop(found)
+
+    def forget_all(self) -> None:
+        """All jobs are gone."""
+        self._claims.forget_all()
+        self._conflicts.forget_all()
+        self.done_jobs.clear()
+        self._bonds.ended.clear()
+        self.reservations.clear()

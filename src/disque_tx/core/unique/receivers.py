@@ -1,0 +1,78 @@
+"""Who gets to know what became of a job that was to be added once."""
+
+from __future__ import annotations
+
+from mypy_extensions import i64, mypyc_attr
+
+from disque_tx.core.base.client import BLOCKED_KEY, REPLY_OFF, Client
+from disque_tx.core.queues.waiters import Waiters
+from disque_tx.errors import CommandError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class KeyReceiver:
+    """Gets one of these calls, once."""
+
+    def added(self, job_id: bytes, fresh: bool) -> None:
+        """This job has the key; ``fresh``: it was added now, and has its copies."""
+        raise NotImplementedError
+
+    def refused(self, error: CommandError) -> None:
+        """No job was added, and this node knows of none that has the key."""
+        raise NotImplementedError
+
+    def client_id(self) -> i64:
+        """The client that asked, for the event log; 0 for none."""
+        return 0
+
+
+class NoReceiver(KeyReceiver):
+    """Nobody waits any more."""
+
+    def added(self, job_id: bytes, fresh: bool) -> None:
+        """Nobody needs to know."""
+
+    def refused(self, error: CommandError) -> None:
+        """Nor this."""
+
+
+class KeyClient(KeyReceiver):
+    """A client that sent ADDJOB with UNIQUE. ``with_new``: it wants to know whether the job is
+    new."""
+
+    def __init__(self, waiters: Waiters, client: Client, with_new: bool) -> None:
+        self._waiters = waiters
+        self._client = client
+        self._with_new: bool = with_new
+
+    def added(self, job_id: bytes, fresh: bool) -> None:
+        """Answer with the ID."""
+        client = self._client
+        if self._answers():
+            if self._with_new:
+                client.replies.array(2)
+                client.replies.bulk(job_id)
+                client.replies.integer(1 if fresh else 0)
+            else:
+                client.replies.status(job_id)
+        self._released()
+
+    def refused(self, error: CommandError) -> None:
+        """Answer with the error; a client that is not blocked gets it as any other."""
+        if self._client.blocked != BLOCKED_KEY:
+            raise error
+        if self._answers():
+            self._client.replies.error(error.reply())
+        self._released()
+
+    def client_id(self) -> i64:
+        """The ID of the client."""
+        return self._client.id
+
+    def _answers(self) -> bool:
+        """Replies of a client that was blocked are not suppressed elsewhere."""
+        return self._client.blocked != BLOCKED_KEY or self._client.reply_mode != REPLY_OFF
+
+    def _released(self) -> None:
+        if self._client.blocked == BLOCKED_KEY:
+            self._waiters.answered(self._client)

@@ -1,0 +1,1 @@
+"""What all routes need: values and bodies."""

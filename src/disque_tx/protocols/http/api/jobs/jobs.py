@@ -1,0 +1,182 @@
+"""Jobs: leasing, settling, looking at one, waiting for its end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from disque_tx.protocols.http.api.base.bodies import with_body
+from disque_tx.protocols.http.api.base.values import (
+    NUMBER,
+    REAL,
+    ROOT,
+    TEXT,
+    array,
+    job_value,
+    pairs,
+    schema,
+    take_ids,
+    take_number,
+    take_text,
+    text,
+)
+from disque_tx.protocols.http.server.exchange import Exchange, Reply
+from disque_tx.protocols.http.server.problems import Problem
+from disque_tx.protocols.http.server.routes import IDS_BODY_BYTES, Handler, Parameter, Route
+from disque_tx.protocols.http.server.streaming import listing
+
+_TIMEOUT_MS_MAX: Final = 60_000
+_WAIT_MS: Final = 10_000
+_COUNT_MAX: Final = 1_000
+_ENDINGS: Final = ("acked", "deleted", "expired", "dead")
+#: Path → command and summary, for one job and for several.
+_ACTIONS: Final = {
+    "ack": (b"ACKJOB", "Acknowledge: the work is done, on all nodes"),
+    "fastack": (b"FASTACK", "Acknowledge quickly; a job may rarely be delivered again"),
+    "enqueue": (b"ENQUEUE", "Queue at once, whatever its delay"),
+    "dequeue": (b"DEQUEUE", "Take out of the queue, without losing it"),
+    "delete": (b"DELJOB", "Delete from this node"),
+}
+_JOB: Final = schema(
+    id=TEXT, queue=TEXT, url=TEXT, body=TEXT, body_base64=TEXT, nacks=NUMBER,
+    additional_deliveries=NUMBER,
+)  # fmt: skip
+#: A job as SHOW describes it.
+SHOWN: Final = schema(
+    id=TEXT, queue={"type": ["string", "null"]}, state=TEXT, repl=NUMBER, ttl=NUMBER, ctime=NUMBER,
+    delay=NUMBER, retry=NUMBER, nacks=NUMBER, additional_deliveries=NUMBER,
+    nodes_delivered=array(TEXT), nodes_confirmed=array(TEXT),
+    next_requeue_within={"type": ["integer", "null"]}, next_awake_within=NUMBER,
+    body={"type": ["string", "null"]}, body_base64=TEXT,
+)  # fmt: skip
+
+
+async def lease(exchange: Exchange) -> Reply:
+    """GETJOB; a client that goes away meanwhile takes no job with it."""
+    count, wait_ms = exchange.number("count"), exchange.number("wait_ms")
+    how = (b"TIMEOUT", b"%d" % wait_ms) if wait_ms else (b"NOHANG",)
+    options = (*how, b"WITHCOUNTERS", b"COUNT", b"%d" % count)
+    jobs = await exchange.call(b"GETJOB", *options, b"FROM", exchange.path["queue"])
+    return Reply(listing("jobs", _rows(jobs or []), {}))
+
+
+async def _rows(jobs: list[list[Any]]) -> AsyncIterator[dict[str, Any]]:
+    for job in jobs:
+        yield job_value(job)
+
+
+async def show(exchange: Exchange) -> dict[str, Any] | Reply:
+    """SHOW."""
+    shown = await exchange.call(b"SHOW", exchange.path["id"])
+    if shown is None:
+        raise Problem(404, "NOJOB", "This node does not know the job.")
+    body = shown[-1]
+    if body is None:
+        return pairs(shown)
+    return Reply(with_body(pairs(shown[:-2]), body, exchange.slices))
+
+
+async def working(exchange: Exchange) -> dict[str, Any]:
+    """WORKING."""
+    return {"retry_s": await exchange.call(b"WORKING", exchange.path["id"])}
+
+
+async def wait(exchange: Exchange) -> dict[str, Any]:
+    """WAITJOB."""
+    wait_ms = b"%d" % exchange.number("wait_ms")
+    how = await exchange.call(b"WAITJOB", exchange.path["id"], b"TIMEOUT", wait_ms)
+    return {"ended": None if how is None else text(how.text).lower()}
+
+
+async def nack(exchange: Exchange) -> dict[str, Any]:
+    """NACK of one job."""
+    words = _failure_words(exchange.json())
+    return {"count": await exchange.call(b"NACK", *words, exchange.path["id"])}
+
+
+async def nack_several(exchange: Exchange) -> dict[str, Any]:
+    """NACK of several jobs, for the same reason."""
+    values = exchange.json()
+    words = _failure_words(values)
+    return {"count": await exchange.call(b"NACK", *words, *take_ids(values))}
+
+
+def _failure_words(values: dict[str, Any]) -> list[bytes]:
+    words = []
+    if values.get("delay_s") is not None:
+        words += [b"DELAY", take_number("delay_s", values["delay_s"])]
+    if values.get("reason") is not None:
+        words += [b"REASON", take_text("reason", values["reason"])]
+    return words
+
+
+def _one(command: bytes) -> Handler:
+    async def act(exchange: Exchange) -> dict[str, Any]:
+        return {"count": await exchange.call(command, exchange.path["id"])}
+
+    return act
+
+
+def _several(command: bytes) -> Handler:
+    async def act(exchange: Exchange) -> dict[str, Any]:
+        return {"count": await exchange.call(command, *take_ids(exchange.json()))}
+
+    return act
+
+
+def job_routes() -> list[Route]:
+    """All operations on jobs that exist."""
+    queue, job, jobs = f"{ROOT}/queues/{{queue}}", f"{ROOT}/jobs/{{id}}", f"{ROOT}/jobs"
+    counted, ids = schema(count=NUMBER), array(TEXT)
+    failed = "Return to the queue: the work failed"
+    routes = [
+        Route(
+            "POST", f"{queue}/lease", lease, "Lease jobs: each is delivered again unless it is"
+            " acknowledged before its RETRY",
+            (
+                Parameter("count", "Jobs at most", "integer", 1, 1, _COUNT_MAX),
+                Parameter("wait_ms", "Wait so long for one", "integer", 0, 0, _TIMEOUT_MS_MAX),
+            ),
+            answer=schema(jobs=array(_JOB)), errors=(503,),
+        ),
+        Route("GET", job, show, "A job as this node knows it", answer=SHOWN, errors=(404,)),
+        Route(
+            "GET", f"{job}/wait", wait, "Wait until the job has ended; null if it has not in time",
+            (
+                Parameter(
+                    "wait_ms", "Wait so long", "integer", _WAIT_MS, 1, _TIMEOUT_MS_MAX
+                ),
+            ),
+            answer=schema(ended={"type": ["string", "null"], "enum": [*_ENDINGS, None]}),
+            errors=(404,),
+        ),
+        Route(
+            "POST", f"{job}/working", working, "Renew the lease",
+            answer=schema(retry_s=NUMBER), errors=(404, 410),
+        ),
+        Route(
+            "POST", f"{job}/nack", nack, failed, body=schema(delay_s=REAL, reason=TEXT),
+            body_max=IDS_BODY_BYTES, answer=counted, errors=(507,),
+        ),
+        Route(
+            "POST", f"{jobs}/nack", nack_several, f"{failed}: several",
+            body=schema(ids=ids, delay_s=REAL, reason=TEXT), body_max=IDS_BODY_BYTES,
+            answer=counted, errors=(507,),
+        ),
+        Route("DELETE", job, _one(b"DELJOB"), "Delete from this node", answer=counted),
+    ]  # fmt: skip
+    for name, (command, summary) in _ACTIONS.items():
+        if name != "delete":
+            routes.append(Route("POST", f"{job}/{name}", _one(command), summary, answer=counted))
+        routes.append(
+            Route(
+                "POST",
+                f"{jobs}/{name}",
+                _several(command),
+                f"{summary}: several",
+                body=schema(ids=ids),
+                body_max=IDS_BODY_BYTES,
+                answer=counted,
+            )
+        )
+    return routes

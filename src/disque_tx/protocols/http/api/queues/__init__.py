@@ -1,0 +1,1 @@
+"""Routes of queues, policies and schedules."""

@@ -1,0 +1,181 @@
+"""Queues of this node: lists, one, peek, pause."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from fnmatch import translate
+from heapq import nlargest, nsmallest
+from re import compile as compiled
+from typing import Any, Final
+
+import attrs
+
+from disque_tx.plugins.interfaces import IHost, QueueFigures
+from disque_tx.protocols.http.api.base.bodies import SHOWN_BODY, queued_jobs
+from disque_tx.protocols.http.api.base.values import (
+    FLAG,
+    NUMBER,
+    REAL,
+    ROOT,
+    TEXT,
+    array,
+    schema,
+    take_flag,
+    text,
+    url,
+)
+from disque_tx.protocols.http.api.queues.pausing import keep_pause
+from disque_tx.protocols.http.server.exchange import Exchange, Reply
+from disque_tx.protocols.http.server.problems import Problem, bad_request
+from disque_tx.protocols.http.server.routes import NAME_BYTES, Parameter, Route
+from disque_tx.protocols.http.server.slices import COMPARISONS_PER_BYTE, Share, all_queues
+from disque_tx.protocols.http.server.streaming import listing
+
+_PAGE_MAX: Final = 1_000
+_OFFSET_MAX: Final = 100_000
+_PEEK_MAX: Final = 1_000
+_PAUSES: Final = ("none", "in", "out", "all")
+_ORDERS: Final = ("asc", "desc")
+_SORTS: Final = ("name", "queued", "oldest_s", "blocked", "jobs_in", "jobs_out")
+_QUEUE: Final = schema(
+    name=TEXT, url=TEXT, queued=NUMBER, oldest_s=REAL, age_s=NUMBER, idle_s=NUMBER, blocked=NUMBER,
+    jobs_in=NUMBER, jobs_out=NUMBER, import_rate=NUMBER, pause=TEXT, delayed=NUMBER, backoff=NUMBER,
+    in_hand=NUMBER, dead=NUMBER, in_per_s=REAL, out_per_s=REAL, loaded=NUMBER,
+)  # fmt: skip
+_ONE: Final = schema(
+    **_QUEUE["properties"],
+    paused_by={"type": ["string", "null"]},
+    paused_at_s={"type": ["number", "null"]},
+)
+
+
+def queue_value(host: IHost, queue: QueueFigures) -> dict[str, Any]:
+    """A queue as JSON."""
+    values = {**attrs.asdict(queue), **attrs.asdict(host.view.counts(queue.name))}
+    values["name"] = text(queue.name)
+    return {**values, "url": url("queues", queue.name)}
+
+
+class Pattern:
+    """A glob pattern for names of queues."""
+
+    def __init__(self, pattern: str) -> None:
+        self._size = len(pattern.encode())
+        self._everything = pattern == "*"
+        self._match = compiled(translate(pattern)).match
+
+    def matches(self, name: bytes) -> bool:
+        """Whether a name is meant."""
+        if len(name) > NAME_BYTES:
+            return False
+        return self._everything or self._match(text(name)) is not None
+
+    def cost(self, name: bytes) -> int:
+        """What comparing a name costs at most, in bytes that are looked at."""
+        compared = 0 if self._everything else self._size * min(len(name), NAME_BYTES)
+        return compared // COMPARISONS_PER_BYTE
+
+
+async def list_queues(exchange: Exchange) -> Reply:
+    """A page of the queues. Only as many as the page needs are kept while they are looked at."""
+    wanted, share = Pattern(exchange.word("match") or "*"), Share(exchange.slices)
+    sort, limit, offset = exchange.word("sort"), exchange.number("limit"), exchange.number("offset")
+    kept: list[QueueFigures] = []
+    choose = nlargest if exchange.word("order") == "desc" else nsmallest
+
+    def key(queue: QueueFigures) -> Any:
+        return queue.name if sort == "name" else (getattr(queue, str(sort)), queue.name)
+
+    total = 0
+    unsorted: list[QueueFigures] = []
+    async for some in all_queues(exchange.host, exchange.slices):
+        for queue in some:
+            await share.spend(wanted.cost(queue.name))
+            if wanted.matches(queue.name):
+                unsorted.append(queue)
+        if len(unsorted) > max(_PAGE_MAX, len(kept)):
+            total += len(unsorted)
+            kept, unsorted = choose(offset + limit, kept + unsorted, key=key), []
+    total += len(unsorted)
+    kept = choose(offset + limit, kept + unsorted, key=key)
+    return Reply(listing("queues", _rows(exchange, kept[offset:]), {"total": total}))
+
+
+async def _rows(exchange: Exchange, queues: list[QueueFigures]) -> AsyncIterator[dict[str, Any]]:
+    share = Share(exchange.slices)
+    for queue in queues:
+        await share.spend(2 * len(queue.name))
+        yield queue_value(exchange.host, queue)
+
+
+def _queue(exchange: Exchange) -> QueueFigures:
+    queue = exchange.host.view.queue(exchange.path["queue"])
+    if queue is None:
+        raise Problem(404, "NOQUEUE", "This node has no such queue.")
+    return queue
+
+
+async def one_queue(exchange: Exchange) -> dict[str, Any]:
+    """One queue, and who paused it."""
+    queue = _queue(exchange)
+    words = await exchange.call(b"QSTAT", queue.name, b"WITHPAUSE")
+    said = dict(zip(words[::2], words[1::2], strict=True)) if words else {}
+    who = said.get(b"paused-by")
+    return {
+        **queue_value(exchange.host, queue),
+        "paused_by": text(who) if who else None,
+        "paused_at_s": said[b"paused-at"] if who else None,
+    }
+
+
+def peek(exchange: Exchange) -> Reply:
+    """Jobs from either end of the queue."""
+    count = exchange.number("count")
+    signed = -count if exchange.word("from") == "newest" else count
+    return Reply(listing("jobs", queued_jobs(exchange, signed), {}))
+
+
+async def pause_queue(exchange: Exchange) -> dict[str, Any]:
+    """PAUSE, or the policy ``pause``, which is kept."""
+    values, queue = exchange.json(), exchange.path["queue"]
+    wanted = values.get("pause")
+    if wanted not in _PAUSES:
+        raise bad_request(f"pause must be one of {', '.join(_PAUSES)}.")
+    words = [wanted.encode(), b"BCAST" if take_flag(values, "everywhere") else b"PROCESSES"]
+    if take_flag(values, "kept"):
+        await keep_pause(exchange, queue, wanted.encode())
+        words = [b"STATE"]
+    status = await exchange.call(b"PAUSE", queue, *words)
+    return {"pause": text(status.text)}
+
+
+def queue_routes() -> list[Route]:
+    """All operations on queues."""
+    queue = f"{ROOT}/queues/{{queue}}"
+    return [
+        Route(
+            "GET", f"{ROOT}/queues", list_queues, "The queues of this node",
+            (
+                Parameter("match", "A glob pattern for names", default="*"),
+                Parameter("sort", "By which figure", default="name", choices=_SORTS),
+                Parameter("order", "Smallest or largest first", default="asc", choices=_ORDERS),
+                Parameter("limit", "Queues at most", "integer", 100, 1, _PAGE_MAX),
+                Parameter("offset", "Queues to leave out", "integer", 0, 0, _OFFSET_MAX),
+            ),
+            answer=schema(total=NUMBER, queues=array(_QUEUE)),
+        ),
+        Route("GET", queue, one_queue, "A queue on this node", answer=_ONE, errors=(404,)),
+        Route(
+            "GET", f"{queue}/peek", peek, "Look at queued jobs without fetching them",
+            (
+                Parameter("count", "Jobs at most", "integer", 10, 1, _PEEK_MAX),
+                Parameter("from", "Which end", default="oldest", choices=("oldest", "newest")),
+            ),
+            answer=schema(jobs=array(schema(id=TEXT, queue=TEXT, url=TEXT, **SHOWN_BODY))),
+        ),
+        Route(
+            "POST", f"{queue}/pause", pause_queue, "Pause the queue, or go on",
+            body=schema(pause={"enum": list(_PAUSES)}, everywhere=FLAG, kept=FLAG),
+            answer=schema(pause=TEXT),
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""The HTTP server: connections, requests, answers in slices, sessions."""

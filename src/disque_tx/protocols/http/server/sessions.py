@@ -1,0 +1,90 @@
+"""Sessions of people who have logged in with a browser: who has one, and for how long."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from hashlib import sha256
+from secrets import token_urlsafe
+from typing import Final
+
+import attrs
+
+from disque_tx.plugins.interfaces import IHost, Role
+
+#: Bytes of randomness in a token.
+_TOKEN_BYTES: Final = 32
+#: A session ends when it was not used for so long, and so long after it began.
+IDLE_S: Final = 30 * 60
+LIFETIME_S: Final = 12 * 3600
+#: Sessions that are kept of one role, and of those that come from one network. Beyond that, the one
+#: ends that was not used for longest, of the same role and, if these are too many, network: nobody
+#: can log out others by logging in.
+SESSIONS_MAX: Final = 1_000
+NETWORK_SESSIONS_MAX: Final = 100
+
+
+@attrs.define
+class _Session:
+    """``network``: where the login came from. ``passwords``: of the node when the session began; it
+    ends when one of them changes."""
+
+    role: Role
+    network: str
+    passwords: tuple[bytes, bytes]
+    began_s: float
+    used_s: float
+
+
+class Sessions:
+    """The sessions of one listener. They are in memory only, under the hash of their token."""
+
+    def __init__(self, host: IHost) -> None:
+        self._host = host
+        self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def needed(self) -> bool:
+        """Whether a password is set, without which nobody needs a session."""
+        return bool(self._host.settings.requirepass)
+
+    def begin(self, role: Role, network: str) -> str:
+        """A new session; returns its token, which no client can choose."""
+        now_s = self._host.reactor.seconds()
+        token = token_urlsafe(_TOKEN_BYTES)
+        self._sessions[_key(token)] = _Session(role, network, self._passwords(), now_s, now_s)
+        alike = [key for key, kept in self._sessions.items() if kept.role is role]
+        near = [key for key in alike if self._sessions[key].network == network]
+        if len(near) > NETWORK_SESSIONS_MAX:
+            del self._sessions[near[0]]
+        elif len(alike) > SESSIONS_MAX:
+            del self._sessions[alike[0]]
+        return token
+
+    def role(self, token: str) -> Role:
+        """What the owner of this token may do; ``NONE`` if there is no such session any more."""
+        key = _key(token)
+        session = self._sessions.get(key)
+        if session is None:
+            return Role.NONE
+        now_s = self._host.reactor.seconds()
+        idle = now_s - session.used_s > IDLE_S or now_s - session.began_s > LIFETIME_S
+        if idle or session.passwords != self._passwords():
+            del self._sessions[key]
+            return Role.NONE
+        session.used_s = now_s
+        self._sessions.move_to_end(key)
+        return session.role
+
+    def end(self, token: str) -> None:
+        """The session is over, if there is one."""
+        self._sessions.pop(_key(token), None)
+
+    def _passwords(self) -> tuple[bytes, bytes]:
+        settings = self._host.settings
+        return settings.requirepass, settings.readonly_password
+
+
+def _key(token: str) -> bytes:
+    return sha256(token.encode()).digest()

@@ -1,1 +1,0 @@
-"""The machine: files, logs, the system."""

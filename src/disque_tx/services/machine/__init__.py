@@ -1,0 +1,1 @@
+"""The machine: files, log lines, the process, limits of guesses."""

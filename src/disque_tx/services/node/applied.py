@@ -1,0 +1,99 @@
+"""How each setting is applied to the running node, at start and after CONFIG SET."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Final
+
+from disque_tx.core.eviction import evict
+from disque_tx.core.nodes.addresses import normal_ip, plain_ip
+
+if TYPE_CHECKING:
+    from disque_tx.commands.base.context import Server
+    from disque_tx.config.settings import Settings
+    from disque_tx.services.machine.log import DaemonLog
+
+#: Ten years: longer ones would not fit into what is computed from them.
+_NODE_TIMEOUT_MS_MAX: Final = 10 * 366 * 86_400_000
+
+Apply = Callable[["Settings", "Server", "DaemonLog"], None]
+
+
+def _maxmemory(settings: Settings, server: Server, log: DaemonLog) -> None:
+    memory = server.node.memory
+    memory.limit = settings.maxmemory
+    if 0 < settings.maxmemory < memory.used:
+        log.warning(
+            "WARNING: the new maxmemory value set via CONFIG SET is smaller than the current memory"
+            " usage. Jobs may be evicted or new ones refused."
+        )
+    evict(server.node, server.eviction_allowed, server.node.random)
+
+
+def _policy(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.eviction_allowed = settings.maxmemory_policy != "noeviction"
+
+
+def _policies(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.node.policies.set_directives(settings.policies)
+
+
+def _password(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.guarded = bool(settings.requirepass)
+
+
+def _slow(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.slowlog.slower_than_us = settings.slowlog_log_slower_than
+
+
+def _slow_length(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.slowlog.set_length(settings.slowlog_max_len)
+
+
+def _latency(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.latency.threshold_ms = settings.latency_monitor_threshold
+
+
+def _level(settings: Settings, server: Server, log: DaemonLog) -> None:
+    log.level = settings.loglevel
+
+
+def _node_timeout(settings: Settings, server: Server, log: DaemonLog) -> None:
+    timeout_ms = min(settings.cluster_node_timeout, _NODE_TIMEOUT_MS_MAX)
+    server.node.cluster.node_timeout_ms = timeout_ms
+
+
+def _meet_allow(settings: Settings, server: Server, log: DaemonLog) -> None:
+    server.node.cluster.meet_allow = [ip_network(text) for text in settings.cluster_meet_allow]
+
+
+def _announce(settings: Settings, server: Server, log: DaemonLog) -> None:
+    """The address that this node announces to others."""
+    server.node.membership.announce(
+        plain_ip(normal_ip(settings.cluster_announce_ip.encode())),
+        settings.cluster_announce_port or settings.port,
+        settings.cluster_announce_bus_port or settings.cluster_bus_port,
+    )
+
+
+#: Directive → what follows from its value. What is read where it is used has no entry.
+APPLY: Final[dict[str, Apply]] = {
+    "maxmemory": _maxmemory,
+    "maxmemory-policy": _policy,
+    "policy": _policies,
+    "requirepass": _password,
+    "slowlog-log-slower-than": _slow,
+    "slowlog-max-len": _slow_length,
+    "latency-monitor-threshold": _latency,
+    "loglevel": _level,
+    "cluster-node-timeout": _node_timeout,
+    "cluster-meet-allow": _meet_allow,
+    "cluster-announce-ip": _announce,
+}
+
+
+def apply_all(settings: Settings, server: Server, log: DaemonLog) -> None:
+    """Give the node its settings at start."""
+    for apply in APPLY.values():
+        apply(settings, server, log)

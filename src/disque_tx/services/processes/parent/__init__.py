@@ -1,0 +1,1 @@
+"""The parent of a daemon's processes: starts them, and passes connections on."""

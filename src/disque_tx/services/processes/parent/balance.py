@@ -1,0 +1,83 @@
+"""Which process serves a new connection: the one with the fewest.
+
+The parent accepts all connections and passes each one on. The kernel's own ways are uneven where it
+matters, with few connections. Of eight connections to four processes that share a port by
+SO_REUSEPORT, one process often gets four or five, and another one none, because the kernel decides
+by a hash; of eight at a listening socket that all wait at with EPOLLEXCLUSIVE, one process gets
+nearly all.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from typing import Final
+
+from disque_tx.services.processes.parent.supervision import Child
+
+#: Connections that may wait while no process can take one.
+WAITING_MAX: Final = 1_000
+
+
+class Target:
+    """A process that takes connections. ``passed``: how many were passed to it. ``load``: how many
+    clients it had when it last reported, and ``received`` how many had reached it by then."""
+
+    def __init__(self, child: Child) -> None:
+        self.child = child
+        self.passed = 0
+        self.received = 0
+        self.load = 0
+
+    @property
+    def clients(self) -> int:
+        """How many it has, as far as is known."""
+        return self.load + self.passed - self.received
+
+
+class Balance:
+    """Passes connections on. While no process can take one, they wait."""
+
+    def __init__(self) -> None:
+        self._targets: dict[int, Target] = {}
+        self._waiting: deque[tuple[int, socket.socket]] = deque()
+        self._closed = False
+
+    def add(self, children: dict[int, Child]) -> None:
+        """These processes, by their numbers, take connections, beginning with those that wait."""
+        for number, child in children.items():
+            known = self._targets.get(number)
+            if known is None or known.child is not child:
+                self._targets[number] = Target(child)
+        waiting, self._waiting = self._waiting, deque()
+        for entrance, sock in waiting:
+            self.give(entrance, sock)
+
+    def remove(self, number: int) -> None:
+        """The process takes no more."""
+        self._targets.pop(number, None)
+
+    def report(self, number: int, clients: int, received: int) -> None:
+        """How many clients a process has, and how many connections have reached it."""
+        target = self._targets.get(number)
+        if target is not None:
+            target.load = clients
+            target.received = received
+
+    def give(self, entrance: int, sock: socket.socket) -> None:
+        """Pass on a connection that was accepted at this entrance."""
+        if self._targets:
+            target = min(self._targets.values(), key=lambda one: (one.clients, one.passed))
+            target.passed += 1
+            target.child.send(["client", entrance], sock)
+        elif len(self._waiting) < WAITING_MAX and not self._closed:
+            self._waiting.append((entrance, sock))
+        else:
+            sock.close()
+
+    def close(self) -> None:
+        """Close what still waits, and what comes."""
+        self._closed = True
+        self._targets.clear()
+        while self._waiting:
+            self._waiting.popleft()[1].close()

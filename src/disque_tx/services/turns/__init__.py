@@ -1,0 +1,1 @@
+"""The turns of a node: clocks, input, rounds of the reactor."""

@@ -1,0 +1,1 @@
+"""Who acts in a run: producers, consumers, operators."""

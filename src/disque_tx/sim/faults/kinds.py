@@ -1,0 +1,317 @@
+"""The kinds of faults that a targets can hold, and what each of them does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+import attrs
+
+from disque_tx.sim.faults.targets import Targets
+from disque_tx.sim.world.connection import Connection
+from disque_tx.sim.world.network import End
+from disque_tx.sim.world.world import DRIFT_PPM_MAX, STEP_US_MAX
+
+_RESTART_US: Final = (500_000, 4_000_000)
+_AWAY_US: Final = (4_000_000, 25_000_000)
+#: After that time a node that was started is a full member again.
+_SETTLED_US: Final = 6_000_000
+
+
+@attrs.frozen
+class Fault:
+    """A kind of fault. ``begin``: does it and returns what ends it; ``None`` when there is nothing
+    it could happen to. ``length_us``: shortest and longest time between the two. What a fault
+    destroyed is known by the machine (:attr:`Machine.alive_since_us`).
+    """
+
+    begin: Callable[[Targets, Random], End | None]
+    length_us: tuple[int, int] = (500_000, 8_000_000)
+
+
+# -- network -----------------------------------------------------------------------------------
+
+
+def _split(targets: Targets, random: Random) -> tuple[list[bytes], list[bytes]]:
+    """Two sides that have at least one machine each, if there are two."""
+    ips = [machine.ip for machine in targets.machines]
+    random.shuffle(ips)
+    size = random.randint(1, max(1, len(ips) - 1))
+    return ips[:size], ips[size:]
+
+
+def _partition(name: str, one_way: bool) -> Callable[[Targets, Random], End | None]:
+    def begin(targets: Targets, random: Random) -> End | None:
+        here, there = _split(targets, random)
+        if not there:
+            return None
+        targets.note(name, *here)
+        return targets.network.partition(here, there, one_way)
+
+    return begin
+
+
+def _on_connection(
+    name: str, hurt: Callable[[Targets, Random, Connection], None]
+) -> Callable[[Targets, Random], End | None]:
+    def begin(targets: Targets, random: Random) -> None:
+        near = targets.connection(random)
+        if near is not None:
+            targets.note(name, near.local_ip, near.peer_ip)
+            hurt(targets, random, near)
+
+    return begin
+
+
+def _stall(targets: Targets, random: Random, near: Connection) -> None:
+    near.out.stall(random.randint(100_000, 5_000_000))
+    if random.random() < 0.5:
+        near.other.out.stall(random.randint(100_000, 5_000_000))
+
+
+def _reset(targets: Targets, random: Random, near: Connection) -> None:
+    targets.network.reset(near)
+
+
+def _half_open(targets: Targets, random: Random, near: Connection) -> None:
+    targets.network.half_open(random.choice((near, near.other)))
+
+
+def _one_way_dead(targets: Targets, random: Random, near: Connection) -> None:
+    random.choice((near, near.other)).out.dead = True
+
+
+def _late_old(targets: Targets, random: Random, near: Connection) -> None:
+    targets.network.deliver_late(near, random.randint(300_000, 4_000_000))
+
+
+def _slow_link(targets: Targets, random: Random) -> End | None:
+    machine = random.choice(targets.machines)
+    targets.note("slow_link", machine.ip)
+    extra_us, bytes_per_s = random.randint(1_000, 300_000), random.randint(5_000, 200_000)
+    return targets.network.slow([machine.ip], extra_us, bytes_per_s)
+
+
+def _message_loss(targets: Targets, random: Random) -> End | None:
+    network = targets.network
+    targets.note("message_loss")
+    network.message_faults = random.uniform(0.02, 0.3)
+
+    def end() -> None:
+        network.message_faults = 0.0
+
+    return end
+
+
+# -- disk --------------------------------------------------------------------------------------
+
+
+def _on_disk(name: str, switch: str) -> Callable[[Targets, Random], End | None]:
+    def begin(targets: Targets, random: Random) -> End | None:
+        machine = random.choice(targets.machines)
+        targets.note(name, machine.ip)
+        setattr(machine.disk, switch, True)
+        return lambda: setattr(machine.disk, switch, False)
+
+    return begin
+
+
+def _empty_disk(targets: Targets, random: Random) -> End | None:
+    machine = targets.running(random)
+    if machine is None:
+        return None
+    targets.note("empty_disk", machine.ip)
+    machine.kill(power=True)
+    machine.disk.wipe()
+    machine.lose_memory()
+    return lambda: targets.bring_back(machine)
+
+
+def _stale_disk(targets: Targets, random: Random) -> End | None:
+    machine = targets.running(random)
+    if machine is None:
+        return None
+    files = machine.disk.snapshot()
+
+    def end() -> None:
+        targets.note("stale_disk", machine.ip)
+        machine.kill(power=True)
+        machine.disk.restore(files)
+        machine.lose_memory()
+        targets.bring_back(machine)
+
+    return end
+
+
+# -- processes ---------------------------------------------------------------------------------
+
+
+def _stopping(name: str, power: bool) -> Callable[[Targets, Random], End | None]:
+    def begin(targets: Targets, random: Random) -> End | None:
+        machine = targets.running(random)
+        if machine is None:
+            return None
+        targets.note(name, machine.ip)
+        machine.kill(power)
+        return lambda: targets.bring_back(machine)
+
+    return begin
+
+
+def _all_up(targets: Targets) -> bool:
+    """Whether all nodes have been up for a while."""
+    now_us = targets.world.now_us
+    return all(
+        machine.process is not None
+        and not machine.process.frozen
+        and now_us - max(machine.started_us, targets.returned_us) >= _SETTLED_US
+        for machine in targets.machines
+    )
+
+
+def _one_down(targets: Targets, random: Random) -> End | None:
+    """Kill a node, if all have been up for a while."""
+    if not _all_up(targets):
+        return None
+    machine = random.choice(targets.machines)
+    targets.note("one_down", machine.ip)
+    machine.kill(False)
+    return lambda: targets.bring_back(machine)
+
+
+def _one_away(targets: Targets, random: Random) -> End | None:
+    """Kill a node, pause it, or cut it off from the others, long enough for these to notice, if all
+    have been up for a while."""
+    if not _all_up(targets):
+        return None
+    machine = random.choice(targets.machines)
+    targets.note("one_away", machine.ip)
+    targets.returned_us = targets.world.now_us + _AWAY_US[1]
+    how = random.choice(("kill", "pause", "cut"))
+    if how == "kill":
+        machine.kill(False)
+        back: End = lambda: targets.bring_back(machine)  # noqa: E731
+    elif how == "pause":
+        machine.pause(_AWAY_US[1])
+        back = machine.resume
+    else:
+        targets.note("one_cut", machine.ip)
+        others = [other.ip for other in targets.machines if other is not machine]
+        back = targets.network.partition([machine.ip], others, False)
+
+    def end() -> None:
+        targets.returned_us = targets.world.now_us
+        back()
+
+    return end
+
+
+def _power_in_write(targets: Targets, random: Random) -> End | None:
+    machine = targets.running(random)
+    if machine is None:
+        return None
+    disk = machine.disk
+    disk.lose_power_in(random.randint(0, 5), lambda: targets.note("power_in_write", machine.ip))
+    return lambda: disk.lose_power_in(-1, lambda: None)
+
+
+def _restart(targets: Targets, random: Random) -> End | None:
+    machine = targets.running(random)
+    if machine is None:
+        return None
+    targets.note("restart", machine.ip)
+    machine.stop()
+    return lambda: targets.bring_back(machine)
+
+
+def _pause(targets: Targets, random: Random) -> End | None:
+    machine = targets.running(random)
+    if machine is None:
+        return None
+    targets.note("pause", machine.ip)
+    longer = random.uniform(1.1, 2.5)
+    machine.pause(int(machine.settings.node_timeout_ms * 1000 * longer))
+    return machine.resume
+
+
+def _clock_step(targets: Targets, random: Random) -> None:
+    machine = random.choice(targets.machines)
+    targets.note("clock_step", machine.ip)
+    machine.clocks.step(random.randint(-STEP_US_MAX, STEP_US_MAX))
+
+
+def _one_clock(targets: Targets, random: Random) -> End | None:
+    """The clock of the first machine is set wrong by up to an hour, and put right again."""
+    machine = targets.machines[0]
+    if machine.clocks.wrong:
+        return None
+    targets.note("one_clock", machine.ip)
+    us = random.choice((-1, 1)) * random.randint(STEP_US_MAX // 100, STEP_US_MAX)
+    machine.clocks.step(us)
+    machine.clocks.wrong = True
+
+    def end() -> None:
+        machine.clocks.step(-us)
+        machine.clocks.wrong = False
+
+    return end
+
+
+def _clock_drift(targets: Targets, random: Random) -> None:
+    machine = random.choice(targets.machines)
+    targets.note("clock_drift", machine.ip)
+    machine.clocks.drift(random.randint(-DRIFT_PPM_MAX, DRIFT_PPM_MAX))
+
+
+def _memory(percent: int) -> Callable[[Targets, Random], End | None]:
+    def begin(targets: Targets, random: Random) -> End | None:
+        machine = targets.running(random)
+        if machine is None:
+            return None
+        targets.note(f"memory_{percent}", machine.ip)
+        machine.memory_pressure(percent)
+        return lambda: machine.memory_pressure(0)
+
+    return begin
+
+
+#: Every fault by its name, under which ``World.counters`` counts it as ``fault.<name>``.
+FAULTS: Final[dict[str, Fault]] = {
+    "partition": Fault(_partition("partition", False)),
+    "partition_one_way": Fault(_partition("partition_one_way", True)),
+    "stall": Fault(_on_connection("stall", _stall)),
+    "reset": Fault(_on_connection("reset", _reset)),
+    "half_open": Fault(_on_connection("half_open", _half_open)),
+    "one_way_dead": Fault(_on_connection("one_way_dead", _one_way_dead)),
+    "late_old": Fault(_on_connection("late_old", _late_old)),
+    "slow_link": Fault(_slow_link),
+    "message_loss": Fault(_message_loss),
+    "short_writes": Fault(_on_disk("short_writes", "short_writes")),
+    "disk_full": Fault(_on_disk("disk_full", "full")),
+    "sync_fails": Fault(_on_disk("sync_fails", "sync_fails")),
+    "empty_disk": Fault(_empty_disk, _RESTART_US),
+    "stale_disk": Fault(_stale_disk),
+    "kill": Fault(_stopping("kill", False), _RESTART_US),
+    "power": Fault(_stopping("power", True), _RESTART_US),
+    "power_in_write": Fault(_power_in_write),
+    "restart": Fault(_restart, _RESTART_US),
+    "pause": Fault(_pause, (10_000_000, 10_000_000)),
+    "clock_step": Fault(_clock_step),
+    "clock_drift": Fault(_clock_drift),
+    "memory_75": Fault(_memory(75)),
+    "memory_95": Fault(_memory(95)),
+    "memory_100": Fault(_memory(100)),
+}
+#: Faults of workloads that name theirs.
+NAMED_FAULTS: Final[dict[str, Fault]] = {
+    "one_down": Fault(_one_down, _RESTART_US),
+    "one_away": Fault(_one_away, _AWAY_US),
+    "one_clock": Fault(_one_clock, _AWAY_US),
+}
+#: What these faults do to data, counted in the same way.
+EFFECTS: Final = (
+    *("unsynced_kept", "unsynced_lost", "unsynced_torn", "unsynced_garbage"),
+    *("no_room", "short_write", "sync_failed"),
+    *("message_dropped", "message_duplicated", "message_overtaken"),
+)

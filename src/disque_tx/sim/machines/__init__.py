@@ -1,0 +1,1 @@
+"""Simulated machines, and the processes that run on them."""

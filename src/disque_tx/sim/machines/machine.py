@@ -1,0 +1,189 @@
+"""A machine of the simulated world: an address, a disk, clocks, and perhaps a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from disque_tx.sim.machines.interfaces import Hardware, MachineSettings
+from disque_tx.sim.machines.process import DamagedError, Process
+from disque_tx.sim.world.disk import PowerLostError
+from disque_tx.sim.world.network import Network
+from disque_tx.sim.world.world import World
+
+_START_AGAIN_US: Final = 1_000_000
+_LIMIT_BYTES_MIN: Final = 64 * 1024
+
+
+class Machine(Hardware):
+    """``process``: ``None`` while none runs. ``on_death``: called when a process ended by itself.
+    ``identities``: every node ID it ever started with, the last one last. ``started_us``: when the
+    process that runs now, or ran last, was started.
+
+    ``alive_since_us``: since when the memory of the node is unbroken. It is broken by the end of a
+    process, unless the next one finds all that it had confirmed to keep: that is so when it had a
+    log that had no trouble, and stopped or was killed (what was written survives that), or lost
+    its power under ``always``. It is also broken when its disk is emptied, replaced by an old one,
+    or refused at the start. While it is broken and no process runs, it lies in the future.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        network: Network,
+        ip: bytes,
+        port: int,
+        settings: MachineSettings,
+        host: bytes = b"",
+    ) -> None:
+        super().__init__(world, network, ip, port, settings, host)
+        self.process: Process | None = None
+        self.on_death: list[Callable[[Machine], None]] = []
+        self.identities: list[bytes] = []
+        self.started_us = -1
+        self._since_us = world.now_us
+        self._broken = False
+        self._enqueue = False
+
+    @property
+    def alive_since_us(self) -> int:
+        """See above; true time."""
+        return self.world.now_us + 1 if self._broken else self._since_us
+
+    def lose_memory(self) -> None:
+        """What the node kept is not there any more."""
+        self._broken = True
+
+    # -- start and stop ----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start a process, unless one runs; when the disk is in the way, a second later.
+
+        A damaged log is replaced by an empty disk, as by an operator without a copy.
+        """
+        if self.process is not None:
+            return
+        self.network.power_on(self.ip)
+        self.clocks.restart()
+        self.disk.settle()
+        enqueue, self._enqueue = self._enqueue, False
+        try:
+            self.process = self._process(enqueue)
+        except OSError as error:
+            self.world.counters["start.failed"] += 1
+            self.world.trace("start failed", self.name, error)
+            self.network.stop_listening(self.ip)
+            self.world.at(_START_AGAIN_US, self.start)
+            return
+        except PowerLostError:
+            self.lose_power()
+            return
+        if self._broken:
+            self._broken = False
+            self._since_us = self.world.now_us
+        self.started_us = self.world.now_us
+        node_id = self.process.node.id
+        if node_id in self.identities:
+            self.identities.remove(node_id)
+        self.identities.append(node_id)
+        self.world.trace("start", self.name, node_id.decode())
+
+    def _process(self, enqueue: bool) -> Process:
+        try:
+            return Process(self, enqueue)
+        except DamagedError as error:
+            self.world.counters["start.refused"] += 1
+            self.world.trace("start refused", self.name, error)
+            self.disk.wipe()
+            self.lose_memory()
+            return Process(self, False)
+
+    def stop(self) -> None:
+        """Stop the process in an orderly way; nothing happens when none runs."""
+        process, self.process = self.process, None
+        if process is None:
+            return
+        self.world.trace("stop", self.name)
+        if process.frozen:
+            self.network.thaw(self.ip)
+            process.frozen = False
+        try:
+            kept = process.stop(self.settings.enqueue_once)
+        except PowerLostError:
+            self.lose_memory()
+            self.lose_power()
+            return
+        self._enqueue = kept and self.settings.enqueue_once
+        if not (kept and process.logs):
+            self.lose_memory()
+
+    def kill(self, power: bool = False) -> None:
+        """End the process at once. ``power``: of the whole machine, which shows on the disk."""
+        process, self.process = self.process, None
+        self.world.trace("power" if power else "kill", self.name)
+        self.network.kill(self.ip, power)
+        if process is not None:
+            process.end()
+            if not process.logs or process.log.write_error or process.log.unwritten():
+                self.lose_memory()
+        if power:
+            self.disk.crash()
+            if self.settings.appendfsync != "always":
+                self.lose_memory()
+
+    def die(self, reason: str) -> None:
+        """The process ends itself at once."""
+        self.world.trace("died", self.name, reason)
+        self.kill()
+        self._report_death()
+
+    def give_up(self, reason: str) -> None:
+        """The process ends itself in an orderly way."""
+        self.world.trace("gave up", self.name, reason)
+        self.stop()
+        self._report_death()
+
+    def lose_power(self) -> None:
+        """The power fails while the process is at work."""
+        self.kill(power=True)
+        self._report_death()
+
+    def _report_death(self) -> None:
+        self.world.counters["process.died"] += 1
+        for callback in self.on_death:
+            callback(self)
+
+    # -- troubles ----------------------------------------------------------------------------
+
+    def pause(self, us: int) -> None:
+        """Stop the process for so long: input queues up, and what is due meanwhile comes late."""
+        process = self.process
+        if process is None or process.frozen:
+            return
+        self.world.trace("pause", self.name, us)
+        process.frozen = True
+        self.network.freeze(self.ip)
+        self.world.at(us, lambda: self._resume(process))
+
+    def resume(self) -> None:
+        """End a pause early."""
+        if self.process is not None:
+            self._resume(self.process)
+
+    def _resume(self, process: Process) -> None:
+        if process is self.process and process.frozen:
+            self.world.trace("resume", self.name)
+            process.wake()
+            self.network.thaw(self.ip)
+
+    def memory_pressure(self, percent: int) -> None:
+        """Set ``maxmemory`` so that so much of it is used; 0 gives the configured one back."""
+        process = self.process
+        if process is None:
+            return
+        memory = process.node.memory
+        if percent == 0:
+            memory.limit = self.settings.maxmemory
+        else:
+            # The node reckons in hundredths, rounded down.
+            memory.limit = max(int(memory.used), _LIMIT_BYTES_MIN) * 100 // percent - 100

@@ -1,0 +1,1 @@
+"""Where a run takes place: its shape, its record, its workload."""

@@ -1,0 +1,178 @@
+"""What a seed leads to, before anything runs: how large, which clients, which faults.
+
+Seeds are dealt, so that every workload meets every fault: of any 500 seeds in a row, each pair of a
+workload and a fault is the task of at least one. Every fifth seed has no fault at all, because many
+promises are only as strict as they can be when nothing goes wrong. Everything else is drawn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+import attrs
+
+from disque_tx.sim.faults.kinds import FAULTS
+from disque_tx.sim.stage.workloads import WORKLOADS, group, workload_called
+from disque_tx.sim.world.world import World
+
+#: A workload and a fault.
+Pair = tuple[str, str]
+#: So many seeds in a row hold every pair.
+DEAL: Final = 500
+_SHARING_NODES_MIN: Final = 3
+_SHARING: Final = 0.25
+#: Every seed that this divides has no faults.
+_QUIET_EVERY: Final = 5
+#: Who has the messages that are ours: all nodes, every other one, or none.
+BULK: Final = ("all", "all", "some", "some", "none")
+_SIZES: Final = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
+#: Faults that show in what is on the disk only: the nodes keep a log then.
+_ON_DISK: Final = frozenset(
+    ("short_writes", "disk_full", "sync_fails", "stale_disk", "power_in_write")
+)
+#: The time of day matters to those who read it from a disk: they keep a log, and start again.
+_CLOCK: Final = "clock_step"
+_CLOCK_COMPANIONS: Final = ("kill", "restart")
+
+
+@attrs.define
+class Shape:
+    """What is dealt and drawn before a run; any of it can be set instead, to make a failing run
+    smaller.
+
+    ``faults``: names of those that may strike. ``first``: the one of them that surely does, if any.
+    ``fault_s``: for how long. ``intensity``: faults per second. ``password``: clients need one.
+    ``stay_leaving``: nodes that are leaving when the faults end are not called back. ``bulk``:
+    which nodes have the messages that are ours; the others ignore these, as the original does.
+    ``hosts``: on so many hosts are the nodes; 0: each has its own.
+    """
+
+    nodes: int
+    clients: int
+    workload: str
+    faults: frozenset[str]
+    fault_s: int
+    intensity: float
+    pace_ms: int
+    queues: int
+    appendonly: bool
+    appendfsync: str
+    first: str = ""
+    password: bool = False
+    stay_leaving: bool = False
+    bulk: str = "all"
+    hosts: int = 0
+
+    def has_own(self, number: int) -> bool:
+        """Whether the node with this number has the messages that are ours."""
+        return self.bulk == "all" or (self.bulk == "some" and number % 2 == 0)
+
+
+def pairs() -> list[Pair]:
+    """All pairs in the order in which they are dealt."""
+    dealt = [(workload, fault) for workload in sorted(WORKLOADS) for fault in sorted(FAULTS)]
+    Random("pairs").shuffle(dealt)
+    return dealt
+
+
+def _task(seed: int) -> Pair:
+    """The workload of a seed and the fault that it surely has; no fault in every fifth."""
+    fifth, rest = divmod(seed, _QUIET_EVERY)
+    workloads = group(seed)
+    if workloads is not WORKLOADS:
+        names, faults = sorted(workloads), sorted(FAULTS)
+        name = names[seed % len(names)]
+        faults = sorted(workloads[name].faults) or faults
+        return name, faults[seed // len(names) % len(faults)] if rest else ""
+    if rest == 0:
+        names = sorted(WORKLOADS)
+        return names[fifth % len(names)], ""
+    dealt = _DEALT
+    return dealt[(fifth * (_QUIET_EVERY - 1) + rest - 1) % len(dealt)]
+
+
+_DEALT: Final = pairs()
+
+
+def draw_shape(world: World) -> Shape:
+    """The shape that belongs to the world's seed."""
+    random = world.random("shape")
+    workload, first = _task(world.seed)
+    sizes: tuple[int, ...] = _SIZES[1:] if first.startswith("partition") else _SIZES
+    chosen = workload_called(workload)
+    if chosen.keys or chosen.key_pool or chosen.crowd:
+        sizes = _SIZES[2:]
+    names = sorted(FAULTS)
+    faults: set[str] = set()
+    named = workload_called(workload).faults
+    if first and named:
+        faults = set(named)
+    elif first:
+        faults = {first, *random.sample(names, random.choice((0, 2, 5, len(names))))}
+    if _CLOCK in faults:
+        faults.update(_CLOCK_COMPANIONS)
+    logs = workload_called(workload).logs or _CLOCK in faults or first in _ON_DISK
+    nodes = random.choice(sizes)
+    return Shape(
+        nodes=nodes,
+        clients=random.randint(1, 20),
+        workload=workload,
+        faults=frozenset(faults),
+        fault_s=random.choice((10, 20, 40)),
+        intensity=random.choice((0.2, 0.5, 1.0, 2.0)),
+        pace_ms=random.choice((50, 200, 600)),
+        queues=random.randint(1, 3),
+        appendonly=logs or random.random() < 0.3,
+        appendfsync=random.choice(("always", "always", "everysec", "no")),
+        first=first,
+        password=random.random() < 0.3,
+        stay_leaving=workload_called(workload).leaves and random.random() < 0.5,
+        bulk=random.choice(BULK),
+        hosts=_hosts(world, nodes),
+    )
+
+
+def _hosts(world: World, nodes: int) -> int:
+    """In a quarter of the clusters with three nodes or more, some share a host."""
+    random = world.random("hosts")
+    if nodes < _SHARING_NODES_MIN or random.random() >= _SHARING:
+        return 0
+    return min(random.choice((1, 2, 2, 3)), nodes - 1)
+
+
+def dealt_pairs(seeds: Iterable[int]) -> Counter[Pair]:
+    """How many of the seeds may have which fault with which workload; nothing runs for that.
+
+    The fault that a seed surely has strikes in it; the others strike if chance wants it.
+    """
+    counts: Counter[Pair] = Counter(dict.fromkeys(_DEALT, 0))
+    for seed in seeds:
+        shape = draw_shape(World(seed))
+        counts.update((shape.workload, fault) for fault in shape.faults)
+    return counts
+
+
+def sure_pairs(seeds: Iterable[int]) -> Counter[Pair]:
+    """How many of the seeds surely have which fault with which workload."""
+    counts: Counter[Pair] = Counter(dict.fromkeys(_DEALT, 0))
+    counts.update(pair for pair in map(_task, seeds) if pair[1])
+    return counts
+
+
+def table(seeds: Iterable[int]) -> str:
+    """Pairs for people: a fault per line, a workload per column, in how many seeds it surely
+    strikes and, behind the stroke, in how many it may."""
+    seeds = list(seeds)
+    sure, may = sure_pairs(seeds), dealt_pairs(seeds)
+    names = sorted(WORKLOADS)
+    lines = [f"{chr(ord('A') + place)}  {name}" for place, name in enumerate(names)]
+    heads = "".join(f"{chr(ord('A') + place):>8}" for place in range(len(names)))
+    lines += ["", " " * 18 + heads]
+    for fault in sorted(FAULTS):
+        cells = [f"{sure[name, fault]}/{may[name, fault]}" for name in names]
+        lines.append(f"{fault:<18}" + "".join(f"{cell:>8}" for cell in cells))
+    lines.append(f"\n{len(seeds)} seeds; the rarest pair: {min(sure.values())}/{min(may.values())}")
+    return "\n".join(lines)

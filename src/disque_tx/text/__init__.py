@@ -1,0 +1,1 @@
+"""Text of the protocol: quoting, patterns."""

@@ -1,0 +1,1 @@
+"""The files of a node: its log, its tables, what was queued and paused."""

@@ -1,0 +1,69 @@
+"""Job IDs as the original makes them (cluster protocol, section 15.2; client protocol, 6.3).
+
+``D-<first 8 of the node ID>-<24 characters>-<TTL in minutes, 4 hex digits>``; the last digit is odd
+when the job may be delivered again, even when it is delivered at most once.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from hashlib import shake_128
+from struct import Struct
+from typing import Final
+
+from mypy_extensions import i64
+
+from disque_tx.messages.records import IdSource
+
+_COUNTER: Final = Struct("<Q")
+_SUFFIXES_KEPT: Final = 1024
+#: The 24 characters are 18 bytes in base64. A digest gives as many bytes as one likes, and is cheap
+#: by the byte and dear by the piece: so one serves many IDs.
+_BYTES_EACH: Final = 18
+_CHARACTERS_EACH: Final = 24
+_PER_DIGEST: Final = 64
+
+
+def ttl_field(ttl_s: i64, retry_s: i64) -> bytes:
+    """The last five characters of an ID: a dash and the TTL in whole minutes, at most 65535."""
+    minutes = min(ttl_s // 60, 65535)
+    minutes = minutes | 1 if retry_s > 0 else minutes & ~1
+    return b"-%04x" % minutes
+
+
+class JobIdSource(IdSource):
+    """``seed``: 40 random hex characters, drawn at process start. All 144 bits between the node and
+    the TTL come from it; the original uses 114 of them."""
+
+    def __init__(self, seed: bytes) -> None:
+        self._seed = seed
+        self._digests = 0
+        self._characters = b""
+        self._at: i64 = 0
+        self._node_id = b""
+        self._prefix = b""
+        self._suffixes: dict[int, bytes] = {}
+
+    def next_id(self, node_id: bytes, ttl_s: i64, retry_s: i64) -> bytes:
+        if node_id is not self._node_id:
+            self._node_id = node_id
+            self._prefix = b"D-" + node_id[:8] + b"-"
+        at = self._at
+        if at == len(self._characters):
+            self._draw()
+            at = 0
+        self._at = at + _CHARACTERS_EACH
+        key: int = ttl_s * 2 + (1 if retry_s > 0 else 0)
+        suffix = self._suffixes.get(key)
+        if suffix is None:
+            if len(self._suffixes) >= _SUFFIXES_KEPT:
+                self._suffixes.clear()
+            suffix = ttl_field(ttl_s, retry_s)
+            self._suffixes[key] = suffix
+        return self._prefix + self._characters[at : at + _CHARACTERS_EACH] + suffix
+
+    def _draw(self) -> None:
+        self._digests += 1
+        digest = shake_128(self._seed + _COUNTER.pack(self._digests))
+        raw = digest.digest(_BYTES_EACH * _PER_DIGEST)
+        self._characters = b2a_base64(raw, newline=False)

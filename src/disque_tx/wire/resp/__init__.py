@@ -1,0 +1,1 @@
+"""RESP: requests and replies."""

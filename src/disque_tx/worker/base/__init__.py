@@ -1,0 +1,1 @@
+"""What all parts of a worker need: the context of a job, errors, the status."""

@@ -1,0 +1,1 @@
+"""Handlers run: in threads, in processes, with a watchdog."""

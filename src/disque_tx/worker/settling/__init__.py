@@ -1,0 +1,1 @@
+"""What becomes of a job: acknowledged, retried, a dead letter; and its lease meanwhile."""

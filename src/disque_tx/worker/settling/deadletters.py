@@ -1,0 +1,294 @@
+"""Dead letters: jobs that could not be done, with the reason, as jobs of another queue.
+
+:class:`DeadLetters` reads them without fetching them, from every node, because each node has only
+its own part of a queue. Letters about the same job are one entry: a worker that ended between
+writing a letter and acknowledging the job causes a second one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final
+
+import attrs
+
+from disque_tx.client import CannotConnect, ClientError, Refused
+from disque_tx.client.blocking import Disque
+from disque_tx.client.options import AddOptions, options_from_id
+from disque_tx.client.requests.moving import BACK
+from disque_tx.worker.base.errors import WorkerError
+
+#: Letters of version 1 do not say what the job was added with.
+_VERSION: Final = 2
+_READ: Final = (1, _VERSION)
+_NAMES: Final = ("queue", "id")
+_TEXTS: Final = ("reason", "traceback", "worker")
+_COUNTS: Final = ("nacks", "additional_deliveries")
+_TERMS: Final = ("retry_s", "ttl_s", "replicate")
+#: The end of the year 9999, the last that calendars know.
+_TIME_S_MAX: Final = 253_402_300_799
+#: Halves of surrogate pairs that stand for no byte: such text cannot be encoded at all.
+_NO_TEXT: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+
+
+class NotADeadLetter(WorkerError):
+    """A job in a queue of dead letters that is not a dead letter."""
+
+
+@attrs.frozen
+class Letter:
+    """A job that could not be done.
+
+    ``queue``, ``id``, ``body``: of the job. ``traceback``: the end of it. ``worker``: who wrote the
+    letter, at ``failed_at_s`` seconds since the epoch. ``nacks``, ``additional_deliveries``: of the
+    last delivery. ``history``: earlier failures that this worker saw: seconds since the epoch, and
+    reason. ``retry_s``, ``ttl_s``, ``replicate``: what the job was added with, ``None`` where that
+    is not known.
+    """
+
+    queue: str
+    id: str
+    body: bytes = attrs.field(repr=False)
+    reason: str
+    traceback: str
+    worker: str
+    nacks: int
+    additional_deliveries: int
+    failed_at_s: float
+    history: tuple[tuple[float, str], ...] = ()
+    retry_s: int | None = None
+    ttl_s: int | None = None
+    replicate: int | None = None
+
+    @property
+    def add_options(self) -> AddOptions:
+        """The options to add the job with again. What the letter does not contain comes from the
+        job's ID, as far as possible: a job with RETRY 0 keeps it."""
+        from_id = options_from_id(self.id)
+        if self.retry_s is None:
+            return attrs.evolve(from_id, replicate=from_id.replicate or self.replicate)
+        ttl_s = self.ttl_s or from_id.ttl_s
+        return AddOptions(retry_s=self.retry_s, ttl_s=ttl_s, replicate=self.replicate)
+
+    def encoded(self) -> bytes:
+        """The body of the dead letter, JSON."""
+        values = attrs.asdict(self, recurse=False)
+        values["body"] = b64encode(self.body).decode()
+        values["history"] = [{"at_s": at_s, "reason": reason} for at_s, reason in self.history]
+        return json.dumps({"version": _VERSION, **values}).encode()
+
+    @classmethod
+    def decoded(cls, body: bytes) -> Letter:
+        """The letter in this body, which anybody may have written: names can be encoded, and
+        numbers are finite and bounded.
+
+        :raises NotADeadLetter: it is not a letter.
+        """
+        try:
+            values = json.loads(body)
+            if values.pop("version") not in _READ:
+                raise ValueError("it has another version")
+            values["body"] = b64decode(values["body"], validate=True)
+            values["history"] = tuple(
+                (_time("at_s", entry["at_s"]), _text("reason", entry["reason"]))
+                for entry in values["history"]
+            )
+            _check(values)
+            return cls(**{name: values[name] for name in _FIELDS if name in values})
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise NotADeadLetter(f"This is not a dead letter: {error}.") from None
+
+    def table(self) -> dict[str, Any]:
+        """The letter as a table to print, or as JSON; the body is text if it is UTF-8."""
+        values = attrs.asdict(self, recurse=False)
+        values["history"] = [{"at_s": at_s, "reason": reason} for at_s, reason in self.history]
+        try:
+            values["body"] = self.body.decode()
+        except UnicodeDecodeError:
+            del values["body"]
+            values["body_base64"] = b64encode(self.body).decode()
+        return values
+
+
+#: Other fields come from a later version and are ignored.
+_FIELDS: Final = tuple(field.name for field in attrs.fields(Letter))
+
+
+def _check(values: dict[str, Any]) -> None:
+    """Raise ``ValueError`` for values that no letter has; texts for people are made readable."""
+    for name in _NAMES:
+        if _text(name, values[name]) != values[name]:
+            raise ValueError(f"{name} cannot be encoded")
+    for name in _TEXTS:
+        values[name] = _text(name, values[name])
+    for name in _COUNTS:
+        _check_whole(name, values[name])
+    values["failed_at_s"] = _time("failed_at_s", values["failed_at_s"])
+    for name in _TERMS:
+        if values.get(name) is not None:
+            _check_whole(name, values[name])
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is not text")
+    return _NO_TEXT.sub("\ufffd", value)
+
+
+def _time(name: str, value: object) -> float:
+    """Seconds since the epoch, as they were written."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} is not a number")
+    if not (math.isfinite(value) and 0 <= value <= _TIME_S_MAX):
+        raise ValueError(f"{name} is not a time")
+    return value
+
+
+def _check_whole(name: str, value: object) -> None:
+    if type(value) is not int or not 0 <= value < 2**32:
+        raise ValueError(f"{name} is not a whole number")
+
+
+#: Per node and queue.
+LETTERS_MAX: Final = 10_000
+_Opener = Callable[[str], AbstractContextManager[Disque]]
+
+
+@attrs.frozen
+class DeadJob:
+    """A dead job. ``id``: of the job, or of the letter when that cannot be read. ``dead_queue``:
+    where its letters lie. ``letters``: IDs of the letters, and the address of the node that each is
+    queued at. ``letter``: ``None`` when it cannot be read; then ``trouble`` says why."""
+
+    id: str
+    dead_queue: str
+    letters: dict[str, str]
+    letter: Letter | None
+    trouble: str = ""
+
+
+class DeadLetters:
+    """The dead letters on all nodes of a cluster. ``client``: of the cluster. ``opened``: makes a
+    client of one node from its address. ``unseen``: the addresses of nodes that could not be
+    asked."""
+
+    def __init__(self, client: Disque, opened: _Opener) -> None:
+        self._client = client
+        self._opened = opened
+        self.unseen: list[str] = []
+
+    def entries(self, queue: str | None, prefix: str) -> list[DeadJob]:
+        """The dead jobs in a queue; with ``None`` those in all queues whose names begin with
+        ``prefix``."""
+        found: dict[tuple[str, str], DeadJob] = {}
+        for node in self._nodes():
+            loaded = _loaded_queues(node, queue if queue is not None else prefix, queue is not None)
+            names = {queue} if queue is not None else self._names(node, prefix) | loaded
+            for name in sorted(names):
+                for job in node.queue_peek(name, LETTERS_MAX):
+                    _merge(found, _entry(job.id, job.body, name, str(node.address())))
+                for details in node.job_scan(name, ("active",)) if name in loaded else ():
+                    if details.body is not None:
+                        _merge(found, _entry(details.id, details.body, name, str(node.address())))
+        return list(found.values())
+
+    def requeue(self, entry: DeadJob, letter: Letter, replicate: int | None = None) -> None:
+        """Add the job to its queue again, with its RETRY, its copies and its whole TTL, which
+        starts anew; then drop the letters.
+
+        A node of disque-tx does both in one step. With an original, or another number of copies, a
+        crash in between leaves the letters, and requeueing them again adds the job twice.
+
+        :raises OutcomeUnknown: the job may have been added; the letters are still there.
+        """
+        if replicate is None and self._moved(entry):
+            return
+        options = letter.add_options.with_replicate(replicate)
+        self._client.add_job_with(letter.queue, letter.body, options)
+        self.drop(entry)
+
+    def _moved(self, entry: DeadJob) -> bool:
+        """Whether a node put the job of one of the letters back, and the others are dropped."""
+        for letter_id, address in entry.letters.items():
+            try:
+                with self._at(address) as node:
+                    moved = node.queue_move(entry.dead_queue, BACK, job_ids=[letter_id], dead=True)
+            except (CannotConnect, Refused):
+                continue
+            if moved:
+                others = [other for other in entry.letters if other != letter_id]
+                if others:
+                    self._client.ack_jobs(*others)
+                return True
+        return False
+
+    def _at(self, address: str) -> AbstractContextManager[Disque]:
+        if address == str(self._client.address()):
+            return nullcontext(self._client)
+        return self._opened(address)
+
+    def drop(self, entry: DeadJob) -> None:
+        """Acknowledge the letters, which deletes them."""
+        self._client.ack_jobs(*entry.letters)
+
+    def _nodes(self) -> Iterator[Disque]:
+        mine = self._client.hello()
+        yield self._client
+        for node in mine.nodes:
+            if node.id == mine.id:
+                continue
+            address = f"[{node.ip}]:{node.port}" if ":" in node.ip else f"{node.ip}:{node.port}"
+            try:
+                with self._opened(address) as client:
+                    client.ping()
+                    yield client
+            except ClientError:
+                self.unseen.append(address)
+
+    def _names(self, node: Disque, prefix: str) -> set[str]:
+        return {name for name in node.queue_scan() if name.startswith(prefix)}
+
+
+def _loaded_queues(node: Disque, start: str, whole: bool) -> set[str]:
+    """The queues whose names begin with ``start``, or are that, that hold letters which came from
+    the log and are not queued again yet. An original has none."""
+    try:
+        if whole:
+            return {start} if node.queue_counts(start).counts.loaded else set()
+        found: set[str] = set()
+        cursor = None
+        while True:
+            page = node.list_queues(_escaped(start) + "*", "name", 1_000, cursor)
+            found |= {row.name for row in page.queues if row.loaded}
+            cursor = page.cursor
+            if cursor is None:
+                return found
+    except Refused:
+        return set()
+
+
+def _escaped(text: str) -> str:
+    """A glob for exactly this text."""
+    return "".join(f"\\{char}" if char in "*?[]\\" else char for char in text)
+
+
+def _entry(job_id: str, body: bytes, queue: str, address: str) -> DeadJob:
+    letters = {job_id: address}
+    try:
+        letter = Letter.decoded(body)
+    except NotADeadLetter as error:
+        return DeadJob(job_id, queue, letters, None, str(error))
+    return DeadJob(letter.id, queue, letters, letter)
+
+
+def _merge(found: dict[tuple[str, str], DeadJob], entry: DeadJob) -> None:
+    key = (entry.dead_queue, entry.id)
+    known = found.get(key)
+    if known is not None:
+        entry = attrs.evolve(known, letters=known.letters | entry.letters)
+    found[key] = entry

@@ -1,0 +1,1 @@
+"""What handles jobs: tasks, their routes, their results."""

@@ -1,0 +1,27 @@
+"""``disque health``."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.cli.connection import Connection
+from disque_tx.cli.verbs.server.health import Unhealthy, examine
+from tests.cli.double import ScriptedServer
+
+
+class HealthTests(SynchronousTestCase):
+    """Nodes that answer but do not serve clients."""
+
+    def test_standing_aside(self) -> None:
+        """A node that shares its ID with an earlier process refuses jobs, so a probe must report it
+        as unhealthy."""
+        fields = b"loading:0\r\ncluster_standing_aside:yes\r\n"
+        info = b"$%d\r\n%b\r\n" % (len(fields), fields)
+        refusal = b"-ERR REPLICATE must be at least 1\r\n"
+        server = ScriptedServer(b"+PONG\r\n", info, b"+no\r\n", refusal)
+        self.addCleanup(server.stop)
+        connection = Connection(server.address, None)
+        self.addCleanup(connection.close)
+        error = self.assertRaises(Unhealthy, examine, connection)
+        self.assertIn("stands aside", str(error))
+        self.assertIn([b"INFO", b"ALL"], server.requests)  # INFO without ALL lacks the field

@@ -1,0 +1,128 @@
+"""SCHEDULE at a single node; the exact replies are in ``tests/vectors/own/schedules.json``."""
+
+from __future__ import annotations
+
+from disque_tx.commands.base.values import Error, Value
+from disque_tx.commands.server.cluster import cluster
+from disque_tx.commands.server.info import info
+from disque_tx.commands.tables.schedules import schedule
+from disque_tx.engine.calendar import CronCalendar
+from disque_tx.errors import CommandError
+from tests.commands.desk import NOW_MS, OK, UNIX_S, DeskCase
+
+
+class ScheduleCase(DeskCase):
+    """A node that reads cron expressions."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.node.recurring.calendar = CronCalendar()
+        self.node.recurring.begin(NOW_MS)
+
+    def schedule(self, *words: bytes) -> Value:
+        """The reply to SCHEDULE."""
+        return self.call(schedule, b"SCHEDULE", *words)
+
+    def set(self, name: bytes = b"s", when: tuple[bytes, ...] = (b"EVERY", b"10")) -> Value:
+        """SCHEDULE SET."""
+        return self.schedule(b"SET", name, *when, b"QUEUE", b"q", b"body")
+
+    def shown(self, name: bytes = b"s") -> dict[bytes, Value]:
+        """SCHEDULE GET."""
+        found = self.schedule(b"GET", name)
+        assert isinstance(found, dict)
+        return {key: value for key, value in found.items() if isinstance(key, bytes)}
+
+
+class ScheduleTests(ScheduleCase):
+    """SCHEDULE."""
+
+    def test_saved_before_answer(self) -> None:
+        """A change is saved before the client is told that it is made; what changes nothing is not
+        written."""
+        self.assertEqual(OK, self.set())
+        self.assertEqual(OK, self.set())
+        self.assertEqual(["save schedules"], self.control.performed)
+        self.assertEqual(1, self.schedule(b"PAUSE", b"s"))
+        self.assertEqual(0, self.schedule(b"DEL", b"x"))
+        self.assertEqual(2, len(self.control.performed))
+
+    def test_not_saved(self) -> None:
+        """A change that cannot be saved is refused with the reason, and not in force."""
+        self.set()
+        self.control.refusal = CommandError("ERR", "The schedules can't be saved: full")
+        for words in ([b"PAUSE", b"s"], [b"DEL", b"s"]):
+            line = b"ERR The schedules can't be saved: full"
+            self.assert_refused(line, schedule, b"SCHEDULE", *words)
+        self.assertIsInstance(self.set(b"other"), Error)
+        self.assertEqual(b"on", self.shown()[b"state"])
+        self.assertEqual([b"s"], self.node.timetable.names())
+
+    def test_standing_aside(self) -> None:
+        """Of two processes with one node ID only one changes schedules: their changes could not be
+        told apart."""
+        self.membership.standing.aside = True
+        answer = self.set()
+        assert isinstance(answer, Error)
+        self.assertIn(b"LEAVING Another process", answer.line)
+
+    def test_times(self) -> None:
+        """The times shown are those at which jobs will be made."""
+        self.set()
+        times = [UNIX_S + number for number in (10, 20, 30, 40, 50)]
+        self.assertEqual((0, times), (self.shown()[b"last"], self.shown()[b"next"]))
+        self.node.begin(NOW_MS + 12_000, (UNIX_S + 12) * 1_000_000)
+        self.node.run_due()
+        self.assertEqual(UNIX_S + 10, self.shown()[b"last"])
+        self.assertEqual(times[1:], self.shown()[b"next"][:4])  # type: ignore[index]
+        self.assertEqual(self.node.id, self.shown()[b"node"])
+
+    def test_error_shown(self) -> None:
+        """An operator sees why no jobs come."""
+        self.set()
+        self.node.pause(b"q", 1)
+        self.node.begin(NOW_MS + 12_000, (UNIX_S + 12) * 1_000_000)
+        self.node.run_due()
+        self.assertEqual(b"PAUSED Queue paused in input, try later", self.shown()[b"error"])
+
+    def test_out_of_memory(self) -> None:
+        """A node that refuses ADDJOB adds no job by hand either; schedules can still be changed."""
+        self.set()
+        self.assertNotIsInstance(self.schedule(b"RUN", b"s"), Error)
+        self.node.memory.limit = self.node.memory.used
+        line = b"OOM command not allowed when used memory > 'maxmemory'."
+        self.assert_refused(line, schedule, b"SCHEDULE", b"RUN", b"s")
+        self.assertEqual(1, self.schedule(b"PAUSE", b"s"))
+
+    def test_reset(self) -> None:
+        """A node that is reset takes none of its schedules to the cluster that it joins next."""
+        self.set()
+        self.assertEqual(OK, self.call(cluster, b"CLUSTER", b"RESET"))
+        self.assertEqual([], self.schedule(b"LIST"))
+        self.assertEqual(["save schedules"] * 2, self.control.performed)
+
+    def test_info(self) -> None:
+        """Monitoring sees how many jobs were made, and whether all nodes have the same table."""
+        self.set()
+        self.node.begin(NOW_MS + 12_000, (UNIX_S + 12) * 1_000_000)
+        self.node.run_due()
+        text = self.call(info, b"INFO", b"schedules")
+        assert isinstance(text, bytes)
+        fields = dict(line.split(b":") for line in text.split(b"\r\n")[1:-1])
+        found = [fields[name] for name in (b"schedules", b"schedules_made", b"schedules_failed")]
+        self.assertEqual([b"1", b"1", b"0"], found)
+        digest = b"%016x" % self.node.timetable.registers.digest
+        self.assertEqual(digest, fields[b"schedules_digest"])
+
+    def test_long_words(self) -> None:
+        """A megabyte of anything is refused with a short error."""
+        long = b"*" * 1_000_000
+        for answer in (
+            self.set(long),
+            self.set(when=(long,)),
+            self.set(when=(b"@daily", b"TZ", long)),
+            self.set(when=(b"@daily", b"MISSED", long)),
+            self.set(when=(b"EVERY", long)),
+        ):
+            assert isinstance(answer, Error)
+            self.assertLess(len(answer.line), 200)

@@ -1,0 +1,47 @@
+"""The texts with which consumers returned jobs, in a bounded table."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.core.jobs.memory import Memory
+from disque_tx.core.jobs.reasons import REASON_BYTES_MAX, Reasons
+
+
+class ReasonsTests(SynchronousTestCase):
+    """The table alone."""
+
+    def setUp(self) -> None:
+        self.memory = Memory()
+        self.reasons = Reasons(self.memory)
+
+    def test_last_one(self) -> None:
+        """Only the last return explains the present state of a job."""
+        self.reasons.put(b"a", b"first")
+        self.reasons.put(b"a", b"second")
+        self.assertEqual(b"second", self.reasons.get(b"a"))
+        self.reasons.put(b"a", b"")
+        self.assertEqual((b"", False), (self.reasons.get(b"a"), self.reasons.kept))
+
+    def test_one_line(self) -> None:
+        """A text with line breaks or NUL cannot tear a log line or a table in two."""
+        self.reasons.put(b"a", b"one\r\ntwo\0three")
+        self.assertEqual(b"one  two three", self.reasons.get(b"a"))
+
+    def test_bounds(self) -> None:
+        """Clients that send reasons for ever take a bounded amount of memory."""
+        self.reasons.limit = 3
+        for number in range(10):
+            self.reasons.put(b"%d" % number, b"x" * 5_000)
+        kept = [number for number in range(10) if self.reasons.get(b"%d" % number)]
+        self.assertEqual([7, 8, 9], kept)
+        self.assertEqual(REASON_BYTES_MAX, len(self.reasons.get(b"9")))
+
+    def test_memory(self) -> None:
+        """Texts count as memory, and give it back."""
+        self.reasons.put(b"a", b"x" * 100)
+        self.assertTrue(self.memory.used > 100)
+        self.reasons.put(b"b", b"y")
+        self.reasons.forget(b"a")
+        self.reasons.clear()
+        self.assertEqual((0, False), (self.memory.used, self.reasons.kept))

@@ -1,1 +1,0 @@
-"""Tests of disque_tx.core.matching."""

@@ -1,0 +1,109 @@
+"""Sending messages, and recognizing repeated ones (cluster protocol, sections 2 and 3)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.core.nodes.peers import Received
+from disque_tx.messages.bus import DELJOB, ENQUEUE, PAUSE, JobSignal, QueueSignal
+from disque_tx.messages.nodes import HANDSHAKE, LEAVING, MYSELF
+from tests import profiles  # noqa: F401
+from tests.core.bench import ME, make_job
+from tests.core.peerbench import B, C, D, PeerCase
+
+
+class PeersTests(PeerCase):
+    """``Peers``."""
+
+    def test_header(self) -> None:
+        """Every message names its sender, and whether the sender is leaving."""
+        self.node.membership.announce(b"192.0.2.1", 0, 20_000)
+        self.leave()
+        self.node.peers.send(B, JobSignal(DELJOB, b"x" * 40))
+        (message,) = self.sent_to(B)
+        self.assertEqual(
+            (ME, 7711, MYSELF | LEAVING, b"192.0.2.1", 20_000),
+            (message.sender, message.port, message.flags, message.ip, message.bus_port),
+        )
+        self.assertEqual(1, self.node.membership.messages_sent)
+
+    def test_no_link(self) -> None:
+        """A message to an unknown node, or to a node without a link, is lost."""
+        self.unlink(B)
+        for node in (B, D):
+            self.node.peers.send(node, JobSignal(DELJOB, b"x" * 40))
+        self.assertEqual([], self.sent_to(B))
+        self.assertEqual(0, self.node.membership.messages_sent)
+
+    def test_holders(self) -> None:
+        """The holders of a job are sent the message, except this node and unknown nodes in the
+        list."""
+        job = make_job(1)
+        job.nodes = (ME, C, D)
+        self.node.peers.send_to_holders(job, JobSignal(DELJOB, job.id))
+        self.assertEqual(([], ["DELJOB"]), (self.sent_names(B), self.sent_names(C)))
+
+    def test_everybody(self) -> None:
+        """A broadcast goes to every node with a link, except handshakes."""
+        self.node.membership.nodes[C].flags |= HANDSHAKE
+        self.assertTrue(self.node.peers.broadcast(QueueSignal(PAUSE, b"q", 1)))
+        self.assertEqual((["PAUSE"], []), (self.sent_names(B), self.sent_names(C)))
+        self.unlink(B)
+        self.assertFalse(self.node.peers.broadcast(QueueSignal(PAUSE, b"q", 1)))
+
+    def test_numbers(self) -> None:
+        """Messages that must not be processed twice are numbered per link; a new link starts at
+        one."""
+        entry = self.node.membership.nodes[B]
+        for _ in range(2):
+            self.assertTrue(self.node.peers.send_once(entry, JobSignal(ENQUEUE, b"x" * 40)))
+        self.assertEqual([(1, 1), (1, 2)], [(m.epoch, m.serial) for m in self.sent_to(B)])
+        self.unlink(B)
+        self.assertFalse(self.node.peers.send_once(entry, JobSignal(ENQUEUE, b"x" * 40)))
+        self.link(B)
+        self.node.peers.send_once(entry, JobSignal(ENQUEUE, b"x" * 40))
+        self.assertEqual(1, self.sent_signal(B).serial)
+
+
+def numbered(sender: bytes, epoch: int, serial: int) -> JobSignal:
+    """A message that must not be processed twice."""
+    message = JobSignal(ENQUEUE, b"x" * 40)
+    message.sender, message.epoch, message.serial = sender, epoch, serial
+    return message
+
+
+class ReceivedTests(SynchronousTestCase):
+    """``Received``."""
+
+    @given(st.lists(st.tuples(st.sampled_from((B, C)), st.integers(1, 2), st.integers(1, 5))))
+    def test_never_twice(self, arrivals: list[tuple[bytes, int, int]]) -> None:
+        """Whatever is repeated or reordered, no message is processed twice."""
+        received = Received()
+        accepted = [key for key in arrivals if received.first(numbered(*key))]
+        self.assertEqual(len(set(accepted)), len(accepted))
+
+    @given(st.integers(1, 2**63 - 1))
+    def test_in_order(self, epoch: int) -> None:
+        """On a connection that delivers once and in order, nothing is refused."""
+        received = Received()
+        for serial in (1, 2, 3, 2**63 - 1):
+            self.assertTrue(received.first(numbered(B, epoch, serial)))
+
+    def test_originals(self) -> None:
+        """Originals do not number their messages, which are always accepted."""
+        received = Received()
+        for _ in range(2):
+            self.assertTrue(received.first(numbered(B, 0, 0)))
+
+    def test_bounded(self) -> None:
+        """The number of remembered links is bounded; the least recently used ones go first."""
+        received = Received()
+        received.first(numbered(B, 1, 1))
+        received.first(numbered(B, 2, 1))
+        for epoch in range(Received.LINKS_MAX - 1):
+            received.first(numbered(C, epoch + 1, 1))
+            received.first(numbered(B, 2, 2 + epoch))
+        self.assertFalse(received.first(numbered(B, 2, 2)))
+        self.assertTrue(received.first(numbered(B, 1, 1)))

@@ -1,1 +1,0 @@
-"""Tests of what the policy of a queue changes for its jobs."""

@@ -1,1 +1,0 @@
-"""Tests of what all nodes have alike."""

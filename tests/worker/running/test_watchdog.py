@@ -1,0 +1,142 @@
+"""Detection of blocked reactors, and the status that workers report."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.task import Clock
+from twisted.logger import LogEvent
+from twisted.trial.unittest import SynchronousTestCase
+
+from disque_tx.worker.base.status import WorkerStatus
+from disque_tx.worker.running.watchdog import Watchdog
+from disque_tx.worker.tasks.handlers import handler_of
+from tests.logged import observe
+from tests.worker.memory import HangingPool, WorkerTestCase
+
+
+class WatchdogTests(SynchronousTestCase):
+    """``Watchdog``, with a clock that the test advances, and without its thread."""
+
+    def setUp(self) -> None:
+        """Create a watchdog for a reactor in the thread of this test."""
+        self.clock = Clock()
+        self.now_s = 0.0
+        self.frame: FrameType | None = None
+        self.reports: list[LogEvent] = []
+        observe(self, self.note)
+        handlers = [handler_of(self.computes), handler_of(self.other)]
+        self.dog = Watchdog(self.clock, lambda: handlers, lambda: self.now_s, lambda _: self.frame)
+        self.dog.start(in_thread=False)
+        self.addCleanup(self.dog.stop)
+
+    def note(self, event: LogEvent) -> None:
+        """Record the reports of the watchdog."""
+        if event.get("log_namespace") == "disque_tx.worker.running.watchdog":
+            self.reports.append(event)
+
+    async def computes(self) -> None:
+        """A handler that blocks the reactor for a while."""
+        self.frame = sys._getframe()
+        self.check_at(2.5)
+
+    async def other(self) -> None:
+        """A handler that only waits."""
+
+    def check_at(self, now_s: float) -> None:
+        """Run the check of the watchdog's thread at this time."""
+        self.now_s = now_s
+        self.dog.look()
+
+    def pass_s(self, now_s: float) -> None:
+        """Let the reactor run until this time."""
+        while self.now_s < now_s:
+            self.now_s += 0.5
+            self.clock.advance(0.5)
+            self.dog.look()
+
+    def test_named(self) -> None:
+        """The report names the handler that blocks the reactor, with its line, and no other."""
+        self.assertRaises(StopIteration, self.computes().send, None)
+        (report,) = self.reports
+        self.assertIn("computes", report["what"])
+        self.assertNotIn("other", report["what"])
+        self.assertEqual(2.5, report["s"])
+        self.assertIn("self.check_at(2.5)", report["stack"])
+
+    def test_healthy(self) -> None:
+        """A reactor that is busy but returns in time is not reported."""
+        self.pass_s(60)
+        self.check_at(61.9)
+        self.assertEqual([], self.reports)
+
+    def test_rare(self) -> None:
+        """A lasting block is reported at growing intervals, and at its end; repeated blocks are
+        reported at most every ten seconds."""
+        for tenths in range(600):
+            self.check_at(tenths / 10)
+        self.assertEqual([2, 4, 8, 16, 32], [round(event["s"]) for event in self.reports])
+        self.pass_s(60.5)
+        self.assertIn("runs again", self.reports[-1]["log_format"])
+        self.reports.clear()
+        for _ in range(20):
+            self.check_at(self.now_s + 3)
+            self.pass_s(self.now_s + 0.5)
+        blocked = [event for event in self.reports if "stack" in event]
+        self.assertLessEqual(len(blocked), 8)
+
+
+class WorkerStatusTests(SynchronousTestCase):
+    """``WorkerStatus``."""
+
+    @given(
+        st.text(st.characters(exclude_categories=["Cs"])),
+        st.integers(0, 10_000),
+        st.integers(0, 10_000),
+        st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1),
+    )
+    def test_round_trip(self, worker: str, slots: int, held: int, queues: list[str]) -> None:
+        """Any names of workers and queues can be encoded for CLIENT SETNAME, and decoded; long
+        names and lists are truncated to what a node accepts."""
+        name = WorkerStatus(worker, slots, held, tuple(queues)).encoded()
+        self.assertTrue(all(33 <= ord(character) <= 126 for character in name), name)
+        found = WorkerStatus.decoded(name)
+        assert found is not None
+        self.assertLessEqual(len(name), 256)
+        self.assertEqual((slots, held), (found.slots, found.held))
+        self.assertTrue(worker.startswith(found.worker))
+        self.assertTrue(worker == found.worker or len(found.worker) >= 100 // 12 - 1)
+        whole = found.queues if found.queues[-1] is not None else found.queues[:-1]
+        self.assertEqual(tuple(queues[: len(whole)]), whole)
+
+    def test_long(self) -> None:
+        """A long name of a worker leaves room for its queues."""
+        name = WorkerStatus("ä" * 400, 10**9 - 1, 10**9 - 1, ("q" * 90, "r" * 90)).encoded()
+        found = WorkerStatus.decoded(name)
+        self.assertEqual(WorkerStatus("ä" * 16, 10**9 - 1, 10**9 - 1, ("q" * 90, None)), found)
+
+    @given(st.text())
+    def test_other_names(self, name: str) -> None:
+        """Names of other clients are not decoded as workers."""
+        self.assertIsNone(WorkerStatus.decoded(name))
+
+
+class NamedTests(WorkerTestCase):
+    """Workers with a node in memory."""
+
+    def test_held(self) -> None:
+        """The name contains the number of jobs that the worker holds, soon after it changed."""
+        for _ in range(5):
+            self.client.put("a")
+        worker = self.worker({"a": self.note}, HangingPool, concurrency=3)
+        self.pass_s(2.1)
+        self.assertEqual(WorkerStatus("w", 3, 3, ("a",)), WorkerStatus.decoded(self.client.name))
+        self.pools[0].release()
+        self.pass_s(4)
+        self.pools[0].release()
+        self.pass_s(4)
+        self.assertEqual(WorkerStatus("w", 3, 0, ("a",)), WorkerStatus.decoded(self.client.name))
+        self.stop(worker)
